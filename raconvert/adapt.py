@@ -1,0 +1,323 @@
+"""Changes that the user asked for or the target needs, each as a lazy array: order, type, scale.
+
+Nothing here is silent: casts check every value while the data streams, and the first value that
+does not fit aborts with its index and leaves no output.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+import numpy as np
+
+from raconvert.blocks import LARGEST_BLOCK, blocks
+from raconvert.elements import dtype_of, element_of, little, type_name
+from raconvert.errors import Unsupported, UsageError, WouldLose
+from raconvert.model import Array, Metadata
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+
+# Axis order ------------------------------------------------------------------------------------
+
+
+def in_order(array: Array, order: str) -> Array:
+    """Return the array with its elements stored in this index order (C or F), [i,j,k] kept.
+
+    Nothing moves when it is so already, when the index order is unknown, or below two dimensions.
+    """
+    if array.index_order in (order, None) or array.ndim < 2:
+        if array.index_order is None or array.ndim < 2:
+            return array.replace(index_order=order)
+        return array
+    back = tuple(range(array.ndim))[::-1]
+    moved = _moved(array, back)
+    moved.index_order = order
+    return moved
+
+
+def permuted(array: Array, axes: tuple[int, ...]) -> Array:
+    """Return the array with its logical axes in the order `axes` (as numpy.transpose)."""
+    if sorted(axes) != list(range(array.ndim)):
+        raise UsageError(
+            f"--axes {','.join(map(str, axes))} does not permute the axes of '{array.name}'",
+            expected=f"each of 0 to {array.ndim - 1} once",
+        )
+    if array.index_order == "F":
+        # The data is seen with its axes reversed: logical axis i is data axis n-1-i.
+        last = array.ndim - 1
+        return _moved(array, tuple(last - axes[last - i] for i in range(array.ndim)))
+    return _moved(array, axes)
+
+
+def relisted(array: Array) -> Array:
+    """Return the array with its axes listed in reverse; no element moves (keep-memory)."""
+    order = {"C": "F", "F": "C", None: "F"}[array.index_order]
+    return array.replace(index_order=order)
+
+
+def _moved(array: Array, axes: tuple[int, ...]) -> Array:
+    """Transpose the data, seen slowest axis first, and everything that is known per axis."""
+    shape = array.dims[::-1]
+    new_shape = tuple(shape[axis] for axis in axes)
+    meta = Metadata(**{name: getattr(array.meta, name) for name in Metadata.FIELDS})
+    if meta.axes:
+        seen = meta.axes[::-1]
+        meta.axes = [seen[axis] for axis in axes][::-1]
+    return array.replace(
+        element=little(array.element),
+        dims=new_shape[::-1],
+        meta=meta,
+        extent=None,
+        data=lambda: _Transposed(array, axes),
+    )
+
+
+class _Transposed:
+    """Array source: another one with its axes in another order."""
+
+    def __init__(self, array: Array, axes: tuple[int, ...]) -> None:
+        source = array.data
+        self.shape = tuple(source.shape[axis] for axis in axes)
+        self.dtype = dtype_of(little(array.element))
+        self._source = source
+        self._axes = axes
+
+    def __getitem__(self, key: Any) -> np.ndarray[Any, Any]:
+        key = key if isinstance(key, tuple) else (key,)
+        plain = [k if isinstance(k, slice) else slice(k, k + 1) for k in key]
+        wanted = plain + [slice(None)] * (len(self.shape) - len(plain))
+        region = tuple(wanted[self._axes.index(axis)] for axis in range(len(self.shape)))
+        values = np.asarray(self._source[region]).transpose(self._axes)
+        return values[tuple(slice(None) if isinstance(k, slice) else 0 for k in key)]
+
+
+# Element type ----------------------------------------------------------------------------------
+
+
+class Converted:
+    """Array source: another one with a function applied to every block.
+
+    `convert` takes a block and the count of elements before it.
+    """
+
+    def __init__(
+        self,
+        array: Array,
+        dtype: np.dtype[Any],
+        convert: Callable[[np.ndarray[Any, Any], int], np.ndarray[Any, Any]],
+    ) -> None:
+        self.shape = array.dims[::-1]
+        self.dtype = dtype
+        self._array = array
+        self._convert = convert
+
+    def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
+        """Yield converted blocks in stored order."""
+        done = 0
+        for block in blocks(self._array, max_bytes):
+            yield self._convert(block, done)
+            done += block.size
+
+    def __getitem__(self, key: Any) -> np.ndarray[Any, Any]:
+        return self._convert(np.asarray(self._array.data[key]), 0)
+
+
+def cast(array: Array, name: str, *, round_values: bool = False) -> Array:
+    """Return the array as another element type, every value checked while it streams.
+
+    The first value that the type cannot hold exactly raises `WouldLose` with its index;
+    `round_values` (``--allow precision``) rounds instead, but never wraps or saturates.
+    """
+    dtype = parse_dtype(name)
+    if array.element.kind == "user":
+        raise Unsupported(
+            f"array '{array.name}' of type {type_name(array.element)} cannot be cast to {name}",
+            remedy="only numbers and bools can be cast",
+        )
+    if little(array.element) == element_of(dtype):
+        return array
+
+    def convert(block: np.ndarray[Any, Any], done: int) -> np.ndarray[Any, Any]:
+        return _cast_block(block, dtype, round_values, lambda i: _index(array, done + i), array.name)
+
+    return array.replace(
+        element=element_of(dtype), extent=None, data=Converted(array, dtype, convert)
+    )
+
+
+def parse_dtype(name: str) -> np.dtype[Any]:
+    """Return the numpy dtype of a name such as ``uint8``; numbers and bools only."""
+    if name == "bfloat16":
+        from raconvert.elements import bfloat16
+
+        return bfloat16()
+    try:
+        dtype = np.dtype(name)
+    except TypeError as error:
+        raise UsageError(f"unknown element type '{name}'", expected="such as uint8 or float32") from (
+            error
+        )
+    if dtype.kind not in "biufc":
+        raise UsageError(f"--dtype {name} is no numeric type")
+    return dtype.newbyteorder("<") if dtype.itemsize > 1 else dtype
+
+
+def _cast_block(
+    block: np.ndarray[Any, Any],
+    dtype: np.dtype[Any],
+    round_values: bool,
+    index: Callable[[int], tuple[int, ...]],
+    name: str,
+) -> np.ndarray[Any, Any]:
+    source = block
+    if round_values and dtype.kind in "iu" and block.dtype.kind == "f":
+        source = np.rint(block)
+    with np.errstate(all="ignore"):
+        cast_values = _astype(source, dtype)
+        wrong = ~_same(source, cast_values)
+        if round_values and dtype.kind in "fc":
+            # Rounding is allowed here; turning a finite value into infinity is not.
+            wrong &= np.isfinite(source.astype(np.complex128)) & ~np.isfinite(cast_values)
+    if wrong.any():
+        first = int(np.flatnonzero(wrong.reshape(-1))[0])
+        raise WouldLose(
+            f"value {block.reshape(-1)[first]} of array '{name}' does not fit {dtype.name}",
+            where=f"index {list(index(first))}",
+            remedy="nothing was written; --allow precision rounds"
+            if not round_values
+            else "nothing was written; choose a type with a larger range",
+        )
+    return cast_values
+
+
+def _astype(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    if values.dtype.kind == "c" and dtype.kind != "c":
+        return values.real.astype(dtype)
+    return values.astype(dtype)
+
+
+def _same(before: np.ndarray[Any, Any], after: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Tell per element whether the cast kept the value (NaN stays NaN), exactly.
+
+    numpy compares integers with floats in float64, which rounds above 2^53; so floats are
+    compared as floats and integers as integers, after a range check.
+    """
+    if before.dtype.kind in "biu" and after.dtype.kind in "biu":
+        return _integers_equal(before, after)
+    if before.dtype.kind in "biu":
+        real = after.real if after.dtype.kind == "c" else after
+        back = _float_to_integer(real.astype(np.float64), before.dtype)
+        return back == before
+    if after.dtype.kind in "biu":
+        real = before.real if before.dtype.kind == "c" else before
+        imaginary = before.imag == 0 if before.dtype.kind == "c" else True
+        wide = real.astype(np.float64)
+        back = after.astype(np.float64)
+        inside = (wide >= _low(after.dtype)) & (wide < _beyond(after.dtype))
+        return inside & (back == wide) & imaginary
+    wide = np.complex128 if "c" in (before.dtype.kind, after.dtype.kind) else np.float64
+    a, b = before.astype(wide), after.astype(wide)
+    return (a == b) | (np.isnan(a) & np.isnan(b))
+
+
+def _integers_equal(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Compare integers of any signedness by value: equal bits and equal sign."""
+    negative_a = a < 0 if a.dtype.kind == "i" else np.zeros(a.shape, bool)
+    negative_b = b < 0 if b.dtype.kind == "i" else np.zeros(b.shape, bool)
+    return (a.astype(np.uint64) == b.astype(np.uint64)) & (negative_a == negative_b)
+
+
+def _low(dtype: np.dtype[Any]) -> float:
+    return 0.0 if dtype.kind == "b" else float(np.iinfo(dtype).min)
+
+
+def _beyond(dtype: np.dtype[Any]) -> float:
+    return 2.0 if dtype.kind == "b" else float(int(np.iinfo(dtype).max) + 1)
+
+
+def _float_to_integer(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Cast floats to integers; values outside the type become one that cannot be equal."""
+    inside = (values >= _low(dtype)) & (values < _beyond(dtype))
+    return np.where(inside, values, 0).astype(dtype) if inside.all() else _marked(values, inside, dtype)
+
+
+def _marked(
+    values: np.ndarray[Any, Any], inside: np.ndarray[Any, Any], dtype: np.dtype[Any]
+) -> np.ndarray[Any, Any]:
+    back = np.where(inside, values, 0).astype(dtype).astype(object)
+    back[~inside] = None
+    return back
+
+
+def _index(array: Array, flat: int) -> tuple[int, ...]:
+    """Return the logical index of the element at this place in stored order."""
+    if not array.dims:
+        return ()
+    seen = tuple(int(i) for i in np.unravel_index(flat, array.dims[::-1]))
+    return seen[::-1] if array.index_order == "F" else seen
+
+
+# Scale -----------------------------------------------------------------------------------------
+
+Scale = namedtuple("Scale", "low high bits")
+
+
+def scaled(array: Array, scale: str, bits: int) -> Array:
+    """Return the array mapped linearly to 0 … 2^bits - 1 as uint8 or uint16.
+
+    `scale` is ``unit`` (0:1), ``minmax`` (over the whole array, in a first pass) or ``LO:HI``.
+    Rounding is half to even; values outside the range, NaN and infinities raise `WouldLose`.
+    The mapping is kept as attribute ``scale`` in the metadata.
+    """
+    if bits not in (8, 16):
+        raise UsageError("--bits takes 8 or 16", got=bits)
+    if array.element.kind not in ("int", "uint", "float", "bool", "bfloat"):
+        raise Unsupported(f"array '{array.name}' of type {type_name(array.element)} has no scale")
+    low, high = _range(array, scale)
+    top = 2**bits - 1
+    dtype = np.dtype(f"<u{bits // 8}") if bits > 8 else np.dtype("u1")
+
+    def convert(block: np.ndarray[Any, Any], done: int) -> np.ndarray[Any, Any]:
+        values = block.astype(np.float64)
+        wrong = ~((values >= low) & (values <= high))
+        if wrong.any():
+            first = int(np.flatnonzero(wrong.reshape(-1))[0])
+            raise WouldLose(
+                f"value {block.reshape(-1)[first]} of array '{array.name}' lies outside the scale",
+                where=f"index {list(_index(array, done + first))}",
+                expected=f"{low} to {high}",
+                remedy="nothing was written; choose --scale minmax or a wider LO:HI",
+            )
+        return np.rint((values - low) * (top / (high - low))).astype(dtype)
+
+    meta = Metadata.from_dict(array.meta.to_dict())
+    meta.attributes["scale"] = {"from": [low, high], "to": [0, top]}
+    return array.replace(
+        element=element_of(dtype), extent=None, meta=meta, data=Converted(array, dtype, convert)
+    )
+
+
+def _range(array: Array, scale: str) -> tuple[float, float]:
+    if scale == "unit":
+        return 0.0, 1.0
+    if scale == "minmax":
+        low, high = np.inf, -np.inf
+        for block in blocks(array, LARGEST_BLOCK):
+            values = block.astype(np.float64)
+            low, high = min(low, values.min()), max(high, values.max())
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise WouldLose(f"array '{array.name}' has NaN or infinities, which no scale can hold")
+        return float(low), float(high) if high > low else float(low) + 1.0
+    try:
+        low, high = (float(part) for part in scale.split(":"))
+    except ValueError as error:
+        raise UsageError(
+            f"unknown scale '{scale}'", expected="none | unit | minmax | LO:HI"
+        ) from error
+    if not low < high:
+        raise UsageError(f"scale '{scale}' is empty", expected="LO below HI")
+    return low, high

@@ -1,0 +1,127 @@
+"""`read`, `write` and `open`: arrays from and to files, from Python."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from raconvert import registry
+from raconvert.blocks import as_ndarray
+from raconvert.elements import element_of
+from raconvert.errors import UsageError
+from raconvert.model import Array, Bundle, Metadata
+from raconvert.pipeline import Settings, open_bundle, prepare_target, target_spec, write_bundle
+from raconvert.report import Report
+from raconvert.source import DEFAULT_MAX_MEMORY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+
+def open(  # noqa: A001 - the verb that every array library uses
+    path: str | os.PathLike[str],
+    array: str | None = None,
+    **options: Any,
+) -> Array | Bundle:
+    """Open a file lazily; nothing but headers is read, plain data is mapped without copying.
+
+    Returns an `Array` for formats of one array and for a chosen `array` (or ``FILE#name``), a
+    `Bundle` (a mapping of names to arrays) for containers. Both are context managers. An array is
+    indexed in logical order: ``x[3]``, ``numpy.asarray(x)``. `options` as in
+    `raconvert.pipeline.open_bundle` (`from_`, `in_opts`, `meta`, `index_order`, `max_memory`).
+    """
+    bundle = open_bundle(path, arrays=[array] if array is not None else None, **options)
+    chosen = array is not None or not _is_container(bundle)
+    if not chosen and len(bundle.arrays) == 1 and os.fspath(path) != bundle.path:
+        chosen = True  # FILE#name
+    if not chosen:
+        return bundle
+    if len(bundle.arrays) != 1:
+        raise UsageError(
+            f"'{array}' matches {len(bundle.arrays)} arrays",
+            path=path,
+            remedy=f"name one of them: {', '.join(bundle.names)}",
+        )
+    return bundle.arrays[0]
+
+
+def _is_container(bundle: Bundle) -> bool:
+    return registry.by_name(bundle.format).many
+
+
+def read(
+    path: str | os.PathLike[str],
+    array: str | None = None,
+    *,
+    max_memory: int = 1 << 62,
+    **options: Any,
+) -> np.ndarray[Any, Any] | dict[str, np.ndarray[Any, Any]]:
+    """Read a file into memory: an ndarray, or a dict of them for a container.
+
+    Shape is the logical one: for RA without a sidecar the dims reversed, for column-major sources
+    the dims as they stand (the result is Fortran-ordered then, nothing is moved). Little-endian,
+    own memory, writeable.
+    """
+    opened = open(path, array, max_memory=max_memory, **options)
+    with opened:
+        if isinstance(opened, Bundle):
+            return {name: _in_memory(one, max_memory) for name, one in opened.items()}
+        return _in_memory(opened, max_memory)
+
+
+def _in_memory(array: Array, max_memory: int) -> np.ndarray[Any, Any]:
+    values = as_ndarray(array, max_memory)
+    return values.T if array.index_order == "F" else values
+
+
+def write(
+    path: str | os.PathLike[str],
+    arrays: Any | Mapping[str, Any],
+    *,
+    to: str | None = None,
+    overwrite: bool = False,
+    meta: Metadata | None = None,
+    sync: bool = False,
+    out_opts: dict[str, Any] | None = None,
+) -> Report:
+    """Write an ndarray (or an `Array`, or a mapping of names to them) to a file.
+
+    The same checks and the same atomic rename as `convert`; `sync` also waits for the disk.
+    numpy arrays are written in C order, so that an RA file lists their shape reversed.
+    """
+    place, name = target_spec(os.fspath(path), to)
+    row = registry.target_row(place, to)
+    stem = name or os.path.splitext(os.path.basename(place))[0]
+    if hasattr(arrays, "keys") and not isinstance(arrays, Array):
+        bundle = Bundle([array_of(arrays[key], key) for key in arrays.keys()])  # noqa: SIM118
+    else:
+        bundle = Bundle([array_of(arrays, stem)])
+    if meta is not None:
+        for array in bundle.arrays:
+            array.meta = meta
+    named = dict.fromkeys(Settings.__slots__)
+    named.update(meta="auto", allow=(), overwrite=overwrite, sync=sync, out_opts=out_opts)
+    named.update(max_memory=DEFAULT_MAX_MEMORY)
+    settings = Settings(**named)
+    report = Report([])
+    prepare_target(place, "", settings, report)
+    return write_bundle(bundle, place, row, settings, report, name=name)
+
+
+def array_of(values: Any, name: str = "") -> Array:
+    """Return an `Array` over an ndarray (or what numpy makes of `values`); nothing is copied."""
+    if isinstance(values, Array):
+        return values.replace(name=name or values.name)
+    if isinstance(values, np.ma.MaskedArray):
+        raise UsageError("a masked array would lose its mask", remedy="fill it first: a.filled()")
+    values = np.asarray(values)
+    return Array(
+        element_of(values.dtype),
+        values.shape[::-1],
+        name=name,
+        index_order="C",
+        data=values,
+    )

@@ -1,0 +1,506 @@
+"""Many sources or many destinations: stacks, one file each, one named array each, planes, labels.
+
+What several sources become (design): a target of one array takes a stack on a new first axis, a
+container one named array each, a folder or a template with ``{stem}`` one file each. A template
+with ``{}``, ``{i}`` or ``{label}`` takes one plane per file.
+"""
+
+from __future__ import annotations
+
+import os
+import string
+from functools import partial
+
+from raconvert import registry
+from raconvert.errors import NotSupportedYet, RaconvertError, TargetExists, UsageError
+from raconvert.gather import gather, labels_of, missing_numbers, sequence_note
+from raconvert.model import Array, Bundle
+from raconvert.pipeline import open_spec, prepare_target, target_spec, write_bundle
+from raconvert.report import Report
+from raconvert.source import Source
+from raconvert.transfer import Target, check_target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.catalogue import Row
+    from raconvert.gather import Gathered
+    from raconvert.pipeline import Settings
+
+_EACH_FIELDS = {"stem", "name"}
+_PLANE_FIELDS = {"", "0", "i", "label"}
+
+
+def convert_many(words: list[str], dst: str | None, settings: Settings) -> Report:
+    """Convert what is more than one file to one file."""
+    gathered = gather(
+        words,
+        files_from=settings.files_from,
+        null_separated=settings.null_separated,
+        recursive=settings.recursive,
+        include=settings.include or (),
+        exclude=settings.exclude or (),
+        sort=settings.sort,
+    )
+    _check_sequence(gathered, settings)
+    fields = _template_fields(dst)
+    if settings.stack == "each" or settings.out_dir is not None or _is_folder(dst):
+        return _each(words, gathered, dst, settings)
+    if fields & _EACH_FIELDS:
+        return _each(words, gathered, dst, settings)
+    if dst is None:
+        raise UsageError("no destination", remedy="name one with -o FILE or --out-dir DIR")
+    path, name = target_spec(dst, settings.to)
+    row = registry.target_row(path, settings.to)
+    planes = bool(fields & _PLANE_FIELDS) or settings.planes
+    report = Report(_few(gathered.paths))
+    report.source_count = len(gathered.paths)
+    if not planes and not prepare_target(path, gathered.paths[0], settings, report):
+        return report
+    for source in gathered.paths if len(gathered.paths) > 1 else ():
+        if os.path.lexists(path) and os.path.samefile(source, path):
+            raise TargetExists("source and destination are the same file", path=path)
+    if not gathered.many and not settings.stack:
+        bundle = open_spec(gathered.paths[0], settings)
+    elif row.many and not settings.stack and name is None:
+        bundle = _named(gathered, settings)
+    else:
+        bundle = open_stack(gathered, settings)
+        report.add_notes([sequence_note(gathered)])
+    with bundle:
+        labels = _write_labels(gathered.paths, settings) if settings.labels else None
+        try:
+            if planes:
+                _write_planes(bundle, path, row, gathered.paths, settings, report)
+            else:
+                write_bundle(bundle, path, row, settings, report, name=name)
+            if labels is not None and not settings.dry_run:
+                labels.rename()
+                report.written.append(settings.labels)
+        finally:
+            if labels is not None:
+                labels.abort()
+    return report
+
+
+def _few(paths: list[str]) -> list[str]:
+    return paths if len(paths) <= 16 else [paths[0], paths[-1]]
+
+
+def _check_sequence(gathered: Gathered, settings: Settings) -> None:
+    if settings.strict_sequence:
+        gaps = missing_numbers(gathered.paths)
+        if gaps:
+            raise UsageError(f"the sequence has gaps: {gaps} (refused by --strict-sequence)")
+
+
+def _is_folder(dst: str | None) -> bool:
+    return dst is not None and (dst.endswith(("/", os.sep)) or os.path.isdir(dst))
+
+
+def _template_fields(dst: str | None) -> set[str]:
+    """Return the names of the fields of a template; empty for a plain path."""
+    if dst is None or "{" not in dst or os.path.lexists(dst):
+        return set()
+    try:
+        fields = {field for _, field, _, _ in string.Formatter().parse(dst) if field is not None}
+    except ValueError as error:
+        raise UsageError(f"destination template is not understood: {error}", path=dst) from error
+    unknown = fields - _EACH_FIELDS - _PLANE_FIELDS
+    if unknown:
+        raise UsageError(
+            f"destination template has an unknown field '{sorted(unknown)[0]}'",
+            path=dst,
+            expected="{} or {i} or {label} for planes, {stem} or {name} for files",
+        )
+    if fields & _EACH_FIELDS and fields & _PLANE_FIELDS:
+        raise UsageError("destination template mixes fields of files and of planes", path=dst)
+    return fields
+
+
+# Stacks ----------------------------------------------------------------------------------------
+
+
+def open_stack(gathered: Gathered, settings: Settings) -> Bundle:
+    """Return the files as one lazy array on a new first axis.
+
+    Formats that can read many small files at once (`read_stack`) do; the others go through the
+    general stack, file by file.
+    """
+    paths = gathered.paths
+    first = Source(paths[0], max_memory=settings.max_memory)
+    row = registry.detect(first, settings.from_).row
+    module = registry.load(row)
+    if hasattr(module, "read_stack") and not _any_sidecar(paths):
+        options = registry.check_options(row, "read", settings.in_opts or {})
+        array = module.read_stack(paths, max_memory=settings.max_memory, **options)
+    else:
+        from raconvert.stack import stack
+
+        array = stack(paths, partial(_only_array, settings=settings, row=row))
+    array.name = array.name or os.path.splitext(os.path.basename(paths[0]))[0]
+    if isinstance(settings.stack, tuple):
+        array = _concatenated(array, settings.stack[1])
+    bundle = Bundle([array], notes=list(getattr(array._data, "notes", [])))
+    bundle.path, bundle.format = paths[0], row.name
+    return bundle
+
+
+def _any_sidecar(paths: list[str]) -> bool:
+    """Tell whether a folder of the sources holds sidecars, which only the general stack honours."""
+    names: set[str] = set()
+    for folder in {os.path.dirname(path) for path in paths}:
+        names.update(
+            os.path.join(folder, entry.name)
+            for entry in os.scandir(folder or ".")
+            if entry.name.endswith(".yaml")
+        )
+    return bool(names) and any(path + ".yaml" in names for path in paths)
+
+
+def _only_array(path: str, *, settings: Settings, row: Row) -> Array:
+    """Open one item of a stack: the same format as the first, and one array in it."""
+    bundle = open_spec(path, settings)
+    if bundle.format != row.name:
+        raise UsageError(
+            "files to stack are in different formats",
+            path=path,
+            expected=row.title,
+            got=bundle.format,
+            remedy="convert each on its own with --each",
+        )
+    if len(bundle.arrays) != 1:
+        raise UsageError(
+            f"has {len(bundle.arrays)} arrays; a stack needs one of each file",
+            path=path,
+            remedy=f"choose with --array NAME: {', '.join(bundle.names)}",
+        )
+    return bundle.arrays[0]
+
+
+def _concatenated(array: Array, axis: int) -> Array:
+    """Join the items of a stack along an existing axis instead of a new one."""
+    from raconvert import adapt
+
+    rank = array.ndim - 1
+    if not -rank <= axis < rank:
+        raise UsageError(f"--concat {axis} is no axis of the items", expected=f"0 to {rank - 1}")
+    axis %= rank
+    order = (*range(1, axis + 1), 0, *range(axis + 1, rank + 1))
+    moved = adapt.permuted(array, order) if axis else array
+    shape = moved.shape
+    joined = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
+    return moved.replace(dims=joined[::-1], data=_Reshaped(moved, joined))
+
+
+class _Reshaped:
+    """Array source: the same elements in stored order, seen in another shape."""
+
+    def __init__(self, array: Array, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+        self.dtype = array.dtype
+        self._array = array
+
+    def stream(self, max_bytes: int) -> Iterator[Any]:
+        """Yield the blocks of the array behind it."""
+        from raconvert.blocks import blocks
+
+        return blocks(self._array, max_bytes)
+
+    def __getitem__(self, key: Any) -> Any:
+        from raconvert.blocks import as_ndarray
+
+        return as_ndarray(self._array).reshape(self.shape)[key]
+
+
+def _named(gathered: Gathered, settings: Settings) -> Bundle:
+    """Return a bundle with one array per file, named after the stems."""
+    arrays: list[Array] = []
+    seen: dict[str, str] = {}
+    bundle = Bundle(arrays)
+    for path in gathered.paths:
+        one = open_spec(path, settings)
+        stem = os.path.splitext(os.path.basename(path))[0]
+        for array in one.arrays:
+            name = stem if len(one.arrays) == 1 else f"{stem}/{array.name}"
+            if name in seen:
+                raise UsageError(
+                    f"two sources would both become array '{name}'",
+                    path=path,
+                    expected="distinct file stems",
+                    got=f"'{seen[name]}' and this one",
+                )
+            seen[name] = path
+            arrays.append(array.replace(name=name))
+        bundle.add_notes_of(one)
+    bundle.path = gathered.paths[0]
+    return bundle
+
+
+# One file each ---------------------------------------------------------------------------------
+
+
+def _each(words: list[str], gathered: Gathered, dst: str | None, settings: Settings) -> Report:
+    """Convert every source to a file of its own; one bad file does not stop the others."""
+    report = Report(_few(gathered.paths))
+    report.source_count = len(gathered.paths)
+    targets: dict[str, str] = {}
+    for source, target in _each_target(words, gathered, dst, settings):
+        if target in targets:
+            raise UsageError(
+                f"two sources would both become '{target}'",
+                path=source,
+                got=f"'{targets[target]}' and this one",
+            )
+        targets[target] = source
+    for target, source in targets.items():
+        part = Report([source])
+        try:
+            if prepare_target(target, source, settings, part):
+                row = registry.target_row(target, settings.to)
+                if not settings.dry_run:
+                    os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
+                with open_spec(source, settings) as bundle:
+                    write_bundle(bundle, target, row, settings, part)
+        except RaconvertError as error:
+            if settings.fail_fast:
+                raise
+            report.failed.append((source, error))
+        report.absorb(part)
+    if len(report.failed) == len(targets) == 1:
+        raise report.failed[0][1]
+    return report
+
+
+def _each_target(
+    words: list[str], gathered: Gathered, dst: str | None, settings: Settings
+) -> Iterator[tuple[str, str]]:
+    """Yield (source, destination), the source tree mirrored below the output folder."""
+    if dst is not None and not _is_folder(dst) and settings.out_dir is None:
+        if not _template_fields(dst):
+            raise UsageError(
+                "--each needs a folder or a template as destination",
+                path=dst,
+                remedy="use --out-dir DIR --to FORMAT, or -o '{stem}.npy'",
+            )
+        for path in gathered.paths:
+            name = os.path.basename(path)
+            yield path, dst.format(stem=os.path.splitext(name)[0], name=name)
+        return
+    folder = settings.out_dir if settings.out_dir is not None else dst
+    if settings.to is None:
+        raise UsageError(
+            "a folder as destination needs the format of its files",
+            path=folder,
+            remedy="name it with --to, for instance --to ra",
+        )
+    suffix = registry.by_name(settings.to).suffixes[0]
+    roots = [word for word in words if os.path.isdir(word)]
+    for path in gathered.paths:
+        root = next((r for r in roots if path.startswith(os.path.join(r, ""))), None)
+        relative = os.path.relpath(path, root) if root else os.path.basename(path)
+        yield path, os.path.join(folder or ".", os.path.splitext(relative)[0] + suffix)
+
+
+# Planes ----------------------------------------------------------------------------------------
+
+
+def _write_planes(
+    bundle: Bundle, path: str, row: Row, sources: list[str], settings: Settings, report: Report
+) -> None:
+    """Write one file per plane: all beside the destination first, then renamed together."""
+    module = registry.load(row)
+    if not hasattr(module, "split"):
+        raise UsageError(
+            f"format {row.name} holds arrays of any rank in one file",
+            path=path,
+            remedy="name one destination without a template and without --planes",
+        )
+    if len(bundle.arrays) != 1:
+        raise UsageError(
+            f"source has {len(bundle.arrays)} arrays; planes are made of one",
+            path=bundle.path,
+            remedy=f"choose with --array NAME: {', '.join(bundle.names)}",
+        )
+    from raconvert import adapt
+
+    array = adapt.in_order(bundle.arrays[0], "C")
+    leading = module.split(array)
+    if leading == 0 and not _template_fields(path):
+        write_bundle(bundle, path, row, settings, report)
+        return
+    count = 1
+    for length in array.shape[:leading]:
+        count *= length
+    names = _plane_names(path, count, sources)
+    for name in names:
+        check_target(name, overwrite=settings.overwrite)
+    planes = _planes(array, leading, row, settings)
+    first = True
+    with _Staging(path) as staging:
+        for name, plane in zip(names, planes, strict=True):
+            part = Report(report.sources)
+            staged = name if settings.dry_run else staging.place(name)
+            write_bundle(Bundle([plane]), staged, row, _without_checks(settings), part)
+            if first or part.equivalent or part.notes:
+                report.absorb(part, paths=False)
+            first = False
+        report.arrays = [(array.name, report.arrays[0][1], array.shape, f"{count} files")]
+        report.nbytes = array.nbytes
+        report.target, report.target_format = path, row.name
+        report.planned = settings.dry_run
+        if not settings.dry_run:
+            report.written += staging.publish()
+
+
+def _plane_names(path: str, count: int, sources: list[str]) -> list[str]:
+    """Return the destination of every plane, from the template or by number before the suffix."""
+    fields = _template_fields(path)
+    if not fields:
+        stem, suffix = os.path.splitext(path)
+        width = max(3, len(str(count - 1)))
+        return [f"{stem}_{number:0{width}d}{suffix}" for number in range(count)]
+    labels: list[Any] = [""] * count
+    if "label" in fields:
+        if len(sources) != count:
+            raise UsageError("{label} needs one source file per plane", path=path)
+        numbers, words = labels_of(sources)
+        labels = numbers if words is None else [words[number] for number in numbers]
+    try:
+        names = [path.format(i, i=i, label=label) for i, label in enumerate(labels)]
+    except (ValueError, IndexError, KeyError) as error:
+        raise UsageError(f"destination template is not understood: {error}", path=path) from error
+    if len(set(names)) != count:
+        raise UsageError(
+            "destination template gives several planes one name",
+            path=path,
+            remedy="use a field such as {:05d}",
+        )
+    return names
+
+
+def _planes(array: Array, leading: int, row: Row, settings: Settings) -> Iterator[Array]:
+    """Yield the planes of an array, read in blocks of whole planes."""
+    import numpy as np
+
+    from raconvert.blocks import block_bytes, blocks
+    from raconvert.elements import little
+
+    dims = array.dims[: array.ndim - leading]
+    nbytes = max(1, int(np.prod(dims, dtype=object)) * array.element.nbytes)
+    items = array.meta.items() if array.meta.items is not None else None
+    pending: list[Any] = []
+    have = 0
+    size = nbytes // array.element.nbytes
+    step = max(nbytes, block_bytes(settings.max_memory) // nbytes * nbytes)
+    for block in blocks(array, step):
+        pending.append(block.reshape(-1).copy() if len(pending) else block.reshape(-1))
+        have += pending[-1].size
+        if have < size:
+            pending[-1] = pending[-1].copy()
+            continue
+        flat = np.concatenate(pending) if len(pending) > 1 else pending[0]
+        whole = have // size * size
+        for start in range(0, whole, size):
+            values = flat[start : start + size].reshape(dims[::-1])
+            plane = Array(
+                little(array.element), dims, name=array.name, index_order="C", data=values
+            )
+            plane.meta = _plane_meta(array, leading, next(items, {}) if items else {})
+            yield plane
+        pending = [flat[whole:].copy()] if whole < have else []
+        have -= whole
+
+
+def _plane_meta(array: Array, leading: int, item: dict[str, Any]) -> Any:
+    """Return the metadata of one plane: what is common, and what the sources had of their own."""
+    from raconvert.model import Metadata
+
+    meta = Metadata.from_dict(array.meta.to_dict())
+    meta.axes = meta.axes[: array.ndim - leading]
+    own = Metadata.from_dict(item)
+    meta.attributes = {**meta.attributes, **own.attributes}
+    for name, space in own.formats.items():
+        meta.formats[name] = {**meta.formats.get(name, {}), **space}
+    return meta
+
+
+def _without_checks(settings: Settings) -> Settings:
+    """Return the settings for one plane: already adapted, not synced one by one."""
+    named = {name: getattr(settings, name) for name in settings.__slots__}
+    named.update(axes=None, sync=False, labels=None, planes=False, progress=None)
+    return type(settings)(**named)
+
+
+class _Staging:
+    """A folder beside the destinations in which all planes are written before any appears."""
+
+    def __init__(self, template: str) -> None:
+        base = template.split("{")[0]
+        self._root = os.path.dirname(base) or "."
+        self._folder = ""
+        self._pairs: list[tuple[str, str]] = []
+        self._made: list[str] = []
+
+    def __enter__(self) -> _Staging:
+        return self
+
+    def place(self, name: str) -> str:
+        """Return where the file of this final name is to be written for now."""
+        from tempfile import mkdtemp
+
+        if not self._folder:
+            parent = self._root
+            while not os.path.isdir(parent):
+                self._made.append(parent)
+                parent = os.path.dirname(parent) or "."
+            self._folder = mkdtemp(prefix=".raconvert-", suffix=".tmp", dir=parent)
+        staged = os.path.join(self._folder, f"{len(self._pairs)}{os.path.splitext(name)[1]}")
+        self._pairs.append((staged, name))
+        return staged
+
+    def publish(self) -> list[str]:
+        """Rename all files to their places; return the places."""
+        for folder in {os.path.dirname(name) for _, name in self._pairs}:
+            os.makedirs(folder or ".", exist_ok=True)
+        for staged, name in self._pairs:
+            os.replace(staged, name)
+        self._made.clear()
+        return [name for _, name in self._pairs]
+
+    def __exit__(self, *_: object) -> None:
+        if self._folder:
+            import shutil
+
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+# Labels ----------------------------------------------------------------------------------------
+
+
+def _write_labels(paths: list[str], settings: Settings) -> Target | None:
+    """Write the labels of the files, unrenamed: uint8 if they fit, else int64; names as metadata."""
+    import numpy as np
+
+    from raconvert.api import array_of
+
+    numbers, words = labels_of(paths)
+    path = settings.labels or ""
+    row = registry.target_row(path)
+    check_target(path, overwrite=settings.overwrite)
+    small = max(numbers) <= np.iinfo(np.uint8).max
+    labels = array_of(np.array(numbers, np.uint8 if small else np.int64), "labels")
+    if words is not None:
+        labels.meta.attributes["labels"] = words
+    if settings.dry_run:
+        return None
+    target = Target(path)
+    try:
+        registry.load(row).write(Bundle([labels]), target)
+        target.finish(sync=settings.sync)
+    except BaseException:
+        target.abort()
+        raise
+    return target

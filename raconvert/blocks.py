@@ -1,0 +1,134 @@
+"""The only streaming code: an array as contiguous pieces in stored order, in bounded memory.
+
+A data source may be an ndarray, anything that slices like one, or an object that also has
+``stream(max_bytes)``, an iterator of one-dimensional pieces in stored order, for data that can
+only be decoded front to back.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from raconvert.elements import dtype_of, little
+from raconvert.errors import Corrupt, TooLarge
+from raconvert.source import DEFAULT_MAX_MEMORY, open_regular
+from raconvert.transfer import read_extent_into, swap_in_place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.model import Array
+
+LARGEST_BLOCK = 16 << 20  # beyond this a larger block saves nothing measurable
+
+
+def block_bytes(max_memory: int) -> int:
+    """Return the size of a block that leaves room for the copies a codec makes of it."""
+    return max(1 << 16, min(LARGEST_BLOCK, max_memory // 8))
+
+
+def blocks(array: Array, max_bytes: int = LARGEST_BLOCK) -> Iterator[np.ndarray[Any, Any]]:
+    """Yield the elements as C-contiguous little-endian pieces in stored order.
+
+    Each piece holds at most `max_bytes` (one element at least); its shape is a slab of the data
+    seen slowest axis first, one-dimensional when the array is read from its extent. A piece is
+    only valid until the next one is asked for.
+    """
+    if array.count == 0:
+        return
+    if array.extent is not None:
+        yield from _extent_blocks(array, max_bytes)
+        return
+    dtype = dtype_of(little(array.element))
+    source = array.data
+    if hasattr(source, "stream"):
+        pieces = source.stream(max_bytes)
+    else:
+        pieces = (_region(source, key) for key in slabs(source.shape, dtype.itemsize, max_bytes))
+    for piece in pieces:
+        yield np.ascontiguousarray(piece).astype(dtype, copy=False)
+
+
+def _region(source: Any, key: tuple[Any, ...]) -> Any:
+    return np.asarray(source[key if key else ()])
+
+
+def slabs(
+    shape: tuple[int, ...], itemsize: int, max_bytes: int
+) -> Iterator[tuple[int | slice, ...]]:
+    """Yield index keys that cut `shape` (slowest axis first) into contiguous slabs, in order."""
+    if not shape:
+        yield ()
+        return
+    axis = 0
+    while axis < len(shape) - 1 and prod(shape[axis + 1 :]) * itemsize > max_bytes:
+        axis += 1
+    row_bytes = max(1, prod(shape[axis + 1 :]) * itemsize)
+    step = max(1, max_bytes // row_bytes)
+    for outer in product(*(range(n) for n in shape[:axis])):
+        for start in range(0, shape[axis], step):
+            yield (*outer, slice(start, min(start + step, shape[axis])))
+
+
+def _extent_blocks(array: Array, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
+    """Read an extent piece by piece into one buffer; nothing is mapped, so nothing piles up."""
+    extent = array.extent
+    dtype = dtype_of(little(array.element))
+    step = max(1, max_bytes // dtype.itemsize) * dtype.itemsize
+    source = open_regular(extent.path)
+    try:
+        buffer = memoryview(bytearray(min(step, extent.nbytes)))
+        for start in range(0, extent.nbytes, step):
+            piece = buffer[: min(step, extent.nbytes - start)]
+            read_extent_into(source, piece, extent, start)
+            if extent.swap > 1:
+                swap_in_place(piece, extent.swap)
+            yield np.frombuffer(piece, dtype)
+    finally:
+        os.close(source)
+
+
+def as_ndarray(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> np.ndarray[Any, Any]:
+    """Return the whole array in its own memory: slowest axis first, C order, little-endian.
+
+    `TooLarge` names the need when it is above `max_memory` bytes.
+    """
+    check_memory(array.nbytes, max_memory, f"array '{array.name}' whole in memory")
+    shape = array.dims[::-1]
+    dtype = dtype_of(little(array.element))
+    values = np.empty(array.count, dtype)
+    done = 0
+    for block in blocks(array):
+        values[done : done + block.size] = block.reshape(-1)
+        done += block.size
+    if done != array.count:
+        raise Corrupt(
+            f"array '{array.name}' ended early", expected=f"{array.count} elements", got=done
+        )
+    return values.reshape(shape)
+
+
+def read_extent(array: Array) -> np.ndarray[Any, Any]:
+    """Return the elements of an extent in memory, in the array's own element type."""
+    values = np.empty(array.count, dtype_of(little(array.element)))
+    done = 0
+    for block in _extent_blocks(array, LARGEST_BLOCK):
+        values[done : done + block.size] = block
+        done += block.size
+    return values.reshape(array.dims[::-1])
+
+
+def check_memory(nbytes: int, max_memory: int, what: str) -> None:
+    """Refuse (`TooLarge`) what would need more than `max_memory` bytes at once."""
+    if nbytes > max_memory:
+        raise TooLarge(
+            f"{what} needs {nbytes} bytes",
+            expected=f"at most {max_memory} (--max-memory)",
+            remedy=f"allow it with --max-memory {-(-nbytes // (1 << 20))}M",
+        )

@@ -1,0 +1,147 @@
+"""The static table of formats: what is known without importing any plugin.
+
+`ROWS` are the built-in formats. Each row repeats what its plugin's `FORMAT` says; the conformance
+suite keeps the two equal, and refuses a plugin file without a row. `FOREIGN` are formats that are
+recognised by content only to be named in the refusal.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+# module: the dotted path of the plugin; the other fields are those of `raconvert.plugin.Format`.
+Row = namedtuple(
+    "Row",
+    "name module title suffixes magic proof reads writes many lazy stream meta index_orders needs",
+)
+
+_PILLOW = ("PIL", "pillow")
+
+ROWS: tuple[Row, ...] = (
+    Row(
+        name="ra",
+        module="raconvert.ra.plugin",
+        title="RA (RawArray)",
+        suffixes=(".ra",),
+        magic=((0, b"rawarray"),),
+        proof=True,
+        reads=True,
+        writes=True,
+        many=False,
+        lazy=True,
+        stream=True,
+        meta="all",
+        index_orders="",
+        needs=(),
+    ),
+    Row(
+        name="npy",
+        module="raconvert.plugins.npy",
+        title="NumPy NPY",
+        suffixes=(".npy",),
+        magic=((0, b"\x93NUMPY"),),
+        proof=True,
+        reads=True,
+        writes=True,
+        many=False,
+        lazy=True,
+        stream=True,
+        meta="none",
+        index_orders="CF",
+        needs=(),
+    ),
+    Row(
+        name="npz",
+        module="raconvert.plugins.npz",
+        title="NumPy NPZ",
+        suffixes=(".npz",),
+        magic=((0, b"PK\x03\x04"), (0, b"PK\x05\x06")),
+        proof=False,
+        reads=True,
+        writes=True,
+        many=True,
+        lazy=True,
+        stream=False,
+        meta="none",
+        index_orders="CF",
+        needs=(),
+    ),
+    Row(
+        name="png",
+        module="raconvert.plugins.png",
+        title="PNG image",
+        suffixes=(".png", ".apng"),
+        magic=((0, b"\x89PNG\r\n\x1a\n"),),
+        proof=True,
+        reads=True,
+        writes=True,
+        many=False,
+        lazy=True,
+        stream=True,
+        meta="some",
+        index_orders="C",
+        needs=(_PILLOW,),
+    ),
+)
+
+# Recognised, and named when met. `magic` as above; `note` is one sentence for the error message.
+Foreign = namedtuple("Foreign", "title magic suffixes note", defaults=("",))
+
+_MAT_TEXT = b"MATLAB 7.3 MAT-file"
+FOREIGN: tuple[Foreign, ...] = (
+    Foreign(
+        "RawArray with a byte-swapped magic",
+        ((0, b"arawrrya"),),
+        (),
+        "A well-known registry lists the magic of RA in this wrong form since 2017 (it is what "
+        "`od -x` prints for 'rawarray'); a real RA file begins with 'rawarray'.",
+    ),
+    Foreign(
+        "RawArray with its magic spelled backwards",
+        ((0, b"yarrawar"),),
+        (),
+        "The 64-bit magic was written big-endian; a real RA file begins with 'rawarray'.",
+    ),
+    Foreign("RealAudio", ((0, b".ra\xfd"), (0, b".RMF")), (), "It only shares the suffix with RA."),
+    Foreign("MAT v7.3 (HDF5)", ((0, _MAT_TEXT),), ()),
+    Foreign(
+        "HDF5",
+        tuple((at, b"\x89HDF\r\n\x1a\n") for at in (0, 512, 1024, 2048)),
+        (".h5", ".hdf5", ".he5", ".jld2"),
+    ),
+    Foreign("MAT v5", ((124, b"\x00\x01IM"), (124, b"\x01\x00MI")), ()),
+    Foreign("NRRD", tuple((0, b"NRRD000%d" % n) for n in range(1, 6)), (".nrrd", ".nhdr")),
+    Foreign(
+        "netCDF classic",
+        ((0, b"CDF\x01"), (0, b"CDF\x02"), (0, b"CDF\x05")),
+        (".nc", ".cdf"),
+        "Only netCDF-4 files are HDF5 inside.",
+    ),
+    Foreign("NIfTI-1", ((344, b"n+1\x00"), (344, b"ni1\x00")), (".nii", ".hdr")),
+    Foreign("TIFF image", ((0, b"II*\x00"), (0, b"MM\x00*"), (0, b"II+\x00")), (".tif", ".tiff")),
+    Foreign("JPEG image", ((0, b"\xff\xd8\xff"),), (".jpg", ".jpeg")),
+    Foreign("GIF image", ((0, b"GIF87a"), (0, b"GIF89a")), (".gif",)),
+    Foreign("BMP image", (), (".bmp",)),
+    Foreign("WebP image", (), (".webp",)),
+    Foreign(
+        "netpbm image",
+        tuple((0, b"P%d" % n + space) for n in range(1, 8) for space in (b"\n", b" ", b"\r")),
+        (".pbm", ".pgm", ".ppm", ".pam"),
+    ),
+    Foreign("SciDB binary", (), (".scidb",)),
+    Foreign("GEMPACK HAR", (), (".har",)),
+    Foreign("CFL", (), (".cfl",)),
+)
+
+# Compression wrappers are named together with what their name says is inside.
+WRAPPERS: tuple[tuple[str, bytes, tuple[str, ...]], ...] = (
+    ("gzip", b"\x1f\x8b", (".gz", ".rda", ".rds")),
+    ("bzip2", b"BZh", (".bz2",)),
+    ("xz", b"\xfd7zXZ\x00", (".xz",)),
+    ("zstandard", b"\x28\xb5\x2f\xfd", (".zst",)),
+)
+
+
+def matches(magic: tuple[tuple[int, bytes], ...], head: bytes) -> bool:
+    """Tell whether any of the (offset, bytes) pairs is found in the head of a file."""
+    return any(head[offset : offset + len(text)] == text for offset, text in magic)

@@ -1,0 +1,205 @@
+"""Element types: one table between RA's type codes, numpy's dtypes and our own plain tuples.
+
+An `Element` is a tuple ``(kind, nbytes, order, descr)`` that costs no numpy:
+
+* ``kind``: ``int uint float complex bool bfloat user``
+* ``nbytes``: bytes per element; for complex, of the pair
+* ``order``: ``<`` little-endian, ``>`` big-endian, ``|`` where byte order means nothing
+* ``descr``: for ``user`` (RA code 0) what is inside, in the notation of the NPY header (NEP 1):
+  ``'<U4'``, ``'<M8[ns]'``, or a tuple of ``(name, descr[, shape])`` fields; None if unknown.
+
+Type codes: RA README, "Elemental Type Specification"; code 5 of width 2 as bfloat16: the Rust crate.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+from raconvert.errors import Unsupported
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+
+Element = namedtuple("Element", "kind nbytes order descr", defaults=(None,))
+
+# kind, bytes, RA eltype, numpy type string without byte order
+_ROWS = (
+    ("user", 0, 0, None),
+    ("int", 1, 1, "i1"),
+    ("int", 2, 1, "i2"),
+    ("int", 4, 1, "i4"),
+    ("int", 8, 1, "i8"),
+    ("uint", 1, 2, "u1"),
+    ("uint", 2, 2, "u2"),
+    ("uint", 4, 2, "u4"),
+    ("uint", 8, 2, "u8"),
+    ("float", 2, 3, "f2"),
+    ("float", 4, 3, "f4"),
+    ("float", 8, 3, "f8"),
+    ("complex", 8, 4, "c8"),
+    ("complex", 16, 4, "c16"),
+    ("bool", 1, 5, "b1"),
+    ("bfloat", 2, 5, None),  # numpy has none; the ml_dtypes package does
+)
+KINDS = {eltype: kind for kind, _, eltype, _ in _ROWS if kind != "bfloat"}  # RA eltype -> kind
+ELTYPES = {kind: eltype for kind, _, eltype, _ in _ROWS}  # kind -> RA eltype
+_CODES = {(kind, nbytes): code for kind, nbytes, _, code in _ROWS if code}
+_BY_CODE = {code: (kind, nbytes) for (kind, nbytes), code in _CODES.items()}
+
+
+def element(kind: str, nbytes: int, order: str = "<", descr: Any = None) -> Element:
+    """Return an `Element`, with the byte order normalised to ``|`` where it means nothing."""
+    if swap_unit(kind, nbytes) == 1:
+        order = "|"
+    return Element(kind, nbytes, order, descr)
+
+
+def swap_unit(kind: str, nbytes: int) -> int:
+    """Return how many bytes form one number: 1 where there is nothing to swap."""
+    if kind in ("user", "bool"):
+        return 1
+    return nbytes // 2 if kind == "complex" else nbytes
+
+
+def needs_swap(element: Element) -> int:
+    """Return the width of the numbers to reverse to become little-endian; 1 means none."""
+    return swap_unit(element.kind, element.nbytes) if element.order == ">" else 1
+
+
+def little(element: Element) -> Element:
+    """Return the same element in little-endian order (user types keep theirs: bytes verbatim)."""
+    return element._replace(order="<") if element.order == ">" else element
+
+
+def element_of_code(code: str) -> Element | None:
+    """Return the element of a simple NPY type string such as ``<f4`` or ``|b1``, without numpy.
+
+    Strings, datetimes, void and everything structured become ``user`` with the string as `descr`
+    when their width can be read off it; None when the string needs numpy to be understood.
+    """
+    order, letter, width = code[:1], code[1:2], code[2:]
+    if order == "=":
+        import sys
+
+        order = "<" if sys.byteorder == "little" else ">"
+    if order not in "<>|" or not order:
+        return None
+    if letter + width in _BY_CODE:
+        return element(*_BY_CODE[letter + width], order)
+    if letter in "SV" and width.isdigit():
+        return Element("user", int(width), "|", f"|{letter}{int(width)}")
+    if letter == "U" and width.isdigit():
+        return Element("user", 4 * int(width), "|", f"{order}U{int(width)}")
+    if letter in "mM" and width[:1] == "8" and (width == "8" or width[1:2] == "["):
+        return Element("user", 8, "|", f"{order}{letter}{width}")
+    return None
+
+
+def element_of(dtype: np.dtype[Any]) -> Element:
+    """Return the element of a numpy dtype.
+
+    Raises `Unsupported` for what has no faithful place in RA: objects, long doubles, and the
+    one-byte floats and sub-byte integers of ml_dtypes.
+    """
+    if dtype.name == "bfloat16":
+        return Element("bfloat", 2, "<" if dtype.byteorder != ">" else ">")
+    if dtype.kind in "iufcb":
+        known = _BY_CODE.get(dtype.str[1:])
+        if known is not None:
+            return element(*known, dtype.str[0])
+    elif dtype.kind in "SUmM" or (dtype.kind == "V" and dtype.type.__module__ == "numpy"):
+        if dtype.hasobject:
+            raise Unsupported(
+                f"type {dtype} holds Python objects, which only pickle could store",
+                remedy="no flag allows this; convert it to a numeric or fixed-width type first",
+            )
+        return Element("user", dtype.itemsize, "|", _descr(dtype))
+    raise Unsupported(
+        f"type {dtype} ({dtype.itemsize} bytes) has no faithful form in RA",
+        remedy="no flag allows this; cast it first, for instance with --dtype float64",
+    )
+
+
+def _descr(dtype: np.dtype[Any]) -> Any:
+    """Return the NPY header description of a non-numeric dtype, with tuples for lists."""
+    from numpy.lib.format import dtype_to_descr
+
+    try:
+        descr = dtype_to_descr(dtype)
+    except ValueError as error:
+        raise Unsupported(
+            f"structured type {dtype} has overlapping or unordered fields: {error}",
+            remedy="no flag allows this; reorder the fields first",
+        ) from error
+    return frozen(descr)
+
+
+def frozen(value: Any) -> Any:
+    """Return nested lists as tuples, so that an element can be compared and hashed."""
+    return tuple(frozen(item) for item in value) if isinstance(value, (list, tuple)) else value
+
+
+def dtype_of(element: Element) -> np.dtype[Any]:
+    """Return the numpy dtype that carries the element, byte order included.
+
+    A ``user`` element without description is ``V{nbytes}``. bfloat16 needs the `ml_dtypes`
+    package (`MissingDependency` names the install line); widths that numpy does not have are
+    never handed out as elements (the RA reader describes them as ``user``).
+    """
+    import numpy as np
+
+    if element.kind == "user":
+        if element.descr is None:
+            return np.dtype((np.void, element.nbytes))
+        return np.dtype(_thawed(element.descr))
+    if element.kind == "bfloat":
+        return bfloat16().newbyteorder(element.order)
+    return np.dtype(element.order + _CODES[element.kind, element.nbytes])
+
+
+def bfloat16() -> np.dtype[Any]:
+    """Return the numpy dtype of bfloat16; `MissingDependency` without the ml_dtypes package."""
+    import numpy as np
+
+    try:
+        import ml_dtypes
+    except ImportError as error:
+        from raconvert.errors import MissingDependency
+
+        raise MissingDependency(
+            "bfloat16 elements need the ml_dtypes package",
+            remedy="pip install 'raconvert[bfloat16]'",
+        ) from error
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+def _thawed(descr: Any) -> Any:
+    """Turn a frozen description back into what numpy.dtype() takes."""
+    from numpy.lib.format import descr_to_dtype
+
+    if isinstance(descr, str):
+        return descr
+    return descr_to_dtype(_lists(descr))
+
+
+def _lists(descr: Any) -> Any:
+    """Return field tuples in a list, recursively (the NPY header's own notation)."""
+    if isinstance(descr, str):
+        return descr
+    return [(field[0], _lists(field[1]), *field[2:]) for field in descr]
+
+
+def type_name(element: Element) -> str:
+    """Return the name people use: ``float32``, ``complex64``, ``bool``, ``U4``, ``void``."""
+    kind, nbytes, order, descr = element
+    if kind == "user":
+        if descr is None:
+            return f"V{nbytes}"
+        return descr.lstrip("<>|") if isinstance(descr, str) else "structured"
+    if kind == "bool":
+        return "bool"
+    name = "bfloat16" if kind == "bfloat" else f"{kind}{8 * nbytes}"
+    return name + (" big-endian" if order == ">" else "")

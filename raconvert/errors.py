@@ -1,0 +1,135 @@
+"""Every error that raconvert raises on purpose, as one tree.
+
+::
+
+    RaconvertError                 exit code 1   something failed; nothing was written
+    ├── UsageError                 exit code 2   the call itself is wrong, or cannot be compared
+    ├── UnknownFormat              exit code 3   no format claims the file, or the name is unknown
+    │   ├── NotSupportedYet        exit code 3   the format is recognised, but has no plugin
+    │   └── MissingDependency      exit code 3   the plugin exists, a package it needs does not
+    ├── Corrupt                    exit code 1   the file contradicts its own format
+    ├── Unsupported                exit code 1   valid, but beyond what the plugin reads or writes
+    ├── ReadFailed                 exit code 1   the operating system refused to read
+    ├── WriteFailed                exit code 1   the operating system refused to write
+    ├── WouldLose                  exit code 4   the target cannot hold it; names the allowing flag
+    ├── Unsafe                     exit code 4   refused for safety
+    │   └── TooLarge               exit code 4   needs more memory than `max_memory` allows
+    └── TargetExists               exit code 5   refused: the destination exists
+
+A message is one sentence made of parts, so that none of them is forgotten: what is wrong, in which
+file, where in it, what was expected, what was got, and what to do.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class RaconvertError(Exception):
+    """Base of all errors of raconvert; `exit_code` is what the command line returns."""
+
+    exit_code = 1
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        path: object = None,
+        where: str | None = None,
+        expected: object = None,
+        got: object = None,
+        remedy: str | None = None,
+    ) -> None:
+        self.what = what
+        self.path = None if path is None else str(path)
+        self.where = where
+        self.expected = expected
+        self.got = got
+        self.remedy = remedy
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        text = self.what
+        if self.path is not None:
+            text = f"'{self.path}': {text}"
+        if self.where is not None:
+            text += f", at {self.where}"
+        if self.expected is not None:
+            text += f"; expected {self.expected}"
+        if self.got is not None:
+            text += f"{',' if self.expected is not None else ';'} got {self.got}"
+        if self.remedy is not None:
+            text += f"\n  {self.remedy}"
+        return text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Keep the parts when the error crosses a process border."""
+        return (type(self), (self.what,), self.__dict__)
+
+
+class UsageError(RaconvertError):
+    """The call itself is wrong: an unknown option, a contradiction, two things not comparable."""
+
+    exit_code = 2
+
+
+class UnknownFormat(RaconvertError):
+    """No format claims the file, or no format has the given name."""
+
+    exit_code = 3
+
+
+class NotSupportedYet(UnknownFormat):
+    """The file was recognised by name, but there is no plugin for its format."""
+
+
+class MissingDependency(UnknownFormat):
+    """The plugin is there; a package that it needs is not. The remedy is the install line."""
+
+
+class Corrupt(RaconvertError):
+    """The file contradicts its own format: damaged, cut off or hostile."""
+
+
+class Unsupported(RaconvertError):
+    """A valid file or array that lies beyond what the plugin can read or write."""
+
+
+class ReadFailed(RaconvertError):
+    """The operating system refused to open or read the source."""
+
+
+class WriteFailed(RaconvertError):
+    """The operating system refused to write the destination."""
+
+
+class WouldLose(RaconvertError):
+    """The target cannot hold what the source has; the message names the flag that allows it."""
+
+    exit_code = 4
+
+
+class Unsafe(RaconvertError):
+    """Refused for safety: pickled objects, paths outside the folder, devices."""
+
+    exit_code = 4
+
+
+class TooLarge(Unsafe):
+    """The operation needs more memory than `max_memory` allows; the need was computed first."""
+
+
+class TargetExists(RaconvertError):
+    """The destination exists and neither overwriting nor skipping was asked for."""
+
+    exit_code = 5
+
+
+def did_you_mean(word: str, known: list[str]) -> str:
+    """Return ``; did you mean 'x'?`` for the closest of `known`, or an empty string."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, known, n=1)
+    return f"; did you mean '{close[0]}'?" if close else ""

@@ -1,0 +1,232 @@
+"""Many sources: which files are meant, in which order, and what is odd about their names.
+
+An existing path is always taken literally, before any glob or ``#`` meaning. Order: as given;
+natural order (2 before 10) inside each glob or folder, and for literal arguments that all lie in
+one folder; a list from ``--files-from`` keeps its order.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import namedtuple
+
+from raconvert.catalogue import ROWS
+from raconvert.errors import ReadFailed, UsageError
+from raconvert.registry import by_suffix
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+# paths: in order; many: True if they get a leading axis even when there is only one;
+# root: the folder below which relative paths are mirrored.
+Gathered = namedtuple("Gathered", "paths many order")
+
+SORTS = ("natural", "given", "name", "mtime")
+_GLOB = re.compile(r"[*?\[]")
+_DIGITS = re.compile(r"(\d+)")
+
+
+def natural_key(name: str) -> list[Any]:
+    """Return a sort key under which 2 comes before 10; text and numbers alternate."""
+    parts: list[Any] = _DIGITS.split(name)
+    parts[1::2] = map(int, parts[1::2])
+    return parts
+
+
+def is_pattern(word: str) -> bool:
+    """Tell whether a word is a glob: it has a wildcard and no file has it as its name."""
+    return _GLOB.search(word) is not None and not os.path.lexists(word)
+
+
+def split_spec(spec: str) -> tuple[str, str | None]:
+    """Split ``FILE#name``; the whole is the file if a file of that name exists."""
+    if "#" not in spec or os.path.lexists(spec):
+        return spec, None
+    path, _, name = spec.rpartition("#")
+    while path and not os.path.lexists(path) and "#" in path:
+        path, _, more = path.rpartition("#")
+        name = f"{more}#{name}"
+    return (path, name) if os.path.lexists(path) else (spec, None)
+
+
+def gather(
+    words: Sequence[str],
+    *,
+    files_from: str | Iterable[str] | None = None,
+    null_separated: bool = False,
+    recursive: bool = False,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    sort: str | None = None,
+) -> Gathered:
+    """Return the files that the words of a command line mean.
+
+    `files_from` is a list of paths, the path of a file with one path per line, or ``-`` for the
+    standard input. Raises `ReadFailed` for what does not exist and for patterns without a match.
+    """
+    if sort is not None and sort not in SORTS:
+        raise UsageError(f"unknown order '{sort}'", expected=" | ".join(SORTS))
+    paths: list[str] = []
+    literal = True
+    for word in words:
+        found, was_literal = _expand(word, recursive, include, exclude)
+        paths += found
+        literal = literal and was_literal
+    order = "natural order"
+    if literal and len(words) > 1:
+        if len({os.path.dirname(path) for path in paths}) == 1:
+            paths.sort(key=natural_key)
+        else:
+            order = "given order"
+    if files_from is not None:
+        paths += _listed(files_from, null_separated)
+        order = "given order"
+    if sort is not None and sort != "given":
+        paths.sort(key={"natural": natural_key, "name": str, "mtime": os.path.getmtime}[sort])
+        order = f"{sort} order"
+    elif sort == "given":
+        order = "given order"
+    many = not (literal and len(words) == 1 and files_from is None)
+    return Gathered(paths, many, order)
+
+
+def _expand(
+    word: str, recursive: bool, include: Sequence[str], exclude: Sequence[str]
+) -> tuple[list[str], bool]:
+    """Return the files that one word means, and whether it was a literal file."""
+    if os.path.isdir(word):
+        paths = sorted(_folder(word, recursive, include, exclude), key=natural_key)
+        if not paths:
+            raise ReadFailed(
+                "folder holds no file of a known format",
+                path=word,
+                remedy="look below it with --recursive" if not recursive else None,
+            )
+        return paths, False
+    if os.path.lexists(word) or not is_pattern(word):
+        if not os.path.lexists(split_spec(word)[0]):
+            raise ReadFailed("does not exist", path=word)
+        return [word], True
+    from glob import iglob
+
+    paths = [path for path in iglob(word, recursive=True) if not os.path.isdir(path)]
+    paths = [path for path in paths if _wanted(os.path.basename(path), include, exclude)]
+    if not paths:
+        raise ReadFailed("pattern matches no file", path=word)
+    paths.sort(key=natural_key)
+    return paths, False
+
+
+def _folder(
+    folder: str, recursive: bool, include: Sequence[str], exclude: Sequence[str]
+) -> Iterable[str]:
+    """Yield the files of a folder that have the suffix of a readable format."""
+    readable = tuple(row for row in ROWS if row.reads)
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir():
+                if recursive:
+                    yield from _folder(entry.path, recursive, include, exclude)
+            elif (include or by_suffix(entry.name, readable)) and _wanted(
+                entry.name, include, exclude
+            ):
+                yield entry.path
+
+
+def _wanted(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
+    if not include and not exclude:
+        return True
+    from fnmatch import fnmatch
+
+    if any(fnmatch(name, pattern) for pattern in exclude):
+        return False
+    return not include or any(fnmatch(name, pattern) for pattern in include)
+
+
+def _listed(files_from: str | Iterable[str], null_separated: bool) -> list[str]:
+    if not isinstance(files_from, str):
+        return [os.fspath(path) for path in files_from]
+    try:
+        if files_from == "-":
+            import sys
+
+            data = sys.stdin.buffer.read()
+        else:
+            with open(files_from, "rb") as file:
+                data = file.read()
+    except OSError as error:
+        raise ReadFailed(f"list cannot be read: {error.strerror}", path=files_from) from error
+    lines = data.split(b"\0") if null_separated else data.splitlines()
+    paths = [os.fsdecode(line) for line in lines if line]
+    if not paths:
+        raise ReadFailed("list names no file", path=files_from)
+    return paths
+
+
+def sequence_note(gathered: Gathered, verb: str = "stacking") -> str:
+    """Return one line: how many files, first and last, the order, gaps and duplicates."""
+    paths = gathered.paths
+    first, last = os.path.basename(paths[0]), os.path.basename(paths[-1])
+    details = [gathered.order]
+    gaps = missing_numbers(paths)
+    if gaps:
+        details.append(f"gaps {gaps}")
+    twice = len(paths) - len(set(paths))
+    if twice:
+        details.append(f"{twice} duplicate{'s' if twice > 1 else ''}")
+    files = "file" if len(paths) == 1 else "files"
+    span = first if len(paths) == 1 else f"{first} … {last}"
+    return f"{verb} {len(paths)} {files}: {span} ({'; '.join(details)})"
+
+
+def missing_numbers(paths: Sequence[str]) -> str:
+    """Return the numbers missing from names that differ in one number: ``4-8, 12-99``.
+
+    Empty when nothing is missing or the names are no numbered sequence.
+    """
+    numbers: set[int] = set()
+    frame: tuple[str, ...] | None = None
+    for path in paths:
+        parts = _DIGITS.split(os.path.basename(path))
+        if len(parts) < 3:
+            return ""
+        # The last number before the suffix counts; all text around it must be the same.
+        around = (*parts[:-2], parts[-1])
+        if frame is None:
+            frame = around
+        elif around != frame:
+            return ""
+        numbers.add(int(parts[-2]))
+    ordered = sorted(numbers)
+    gaps = [
+        (low + 1, high - 1)
+        for low, high in zip(ordered, ordered[1:], strict=False)
+        if high - low > 1
+    ]
+    if len(gaps) > 8:
+        return f"{len(gaps)} between {ordered[0]} and {ordered[-1]}"
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in gaps)
+
+
+def labels_of(paths: Sequence[str]) -> tuple[list[int], list[str] | None]:
+    """Return a label per file from the name of its folder, and the names behind the labels.
+
+    Integer folder names are the labels themselves (names: None); otherwise labels index the
+    sorted distinct names. Folders at different depths are an error.
+    """
+    if len({os.path.dirname(path).count(os.sep) for path in paths}) > 1:
+        raise UsageError(
+            "labels need all files at one depth of folders",
+            remedy="give one pattern such as 'train/*/*.png'",
+        )
+    folders = [os.path.basename(os.path.dirname(os.path.abspath(path))) for path in paths]
+    if all(name.isdecimal() and name.isascii() for name in set(folders)):
+        return [int(name) for name in folders], None
+    names = sorted(set(folders))
+    index = {name: number for number, name in enumerate(names)}
+    return [index[name] for name in folders], names

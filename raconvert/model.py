@@ -1,0 +1,335 @@
+"""The RA core in memory: `Array`, `Bundle`, `Metadata`, `Axis`, `Extent`.
+
+Two words that are never mixed: `dims` is what an RA header lists, fastest axis first; `shape` is
+the logical shape in the array's index order (C or unknown: dims reversed; F: dims as they stand).
+`Array.data` is always seen slowest axis first, in C order, whatever the index order is.
+
+Plain classes with slots instead of dataclasses: the command line starts with this module, and
+`import dataclasses` alone would cost half a bare interpreter start.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from raconvert.elements import Element, dtype_of, needs_swap
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    import numpy as np
+
+
+class Extent:
+    """Where an array's bytes lie contiguous and in stored order inside one local file.
+
+    `offset` and `nbytes` are bytes; `swap` is the width of the numbers that must be reversed to
+    become little-endian (1: none).
+    """
+
+    __slots__ = ("nbytes", "offset", "path", "swap")
+
+    def __init__(self, path: str, offset: int, nbytes: int, swap: int = 1) -> None:
+        self.path = path
+        self.offset = offset
+        self.nbytes = nbytes
+        self.swap = swap
+
+
+class Axis:
+    """What is known of one axis: name, labels, spacing and origin in `units`, and its kind."""
+
+    __slots__ = ("kind", "labels", "name", "origin", "spacing", "units")
+    FIELDS = ("name", "kind", "units", "spacing", "origin", "labels")
+
+    def __init__(
+        self,
+        name: str | None = None,
+        kind: str | None = None,
+        units: str | None = None,
+        spacing: float | None = None,
+        origin: float | None = None,
+        labels: list[Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.units = units
+        self.spacing = spacing
+        self.origin = origin
+        self.labels = labels
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields that are set."""
+        return {f: getattr(self, f) for f in self.FIELDS if getattr(self, f) is not None}
+
+
+class Metadata:
+    """Common fields that every plugin may read, and one namespace per format in `formats`.
+
+    `axes` is parallel to `dims` (fastest axis first) or empty. A plugin reads the common fields
+    and its own namespace; the others travel through untouched. `items` is set on stacks whose
+    sources differ in metadata: a callable that returns an iterator of one mapping per item.
+    """
+
+    __slots__ = ("attributes", "axes", "description", "formats", "items", "units")
+    FIELDS = ("description", "units", "axes", "attributes", "formats")
+
+    def __init__(
+        self,
+        description: str | None = None,
+        units: str | None = None,
+        axes: list[Axis] | None = None,
+        attributes: dict[str, Any] | None = None,
+        formats: dict[str, dict[str, Any]] | None = None,
+    ) -> None:
+        self.description = description
+        self.units = units
+        self.axes = axes or []
+        self.attributes = attributes or {}
+        self.formats = formats or {}
+        self.items: Callable[[], Iterator[dict[str, Any]]] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain YAML-safe values of the fields that are set; empty when there is nothing."""
+        fields: dict[str, Any] = {}
+        if self.description:
+            fields["description"] = self.description
+        if self.units:
+            fields["units"] = self.units
+        if any(axis.to_dict() for axis in self.axes):
+            fields["axes"] = [axis.to_dict() for axis in self.axes]
+        if self.attributes:
+            fields["attributes"] = self.attributes
+        formats = {name: space for name, space in self.formats.items() if space}
+        if formats:
+            fields["formats"] = formats
+        return fields
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Metadata:
+        """Return the metadata that `to_dict` described; unknown fields are ignored."""
+        known = {name: fields[name] for name in cls.FIELDS if name in fields}
+        if "axes" in known:
+            known["axes"] = [
+                Axis(**{f: axis[f] for f in Axis.FIELDS if f in axis}) for axis in known["axes"]
+            ]
+        return cls(**known)
+
+    def __bool__(self) -> bool:
+        return bool(self.to_dict()) or self.items is not None
+
+    def __repr__(self) -> str:
+        return f"Metadata({self.to_dict()})"
+
+
+class Array:
+    """One N-dimensional array: type and dimensions known, data lazy, metadata beside it.
+
+    `data` is an array source (anything with `shape`, `dtype` and basic slicing, slowest axis
+    first) or a callable without arguments that opens one when it is first needed. Without it the
+    data is mapped from `extent`.
+    """
+
+    __slots__ = ("_data", "dims", "element", "extent", "index_order", "meta", "name")
+
+    def __init__(
+        self,
+        element: Element,
+        dims: tuple[int, ...],
+        *,
+        name: str = "",
+        index_order: str | None = None,
+        meta: Metadata | None = None,
+        extent: Extent | None = None,
+        data: Any = None,
+    ) -> None:
+        self.element = element
+        self.dims = tuple(dims)
+        self.index_order = index_order
+        self.name = name
+        self.meta = Metadata() if meta is None else meta
+        self.extent = extent
+        self._data = data
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The logical shape, in the array's index order."""
+        return self.dims if self.index_order == "F" else self.dims[::-1]
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.dims)
+
+    @property
+    def count(self) -> int:
+        """The number of elements."""
+        return prod(self.dims)
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes of the elements, uncompressed."""
+        return self.count * self.element.nbytes
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The numpy dtype of the elements, byte order included."""
+        return dtype_of(self.element)
+
+    @property
+    def data(self) -> Any:
+        """The array source: slowest axis first, C order; opened or mapped on first use."""
+        if self._data is None:
+            self._data = _map_extent(self)
+        elif callable(self._data):
+            self._data = self._data()
+        return self._data
+
+    def replace(self, **changes: Any) -> Array:
+        """Return a copy with some fields changed; `extent` and `data` go unless given together."""
+        fields = {
+            "element": self.element,
+            "dims": self.dims,
+            "name": self.name,
+            "index_order": self.index_order,
+            "meta": self.meta,
+            "extent": self.extent,
+            "data": self._data,
+        }
+        fields.update(changes)
+        return Array(fields.pop("element"), fields.pop("dims"), **fields)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a region as an ndarray, indexed in logical order."""
+        import numpy as np
+
+        return np.asarray(self.data if self.index_order != "F" else self.__array__())[key]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """Return the whole array in logical order (a view where the data is mapped)."""
+        import numpy as np
+
+        values = self.data
+        if not isinstance(values, np.ndarray):
+            values = values[()] if self.dims == () else values[:]
+        values = np.asarray(values)
+        if self.index_order == "F":
+            values = values.T
+        return np.array(values, dtype=dtype, copy=copy)
+
+    def close(self) -> None:
+        """Drop the data; a mapped file is closed when no view of it is left."""
+        self._data = None
+
+    def __enter__(self) -> Array:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        from raconvert.elements import type_name
+
+        return f"Array({self.name!r}, {type_name(self.element)}, shape={self.shape})"
+
+
+def _map_extent(array: Array) -> np.ndarray[Any, Any]:
+    """Map an array's extent read-only: the same bytes, no copy."""
+    import numpy as np
+
+    extent = array.extent
+    shape = array.dims[::-1]
+    if array.count == 0 or array.element.nbytes == 0:
+        return np.zeros(shape, array.dtype)
+    if extent is None:
+        raise TypeError(f"array {array.name!r} has neither data nor an extent")
+    if extent.swap != needs_swap(array.element):
+        from raconvert.blocks import read_extent
+
+        return read_extent(array)
+    # A memmap of its own kind would keep `np.memmap` semantics in every result; a plain ndarray
+    # over the map is what `np.asarray` gives.
+    return np.asarray(
+        np.memmap(extent.path, array.dtype, mode="r", offset=extent.offset, shape=shape)
+    )
+
+
+class Bundle:
+    """Named arrays in order, file-level attributes, and notes about what was read.
+
+    It behaves as a read-only mapping from name to `Array`, owns what its arrays need open, and
+    closes it at the end of a ``with`` block.
+    """
+
+    __slots__ = ("_closers", "arrays", "attributes", "format", "notes", "path", "reason")
+
+    def __init__(
+        self,
+        arrays: list[Array],
+        *,
+        attributes: dict[str, Any] | None = None,
+        notes: list[str] | None = None,
+        closers: list[Callable[[], None]] | None = None,
+    ) -> None:
+        self.arrays = arrays
+        self.attributes = attributes or {}
+        self.notes = notes or []
+        self._closers = closers or []
+        # Set by the core: where the bundle comes from, and why it was taken for that format.
+        self.path = ""
+        self.format = ""
+        self.reason = ""
+
+    @property
+    def names(self) -> list[str]:
+        """The names, in order."""
+        return [array.name for array in self.arrays]
+
+    def keys(self) -> list[str]:
+        """The names, in order."""
+        return self.names
+
+    def items(self) -> list[tuple[str, Array]]:
+        """The pairs of name and array, in order."""
+        return [(array.name, array) for array in self.arrays]
+
+    def __getitem__(self, name: str) -> Array:
+        for array in self.arrays:
+            if array.name == name:
+                return array
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        return any(array.name == name for array in self.arrays)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    def add_notes_of(self, other: Bundle) -> None:
+        """Take over the notes of another bundle, and the duty to close it."""
+        self.notes += [f"'{other.path}': {note}" for note in other.notes]
+        self._closers.append(other.close)
+
+    def close(self) -> None:
+        """Close whatever the arrays need open."""
+        for array in self.arrays:
+            array.close()
+        while self._closers:
+            self._closers.pop()()
+
+    def __enter__(self) -> Bundle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Bundle({self.arrays!r})"

@@ -1,0 +1,553 @@
+"""`convert`: from source paths to a report, through one bundle of lazy arrays.
+
+detect → read → select or stack → adapt (type, order) → fits → write → sidecar → rename → report.
+Nothing is written before `fits` has said yes; nothing is renamed before everything is written.
+"""
+
+from __future__ import annotations
+
+import os
+
+from raconvert import registry, sidecar
+from raconvert.errors import TargetExists, UsageError, WouldLose
+from raconvert.model import Bundle
+from raconvert.plugin import EQUIVALENT, equivalent, refused
+from raconvert.report import Report
+from raconvert.source import DEFAULT_MAX_MEMORY, Source
+from raconvert.transfer import Target, check_target, sync_folder, write_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from types import ModuleType
+    from typing import Any
+
+    from raconvert.catalogue import Row
+    from raconvert.model import Array
+    from raconvert.plugin import Fit
+
+META_MODES = ("auto", "sidecar", "trailer", "drop", "ignore")
+LOSSES = ("dtype", "precision", "nulls", "names", "elements", "all")
+
+
+class Settings:
+    """The named arguments of `convert`, with their defaults, as one value."""
+
+    __slots__ = (
+        "all_arrays", "allow", "arrays", "axes", "bits", "dry_run", "dtype", "exclude",
+        "fail_fast", "files_from", "from_", "in_opts", "include", "index_order", "labels",
+        "max_memory", "meta", "null_separated", "out_dir", "out_opts", "overwrite", "planes",
+        "progress", "recursive", "scale", "skip_existing", "sort", "stack", "strict",
+        "strict_sequence", "sync", "to", "update", "verify",
+    )  # fmt: skip
+
+    def __init__(self, **named: Any) -> None:
+        for name in self.__slots__:
+            setattr(self, name, named[name])
+        _check_words("--meta", [self.meta], META_MODES)
+        _check_words("--allow", self.allow, LOSSES)
+        if self.index_order is not None:
+            _check_words("--index-order", [self.index_order], ("C", "F"))
+
+
+def _check_words(flag: str, words: Iterable[str], known: tuple[str, ...]) -> None:
+    from raconvert.errors import did_you_mean
+
+    for word in words:
+        if word not in known:
+            raise UsageError(
+                f"{flag} does not know '{word}'{did_you_mean(word, list(known))}",
+                expected=" | ".join(known),
+            )
+
+
+def convert(
+    src: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    dst: str | os.PathLike[str] | None = None,
+    *,
+    from_: str | None = None,
+    to: str | None = None,
+    arrays: Sequence[str] | None = None,
+    all_arrays: bool = False,
+    out_dir: str | None = None,
+    stack: bool | str | tuple[str, int] | None = None,
+    sort: str | None = None,
+    strict_sequence: bool = False,
+    planes: bool = False,
+    overwrite: bool = False,
+    skip_existing: bool = False,
+    update: bool = False,
+    allow: Sequence[str] = (),
+    strict: bool = False,
+    dtype: str | None = None,
+    axes: str | None = None,
+    meta: str = "auto",
+    index_order: str | None = None,
+    labels: str | None = None,
+    scale: str | None = None,
+    bits: int = 8,
+    recursive: bool = False,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    files_from: str | Sequence[str] | None = None,
+    null_separated: bool = False,
+    in_opts: dict[str, Any] | None = None,
+    out_opts: dict[str, Any] | None = None,
+    max_memory: int = DEFAULT_MAX_MEMORY,
+    verify: bool = False,
+    dry_run: bool = False,
+    fail_fast: bool = False,
+    sync: bool = True,
+    progress: Callable[[int, int], object] | None = None,
+) -> Report:
+    """Convert files and return what was done.
+
+    `src` is a path, ``FILE#name``, a glob, a folder, or a list of them; `dst` a path,
+    ``FILE#name``, or a template such as ``'out/{:05d}.png'`` or ``'{stem}.npy'``. The format of
+    the source is found by content, that of the destination by `to` or its suffix.
+
+    One literal path gives the array as it is; a glob, a folder or a list is stacked on a new first
+    axis for formats of one array, and becomes one named array each in containers. Elements keep
+    their index [i,j,k]; RA and other formats without an index order list the axes reversed.
+
+    Raises the errors of `raconvert.errors`; the destination is untouched whenever one is raised.
+    """
+    named = dict(locals())
+    words = [os.fspath(src)] if isinstance(src, (str, os.PathLike)) else list(map(os.fspath, src))
+    target = None if dst is None else os.fspath(dst)
+    named["arrays"] = [arrays] if isinstance(arrays, str) else list(arrays or ())
+    named["allow"] = [allow] if isinstance(allow, str) else list(allow)
+    settings = Settings(**{k: v for k, v in named.items() if k not in ("src", "dst")})
+    if _is_plain(words, target, settings):
+        return _convert_one(words[0], target, settings)
+    from raconvert import batch
+
+    return batch.convert_many(words, target, settings)
+
+
+def _is_plain(words: list[str], dst: str | None, settings: Settings) -> bool:
+    """Tell the common case, one file to one file, without looking at what is rarely asked for."""
+    return (
+        len(words) == 1
+        and dst is not None
+        and not settings.stack
+        and settings.out_dir is None
+        and settings.files_from is None
+        and settings.labels is None
+        and not settings.planes
+        and "{" not in dst
+        and not dst.endswith(("/", os.sep))
+        and not os.path.isdir(dst)
+        and os.path.isfile(words[0])
+    )
+
+
+def _convert_one(word: str, dst: str, settings: Settings) -> Report:
+    path, name = target_spec(dst, settings.to)
+    report = Report([word], settings)
+    if not prepare_target(path, word, settings, report):
+        return report
+    row = registry.target_row(path, settings.to)
+    with open_spec(word, settings) as bundle:
+        return write_bundle(bundle, path, row, settings, report, name=name)
+
+
+def target_spec(dst: str, to: str | None) -> tuple[str, str | None]:
+    """Split ``FILE#name`` of a destination: only where FILE would be a container."""
+    if "#" in dst and not os.path.lexists(dst):
+        path, _, name = dst.rpartition("#")
+        row = registry.by_name(to) if to else registry.by_suffix(path)
+        if row is not None and row.many and name:
+            return path, name
+    return dst, None
+
+
+def prepare_target(path: str, source: str, settings: Settings, report: Report) -> bool:
+    """Check the destination before anything is read; False means: skip it."""
+    if path == "-":
+        return True
+    if os.path.exists(path):
+        if os.path.exists(source) and os.path.samefile(source, path):
+            raise TargetExists("source and destination are the same file", path=path)
+        if settings.skip_existing:
+            report.skipped.append((path, "exists already"))
+            return False
+        if settings.update and os.path.getmtime(path) >= os.path.getmtime(source):
+            report.skipped.append((path, "is not older than its source"))
+            return False
+    check_target(path, overwrite=settings.overwrite or settings.update)
+    return True
+
+
+# Reading ---------------------------------------------------------------------------------------
+
+
+def open_spec(spec: str, settings: Settings) -> Bundle:
+    """Open one source, ``FILE`` or ``FILE#name``, with its sidecar honoured."""
+    path, name = spec, None
+    if not os.path.lexists(spec):
+        from raconvert.gather import split_spec
+
+        path, name = split_spec(spec)
+    source = Source(path, max_memory=settings.max_memory)
+    detection = registry.detect(source, settings.from_)
+    row = detection.row
+    module = registry.load(row)
+    options = registry.check_options(row, "read", settings.in_opts or {})
+    bundle = module.read(source, **options)
+    bundle.path, bundle.format, bundle.reason = path, row.name, detection.reason
+    if settings.meta != "ignore":
+        _apply_sidecar(bundle, source, row)
+    if settings.index_order:
+        for array in bundle.arrays:
+            if array.index_order is None:
+                array.index_order = settings.index_order
+    patterns = [name] if name is not None else settings.arrays
+    if patterns:
+        bundle.arrays = select(bundle, patterns, literal=name is not None)
+    return bundle
+
+
+def _apply_sidecar(bundle: Bundle, source: Source, row: Row) -> None:
+    fields = sidecar.load(source, is_ra=row.name == "ra")
+    if fields is None:
+        return
+    many = fields.pop("arrays", None)
+    if many is None and len(bundle.arrays) == 1:
+        many = {bundle.arrays[0].name: fields}
+    for array in bundle.arrays:
+        own = (many or {}).get(array.name)
+        if isinstance(own, dict):
+            sidecar.apply(own, array, sidecar.path_of(source.path))
+            if own.get("items"):
+                array.meta.items = lambda: sidecar.read_items(source.path)
+
+
+def select(bundle: Bundle, patterns: Sequence[str], *, literal: bool = False) -> list[Array]:
+    """Return the arrays of these names or globs, in the bundle's order."""
+    from fnmatch import fnmatchcase
+
+    chosen = []
+    for pattern in patterns:
+        found = [array for array in bundle.arrays if array.name == pattern]
+        if not found and not literal:
+            found = [array for array in bundle.arrays if fnmatchcase(array.name, pattern)]
+        if not found:
+            from raconvert.errors import did_you_mean
+
+            raise UsageError(
+                f"has no array '{pattern}'{did_you_mean(pattern, bundle.names)}",
+                path=bundle.path,
+                remedy=f"its arrays: {', '.join(bundle.names)}",
+            )
+        chosen += [array for array in found if array not in chosen]
+    return [array for array in bundle.arrays if array in chosen]
+
+
+def open_bundle(
+    spec: str | os.PathLike[str],
+    *,
+    from_: str | None = None,
+    arrays: Sequence[str] | None = None,
+    in_opts: dict[str, Any] | None = None,
+    meta: str = "auto",
+    index_order: str | None = None,
+    max_memory: int = DEFAULT_MAX_MEMORY,
+) -> Bundle:
+    """Open one source, ``FILE`` or ``FILE#name``, as a bundle of lazy arrays."""
+    settings = _reading(from_, arrays, in_opts, meta, index_order, max_memory)
+    return open_spec(os.fspath(spec), settings)
+
+
+def open_sources(
+    specs: Sequence[str],
+    *,
+    from_: str | None = None,
+    arrays: Sequence[str] | None = None,
+    in_opts: dict[str, Any] | None = None,
+    meta: str = "auto",
+    index_order: str | None = None,
+    max_memory: int = DEFAULT_MAX_MEMORY,
+    **gathering: Any,
+) -> Bundle:
+    """Open sources as `convert` would: one file as it is, several files stacked."""
+    settings = _reading(from_, arrays, in_opts, meta, index_order, max_memory)
+    if len(specs) == 1 and os.path.isfile(specs[0]) and not gathering:
+        return open_spec(specs[0], settings)
+    from raconvert import batch
+    from raconvert.gather import gather
+
+    gathered = gather(specs, **gathering)
+    if not gathered.many:
+        return open_spec(gathered.paths[0], settings)
+    return batch.open_stack(gathered, settings)
+
+
+def _reading(
+    from_: str | None,
+    arrays: Sequence[str] | None,
+    in_opts: dict[str, Any] | None,
+    meta: str,
+    index_order: str | None,
+    max_memory: int,
+) -> Settings:
+    named = dict.fromkeys(Settings.__slots__)
+    named.update(from_=from_, in_opts=in_opts, meta=meta, index_order=index_order, allow=())
+    named.update(arrays=list(arrays or ()), max_memory=max_memory)
+    return Settings(**named)
+
+
+# Writing ---------------------------------------------------------------------------------------
+
+
+def write_bundle(
+    bundle: Bundle,
+    path: str,
+    row: Row,
+    settings: Settings,
+    report: Report,
+    *,
+    name: str | None = None,
+) -> Report:
+    """Adapt, judge and write one bundle to one file, with its sidecar; fill in the report."""
+    module = registry.load(row)
+    options = registry.check_options(row, "write", settings.out_opts or {})
+    _check_count(bundle, path, row, name)
+    origins = list(bundle.arrays)
+    notes = bundle.notes
+    bundle = Bundle([_adapt(array, row, settings) for array in origins],
+                    attributes=bundle.attributes, notes=notes)  # fmt: skip
+    if name is not None:
+        bundle.arrays = [bundle.arrays[0].replace(name=name)]
+    report.begin(bundle, row, path, origins)
+    report.judge(_all_fits(bundle, module, row, options, settings), settings)
+    if settings.dry_run:
+        report.planned = True
+        return report
+    total = sum(array.nbytes for array in bundle.arrays)
+    with Target(
+        path if path != "-" else _scratch(),
+        max_memory=settings.max_memory,
+        progress=_progress(settings.progress, total),
+    ) as target:
+        module.write(_with_trailer(bundle, row, settings), target, **options)
+        if _late_metadata(origins, bundle):
+            report.judge(_all_fits(bundle, module, row, options, settings), settings)
+        report.add_notes(notes)
+        target.finish(sync=settings.sync)
+        _read_back(module, target, bundle)
+        if path == "-":
+            _to_stdout(target)
+        else:
+            _commit(bundle, target, row, settings, report)
+    report.written.append(path)
+    return report
+
+
+def _check_count(bundle: Bundle, path: str, row: Row, name: str | None) -> None:
+    if len(bundle.arrays) == 1 or (row.many and name is None and bundle.arrays):
+        return
+    if not bundle.arrays:
+        raise UsageError("the source holds no array", path=bundle.path)
+    raise UsageError(
+        f"source has {len(bundle.arrays)} arrays, '{path}' holds one",
+        path=bundle.path,
+        remedy=f"choose with --array NAME or FILE#NAME: {', '.join(bundle.names)}",
+    )
+
+
+def _adapt(array: Array, row: Row, settings: Settings) -> Array:
+    """Apply what the user asked for (--axes, --scale, --dtype) and what the target needs."""
+    order = array.index_order
+    if settings.axes or settings.scale not in (None, "none") or settings.dtype:
+        from raconvert import adapt
+
+        if settings.axes:
+            array = _with_axes(array, settings.axes)
+        if settings.scale not in (None, "none"):
+            array = adapt.scaled(array, settings.scale, settings.bits)
+        if settings.dtype:
+            rounds = "precision" in settings.allow or "all" in settings.allow
+            array = adapt.cast(array, settings.dtype, round_values=rounds)
+        order = array.index_order
+    wanted = row.index_orders
+    if wanted and array.ndim > 1 and order is not None and order not in wanted:
+        from raconvert import adapt
+
+        array = adapt.in_order(array, wanted[0])
+    return array
+
+
+def _with_axes(array: Array, axes: str) -> Array:
+    from raconvert import adapt
+
+    if axes == "keep-memory":
+        return adapt.relisted(array)
+    if axes in ("c", "fortran"):
+        return adapt.in_order(array, "C" if axes == "c" else "F")
+    try:
+        order = tuple(int(part) for part in axes.split(","))
+    except ValueError as error:
+        raise UsageError(
+            f"--axes {axes} is not understood", expected="c | fortran | keep-memory | 2,0,1"
+        ) from error
+    return adapt.permuted(array, order)
+
+
+def _all_fits(
+    bundle: Bundle, module: ModuleType, row: Row, options: dict[str, Any], settings: Settings
+) -> list[Fit]:
+    """Return what the plugin and the metadata mode would change or lose."""
+    fits = list(module.fits(bundle, options))
+    mode = settings.meta
+    if mode == "sidecar":
+        return [fit for fit in fits if not (fit.property == "metadata" and fit.outcome == EQUIVALENT)]
+    if mode == "trailer" and row.name != "ra":
+        raise UsageError("--meta trailer is for .ra destinations; --meta sidecar for all others")
+    if mode in ("drop", "ignore") and row.name == "ra":
+        for array in bundle.arrays:
+            fits += _dropped(array)
+    return fits
+
+
+def _dropped(array: Array) -> list[Fit]:
+    """Return what an .ra loses without its sidecar."""
+    fields = sidecar.fields_of(array, "ra")
+    found = []
+    if "dtype" in fields:
+        reason = f"without a sidecar the elements are read as V{array.element.nbytes}"
+        found.append(refused(array.name, "type", reason, "--allow dtype"))
+    if "index_order" in fields:
+        reason = "without a sidecar row-major readers list the axes reversed"
+        found.append(equivalent(array.name, "index order", reason))
+    rest = [name for name in fields if name not in ("dtype", "index_order")]
+    if rest:
+        found.append(equivalent(array.name, "metadata", f"dropped: {', '.join(rest)}"))
+    return found
+
+
+def _with_trailer(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
+    """Put the metadata behind the data of an .ra, or take a trailer away, as --meta says."""
+    if row.name != "ra" or settings.meta not in ("trailer", "drop"):
+        return bundle
+    array = bundle.arrays[0].replace()
+    own = {k: v for k, v in array.meta.formats.get("ra", {}).items() if k != "trailer"}
+    if settings.meta == "trailer":
+        fields = sidecar.fields_of(array, "ra")
+        if fields:
+            own["trailer"] = sidecar.TRAILER_MARK + sidecar.dump(fields)
+    array.meta = type(array.meta)(
+        **{name: getattr(array.meta, name) for name in array.meta.FIELDS if name != "formats"},
+        formats={**array.meta.formats, "ra": own},
+    )
+    return Bundle([array], attributes=bundle.attributes)
+
+
+def _late_metadata(origins: list[Array], bundle: Bundle) -> bool:
+    """Take over metadata that a stack could only know at its end."""
+    found = False
+    for origin, array in zip(origins, bundle.arrays, strict=True):
+        if hasattr(origin._data, "common"):
+            from raconvert.stack import late_metadata
+
+            found |= late_metadata(origin)
+            if origin.meta is not array.meta:
+                array.meta.formats = {**origin.meta.formats, **array.meta.formats}
+                array.meta.attributes = {**origin.meta.attributes, **array.meta.attributes}
+                array.meta.items = origin.meta.items
+    return found
+
+
+def _read_back(module: ModuleType, target: Target, bundle: Bundle) -> None:
+    """Read the header of what was written, before it takes the destination's place."""
+    with module.read(Source(target.temp)) as written:
+        if len(written.arrays) != len(bundle.arrays):
+            raise WouldLose(
+                "the written file does not hold what it should; this is a bug",
+                path=target.path,
+                expected=f"{len(bundle.arrays)} arrays",
+                got=len(written.arrays),
+            )
+
+
+def _commit(
+    bundle: Bundle, target: Target, row: Row, settings: Settings, report: Report
+) -> None:
+    """Rename: the sidecar first, then the file; a left-over sidecar goes last."""
+    had_sidecar = sidecar.is_ours(sidecar.path_of(target.path))
+    companions = _companions(bundle, target, row, settings, had_sidecar)
+    try:
+        for companion in companions:
+            companion.rename()
+        target.rename()
+    finally:
+        for companion in companions:
+            companion.abort()
+    report.written += [companion.path for companion in companions]
+    if had_sidecar:
+        kept = {companion.path for companion in companions}
+        for path in (sidecar.path_of(target.path), sidecar.items_path_of(target.path)):
+            if path not in kept and os.path.exists(path):
+                os.unlink(path)
+    if settings.sync:
+        sync_folder(target.path)
+
+
+def _companions(
+    bundle: Bundle, target: Target, row: Row, settings: Settings, had_sidecar: bool
+) -> list[Target]:
+    """Write the sidecar and the per-item metadata of a finished file, where there is any."""
+    if settings.meta not in ("auto", "sidecar") or (settings.meta == "auto" and row.name != "ra"):
+        return []
+    described = {array.name: sidecar.fields_of(array, row.name) for array in bundle.arrays}
+    described = {name: fields for name, fields in described.items() if fields}
+    if not described:
+        return []
+    fields = {"arrays": described} if row.many else described[bundle.arrays[0].name]
+    facts = sidecar.describe(Source(target.temp), is_ra=row.name == "ra")
+    pieces = {sidecar.path_of(target.path): [sidecar.dump(fields, facts)]}
+    items = bundle.arrays[0].meta.items
+    if items is not None and not row.many:
+        pieces[sidecar.items_path_of(target.path)] = sidecar.items_lines(items())
+    written = []
+    for path, lines in pieces.items():
+        if not had_sidecar:
+            check_target(path, overwrite=settings.overwrite or settings.update)
+        companion = Target(path)
+        written.append(companion)
+        write_all(companion.open(), lines)
+        companion.finish(sync=settings.sync)
+    return written
+
+
+def _progress(
+    report: Callable[[int, int], object] | None, total: int
+) -> Callable[[int], object] | None:
+    """Turn bytes just written into a call with bytes done and bytes in all."""
+    if report is None:
+        return None
+    done = 0
+
+    def advance(nbytes: int) -> None:
+        nonlocal done
+        done += nbytes
+        report(done, total)
+
+    return advance
+
+
+def _scratch() -> str:
+    """Return a path in the temporary folder for a result that goes to the standard output."""
+    from tempfile import gettempdir
+
+    return os.path.join(gettempdir(), "raconvert-stdout")
+
+
+def _to_stdout(target: Target) -> None:
+    """Send the finished file to the standard output; the temporary file goes with the target."""
+    import shutil
+    import sys
+
+    with open(target.temp, "rb") as file:
+        shutil.copyfileobj(file, sys.stdout.buffer, 1 << 20)
+    sys.stdout.buffer.flush()

@@ -1,0 +1,170 @@
+"""The contract of a plugin: everything that a plugin author imports.
+
+A plugin is a module with one frozen constant and a few plain functions; no base class, no global
+state, no registration by import:
+
+``FORMAT = Format(...)``
+    What the format is and can; importing the module must import neither numpy nor a backend.
+``sniff(source) -> NO | MAYBE | SURE``
+    Pure look at a `Source` (`head`, `name`, `size`, `read_at`); never raises on foreign bytes.
+``read(source, *, named options) -> Bundle``
+    Lazy: checks the header, maps or promises the data. The bundle closes what it opened.
+``fits(bundle, options) -> list[Fit]``
+    What writing would do to each array, decided from type, shape, names and metadata before any
+    data is read. Nothing to say means exact.
+``write(bundle, target, *, named options) -> None``
+    Writes through `target.open()` or below `target.temp`; the core renames, or removes, it.
+
+Optional functions:
+
+``read_stack(paths, *, named options, max_memory) -> Array``
+    Many files of one shape and type as one lazy array on a new slowest axis, for formats of which
+    people have tens of thousands of small files.
+``split(array) -> int``
+    For formats of low rank: how many of the slowest axes become separate files with ``--planes``.
+
+The core does temporary files, overwriting, the loss policy, progress, digests and sidecars.
+Options are explicit keyword-only parameters, one `Option` row in `FORMAT` for each.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+from raconvert.elements import Element, dtype_of, element, element_of, little, type_name
+from raconvert.model import Array, Axis, Bundle, Extent, Metadata
+from raconvert.source import Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.transfer import Target
+
+__all__ = [
+    "API",
+    "EQUIVALENT",
+    "MAYBE",
+    "NO",
+    "REFUSED",
+    "SURE",
+    "Array",
+    "Axis",
+    "Bundle",
+    "Element",
+    "Extent",
+    "Fit",
+    "Format",
+    "Metadata",
+    "Option",
+    "Source",
+    "Target",
+    "dtype_of",
+    "element",
+    "element_of",
+    "equivalent",
+    "little",
+    "refused",
+    "type_name",
+]
+
+API = 1  # the version of this contract
+NO, MAYBE, SURE = 0, 1, 2  # what a sniffer answers
+EQUIVALENT, REFUSED = "equivalent", "refused"  # the outcomes of `fits` worth a word
+
+_FORMAT_FIELDS = (
+    "api",  # version of the contract: 1
+    "name",  # short lower-case name, used by --from and --to
+    "title",  # what people call it
+    "suffixes",  # with the dot, lower case; the first is the usual one
+    "magic",  # ((offset, bytes), ...): any of them must be there
+    "proof",  # True if the magic alone proves the format
+    "reads",
+    "writes",
+    "many",  # holds many named arrays
+    "lazy",  # data is read when it is asked for
+    "stream",  # writes front to back, so that it can go to a pipe
+    "meta",  # "all" | "some" | "none": how much common metadata it can hold
+    "index_orders",  # the index orders it can store without moving data: "C", "F", "CF", "" = none
+    "needs",  # ((import name, requirement), ...)
+    "read_options",
+    "write_options",
+    "samples",  # {file name: bytes}: small whole files that `sniff` must be sure of
+    "spec",  # where the format is defined
+    "losses",  # what cannot be held, in a line or two for `raconvert formats NAME`
+)
+
+
+class Format(namedtuple("Format", _FORMAT_FIELDS)):
+    """What a format is and can do; a frozen record."""
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        *,
+        api: int = API,
+        name: str,
+        title: str,
+        suffixes: tuple[str, ...],
+        magic: tuple[tuple[int, bytes], ...] = (),
+        proof: bool = False,
+        reads: bool = True,
+        writes: bool = True,
+        many: bool = False,
+        lazy: bool = True,
+        stream: bool = False,
+        meta: str = "none",
+        index_orders: str = "C",
+        needs: tuple[tuple[str, str], ...] = (),
+        read_options: tuple[Option, ...] = (),
+        write_options: tuple[Option, ...] = (),
+        samples: dict[str, bytes] | None = None,
+        spec: str = "",
+        losses: str = "",
+    ) -> Format:
+        return super().__new__(
+            cls, api, name, title, suffixes, magic, proof, reads, writes, many, lazy, stream,
+            meta, index_orders, needs, read_options, write_options, samples or {}, spec, losses,
+        )  # fmt: skip
+
+
+# One option of `read` or `write`. `choices` is a tuple of allowed words, or a type (int, float,
+# bool, str); `default` is what the parameter's default is.
+Option = namedtuple("Option", "name default choices help")
+
+
+class Fit(namedtuple("Fit", "outcome array property reason flag")):
+    """One thing that writing `array` would change, or the reason why it cannot be written.
+
+    `outcome` is `EQUIVALENT` or `REFUSED`; `property` names what is concerned (``type``,
+    ``shape``, ``metadata``, ``names``, …); `reason` is a clause without the array's name; `flag`
+    is what would allow a refused one (None: no flag can).
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        text = f"array '{self.array}': " if self.array else ""
+        text += f"{self.property}: {self.reason}"
+        if self.outcome == REFUSED and self.flag:
+            text += f" (allow with {self.flag})"
+        return text
+
+
+def equivalent(array: str, property: str, reason: str) -> Fit:
+    """Every value is kept, the form changes."""
+    return Fit(EQUIVALENT, array, property, reason, None)
+
+
+def refused(array: str, property: str, reason: str, flag: str | None = None) -> Fit:
+    """Values, elements or whole arrays would be lost."""
+    return Fit(REFUSED, array, property, reason, flag)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Target":
+        from raconvert.transfer import Target
+
+        return Target
+    raise AttributeError(name)

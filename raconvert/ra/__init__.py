@@ -1,0 +1,28 @@
+"""RA (RawArray) files, directly: the Python library for the format.
+
+`read` and `write` are the fast path: one open, one read, one close; no sidecar is looked for.
+`raconvert.read` and `raconvert.open` also honour sidecars. All of them hand out arrays in C order:
+the same bytes, the shape being the file's dims reversed, as the README of the format says for
+Python.
+"""
+
+from __future__ import annotations
+
+_PUBLIC = {
+    "Header": "raconvert.ra.header",
+    "query": "raconvert.ra.query",
+    "read": "raconvert.ra.fast",
+    "write": "raconvert.ra.fast",
+}
+__all__ = sorted(_PUBLIC)  # noqa: PLE0605 - the table is the one place for public names
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name on first use, so that header work needs no numpy."""
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'raconvert.ra' has no attribute '{name}'")
+    from importlib import import_module
+
+    value = getattr(import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value

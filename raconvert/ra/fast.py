@@ -1,0 +1,167 @@
+"""The fast path for RA files: small ones in three system calls, large ones straight into numpy."""
+
+from __future__ import annotations
+
+import os
+from struct import Struct
+
+import numpy as np
+
+from raconvert.elements import dtype_of, element_of, little
+from raconvert.errors import ReadFailed, UsageError
+from raconvert.ra.header import FIXED, MAGIC, data_offset, header_of, pack
+from raconvert.source import Source
+from raconvert.transfer import Target, reserve, write_all, write_failed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_GUESS_BYTES = 64 << 10  # files up to this size are read with one call
+_THREADS_FROM = 64 << 20  # two threads fill memory faster than one from about this size
+_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_FLAGS |= getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer must not hang the open
+
+# (eltype, elbyte) -> dtype: the plain types, which need no further look
+_PLAIN = {
+    (1, 1): np.dtype("i1"), (1, 2): np.dtype("<i2"), (1, 4): np.dtype("<i4"),
+    (1, 8): np.dtype("<i8"), (2, 1): np.dtype("u1"), (2, 2): np.dtype("<u2"),
+    (2, 4): np.dtype("<u4"), (2, 8): np.dtype("<u8"), (3, 2): np.dtype("<f2"),
+    (3, 4): np.dtype("<f4"), (3, 8): np.dtype("<f8"), (4, 8): np.dtype("<c8"),
+    (4, 16): np.dtype("<c16"), (5, 1): np.dtype("?"),
+}  # fmt: skip
+_DIMS = tuple(Struct(f"<{n}Q") for n in range(9))
+
+
+def read(path: str | os.PathLike[str], out: np.ndarray[Any, Any] | None = None) -> Any:
+    """Return the array in an RA file: C order, the shape being the header's dims reversed.
+
+    The result is writeable and owns its memory. With `out`, a C-contiguous array of the same type
+    and size, the elements are read into it and it is returned in the file's shape: no memory is
+    allocated. Raises the errors of `raconvert.errors` for anything that is not a whole RA file.
+    """
+    if out is None:
+        try:
+            descriptor = os.open(path, _FLAGS)
+        except OSError as error:
+            raise ReadFailed(f"cannot be read: {error.strerror}", path=path) from error
+        try:
+            data = os.read(descriptor, _GUESS_BYTES)
+        except OSError as error:
+            raise ReadFailed(f"cannot be read: {error.strerror}", path=path) from error
+        finally:
+            os.close(descriptor)
+        if 48 <= len(data) < _GUESS_BYTES:
+            magic, flags, eltype, elbyte, size, ndims = FIXED.unpack_from(data)
+            dtype = _PLAIN.get((eltype, elbyte))
+            if magic == MAGIC and not flags and dtype is not None and ndims < 9:
+                offset = 48 + 8 * ndims
+                if len(data) >= offset + size:
+                    dims = _DIMS[ndims].unpack_from(data, 48)
+                    count = elbyte
+                    for length in dims:
+                        count *= length
+                    if count == size:
+                        return np.ndarray(dims[::-1], dtype, bytearray(data), offset)
+    return _read_any(os.fspath(path), out)
+
+
+def _read_any(path: str, out: np.ndarray[Any, Any] | None) -> np.ndarray[Any, Any]:
+    """Read with every check; large plain data goes straight into its memory."""
+    from raconvert.blocks import as_ndarray
+    from raconvert.ra.plugin import read as read_bundle
+
+    array = read_bundle(Source(path, max_memory=1 << 62)).arrays[0]
+    extent = array.extent
+    shape = array.dims[::-1]
+    if extent is None or extent.swap > 1:
+        values = as_ndarray(array, 1 << 62)
+        if out is None:
+            return values
+        _check_out(out, values.dtype, values.size, path)
+        out.reshape(-1)[...] = values.reshape(-1)
+        return out.reshape(shape)
+    dtype = dtype_of(array.element)
+    if out is None:
+        values = np.empty(shape, dtype)
+    else:
+        _check_out(out, dtype, array.count, path)
+        values = out.reshape(shape)
+    if extent.nbytes:
+        _fill(path, extent.offset, memoryview(values.reshape(-1).view(np.uint8)))
+    return values
+
+
+def _check_out(out: np.ndarray[Any, Any], dtype: np.dtype[Any], count: int, path: str) -> None:
+    if out.dtype != dtype or out.size != count or not out.flags.c_contiguous:
+        raise UsageError(
+            "the array given as `out` does not suit the file",
+            path=path,
+            expected=f"C-contiguous {dtype.name}, {count} elements",
+            got=f"{out.dtype.name}, {out.size} elements",
+        )
+
+
+def _fill(path: str, offset: int, memory: memoryview) -> None:
+    """Read from `offset` into memory, with two threads for large data."""
+    descriptor = os.open(path, _FLAGS)
+    try:
+        cpus = os.cpu_count() or 1
+        if memory.nbytes < _THREADS_FROM or cpus < 2 or not hasattr(os, "preadv"):
+            _fill_part(descriptor, offset, memory, path)
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        half = memory.nbytes // 2 // 4096 * 4096
+        parts = [(offset, memory[:half]), (offset + half, memory[half:])]
+        with ThreadPoolExecutor(2) as pool:
+            for done in [pool.submit(_fill_part, descriptor, *part, path) for part in parts]:
+                done.result()
+    finally:
+        os.close(descriptor)
+
+
+def _fill_part(descriptor: int, offset: int, memory: memoryview, path: str) -> None:
+    done = 0
+    while done < memory.nbytes:
+        if hasattr(os, "preadv"):
+            got = os.preadv(descriptor, [memory[done:]], offset + done)
+        else:  # Windows: one thread, so that seeking is safe
+            os.lseek(descriptor, offset + done, os.SEEK_SET)
+            piece = os.read(descriptor, min(memory.nbytes - done, 1 << 20))
+            memory[done : done + len(piece)] = piece
+            got = len(piece)
+        if got == 0:
+            raise ReadFailed("file became shorter while it was read", path=path)
+        done += got
+
+
+def write(path: str | os.PathLike[str], array: Any, *, sync: bool = False) -> None:
+    """Write an array as a plain RA file: flags 0, little-endian, C order, dims = shape reversed.
+
+    Atomic: written beside the destination and renamed over it (an existing file is replaced).
+    `sync` also waits until the bytes are on the disk. Elements without a code in RA (strings,
+    dates, structures) are written as user bytes; `raconvert.write` adds a sidecar that says what
+    they are.
+    """
+    values = np.asarray(array)
+    element = element_of(values.dtype)
+    if element.order == ">":
+        values = values.astype(dtype_of(little(element)))
+    if not values.flags.c_contiguous:
+        values = np.ascontiguousarray(values).reshape(values.shape)
+    header = pack(header_of(element, values.shape[::-1]))
+    data = memoryview(values.reshape(-1).view(np.uint8)) if values.nbytes else b""
+    with Target(os.fspath(path)) as target:
+        file = target.open()
+        try:
+            reserve(file, len(header) + values.nbytes)
+            if hasattr(os, "writev"):
+                done = os.writev(file.fileno(), (header, data))
+            else:
+                done = write_all(file, [header])
+            if done < data_offset(values.ndim) + values.nbytes:
+                write_all(file, [memoryview(data)[max(0, done - len(header)) :]])
+        except OSError as error:
+            raise write_failed(target.path, error) from error
+        target.commit(sync=sync)

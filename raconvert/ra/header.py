@@ -1,0 +1,282 @@
+"""The RA header: one layout table used by reader and writer, and every check on it.
+
+Layout (RawArray README, "File Structure"; every integer a little-endian u64, whatever the data):
+
+======  =======  ==================================================================
+offset  field    meaning
+======  =======  ==================================================================
+0       magic    the eight ASCII bytes ``rawarray``
+8       flags    bit 0 data is big-endian; bit 1 data is encoded; bit 2 one bit per element
+16      eltype   0 user, 1 int, 2 uint, 3 IEEE float, 4 complex, 5 bool (width 1) or
+                 bfloat16 (width 2)
+24      elbyte   bytes per element; for complex, of the pair
+32      size     bytes of the data segment (dialects differ, see `Dialect`)
+40      ndims    number of dimensions; 0 is legal: one element
+48      dims     ndims numbers, fastest-varying dimension first
+48+8·n  data     `size` bytes
+after   trailer  anything; readers ignore it
+======  =======  ==================================================================
+
+Three dialects hide behind flag bit 1; they are told apart by size and type (`dialect`).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import namedtuple
+from math import prod
+
+from raconvert.elements import ELTYPES, KINDS, Element, element
+from raconvert.errors import Corrupt, Unsupported
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAGIC = b"rawarray"
+FIXED = struct.Struct("<8s5Q")  # magic, flags, eltype, elbyte, size, ndims: 48 bytes
+BIG_ENDIAN, ENCODED, BITS = 1, 2, 4  # flags
+KNOWN_FLAGS = BIG_ENDIAN | ENCODED | BITS
+LARGEST = 2**63 - 1  # bytes or elements that any file system or numpy can address
+
+Header = namedtuple("Header", "flags eltype elbyte size dims")
+
+RAW, LZ4, LEB128, BITARRAY = "none", "lz4", "leb128", "bits"  # encodings, as users name them
+
+_WIDTHS = {0: None, 1: (1, 2, 4, 8), 2: (1, 2, 4, 8), 3: (2, 4, 8), 4: (8, 16), 5: (1, 2)}
+# Widths that exist in files and not in numpy: carried as bytes, the type kept in metadata.
+_CARRIED = {(1, 16): 16, (2, 16): 16, (3, 16): 16, (4, 32): 16}  # -> width of one number
+COMPLEX32 = (4, 4)  # carried as pairs of float16 on a new fastest axis
+
+
+def data_offset(ndims: int) -> int:
+    """Return the byte offset of the data behind a header of `ndims` dimensions."""
+    return FIXED.size + 8 * ndims
+
+
+def pack(header: Header) -> bytes:
+    """Return the header's bytes."""
+    flags, eltype, elbyte, size, dims = header
+    fixed = FIXED.pack(MAGIC, flags, eltype, elbyte, size, len(dims))
+    return fixed + struct.pack(f"<{len(dims)}Q", *dims)
+
+
+def header_of(element: Element, dims: tuple[int, ...]) -> Header:
+    """Return the plain header (no flags) of an array of this element type and dimensions."""
+    return Header(0, ELTYPES[element.kind], element.nbytes, prod(dims) * element.nbytes, dims)
+
+
+def unpack(head: bytes, file_size: int, path: str, *, unknown_flags: bool = False) -> Header:
+    """Return the checked header at the start of `head` (the file's first bytes).
+
+    `head` must hold the whole header or `file_size` bytes; a header beyond it raises `NeedMore`.
+    Checks, each with its own error: magic, length, unknown flags (unless `unknown_flags`), `ndims`
+    against the file's length before anything is allocated, element type and width, and the
+    product of the dimensions in exact integers.
+    """
+    if head[:8] != MAGIC:
+        raise Corrupt(
+            "is not an RA file: wrong magic",
+            path=path,
+            where="byte 0",
+            expected=f"{MAGIC!r}",
+            got=f"{head[:8]!r}",
+        )
+    if file_size < FIXED.size:
+        raise Corrupt(
+            "file ends inside the RA header",
+            path=path,
+            where=f"byte {file_size}",
+            expected=f"at least {FIXED.size} bytes",
+            got=file_size,
+        )
+    _, flags, eltype, elbyte, size, ndims = FIXED.unpack_from(head)
+    if flags & ~KNOWN_FLAGS and not unknown_flags:
+        bits = ", ".join(str(bit) for bit in range(3, 64) if flags >> bit & 1)
+        raise Unsupported(
+            f"RA header has unknown flag bits: {bits}",
+            path=path,
+            where="byte 8",
+            expected="bits 0 to 2",
+            got=f"flags {flags:#x}",
+            remedy="to read it as if they were clear: --in-opt unknown_flags=yes",
+        )
+    if data_offset(ndims) > file_size:
+        raise Corrupt(
+            "RA header promises more dimensions than the file can hold",
+            path=path,
+            where="byte 40 (ndims)",
+            expected=f"at most {(file_size - FIXED.size) // 8}",
+            got=ndims,
+        )
+    if data_offset(ndims) > len(head):
+        raise NeedMore(data_offset(ndims))
+    dims = struct.unpack_from(f"<{ndims}Q", head, FIXED.size)
+    header = Header(flags, eltype, elbyte, size, dims)
+    _check_type(header, path)
+    _check_dims(header, path)
+    return header
+
+
+class NeedMore(Exception):
+    """The header is longer than the bytes given; `args[0]` is how many are needed."""
+
+
+def _check_type(header: Header, path: str) -> None:
+    flags, eltype, elbyte, _, _ = header
+    if eltype not in _WIDTHS:
+        raise Unsupported(
+            "RA header has an unknown element type",
+            path=path,
+            where="byte 16 (eltype)",
+            expected="0 to 5",
+            got=eltype,
+        )
+    if elbyte == 0:
+        raise Corrupt(
+            "RA header has elements of zero bytes",
+            path=path,
+            where="byte 24 (elbyte)",
+            expected="at least 1",
+            got=0,
+        )
+    if flags & BITS:
+        if (eltype, elbyte) != (5, 8):
+            raise Corrupt(
+                "RA header says one bit per element, but not in the form of a BitArray",
+                path=path,
+                where="byte 16 (eltype, elbyte)",
+                expected="(5, 8)",
+                got=f"({eltype}, {elbyte})",
+            )
+        return
+    widths = _WIDTHS[eltype]
+    if widths is None:
+        if elbyte > LARGEST:
+            raise Corrupt("RA element is too wide", path=path, where="byte 24", got=elbyte)
+        return
+    if elbyte not in widths and (eltype, elbyte) not in _CARRIED and (eltype, elbyte) != COMPLEX32:
+        raise Unsupported(
+            f"RA element type {KINDS[eltype]} of {elbyte} bytes has no numpy counterpart",
+            path=path,
+            where="byte 24 (elbyte)",
+            expected=f"a width of {', '.join(map(str, widths))}",
+            got=elbyte,
+        )
+
+
+def _check_dims(header: Header, path: str) -> None:
+    for axis, length in enumerate(header.dims):
+        if length > LARGEST:
+            raise Corrupt(
+                "RA dimension is too large",
+                path=path,
+                where=f"byte {FIXED.size + 8 * axis} (dims[{axis}])",
+                expected=f"at most {LARGEST}",
+                got=length,
+            )
+    if prod(header.dims) * header.elbyte > LARGEST:
+        raise Corrupt(
+            "product of the RA dimensions overflows 64 bits",
+            path=path,
+            where=f"byte {FIXED.size} (dims)",
+            expected=f"at most {LARGEST} bytes",
+            got=f"{prod(header.dims) * header.elbyte} bytes, dims {' x '.join(map(str, header.dims))}",
+        )
+
+
+def encoding_of(header: Header, file_size: int, path: str) -> str:
+    """Return which of the encodings the data segment is in, with its length checked.
+
+    C (`ra compress`): flag 2, one LZ4 block, `size` is the compressed length. Julia on integers
+    and bools: flag 2, LEB128 varints to the end of the file, `size` is the uncompressed length.
+    Julia on floats: flag 2 and raw data (a quirk). Julia BitArray: flags 6, `size` is 8 bytes per
+    64 elements.
+    """
+    flags, eltype, _, size, dims = header
+    count = prod(dims)
+    plain = count * header.elbyte
+    present = file_size - data_offset(len(dims))
+    if flags & BITS:
+        _check_size(size, -(-count // 64) * 8, "8 bytes per 64 elements", path)
+        _check_present(size, present, path)
+        return BITARRAY
+    if flags & ENCODED and size != plain:
+        _check_present(size, present, path)
+        return LZ4
+    if flags & ENCODED and eltype in (1, 2, 5):
+        return LEB128
+    if flags & ENCODED and eltype == 0:
+        raise Unsupported(
+            "RA data is flagged as encoded, but no known dialect encodes user types this way",
+            path=path,
+            where="byte 8 (flags)",
+            got=f"flags {flags}, size {size} = elbyte times the dimensions",
+        )
+    _check_size(size, plain, f"elbyte {header.elbyte} times {count} elements", path)
+    _check_present(size, present, path)
+    return RAW
+
+
+def _check_size(size: int, wanted: int, why: str, path: str) -> None:
+    if size != wanted:
+        raise Corrupt(
+            "RA data size contradicts the dimensions",
+            path=path,
+            where="byte 32 (size)",
+            expected=f"{wanted} ({why})",
+            got=size,
+        )
+
+
+def _check_present(size: int, present: int, path: str) -> None:
+    if present < size:
+        raise Corrupt(
+            f"RA data is cut off: {size - present} bytes are missing",
+            path=path,
+            expected=f"{size} bytes of data",
+            got=present,
+        )
+
+
+def carrier(header: Header) -> tuple[Element, tuple[int, ...], int]:
+    """Return (element, dims, swap) in which the plain data is handed out.
+
+    128-bit integers and floats and 256-bit complex become void bytes of their width, little-endian
+    after a swap of `swap` bytes; complex32 becomes float16 with a new fastest axis of 2.
+    """
+    flags, eltype, elbyte, _, dims = header
+    order = ">" if flags & BIG_ENDIAN else "<"
+    if (eltype, elbyte) in _CARRIED:
+        swap = _CARRIED[eltype, elbyte] if order == ">" else 1
+        return Element("user", elbyte, "|", f"|V{elbyte}"), dims, swap
+    if (eltype, elbyte) == COMPLEX32:
+        return element("float", 2, order), (2, *dims), 2 if order == ">" else 1
+    if flags & BITS:
+        return element("bool", 1), dims, 1
+    if (eltype, elbyte) == (5, 2):
+        return element("bfloat", 2, order), dims, 2 if order == ">" else 1
+    from raconvert.elements import needs_swap
+
+    kind = element(KINDS[eltype], elbyte, order)
+    return kind, dims, needs_swap(kind)
+
+
+def is_carried(header: Header) -> bool:
+    """Tell whether `carrier` hides the header's own type (so that metadata must keep it)."""
+    code = (header.eltype, header.elbyte)
+    return code in _CARRIED or code == COMPLEX32
+
+
+def uncarried(header: Header, own: dict[str, Any]) -> Header:
+    """Undo `carrier`: give a header the type that the metadata of an RA source kept.
+
+    `own` is the RA namespace of the metadata; it is honoured only where it still describes the
+    data (same width, or pairs of float16 for complex32).
+    """
+    code = (own.get("eltype"), own.get("elbyte"))
+    if code == COMPLEX32 and (header.eltype, header.elbyte) == (3, 2) and header.dims[:1] == (2,):
+        return header._replace(eltype=4, elbyte=4, dims=header.dims[1:])
+    if code in _CARRIED and (header.eltype, header.elbyte) == (0, code[1]):
+        return header._replace(eltype=code[0])
+    return header

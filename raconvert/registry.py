@@ -1,0 +1,342 @@
+"""Which plugin reads or writes a file: by explicit name, by content, by suffix.
+
+Built-in formats come from the static catalogue. Third-party formats come from the entry-point
+group ``raconvert.formats`` (each entry point names a plugin module); the scan costs several
+interpreter starts, so it happens only when no built-in claims a file by content, for an unknown
+format name, and for `raconvert formats`.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from importlib import import_module
+
+from raconvert.catalogue import FOREIGN, ROWS, WRAPPERS, Row, matches
+from raconvert.errors import (
+    MissingDependency,
+    NotSupportedYet,
+    UnknownFormat,
+    Unsupported,
+    UsageError,
+    did_you_mean,
+)
+from raconvert.plugin import API, MAYBE, NO, SURE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+    from raconvert.source import Source
+
+GROUP = "raconvert.formats"
+VERDICTS = {NO: "no", MAYBE: "maybe", SURE: "sure"}
+
+# One answer to "is it yours?", kept so that a refusal can list all of them.
+Candidate = namedtuple("Candidate", "name verdict reason")
+Detection = namedtuple("Detection", "row reason candidates")
+
+_third_party: tuple[Row, ...] | None = None
+
+
+def refresh() -> None:
+    """Forget the scanned entry points, so that newly installed plugins are found."""
+    global _third_party
+    _third_party = None
+
+
+def third_party() -> tuple[Row, ...]:
+    """Return a row for every installed third-party format; scanned once, until `refresh`.
+
+    Built-in names win; two distributions that claim one name are an error that names both.
+    """
+    global _third_party
+    if _third_party is None:
+        from importlib.metadata import entry_points
+
+        rows: dict[str, Row] = {}
+        for point in sorted(entry_points(group=GROUP), key=lambda p: (p.name, p.value)):
+            if any(point.name == row.name for row in ROWS):
+                continue
+            if point.name in rows and rows[point.name].module != point.value:
+                raise UsageError(
+                    f"two installed plugins claim the format name '{point.name}': "
+                    f"{rows[point.name].module} and {point.value}",
+                    remedy="uninstall one of them",
+                )
+            rows[point.name] = _row_of(import_module(point.value), point.value)
+        _third_party = tuple(rows.values())
+    return _third_party
+
+
+def _row_of(module: ModuleType, path: str) -> Row:
+    """Return the catalogue row that a plugin's FORMAT amounts to."""
+    form = module.FORMAT
+    if form.api != API:
+        raise Unsupported(
+            f"plugin {path} speaks version {form.api} of the plugin contract",
+            expected=f"version {API}",
+            remedy=f"install a version of {path.split('.')[0]} made for this raconvert",
+        )
+    shared = {field: getattr(form, field) for field in Row._fields if field != "module"}
+    return Row(module=path, **shared)
+
+
+def rows() -> tuple[Row, ...]:
+    """Return all formats: the built-in ones, then third-party ones (scans entry points)."""
+    return ROWS + third_party()
+
+
+def by_name(name: str) -> Row:
+    """Return the format of this name; `UnknownFormat` suggests the nearest one."""
+    for row in ROWS:
+        if row.name == name:
+            return row
+    for row in third_party():
+        if row.name == name:
+            return row
+    known = [row.name for row in rows()]
+    raise UnknownFormat(
+        f"no format is called '{name}'{did_you_mean(name, known)}",
+        remedy=f"known formats: {', '.join(known)}",
+    )
+
+
+def load(row: Row) -> ModuleType:
+    """Import the plugin of a format; `MissingDependency` names the install line."""
+    missing = missing_needs(row)
+    if missing:
+        raise MissingDependency(
+            f"format {row.name} needs a package that is not installed: {', '.join(missing)}",
+            remedy=f"pip install {' '.join(missing)}",
+        )
+    return import_module(row.module)
+
+
+def missing_needs(row: Row) -> list[str]:
+    """Return the requirements of a format that are not installed, without importing any."""
+    return [requirement for module, requirement in row.needs if not _importable(module)]
+
+
+def _importable(module: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(module) is not None
+
+
+def by_suffix(path: str, candidates: tuple[Row, ...] = ROWS) -> Row | None:
+    """Return the format with the longest suffix that the name ends with."""
+    name = path.lower()
+    best: tuple[int, Row] | None = None
+    for row in candidates:
+        for suffix in row.suffixes:
+            if name.endswith(suffix) and (best is None or len(suffix) > best[0]):
+                best = len(suffix), row
+    return best[1] if best else None
+
+
+def target_row(path: str, to: str | None = None) -> Row:
+    """Return the format to write: by name, else by the suffix of the destination."""
+    row = by_name(to) if to else by_suffix(path) or by_suffix(path, third_party())
+    if row is None:
+        _refuse_target(path)
+    if not row.writes:
+        raise Unsupported(f"format {row.name} is read only", path=path)
+    return row
+
+
+def _refuse_target(path: str) -> None:
+    known = ", ".join(row.suffixes[0] for row in ROWS if row.writes)
+    name = path.lower()
+    for foreign in FOREIGN:
+        if name.endswith(foreign.suffixes or ("\0",)):
+            raise NotSupportedYet(
+                f"{foreign.title} is not supported yet as a destination",
+                path=path,
+                remedy=f"destinations that are: {known}",
+            )
+    for title, _, suffixes in WRAPPERS:
+        if name.endswith(suffixes):
+            raise NotSupportedYet(
+                f"a destination inside {title} is not supported yet",
+                path=path,
+                remedy="write the plain file and compress it afterwards",
+            )
+    raise UnknownFormat(
+        "no format has this suffix",
+        path=path,
+        expected=f"one of {known}",
+        remedy="or name the format with --to",
+    )
+
+
+def detect(source: Source, name: str | None = None) -> Detection:
+    """Decide which format a file is in.
+
+    An explicit `name` wins; then a sure match by content, then maybe plus suffix, then third-party
+    plugins, then the table of foreign formats (which only names them in the refusal), then the
+    suffix alone. `UnknownFormat` lists every candidate and its reason.
+    """
+    if name:
+        row = by_name(name)
+        return Detection(row, "named explicitly", [Candidate(name, "sure", "named explicitly")])
+    candidates: list[Candidate] = []
+    found = _by_content(source, ROWS, candidates) or _by_content(source, third_party, candidates)
+    if found is not None:
+        return Detection(*found, candidates)
+    _refuse_foreign(source, candidates)
+    row = by_suffix(source.path)
+    if row is not None and row.reads:
+        reason = f"suffix {_suffix(source.path, row)} only"
+        candidates.append(Candidate(row.name, "suffix", reason))
+        return Detection(row, reason, candidates)
+    listing = "; ".join(f"{c.name}: {c.verdict} ({c.reason})" for c in candidates)
+    raise UnknownFormat(
+        "no format claims this file" if source.size else "file is empty: no format claims it",
+        path=source.path,
+        remedy=f"candidates: {listing}\n  name the format with --from if you know it",
+    )
+
+
+def _by_content(
+    source: Source, rows: Any, candidates: list[Candidate]
+) -> tuple[Row, str] | None:
+    """Return the one row that is sure, or the one that is maybe and has the suffix."""
+    rows = [row for row in (rows() if callable(rows) else rows) if row.reads]
+    likely: list[tuple[Row, str]] = []
+    certain: list[tuple[Row, str]] = []
+    for row in rows:
+        verdict, reason = _ask(source, row)
+        candidates.append(Candidate(row.name, VERDICTS[verdict], reason))
+        if verdict == SURE:
+            certain.append((row, reason))
+            if row.proof:
+                return row, reason
+        elif verdict == MAYBE and by_suffix(source.path, (row,)):
+            likely.append((row, f"{reason}; suffix {_suffix(source.path, row)}"))
+    for group in (certain, likely):
+        if len(group) > 1:
+            names = " and ".join(row.name for row, _ in group)
+            raise UnknownFormat(
+                f"formats {names} claim this file with equal right",
+                path=source.path,
+                remedy=f"choose with --from {group[0][0].name} (or another of them)",
+            )
+        if group:
+            return group[0]
+    return None
+
+
+def _ask(source: Source, row: Row) -> tuple[int, str]:
+    """Ask one format: the magic from the table, and its sniffer only where that is no proof."""
+    if row.magic and not matches(row.magic, source.head):
+        return NO, "other first bytes"
+    where = next((at for at, text in row.magic if source.head[at : at + len(text)] == text), 0)
+    if row.proof:
+        return SURE, f"signature at byte {where}"
+    verdict = load(row).sniff(source)
+    return verdict, f"content, {VERDICTS[verdict]}"
+
+
+def _refuse_foreign(source: Source, candidates: list[Candidate]) -> None:
+    """Name a recognised format that has no plugin (`NotSupportedYet`, exit code 3)."""
+    head = source.head
+    supported = ", ".join(row.name for row in ROWS)
+    for foreign in FOREIGN:
+        if matches(foreign.magic, head) or (
+            not foreign.magic and head and source.path.lower().endswith(foreign.suffixes)
+        ):
+            raise NotSupportedYet(
+                f"is {foreign.title}, not supported yet",
+                path=source.path,
+                remedy=" ".join(filter(None, [foreign.note, f"Supported: {supported}."])),
+            )
+    title = _mat4(source)
+    if title:
+        raise NotSupportedYet(
+            f"is {title}, not supported yet", path=source.path, remedy=f"Supported: {supported}."
+        )
+    for title, magic, suffixes in WRAPPERS:
+        if head.startswith(magic):
+            name = source.path.lower()
+            inner = next((name[: -len(s)] for s in suffixes if name.endswith(s)), name)
+            inside = next(
+                (f.title for f in (*ROWS, *FOREIGN) if inner.endswith(f.suffixes or ("\0",))), None
+            )
+            what = f"by its name {inside} inside" if inside else "with unknown content"
+            raise NotSupportedYet(
+                f"is {title}-compressed ({what}), not supported yet",
+                path=source.path,
+                remedy="decompress it first",
+            )
+
+
+def _mat4(source: Source) -> str | None:
+    """Recognise MAT v4, which has no magic: suffix, MOPT number, and a header that fits the size.
+
+    MATLAB "MAT-File Format", level 4: five 32-bit integers (type MOPT, rows, columns, imaginary
+    flag, name length), in the byte order that M tells; then the name and the data.
+    """
+    head = source.head
+    if not source.path.lower().endswith(".mat") or len(head) < 20:
+        return None
+    for order in ("little", "big"):
+        mopt, rows, columns, imaginary, length = (
+            int.from_bytes(head[i : i + 4], order) for i in range(0, 20, 4)
+        )
+        plausible = mopt < 5000 and imaginary in (0, 1) and 0 < length <= source.size - 20
+        if plausible and max(rows, columns) <= source.size and head[19 + length : 20 + length] == b"\0":
+            return f"MAT v4 ({order}-endian)"
+    return None
+
+
+def _suffix(path: str, row: Row) -> str:
+    return max((s for s in row.suffixes if path.lower().endswith(s)), key=len)
+
+
+def check_options(row: Row, kind: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a `read` or `write` with their types, as its `FORMAT` declares them.
+
+    `kind` is ``read`` or ``write``. Words from the command line become ints, floats or bools;
+    unknown names are `UsageError`s with a suggestion.
+    """
+    if not options:
+        return {}
+    declared = {option.name: option for option in getattr(load(row).FORMAT, f"{kind}_options")}
+    flag = "--in-opt" if kind == "read" else "--out-opt"
+    checked = {}
+    for name, value in options.items():
+        if name not in declared:
+            known = ", ".join(declared) or "none"
+            raise UsageError(
+                f"format {row.name} has no {kind} option '{name}'"
+                f"{did_you_mean(name, list(declared))}",
+                remedy=f"{flag} options of {row.name}: {known} (see `raconvert formats {row.name}`)",
+            )
+        checked[name] = _typed(declared[name], value, flag)
+    return checked
+
+
+_BOOLS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+
+
+def _typed(option: Any, value: Any, flag: str) -> Any:
+    choices = option.choices
+    if isinstance(choices, tuple):
+        if value in choices:
+            return value
+        expected = " | ".join(map(str, choices))
+    elif choices is bool:
+        if isinstance(value, bool):
+            return value
+        if str(value).lower() in _BOOLS:
+            return _BOOLS[str(value).lower()]
+        expected = "yes or no"
+    else:
+        try:
+            return choices(value)
+        except ValueError:
+            expected = {int: "a whole number", float: "a number"}.get(choices, choices.__name__)
+    raise UsageError(
+        f"{flag} {option.name}={value} is not allowed", expected=expected, got=f"'{value}'"
+    )

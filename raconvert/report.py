@@ -1,0 +1,132 @@
+"""`Report`: what a conversion did, in facts; the command line turns it into lines."""
+
+from __future__ import annotations
+
+from raconvert.elements import type_name
+from raconvert.errors import WouldLose
+from raconvert.plugin import EQUIVALENT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.catalogue import Row
+    from raconvert.model import Array, Bundle
+    from raconvert.plugin import Fit
+
+
+class Report:
+    """The result of `convert`.
+
+    `sources`, `written` and `skipped` are paths; `notes` one-line remarks about the sources;
+    `equivalent` and `allowed` the changes that were made; `arrays` (name, type, shape, dims) of
+    what was written; `nbytes` the size of its elements; `failed` (path, error) pairs of a batch
+    that went on; `planned` True if this was a dry run.
+    """
+
+    __slots__ = (
+        "allowed", "arrays", "equivalent", "failed", "nbytes", "notes", "planned", "skipped",
+        "source_count", "source_format", "sources", "target", "target_format", "written",
+    )  # fmt: skip
+
+    def __init__(self, sources: list[str], _: Any = None) -> None:
+        self.sources = sources
+        self.source_count = len(sources)
+        self.source_format = ""
+        self.target_format = ""
+        self.target = ""
+        self.written: list[str] = []
+        self.skipped: list[tuple[str, str]] = []
+        self.failed: list[tuple[str, Exception]] = []
+        self.notes: list[str] = []
+        self.equivalent: list[Fit] = []
+        self.allowed: list[Fit] = []
+        self.arrays: list[tuple[str, str, tuple[int, ...], str]] = []
+        self.nbytes = 0
+        self.planned = False
+
+    def begin(self, bundle: Bundle, row: Row, path: str, origins: list[Array]) -> None:
+        """Record what is about to be written."""
+        self.target_format = row.name
+        self.target = path
+        for array in bundle.arrays:
+            self.arrays.append((array.name, type_name(array.element), array.shape, axes(array)))
+            self.nbytes += array.nbytes
+        for origin, array in zip(origins, bundle.arrays, strict=True):
+            if origin.index_order == "F" and array.index_order == "C" and array.ndim > 1:
+                self.add_notes([f"array '{array.name}': transposed to row-major order, [i,j] kept"])
+
+    def judge(self, fits: list[Fit], settings: Any) -> None:
+        """Sort out what `fits` said: recorded, allowed, or refused for all reasons at once."""
+        reasons = []
+        for fit in fits:
+            if fit in self.equivalent or fit in self.allowed:
+                continue
+            if fit.outcome == EQUIVALENT:
+                if settings.strict:
+                    reasons.append(f"{fit} (refused by --strict)")
+                self.equivalent.append(fit)
+            elif _is_allowed(fit, settings.allow):
+                self.allowed.append(fit)
+            else:
+                reasons.append(str(fit) if fit.flag else f"{fit} (no flag allows this)")
+        if reasons:
+            raise WouldLose(
+                f"{self.target_format} cannot hold this as it is",
+                path=self.target,
+                remedy="\n  ".join([*reasons, "nothing was written"]),
+            )
+
+    def add_notes(self, notes: list[str]) -> None:
+        """Add remarks, each once."""
+        self.notes += [note for note in notes if note not in self.notes]
+
+    def absorb(self, part: Report, *, paths: bool = True) -> None:
+        """Take over what the report of one file of many says."""
+        if paths:
+            self.written += part.written
+        self.skipped += part.skipped
+        self.arrays += part.arrays
+        self.nbytes += part.nbytes
+        self.planned |= part.planned
+        self.target_format = part.target_format or self.target_format
+        self.equivalent += [fit for fit in part.equivalent if fit not in self.equivalent]
+        self.allowed += [fit for fit in part.allowed if fit not in self.allowed]
+        self.add_notes(part.notes)
+
+    def __str__(self) -> str:
+        if not self.written and not self.planned:
+            return "; ".join(f"kept {path}: {why}" for path, why in self.skipped) or "nothing done"
+        verb = "would write" if self.planned else "wrote"
+        name = self.target or (self.written[-1] if self.written else "")
+        if len(self.arrays) == 1:
+            _, type_text, shape, axes_text = self.arrays[0]
+            what = f"{type_text} {axes_text}"
+        else:
+            what = f"{len(self.arrays)} arrays"
+        source = self.sources[0] if self.source_count == 1 else f"{self.source_count} files"
+        return f"{verb} {name}: {what}, {size(self.nbytes)}, from {source}"
+
+
+def _is_allowed(fit: Fit, allow: list[str]) -> bool:
+    if not fit.flag or not fit.flag.startswith("--allow "):
+        return False
+    return fit.flag.split()[1] in allow or "all" in allow
+
+
+def axes(array: Array) -> str:
+    """Return both views of the axes: ``shape (2, 3) C · dims 3 × 2``."""
+    order = f" {array.index_order}" if array.index_order else ""
+    dims = " × ".join(map(str, array.dims)) or "none"
+    shape = f"({', '.join(map(str, array.shape))}{',' if array.ndim == 1 else ''})"
+    return f"{shape}{order} · dims {dims}"
+
+
+def size(nbytes: int) -> str:
+    """Return a size for people: ``47.0 MB``."""
+    value = float(nbytes)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{nbytes} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"

@@ -1,0 +1,294 @@
+"""The metadata sidecar: ``TARGET.yaml`` beside a file, or the same text as an RA trailer.
+
+It begins with `describes`, what the file was when the sidecar was written: for RA the header's
+type, dimensions, size and the CRC-32 of the first and last 64 KiB of the data; for other formats
+the size of the file and the same two checksums of the whole file. A sidecar that does not describe
+the file beside it is an error, never silently used.
+
+After that: `index_order` (only F), `dtype` (what is inside user elements, in the notation of the
+NPY header), and the fields of `Metadata`. Fields that differ between the items of a stack lie in
+``TARGET.items.jsonl``, one JSON object per line.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+
+from raconvert.elements import Element, dtype_of, frozen
+from raconvert.errors import Corrupt, RaconvertError, Unsupported
+from raconvert.model import Array, Extent, Metadata
+from raconvert.source import Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+SUFFIX = ".yaml"
+MARK = b"describes:"  # how every sidecar begins; another YAML file of that name is none of ours
+ITEMS_SUFFIX = ".items.jsonl"
+TRAILER_MARK = b"# raconvert metadata\n"
+MAX_SIDECAR_BYTES = 16 << 20  # metadata; anything larger is no sidecar of ours
+MAX_DEPTH = 64  # nesting of a hostile file; ours stay below ten
+ENDS_BYTES = 64 << 10  # how much of either end of the data the checksums cover
+
+
+def path_of(path: str) -> str:
+    """Return the path of the sidecar of a file."""
+    return path + SUFFIX
+
+
+def is_ours(path: str) -> bool:
+    """Tell whether a file exists and is a sidecar."""
+    return os.path.isfile(path) and Source(path).head.startswith(MARK)
+
+
+def items_path_of(path: str) -> str:
+    """Return the path of the per-item metadata of a stack."""
+    return path + ITEMS_SUFFIX
+
+
+# What to write ---------------------------------------------------------------------------------
+
+
+def fields_of(array: Array, row_name: str) -> dict[str, Any]:
+    """Return what a target of this format leaves to its sidecar; empty when there is nothing.
+
+    RA itself holds type and dimensions, its own namespace and a trailer; the rest is kept here.
+    """
+    fields: dict[str, Any] = {}
+    if array.index_order == "F" and array.ndim > 1:
+        fields["index_order"] = "F"
+    if array.element.kind == "user" and not _is_void(array.element):
+        fields["dtype"] = _plain_descr(array.element.descr)
+    meta = array.meta.to_dict()
+    formats = {
+        name: _without_extents(space)
+        for name, space in meta.get("formats", {}).items()
+        if name != row_name
+    }
+    meta.pop("formats", None)
+    fields.update(meta)
+    if any(formats.values()):
+        fields["formats"] = {name: space for name, space in formats.items() if space}
+    if array.meta.items is not None:
+        fields["items"] = True
+    return fields
+
+
+def _is_void(element: Element) -> bool:
+    return element.descr is None or element.descr == f"|V{element.nbytes}"
+
+
+def _without_extents(space: dict[str, Any]) -> dict[str, Any]:
+    """Leave out bytes that are only referred to in their own file (RA trailers)."""
+    return {key: value for key, value in space.items() if not isinstance(value, Extent)}
+
+
+def _plain_descr(descr: Any) -> Any:
+    return [_plain_descr(item) for item in descr] if isinstance(descr, tuple) else descr
+
+
+def dump(fields: dict[str, Any], describes: dict[str, Any] | None = None) -> bytes:
+    """Return the YAML text of the fields, behind `describes`."""
+    import yaml
+
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+        def ignore_aliases(self, _: Any) -> bool:
+            return True
+
+    whole = {"describes": describes, **fields} if describes else fields
+    try:
+        text = yaml.dump(whole, Dumper=Dumper, sort_keys=False, allow_unicode=True)
+    except yaml.YAMLError as error:
+        raise Unsupported(
+            f"metadata cannot be written as YAML: {error}", remedy="leave it out with --meta drop"
+        ) from error
+    return text.encode()
+
+
+def items_lines(items: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    """Return the lines of ``TARGET.items.jsonl``."""
+    import json
+
+    for item in items:
+        yield json.dumps(item, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def describe(source: Source, *, is_ra: bool) -> dict[str, Any]:
+    """Return what identifies a file: see the module's docstring."""
+    if is_ra:
+        from raconvert.ra.header import data_offset
+        from raconvert.ra.plugin import read_header
+
+        header = read_header(source, unknown_flags=True)
+        start = data_offset(len(header.dims))
+        stop = min(start + header.size, source.size)
+        found = {
+            "eltype": header.eltype,
+            "elbyte": header.elbyte,
+            "dims": list(header.dims),
+            "size": header.size,
+        }
+    else:
+        start, stop = 0, source.size
+        found = {"size": source.size}
+    first = source.read_at(start, min(ENDS_BYTES, stop - start))
+    last_start = max(start, stop - ENDS_BYTES)
+    last = source.read_at(last_start, stop - last_start)
+    found["crc32_first"] = f"{zlib.crc32(first):08x}"
+    found["crc32_last"] = f"{zlib.crc32(last):08x}"
+    return found
+
+
+# What to read ----------------------------------------------------------------------------------
+
+
+def load(source: Source, *, is_ra: bool) -> dict[str, Any] | None:
+    """Return the fields of the sidecar beside a file, or None; a mismatch is `Corrupt`."""
+    path = path_of(source.path)
+    if not os.path.exists(path):
+        return None
+    beside = Source(path)
+    if beside.size > MAX_SIDECAR_BYTES:
+        raise Corrupt(
+            "metadata sidecar is too large",
+            path=path,
+            expected=f"at most {MAX_SIDECAR_BYTES} bytes",
+            got=beside.size,
+            remedy="read without it: --meta ignore",
+        )
+    if not beside.head.startswith(MARK):
+        return None
+    fields = parse(beside.read_at(0, beside.size), path)
+    promised = fields.pop("describes", None)
+    promised = promised if isinstance(promised, dict) else {}
+    found = describe(source, is_ra=is_ra)
+    odd = [name for name in found if promised.get(name) != found[name]]
+    if odd:
+        raise Corrupt(
+            f"metadata sidecar '{path}' describes another file: {odd[0]} differs",
+            path=source.path,
+            expected=f"{odd[0]} {promised.get(odd[0])}",
+            got=f"{found[odd[0]]}",
+            remedy="read without it: --meta ignore; or remove the sidecar if it is left over",
+        )
+    return fields
+
+
+def parse(text: bytes, path: str) -> dict[str, Any]:
+    """Return the mapping in a sidecar's text: safe YAML, no aliases, bounded depth and size."""
+    import yaml
+
+    if len(text) > MAX_SIDECAR_BYTES:
+        raise Corrupt("metadata is too large", path=path, got=f"{len(text)} bytes")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        depth = 0
+        for event in yaml.parse(text, Loader=loader):
+            if isinstance(event, yaml.AliasEvent):
+                raise Corrupt("metadata uses YAML aliases", path=path, where=_place(event))
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > MAX_DEPTH:
+                raise Corrupt("metadata is nested too deep", path=path, where=_place(event))
+        fields = yaml.load(text, Loader=loader)  # noqa: S506 - a safe loader
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError) as error:
+        raise Corrupt(
+            f"metadata is no readable YAML: {' '.join(str(error).split())}",
+            path=path,
+            remedy="read without it: --meta ignore",
+        ) from error
+    if not isinstance(fields, dict):
+        raise Corrupt("metadata is no YAML mapping", path=path, got=type(fields).__name__)
+    return fields
+
+
+def _place(event: Any) -> str:
+    return f"line {event.start_mark.line + 1}"
+
+
+# field -> type that it must have
+_TYPES = {
+    "index_order": str,
+    "description": str,
+    "units": str,
+    "axes": list,
+    "attributes": dict,
+    "formats": dict,
+}
+
+
+def apply(fields: dict[str, Any], array: Array, path: str = "") -> None:
+    """Give an array what its sidecar says; wrong types or a contradiction raise `Corrupt`."""
+    for name, kind in _TYPES.items():
+        if name in fields and not isinstance(fields[name], kind):
+            raise Corrupt(
+                f"metadata field '{name}' has the wrong form",
+                path=path,
+                expected=kind.__name__,
+                got=type(fields[name]).__name__,
+            )
+    order = fields.get("index_order", "C")
+    if order not in ("C", "F"):
+        raise Corrupt("metadata has an unknown index order", path=path, expected="C or F", got=order)
+    if "index_order" in fields:
+        array.index_order = order
+    if "dtype" in fields:
+        array.element = _described(array.element, frozen(fields["dtype"]), path)
+    for part in ("axes", "formats"):
+        values = fields.get(part, [])
+        values = values.values() if isinstance(values, dict) else values
+        if not all(isinstance(value, dict) for value in values):
+            raise Corrupt(f"metadata field '{part}' has the wrong form", path=path)
+    if "axes" in fields and len(fields["axes"]) != array.ndim:
+        raise Corrupt(
+            "metadata describes another number of axes",
+            path=path,
+            expected=array.ndim,
+            got=len(fields["axes"]),
+        )
+    told = Metadata.from_dict(fields)
+    meta = array.meta
+    meta.description = told.description or meta.description
+    meta.units = told.units or meta.units
+    meta.axes = told.axes or meta.axes
+    meta.attributes = {**meta.attributes, **told.attributes}
+    for name, space in told.formats.items():
+        meta.formats[name] = {**meta.formats.get(name, {}), **space}
+
+
+def _described(element: Element, descr: Any, path: str) -> Element:
+    """Return a user element with its description, checked against its width."""
+    described = Element("user", element.nbytes, "|", descr)
+    try:
+        width = dtype_of(described).itemsize
+        objects = dtype_of(described).hasobject
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError, RaconvertError) as error:
+        raise Corrupt(f"metadata has an unreadable dtype: {descr!r}", path=path) from error
+    if element.kind != "user" or width != element.nbytes or objects:
+        raise Corrupt(
+            "metadata describes other elements than the file holds",
+            path=path,
+            expected=f"{element.nbytes} bytes each",
+            got=f"{descr!r} ({width} bytes)",
+        )
+    return described
+
+
+def read_items(path: str) -> Iterator[dict[str, Any]]:
+    """Yield the per-item metadata of a stack, line by line."""
+    import json
+
+    with open(items_path_of(path), encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                item = json.loads(line)
+            except ValueError as error:
+                raise Corrupt(
+                    f"per-item metadata is no JSON: {error}",
+                    path=items_path_of(path),
+                    where=f"line {number}",
+                ) from error
+            yield item

@@ -1,0 +1,131 @@
+"""`Source`: one input file as importers see it, opened only if it is a regular file.
+
+The first 4 KiB (`head`), the size and `read_at` are what a sniffer needs; `open` gives the whole.
+"""
+
+from __future__ import annotations
+
+import os
+from stat import S_ISDIR, S_ISREG
+
+from raconvert.errors import Corrupt, ReadFailed, Unsafe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from io import FileIO
+
+HEAD_BYTES = 4096  # enough for every magic and for most headers, in one page
+DEFAULT_MAX_MEMORY = 1 << 30  # 1 GiB, the default of --max-memory
+_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+class Source:
+    """A local file to read: `path`, `name` for messages, and bounded access to its bytes.
+
+    `max_memory` is the number of bytes that decoding may hold at once.
+    """
+
+    __slots__ = ("_head", "_size", "max_memory", "path")
+
+    def __init__(self, path: str, *, max_memory: int = DEFAULT_MAX_MEMORY) -> None:
+        self.path = os.fspath(path)
+        self.max_memory = max_memory
+        self._head: bytes | None = None
+        self._size = -1
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return os.path.basename(self.path)
+
+    @property
+    def stem(self) -> str:
+        """The last part of the path without its suffix: the natural name of a single array."""
+        return os.path.splitext(self.name)[0]
+
+    @property
+    def head(self) -> bytes:
+        """The first 4 KiB of the file (all of it, if it is shorter)."""
+        if self._head is None:
+            self._look()
+        return self._head or b""
+
+    @property
+    def size(self) -> int:
+        """The file's size in bytes."""
+        if self._size < 0:
+            self._look()
+        return self._size
+
+    def _look(self) -> None:
+        """Fill `head` and `size` with one open, one fstat and one read."""
+        descriptor = open_regular(self.path)
+        try:
+            self._size = os.fstat(descriptor).st_size
+            self._head = os.read(descriptor, HEAD_BYTES)
+        except OSError as error:
+            raise _read_failed(self.path, error) from error
+        finally:
+            os.close(descriptor)
+
+    def read_at(self, offset: int, nbytes: int) -> bytes:
+        """Return up to `nbytes` bytes from `offset`: fewer only where the file ends."""
+        head = self.head
+        if offset + nbytes <= len(head):
+            return head[offset : offset + nbytes]
+        with self.open() as file:
+            file.seek(offset)
+            return read_up_to(file, min(nbytes, max(0, self.size - offset)))
+
+    def read_exact(self, offset: int, nbytes: int, what: str) -> bytes:
+        """Return exactly `nbytes` bytes from `offset`; `Corrupt` names `what` if the file ends."""
+        if nbytes > self.size - offset:
+            raise Corrupt(
+                f"file ends inside {what}",
+                path=self.path,
+                where=f"byte {offset}",
+                expected=f"{nbytes} bytes",
+                got=f"{max(0, self.size - offset)}",
+            )
+        return self.read_at(offset, nbytes)
+
+    def open(self) -> FileIO:
+        """Open the file for reading, unbuffered; the caller closes it."""
+        import io
+
+        descriptor = open_regular(self.path)
+        return io.FileIO(descriptor, "rb", closefd=True)
+
+
+def open_regular(path: str) -> int:
+    """Open a regular file for reading and return its descriptor.
+
+    Pipes, devices, sockets and folders are refused before anything is read from them
+    (`Unsafe`); `O_NONBLOCK` keeps the open itself from hanging on a pipe without a writer.
+    """
+    try:
+        descriptor = os.open(path, _OPEN_FLAGS | getattr(os, "O_NONBLOCK", 0))
+    except (OSError, ValueError) as error:
+        raise _read_failed(path, error) from error
+    mode = os.fstat(descriptor).st_mode
+    if S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    kind = "a folder" if S_ISDIR(mode) else "a pipe, device or socket"
+    raise Unsafe(f"{kind} is no regular file", path=path, remedy="copy its content to a file first")
+
+
+def read_up_to(file: FileIO, nbytes: int) -> bytes:
+    """Return `nbytes` bytes, looping over short reads; fewer only at the end of the file."""
+    data = file.read(nbytes) or b""
+    while len(data) < nbytes:
+        more = file.read(nbytes - len(data))
+        if not more:
+            break
+        data += more
+    return data
+
+
+def _read_failed(path: str, error: Exception) -> ReadFailed:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return ReadFailed(f"cannot be read: {reason}", path=path)

@@ -1,0 +1,346 @@
+"""Bytes on their way to a file: atomic targets and file-to-file copies.
+
+A `Target` is written under a temporary name beside its destination and renamed when it is whole;
+until then the destination is as it was. Copies between files use slabs whose writes start on page
+borders, after `posix_fallocate`: on ext4 and xfs about 0.7 of the time of `cp`, while
+`copy_file_range` is slower than `cp` when the two files differ in page phase (they nearly always
+do). Holes of sparse sources stay holes. Byte order is changed inside the slab.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from raconvert.errors import Corrupt, TargetExists, WriteFailed
+from raconvert.source import DEFAULT_MAX_MEMORY, open_regular
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from io import FileIO
+    from typing import Any
+
+    from raconvert.model import Array, Extent
+
+SLAB_BYTES = 1 << 20  # 512 KiB to 1 MiB is fastest; larger slabs meet huge-page stalls
+_CREATE_FLAGS = (
+    os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+)
+_FICLONE = 0x40049409  # linux/fs.h: share the blocks of a whole file (btrfs, xfs)
+
+
+class Target:
+    """One output file: written as `temp` beside `path`, then renamed over it by `commit`.
+
+    `progress` is called with the number of bytes just written; `max_memory` is what encoding may
+    hold at once. Leaving a ``with`` block without `commit` removes the temporary file.
+    """
+
+    __slots__ = ("_files", "_used", "max_memory", "path", "progress", "temp")
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        max_memory: int = DEFAULT_MAX_MEMORY,
+        progress: Callable[[int], object] | None = None,
+    ) -> None:
+        self.path = os.fspath(path)
+        # A link is written through, as every other tool does; the folder of its end holds `temp`.
+        place = os.path.realpath(self.path) if os.path.islink(self.path) else self.path
+        folder, name = os.path.split(place)
+        token = os.urandom(4).hex()
+        self.temp = os.path.join(folder, f".{name[:200]}.{os.getpid()}-{token}.tmp")
+        self.max_memory = max_memory
+        self.progress = progress
+        self._files: list[FileIO] = []
+        self._used = False
+
+    def open(self) -> FileIO:
+        """Create the temporary file and return it: raw, unbuffered, readable and seekable."""
+        import io
+
+        self._used = True
+        try:
+            descriptor = os.open(self.temp, _CREATE_FLAGS, 0o666)
+        except OSError as error:
+            raise write_failed(self.path, error) from error
+        file = io.FileIO(descriptor, "r+b", closefd=True)
+        self._files.append(file)
+        return file
+
+    def finish(self, *, sync: bool = True) -> None:
+        """Close the temporary file with its bytes on the disk, ready for `rename`."""
+        try:
+            for file in self._files:
+                if not file.closed:
+                    if sync:
+                        os.fsync(file.fileno())
+                    file.close()
+        except OSError as error:
+            raise write_failed(self.path, error) from error
+        self._files.clear()
+
+    def rename(self) -> None:
+        """Put the finished file in the place of the destination, keeping an old file's mode."""
+        place = os.path.realpath(self.path) if os.path.islink(self.path) else self.path
+        try:
+            try:
+                old = os.stat(place).st_mode
+            except FileNotFoundError:
+                pass
+            else:
+                os.chmod(self.temp, stat.S_IMODE(old))
+            os.replace(self.temp, place)
+        except OSError as error:
+            raise write_failed(self.path, error) from error
+        self._used = False
+
+    def commit(self, *, sync: bool = True) -> None:
+        """Finish and rename."""
+        self.finish(sync=sync)
+        self.rename()
+        if sync:
+            sync_folder(self.path)
+
+    def abort(self) -> None:
+        """Remove what was written; the destination is as it was."""
+        for file in self._files:
+            file.close()
+        self._files.clear()
+        if self._used:
+            self._used = False
+            try:
+                os.unlink(self.temp)
+            except OSError:  # already gone, or the folder is: nothing of ours is left
+                pass
+
+    def __enter__(self) -> Target:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.abort()
+
+
+def sync_folder(path: str) -> None:
+    """Make a rename in the folder of `path` durable, where the system knows how."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError:  # some network file systems refuse; the rename itself is done
+        pass
+    finally:
+        os.close(descriptor)
+
+
+def check_target(path: str, *, overwrite: bool) -> None:
+    """Refuse a destination that exists (exit 5), or that is no regular file."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return
+    if stat.S_ISDIR(mode):
+        raise TargetExists("is a folder", path=path, remedy="name a file inside it")
+    if not stat.S_ISREG(mode):
+        raise TargetExists("is a pipe, device or socket, not a file", path=path)
+    if not overwrite:
+        raise TargetExists(
+            "exists already, and is left as it was",
+            path=path,
+            remedy="use --overwrite to replace it, or --skip-existing to keep it",
+        )
+
+
+def write_failed(path: str, error: OSError) -> WriteFailed:
+    """Return the error for a refused write, with the system's reason."""
+    return WriteFailed(
+        f"cannot be written: {error.strerror or error}",
+        path=path,
+        remedy="the destination is as it was before",
+    )
+
+
+def write_all(file: FileIO, pieces: Iterable[Any]) -> int:
+    """Write every piece (anything with the buffer protocol) whole; return the bytes written."""
+    total = 0
+    for piece in pieces:
+        view = memoryview(piece).cast("B") if memoryview(piece).nbytes else memoryview(b"")
+        while view:
+            written = file.write(view) or 0
+            total += written
+            view = view[written:]
+    return total
+
+
+def write_raw(target: Target, header: bytes, array: Array, trailer: bytes = b"") -> FileIO:
+    """Write `header`, the array's elements little-endian in stored order, and `trailer`.
+
+    The whole of an exporter of raw data: by a file-to-file copy where the array has an extent
+    (numpy is imported only if bytes must be swapped), else block by block. Returns the open file.
+    """
+    file = target.open()
+    try:
+        if array.extent is not None:
+            copy_extent(header, array.extent, file, target.progress)
+        else:
+            _write_blocks(target, file, header, array)
+        write_all(file, [trailer])
+    except OSError as error:
+        raise write_failed(target.path, error) from error
+    return file
+
+
+def _write_blocks(target: Target, file: FileIO, header: bytes, array: Array) -> None:
+    from raconvert.blocks import block_bytes, blocks
+
+    reserve(file, len(header) + array.nbytes)
+    write_all(file, [header])
+    for block in blocks(array, block_bytes(target.max_memory)):
+        write_all(file, [block])
+        if target.progress is not None:
+            target.progress(block.nbytes)
+
+
+def reserve(file: FileIO, nbytes: int) -> None:
+    """Allocate the disk blocks of a large file at once; a full disk shows here, before any work."""
+    if nbytes < SLAB_BYTES or not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(file.fileno(), 0, nbytes)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+            raise
+
+
+def copy_extent(
+    header: bytes,
+    extent: Extent,
+    file: FileIO,
+    progress: Callable[[int], object] | None = None,
+) -> None:
+    """Write `header` and then the bytes of `extent` at the end of `file`, in bounded memory.
+
+    Bytes are swapped on the way if the extent says so; holes stay holes. A source that became
+    shorter meanwhile raises `Corrupt`.
+    """
+    source = open_regular(extent.path)
+    try:
+        begin = file.seek(0, os.SEEK_END) + len(header)
+        end = begin + extent.nbytes
+        alike = begin == len(header) == extent.offset and extent.swap == 1
+        if alike and _clone(source, file, end):
+            os.pwrite(file.fileno(), header, 0)
+        else:
+            ranges = list(_data_ranges(source, extent))
+            if ranges == [(0, extent.nbytes)]:
+                reserve(file, end)
+            file.seek(begin - len(header))
+            write_all(file, [header])
+            for start, stop in ranges:
+                _copy_range(source, extent, start, stop, file, begin, progress)
+            file.truncate(end)
+        file.seek(end)
+    finally:
+        os.close(source)
+
+
+def _copy_range(
+    source: int,
+    extent: Extent,
+    start: int,
+    stop: int,
+    file: FileIO,
+    begin: int,
+    progress: Callable[[int], object] | None,
+) -> None:
+    """Copy the bytes `start` to `stop` of the extent to a file whose data begins at `begin`.
+
+    All writes but the first start on page borders.
+    """
+    buffer = memoryview(bytearray(min(SLAB_BYTES, stop - start)))
+    file.seek(begin + start)
+    while start < stop:
+        length = min(stop - start, SLAB_BYTES - (begin + start) % SLAB_BYTES)
+        length = length - length % extent.swap or length
+        slab = buffer[:length]
+        read_extent_into(source, slab, extent, start)
+        if extent.swap > 1:
+            swap_in_place(slab, extent.swap)
+        write_all(file, [slab])
+        start += length
+        if progress is not None:
+            progress(length)
+
+
+def read_extent_into(source: int, slab: memoryview, extent: Extent, start: int) -> None:
+    done = 0
+    os.lseek(source, extent.offset + start, os.SEEK_SET)
+    while done < len(slab):
+        got = _readinto(source, slab[done:])
+        if got == 0:
+            raise Corrupt(
+                "file became shorter while it was read",
+                path=extent.path,
+                where=f"byte {extent.offset + start + done}",
+                expected=f"{extent.nbytes} bytes of data",
+                got=f"{start + done}",
+            )
+        done += got
+
+
+def _readinto(source: int, slab: memoryview) -> int:
+    if hasattr(os, "readv"):
+        return os.readv(source, [slab])
+    piece = os.read(source, len(slab))  # Windows has no readv
+    slab[: len(piece)] = piece
+    return len(piece)
+
+
+def _data_ranges(source: int, extent: Extent) -> Iterator[tuple[int, int]]:
+    """Yield the (start, stop) of what is not a hole, relative to the extent, on element borders."""
+    status = os.fstat(source)
+    sparse = getattr(status, "st_blocks", 0) * 512 < status.st_size and hasattr(os, "SEEK_DATA")
+    if not sparse:
+        if extent.nbytes:
+            yield 0, extent.nbytes
+        return
+    end = extent.offset + extent.nbytes
+    place = extent.offset
+    while place < end:
+        try:
+            start = os.lseek(source, place, os.SEEK_DATA)
+        except OSError:  # ENXIO: nothing but a hole from here to the end of the file
+            return
+        if start >= end:
+            return
+        place = min(end, os.lseek(source, start, os.SEEK_HOLE))
+        first, last = start - extent.offset, place - extent.offset
+        yield first - first % extent.swap, min(extent.nbytes, last + -last % extent.swap)
+
+
+def swap_in_place(slab: memoryview, width: int) -> None:
+    """Reverse every number of `width` bytes in the slab."""
+    import numpy as np
+
+    numbers = np.frombuffer(slab, np.uint8)
+    if width in (2, 4, 8):
+        numbers.view(f"u{width}").byteswap(inplace=True)
+    else:
+        rows = numbers.reshape(-1, width)
+        rows[...] = rows[:, ::-1].copy()
+
+
+def _clone(source: int, file: FileIO, total: int) -> bool:
+    """Share the source's blocks with the target (btrfs, xfs) and cut it to `total` bytes."""
+    try:
+        from fcntl import ioctl
+
+        ioctl(file.fileno(), _FICLONE, source)
+    except (ImportError, OSError):  # another file system or system: the ordinary copy follows
+        return False
+    file.truncate(total)
+    return True
