@@ -6,12 +6,13 @@ does not fit aborts with its index and leaves no output.
 
 from __future__ import annotations
 
+import mmap
 from collections import namedtuple
 
 import numpy as np
 
-from raconvert.blocks import LARGEST_BLOCK, blocks
-from raconvert.elements import dtype_of, element_of, little, type_name
+from raconvert.blocks import LARGEST_BLOCK, blocks, slabs
+from raconvert.elements import dtype_of, element_of, little, needs_swap, type_name
 from raconvert.errors import Unsupported, UsageError, WouldLose
 from raconvert.model import Array, Metadata
 
@@ -77,22 +78,59 @@ def _moved(array: Array, axes: tuple[int, ...]) -> Array:
 
 
 class _Transposed:
-    """Array source: another one with its axes in another order."""
+    """Array source: another one with its axes in another order, moved in bounded memory."""
 
     def __init__(self, array: Array, axes: tuple[int, ...]) -> None:
-        source = array.data
-        self.shape = tuple(source.shape[axis] for axis in axes)
-        self.dtype = dtype_of(little(array.element))
-        self._source = source
+        self._array = array
         self._axes = axes
+        self.shape = tuple(array.dims[::-1][axis] for axis in axes)
+        self.dtype = dtype_of(little(array.element))
+
+    def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
+        """Yield slabs in stored order; the source is read in strips along its slowest axis.
+
+        What a strip maps is given back before the next one, so that the memory in use is that of
+        a slab and a strip, however the bytes of a slab are scattered over the file.
+        """
+        source, release = _released(self._array)
+        for key in slabs(self.shape, self.dtype.itemsize, max_bytes):
+            region = source[self._region(key)]
+            slab = np.empty(tuple(region.shape[axis] for axis in self._axes), self.dtype)
+            back = slab.transpose(np.argsort(self._axes))
+            row_bytes = max(1, self._array.nbytes // max(1, source.shape[0]))
+            step = max(1, STRIP_BYTES // row_bytes)
+            for start in range(0, region.shape[0], step):
+                back[start : start + step] = region[start : start + step]
+                release()
+            yield slab
 
     def __getitem__(self, key: Any) -> np.ndarray[Any, Any]:
         key = key if isinstance(key, tuple) else (key,)
+        values = np.asarray(self._array.data[self._region(key)]).transpose(self._axes)
+        picked = tuple(0 if isinstance(k, int | np.integer) else slice(None) for k in key)
+        return values[picked]
+
+    def _region(self, key: tuple[Any, ...]) -> tuple[slice, ...]:
+        """Return the region of the source behind a key of this one; integers keep their axis."""
         plain = [k if isinstance(k, slice) else slice(k, k + 1) for k in key]
-        wanted = plain + [slice(None)] * (len(self.shape) - len(plain))
-        region = tuple(wanted[self._axes.index(axis)] for axis in range(len(self.shape)))
-        values = np.asarray(self._source[region]).transpose(self._axes)
-        return values[tuple(slice(None) if isinstance(k, slice) else 0 for k in key)]
+        plain += [slice(None)] * (len(self.shape) - len(plain))
+        return tuple(plain[self._axes.index(axis)] for axis in range(len(self.shape)))
+
+
+STRIP_BYTES = 32 << 20  # how much of a mapped source is touched before it is given back
+
+
+def _released(array: Array) -> tuple[Any, Callable[[], object]]:
+    """Return the data of an array, and a function that gives mapped pages back to the system."""
+    extent = array.extent
+    if extent is None or array.count == 0 or extent.swap != needs_swap(array.element):
+        return array.data, lambda: None
+    mapped = np.memmap(extent.path, array.dtype, "r", extent.offset, array.dims[::-1])
+    pages = mapped._mmap  # type: ignore[attr-defined]
+    advice = getattr(mmap, "MADV_DONTNEED", None)
+    if advice is None:  # Windows trims mapped pages by itself
+        return np.asarray(mapped), lambda: None
+    return np.asarray(mapped), lambda: pages.madvise(advice)
 
 
 # Element type ----------------------------------------------------------------------------------
@@ -142,7 +180,9 @@ def cast(array: Array, name: str, *, round_values: bool = False) -> Array:
         return array
 
     def convert(block: np.ndarray[Any, Any], done: int) -> np.ndarray[Any, Any]:
-        return _cast_block(block, dtype, round_values, lambda i: _index(array, done + i), array.name)
+        return _cast_block(
+            block, dtype, round_values, lambda i: _index(array, done + i), array.name
+        )
 
     return array.replace(
         element=element_of(dtype), extent=None, data=Converted(array, dtype, convert)
@@ -158,9 +198,9 @@ def parse_dtype(name: str) -> np.dtype[Any]:
     try:
         dtype = np.dtype(name)
     except TypeError as error:
-        raise UsageError(f"unknown element type '{name}'", expected="such as uint8 or float32") from (
-            error
-        )
+        raise UsageError(
+            f"unknown element type '{name}'", expected="such as uint8 or float32"
+        ) from (error)
     if dtype.kind not in "biufc":
         raise UsageError(f"--dtype {name} is no numeric type")
     return dtype.newbyteorder("<") if dtype.itemsize > 1 else dtype
@@ -242,7 +282,11 @@ def _beyond(dtype: np.dtype[Any]) -> float:
 def _float_to_integer(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Cast floats to integers; values outside the type become one that cannot be equal."""
     inside = (values >= _low(dtype)) & (values < _beyond(dtype))
-    return np.where(inside, values, 0).astype(dtype) if inside.all() else _marked(values, inside, dtype)
+    return (
+        np.where(inside, values, 0).astype(dtype)
+        if inside.all()
+        else _marked(values, inside, dtype)
+    )
 
 
 def _marked(

@@ -205,7 +205,10 @@ class Array:
         """Return a region as an ndarray, indexed in logical order."""
         import numpy as np
 
-        return np.asarray(self.data if self.index_order != "F" else self.__array__())[key]
+        data = self.data
+        if self.index_order == "F":
+            data = data.T if isinstance(data, np.ndarray) else self.__array__()
+        return np.asarray(data[key])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """Return the whole array in logical order (a view where the data is mapped)."""

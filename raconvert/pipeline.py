@@ -401,7 +401,9 @@ def _all_fits(
     fits = list(module.fits(bundle, options))
     mode = settings.meta
     if mode == "sidecar":
-        return [fit for fit in fits if not (fit.property == "metadata" and fit.outcome == EQUIVALENT)]
+        return [
+            fit for fit in fits if not (fit.property == "metadata" and fit.outcome == EQUIVALENT)
+        ]
     if mode == "trailer" and row.name != "ra":
         raise UsageError("--meta trailer is for .ra destinations; --meta sidecar for all others")
     if mode in ("drop", "ignore") and row.name == "ra":
@@ -470,9 +472,7 @@ def _read_back(module: ModuleType, target: Target, bundle: Bundle) -> None:
             )
 
 
-def _commit(
-    bundle: Bundle, target: Target, row: Row, settings: Settings, report: Report
-) -> None:
+def _commit(bundle: Bundle, target: Target, row: Row, settings: Settings, report: Report) -> None:
     """Rename: the sidecar first, then the file; a left-over sidecar goes last."""
     had_sidecar = sidecar.is_ours(sidecar.path_of(target.path))
     companions = _companions(bundle, target, row, settings, had_sidecar)

@@ -198,9 +198,7 @@ def detect(source: Source, name: str | None = None) -> Detection:
     )
 
 
-def _by_content(
-    source: Source, rows: Any, candidates: list[Candidate]
-) -> tuple[Row, str] | None:
+def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple[Row, str] | None:
     """Return the one row that is sure, or the one that is maybe and has the suffix."""
     rows = [row for row in (rows() if callable(rows) else rows) if row.reads]
     likely: list[tuple[Row, str]] = []
@@ -285,7 +283,11 @@ def _mat4(source: Source) -> str | None:
             int.from_bytes(head[i : i + 4], order) for i in range(0, 20, 4)
         )
         plausible = mopt < 5000 and imaginary in (0, 1) and 0 < length <= source.size - 20
-        if plausible and max(rows, columns) <= source.size and head[19 + length : 20 + length] == b"\0":
+        if (
+            plausible
+            and max(rows, columns) <= source.size
+            and head[19 + length : 20 + length] == b"\0"
+        ):
             return f"MAT v4 ({order}-endian)"
     return None
 
@@ -311,7 +313,7 @@ def check_options(row: Row, kind: str, options: dict[str, Any]) -> dict[str, Any
             raise UsageError(
                 f"format {row.name} has no {kind} option '{name}'"
                 f"{did_you_mean(name, list(declared))}",
-                remedy=f"{flag} options of {row.name}: {known} (see `raconvert formats {row.name}`)",
+                remedy=f"{flag} options of {row.name}: {known}",
             )
         checked[name] = _typed(declared[name], value, flag)
     return checked

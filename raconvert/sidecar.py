@@ -100,7 +100,9 @@ def dump(fields: dict[str, Any], describes: dict[str, Any] | None = None) -> byt
 
     whole = {"describes": describes, **fields} if describes else fields
     try:
-        text = yaml.dump(whole, Dumper=Dumper, sort_keys=False, allow_unicode=True)
+        text = yaml.dump(
+            whole, Dumper=Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None
+        )
     except yaml.YAMLError as error:
         raise Unsupported(
             f"metadata cannot be written as YAML: {error}", remedy="leave it out with --meta drop"
@@ -232,7 +234,9 @@ def apply(fields: dict[str, Any], array: Array, path: str = "") -> None:
             )
     order = fields.get("index_order", "C")
     if order not in ("C", "F"):
-        raise Corrupt("metadata has an unknown index order", path=path, expected="C or F", got=order)
+        raise Corrupt(
+            "metadata has an unknown index order", path=path, expected="C or F", got=order
+        )
     if "index_order" in fields:
         array.index_order = order
     if "dtype" in fields:

@@ -61,7 +61,7 @@ def read(path: str | os.PathLike[str], out: np.ndarray[Any, Any] | None = None) 
                     count = elbyte
                     for length in dims:
                         count *= length
-                    if count == size:
+                    if count == size and count:
                         return np.ndarray(dims[::-1], dtype, bytearray(data), offset)
     return _read_any(os.fspath(path), out)
 

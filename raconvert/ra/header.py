@@ -41,6 +41,8 @@ LARGEST = 2**63 - 1  # bytes or elements that any file system or numpy can addre
 
 Header = namedtuple("Header", "flags eltype elbyte size dims")
 
+LZ4_RATIO = 255  # a byte of an LZ4 block adds at most 255 bytes to the output (LZ4 block format)
+
 RAW, LZ4, LEB128, BITARRAY = "none", "lz4", "leb128", "bits"  # encodings, as users name them
 
 _WIDTHS = {0: None, 1: (1, 2, 4, 8), 2: (1, 2, 4, 8), 3: (2, 4, 8), 4: (8, 16), 5: (1, 2)}
@@ -141,6 +143,14 @@ def _check_type(header: Header, path: str) -> None:
             got=0,
         )
     if flags & BITS:
+        if flags & BIG_ENDIAN:
+            raise Unsupported(
+                "RA header has a big-endian BitArray, which no known program writes",
+                path=path,
+                where="byte 8 (flags)",
+                expected=f"flags {ENCODED | BITS}",
+                got=f"flags {flags}",
+            )
         if (eltype, elbyte) != (5, 8):
             raise Corrupt(
                 "RA header says one bit per element, but not in the form of a BitArray",
@@ -175,13 +185,15 @@ def _check_dims(header: Header, path: str) -> None:
                 expected=f"at most {LARGEST}",
                 got=length,
             )
-    if prod(header.dims) * header.elbyte > LARGEST:
+    # Zero-length dimensions are legal; the others must still be a shape that numpy can hold.
+    nbytes = prod(length for length in header.dims if length) * header.elbyte
+    if nbytes > LARGEST:
         raise Corrupt(
             "product of the RA dimensions overflows 64 bits",
             path=path,
             where=f"byte {FIXED.size} (dims)",
             expected=f"at most {LARGEST} bytes",
-            got=f"{prod(header.dims) * header.elbyte} bytes, dims {' x '.join(map(str, header.dims))}",
+            got=f"{nbytes} bytes, dims {' x '.join(map(str, header.dims))}",
         )
 
 
@@ -203,8 +215,10 @@ def encoding_of(header: Header, file_size: int, path: str) -> str:
         return BITARRAY
     if flags & ENCODED and size != plain:
         _check_present(size, present, path)
+        _check_expansion(plain, size * LZ4_RATIO, "the LZ4 block", path)
         return LZ4
     if flags & ENCODED and eltype in (1, 2, 5):
+        _check_expansion(count, present, "the LEB128 data", path)
         return LEB128
     if flags & ENCODED and eltype == 0:
         raise Unsupported(
@@ -226,6 +240,18 @@ def _check_size(size: int, wanted: int, why: str, path: str) -> None:
             where="byte 32 (size)",
             expected=f"{wanted} ({why})",
             got=size,
+        )
+
+
+def _check_expansion(wanted: int, most: int, what: str, path: str) -> None:
+    """Refuse encoded data that cannot possibly become what the header promises."""
+    if wanted > most:
+        raise Corrupt(
+            f"{what} is too short for the dimensions",
+            path=path,
+            where="byte 48 (dims)",
+            expected=f"at most {most}",
+            got=f"{wanted} {'bytes' if 'LZ4' in what else 'elements'} promised",
         )
 
 

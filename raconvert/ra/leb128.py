@@ -273,7 +273,8 @@ def _unzigzag(words: np.ndarray) -> np.ndarray:
 def encode_blocks(blocks: Iterable[np.ndarray]) -> Iterator[bytes]:
     """Yield the LEB128 groups of blocks of int, uint (any byte order) or bool elements.
 
-    A block of several dimensions is taken in C order. Every group is the shortest that holds its value, as LittleEndianBase128.jl writes it.
+    A block of several dimensions is taken in C order. Every group is the shortest that holds its
+    value, as LittleEndianBase128.jl writes it.
     """
     for block in blocks:
         flat = block.reshape(-1)

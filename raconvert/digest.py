@@ -1,0 +1,103 @@
+"""The digest of an array: SHA-256 of the canonical .ra file that it would become.
+
+Canonical: flags 0, little-endian, uncompressed, no trailer, in the array's stored order. So the
+digest of a canonical .ra file is what `sha256sum` says of it, and a file in any other format can be
+checked against an .ra without writing one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+from raconvert.elements import little
+from raconvert.errors import Corrupt, UsageError
+from raconvert.ra.header import header_of, pack, uncarried
+from raconvert.source import DEFAULT_MAX_MEMORY, open_regular
+from raconvert.transfer import SLAB_BYTES, read_extent_into, swap_in_place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.model import Array, Extent
+
+
+def digest(
+    path: str | os.PathLike[str],
+    array: str | None = None,
+    *,
+    max_memory: int = DEFAULT_MAX_MEMORY,
+    **reading: Any,
+) -> str:
+    """Return the digest of the one array of a file, or of the one called `array`, as hex digits.
+
+    `reading` as in `raconvert.pipeline.open_bundle`. Several arrays without a choice are a
+    `UsageError` that lists them.
+    """
+    from raconvert.pipeline import open_bundle
+
+    chosen = None if array is None else [array]
+    with open_bundle(path, arrays=chosen, max_memory=max_memory, **reading) as bundle:
+        if len(bundle.arrays) != 1:
+            raise UsageError(
+                f"has {len(bundle.arrays)} arrays; a digest is of one",
+                path=path,
+                remedy=f"choose with FILE#NAME: {', '.join(bundle.names)}",
+            )
+        return digest_array(bundle.arrays[0], max_memory)
+
+
+def digest_array(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> str:
+    """Return the digest of an array, in bounded memory; every element is read and decoded.
+
+    `Corrupt` if there are fewer or more elements than the dimensions say.
+    """
+    own = array.meta.formats.get("ra", {})
+    state = hashlib.sha256(pack(uncarried(header_of(little(array.element), array.dims), own)))
+    if array.extent is not None:
+        hash_extent(state, array.extent)
+        return state.hexdigest()
+    done = 0
+    for block in _decoded(array, max_memory):
+        state.update(block)
+        done += block.nbytes
+    if done != array.nbytes:
+        raise Corrupt(
+            f"array '{array.name}' does not hold what its header says",
+            expected=f"{array.nbytes} bytes",
+            got=done,
+        )
+    return state.hexdigest()
+
+
+def hash_extent(state: Any, extent: Extent) -> None:
+    """Feed the bytes of an extent to a hash, little-endian, slab by slab; nothing is mapped."""
+    source = open_regular(extent.path)
+    try:
+        buffer = memoryview(bytearray(min(SLAB_BYTES, extent.nbytes)))
+        for start in range(0, extent.nbytes, SLAB_BYTES):
+            slab = buffer[: min(SLAB_BYTES, extent.nbytes - start)]
+            read_extent_into(source, slab, extent, start)
+            if extent.swap > 1:
+                swap_in_place(slab, extent.swap)
+            state.update(slab)
+    finally:
+        os.close(source)
+
+
+def _decoded(array: Array, max_memory: int) -> Any:
+    """Yield the blocks of an array as bytes (datetimes have no buffer of their own)."""
+    import numpy as np
+
+    from raconvert.blocks import block_bytes, blocks
+
+    for block in blocks(array, block_bytes(max_memory)):
+        yield block.reshape(-1).view(np.uint8)
+
+
+def manifest_line(name: str, digits: str) -> str:
+    r"""Return a line as `sha256sum` prints it, with ``\``, newlines and returns in names escaped."""
+    escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    mark = "\\" if escaped != name else ""
+    return f"{mark}{digits}  {escaped}"

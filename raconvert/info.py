@@ -1,0 +1,220 @@
+"""What files and formats are, as plain values: behind `raconvert info` and `raconvert formats`.
+
+Nothing here reads elements, and nothing prints. All values can be dumped as JSON.
+"""
+
+from __future__ import annotations
+
+import os
+
+from raconvert import registry
+from raconvert.elements import type_name
+from raconvert.errors import RaconvertError
+from raconvert.pipeline import open_bundle
+from raconvert.plugin import NO, SURE
+from raconvert.source import Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.catalogue import Row
+    from raconvert.model import Array, Bundle
+
+_ORDERS = {"<": "little", ">": "big", "|": None}
+
+
+# Files -----------------------------------------------------------------------------------------
+
+
+def info(path: str | os.PathLike[str], **reading: Any) -> dict[str, Any]:
+    """Return what a file holds: format, sizes, arrays with type and both axis views, metadata.
+
+    Only headers are read. `reading` as in `raconvert.pipeline.open_bundle` (`from_`, `arrays`,
+    `in_opts`, `meta`, `index_order`, `max_memory`).
+    """
+    with open_bundle(path, **reading) as bundle:
+        return describe(bundle, os.fspath(path))
+
+
+def describe(bundle: Bundle, path: str) -> dict[str, Any]:
+    """Return the facts of an open bundle; the keys are the same for every format."""
+    row = registry.by_name(bundle.format)
+    sidecar = bundle.path + ".yaml"
+    return {
+        "path": path,
+        "format": row.name,
+        "title": row.title,
+        "reason": bundle.reason,
+        "plugin": row.module,
+        "container": row.many,
+        "stored_bytes": os.stat(bundle.path).st_size,
+        "nbytes": sum(array.nbytes for array in bundle.arrays),
+        "sidecar": sidecar if _is_sidecar(sidecar) else None,
+        "attributes": plain(bundle.attributes),
+        "arrays": [_describe_array(array, row) for array in bundle.arrays],
+        "notes": list(bundle.notes),
+    }
+
+
+def _is_sidecar(path: str) -> bool:
+    if not os.path.exists(path):
+        return False
+    from raconvert.sidecar import is_ours
+
+    return is_ours(path)
+
+
+def _describe_array(array: Array, row: Row) -> dict[str, Any]:
+    element, extent = array.element, array.extent
+    layout: dict[str, Any] = {"kind": "encoded", "offset": None, "nbytes": None, "swap": None}
+    if extent is not None:
+        layout = {
+            "kind": "plain",
+            "offset": extent.offset,
+            "nbytes": extent.nbytes,
+            "swap": extent.swap,
+        }
+    return {
+        "name": array.name,
+        "type": type_name(element._replace(order="<") if element.order == ">" else element),
+        "kind": element.kind,
+        "element_bytes": element.nbytes,
+        "byte_order": _ORDERS[element.order],
+        "descr": plain(element.descr),
+        "index_order": array.index_order,
+        "shape": list(array.shape),
+        "dims": list(array.dims),
+        "count": array.count,
+        "nbytes": array.nbytes,
+        "layout": layout,
+        "metadata": plain(array.meta.to_dict()),
+        "to_ra": _to_ra(array, row),
+    }
+
+
+def _to_ra(array: Array, row: Row) -> dict[str, Any]:
+    """Return what an .ra of this array would leave to its sidecar."""
+    if not array.meta and array.element.kind != "user" and array.index_order != "F":
+        return {"exact": True, "sidecar": []}
+    from raconvert.sidecar import fields_of
+
+    return {"exact": True, "sidecar": list(fields_of(array, "ra"))}
+
+
+def plain(value: Any) -> Any:
+    """Return a value of metadata in the types of JSON.
+
+    Bytes become hex digits, dates ISO text, bytes left in a file their size, and the numbers that
+    JSON lacks the words ``nan``, ``inf`` and ``-inf``.
+    """
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if value - value == 0 else str(value)  # inf - inf and nan - nan are nan
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, (bytes, bytearray)):
+        return {"hex": bytes(value).hex()}
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if hasattr(value, "offset") and hasattr(value, "nbytes"):
+        return {"offset": value.offset, "nbytes": value.nbytes}
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    return str(value)
+
+
+# Formats ---------------------------------------------------------------------------------------
+
+
+def formats() -> list[dict[str, Any]]:
+    """Return one row per format, built-in and installed ones, without importing built-in plugins.
+
+    Formats whose packages are missing are listed with what has to be installed.
+    """
+    return [_format_row(row) for row in registry.rows()]
+
+
+def _format_row(row: Row) -> dict[str, Any]:
+    missing = registry.missing_needs(row)
+    return {
+        "name": row.name,
+        "title": row.title,
+        "reads": row.reads,
+        "writes": row.writes,
+        "many": row.many,
+        "lazy": row.lazy,
+        "stream": row.stream,
+        "meta": row.meta,
+        "index_orders": row.index_orders,
+        "suffixes": list(row.suffixes),
+        "magic": [{"offset": at, "hex": text.hex()} for at, text in row.magic],
+        "proof": row.proof,
+        "plugin": row.module,
+        "built_in": row in registry.ROWS,
+        "needs": [requirement for _, requirement in row.needs],
+        "missing": missing,
+    }
+
+
+def format_details(name: str) -> dict[str, Any]:
+    """Return everything about one format, options and losses included; imports its plugin."""
+    from importlib import import_module
+
+    row = registry.by_name(name)
+    form = import_module(row.module).FORMAT  # importable even where its packages are missing
+    return {
+        **_format_row(row),
+        "spec": form.spec,
+        "losses": form.losses,
+        "read_options": [_option(option) for option in form.read_options],
+        "write_options": [_option(option) for option in form.write_options],
+    }
+
+
+def _option(option: Any) -> dict[str, Any]:
+    choices = option.choices
+    words = list(choices) if isinstance(choices, tuple) else _CHOICES.get(choices, "text")
+    return {
+        "name": option.name,
+        "default": plain(option.default),
+        "choices": words,
+        "help": option.help,
+    }
+
+
+_CHOICES = {int: "whole number", float: "number", bool: ["yes", "no"], str: "text"}
+
+
+def why(path: str) -> dict[str, Any]:
+    """Return which format a file is taken for, and what every candidate says, even if none is.
+
+    `format` is None when detection refuses; `reason` then says why.
+    """
+    source = Source(path)
+    try:
+        detection = registry.detect(source)
+    except RaconvertError as error:
+        found: dict[str, Any] = {"path": path, "format": None, "reason": error.what}
+        found["exit_code"] = error.exit_code
+    else:
+        found = {"path": path, "format": detection.row.name, "reason": detection.reason}
+        found["exit_code"] = 0
+    found["candidates"] = [_verdict(source, row) for row in registry.rows()]
+    return found
+
+
+def _verdict(source: Source, row: Row) -> dict[str, Any]:
+    """Ask one format about one file; a format that cannot answer says so."""
+    try:
+        verdict, reason = registry._ask(source, row) if row.reads else (NO, "is write only")
+        word = registry.VERDICTS[verdict]
+    except RaconvertError as error:
+        verdict, word, reason = NO, "unknown", error.what
+    matches_suffix = registry.by_suffix(source.path, (row,)) is not None
+    if verdict != SURE:
+        reason += f"; suffix {'fits' if matches_suffix else 'is another'}"
+    return {"name": row.name, "verdict": word, "reason": reason, "suffix": matches_suffix}
