@@ -259,8 +259,8 @@ def _same(before: np.ndarray[Any, Any], after: np.ndarray[Any, Any]) -> np.ndarr
         back = after.astype(np.float64)
         inside = (wide >= _low(after.dtype)) & (wide < _beyond(after.dtype))
         return inside & (back == wide) & imaginary
-    wide = np.complex128 if "c" in (before.dtype.kind, after.dtype.kind) else np.float64
-    a, b = before.astype(wide), after.astype(wide)
+    either = np.complex128 if "c" in (before.dtype.kind, after.dtype.kind) else np.float64
+    a, b = before.astype(either), after.astype(either)
     return (a == b) | (np.isnan(a) & np.isnan(b))
 
 

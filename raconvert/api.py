@@ -11,9 +11,9 @@ from raconvert.blocks import as_ndarray
 from raconvert.elements import element_of
 from raconvert.errors import UsageError
 from raconvert.model import Array, Bundle, Metadata
-from raconvert.pipeline import Settings, open_bundle, prepare_target, target_spec, write_bundle
+from raconvert.pipeline import open_bundle, prepare_target, target_spec, write_bundle
 from raconvert.report import Report
-from raconvert.source import DEFAULT_MAX_MEMORY
+from raconvert.settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,10 +102,7 @@ def write(
     if meta is not None:
         for array in bundle.arrays:
             array.meta = meta
-    named = dict.fromkeys(Settings.__slots__)
-    named.update(meta="auto", allow=(), overwrite=overwrite, sync=sync, out_opts=out_opts)
-    named.update(max_memory=DEFAULT_MAX_MEMORY)
-    settings = Settings(**named)
+    settings = Settings(overwrite=overwrite, sync=sync, out_opts=out_opts)
     report = Report([])
     prepare_target(place, "", settings, report)
     return write_bundle(bundle, place, row, settings, report, name=name)

@@ -10,15 +10,18 @@ from __future__ import annotations
 import os
 import string
 from functools import partial
+from math import prod
 
 from raconvert import registry
-from raconvert.errors import NotSupportedYet, RaconvertError, TargetExists, UsageError
+from raconvert.elements import little, type_name
+from raconvert.errors import RaconvertError, TargetExists, UsageError
 from raconvert.gather import gather, labels_of, missing_numbers, sequence_note
 from raconvert.model import Array, Bundle
-from raconvert.pipeline import open_spec, prepare_target, target_spec, write_bundle
+from raconvert.pipeline import adapted, open_spec, prepare_target, target_spec, write_bundle
 from raconvert.report import Report
+from raconvert.settings import Settings
 from raconvert.source import Source
-from raconvert.transfer import Target, check_target
+from raconvert.transfer import check_target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
 
     from raconvert.catalogue import Row
     from raconvert.gather import Gathered
-    from raconvert.pipeline import Settings
 
 _EACH_FIELDS = {"stem", "name"}
 _PLANE_FIELDS = {"", "0", "i", "label"}
@@ -40,15 +42,13 @@ def convert_many(words: list[str], dst: str | None, settings: Settings) -> Repor
         files_from=settings.files_from,
         null_separated=settings.null_separated,
         recursive=settings.recursive,
-        include=settings.include or (),
-        exclude=settings.exclude or (),
+        include=settings.include,
+        exclude=settings.exclude,
         sort=settings.sort,
     )
     _check_sequence(gathered, settings)
     fields = _template_fields(dst)
-    if settings.stack == "each" or settings.out_dir is not None or _is_folder(dst):
-        return _each(words, gathered, dst, settings)
-    if fields & _EACH_FIELDS:
+    if _is_folder(dst, settings) or fields & _EACH_FIELDS:
         return _each(words, gathered, dst, settings)
     if dst is None:
         raise UsageError("no destination", remedy="name one with -o FILE or --out-dir DIR")
@@ -57,32 +57,40 @@ def convert_many(words: list[str], dst: str | None, settings: Settings) -> Repor
     planes = bool(fields & _PLANE_FIELDS) or settings.planes
     report = Report(_few(gathered.paths))
     report.source_count = len(gathered.paths)
-    if not planes and not prepare_target(path, gathered.paths[0], settings, report):
+    if not planes and not _prepare(path, gathered.paths, settings, report):
         return report
-    for source in gathered.paths if len(gathered.paths) > 1 else ():
-        if os.path.lexists(path) and os.path.samefile(source, path):
-            raise TargetExists("source and destination are the same file", path=path)
-    if not gathered.many and not settings.stack:
-        bundle = open_spec(gathered.paths[0], settings)
-    elif row.many and not settings.stack and name is None:
-        bundle = _named(gathered, settings)
-    else:
-        bundle = open_stack(gathered, settings)
-        report.add_notes([sequence_note(gathered)])
-    with bundle:
-        labels = _write_labels(gathered.paths, settings) if settings.labels else None
-        try:
-            if planes:
-                _write_planes(bundle, path, row, gathered.paths, settings, report)
-            else:
-                write_bundle(bundle, path, row, settings, report, name=name)
-            if labels is not None and not settings.dry_run:
-                labels.rename()
-                report.written.append(settings.labels)
-        finally:
-            if labels is not None:
-                labels.abort()
+    if settings.labels:
+        check_target(settings.labels, overwrite=settings.overwrite)
+        labels = _labels(gathered.paths)
+    with _open(gathered, row, name, settings, report) as bundle:
+        if planes:
+            _write_planes(bundle, path, row, gathered.paths, settings, report)
+        else:
+            write_bundle(bundle, path, row, settings, report, name=name)
+    if settings.labels:
+        _write_labels(labels, settings.labels, settings, report)
     return report
+
+
+def _open(
+    gathered: Gathered, row: Row, name: str | None, settings: Settings, report: Report
+) -> Bundle:
+    """Open the sources as what the target takes: one file, one array each, or a stack."""
+    if not gathered.many and not settings.stack:
+        return open_spec(gathered.paths[0], settings)
+    if row.many and not settings.stack and name is None:
+        return _named(gathered, settings)
+    report.add_notes([sequence_note(gathered)])
+    return open_stack(gathered, settings)
+
+
+def _prepare(path: str, sources: list[str], settings: Settings, report: Report) -> bool:
+    """Check the destination against every source; False means: skip it."""
+    if os.path.lexists(path):
+        for source in sources:
+            if os.path.exists(source) and os.path.samefile(source, path):
+                raise TargetExists("source and destination are the same file", path=path)
+    return prepare_target(path, sources[0], settings, report)
 
 
 def _few(paths: list[str]) -> list[str]:
@@ -96,7 +104,10 @@ def _check_sequence(gathered: Gathered, settings: Settings) -> None:
             raise UsageError(f"the sequence has gaps: {gaps} (refused by --strict-sequence)")
 
 
-def _is_folder(dst: str | None) -> bool:
+def _is_folder(dst: str | None, settings: Settings) -> bool:
+    """Tell whether every source becomes a file of its own in a folder."""
+    if settings.stack == "each" or settings.out_dir is not None:
+        return True
     return dst is not None and (dst.endswith(("/", os.sep)) or os.path.isdir(dst))
 
 
@@ -111,7 +122,7 @@ def _template_fields(dst: str | None) -> set[str]:
     unknown = fields - _EACH_FIELDS - _PLANE_FIELDS
     if unknown:
         raise UsageError(
-            f"destination template has an unknown field '{sorted(unknown)[0]}'",
+            f"destination template has an unknown field '{min(unknown)}'",
             path=dst,
             expected="{} or {i} or {label} for planes, {stem} or {name} for files",
         )
@@ -278,7 +289,7 @@ def _each_target(
     words: list[str], gathered: Gathered, dst: str | None, settings: Settings
 ) -> Iterator[tuple[str, str]]:
     """Yield (source, destination), the source tree mirrored below the output folder."""
-    if dst is not None and not _is_folder(dst) and settings.out_dir is None:
+    if dst is not None and not dst.endswith(("/", os.sep)) and not os.path.isdir(dst):
         if not _template_fields(dst):
             raise UsageError(
                 "--each needs a folder or a template as destination",
@@ -324,35 +335,28 @@ def _write_planes(
             path=bundle.path,
             remedy=f"choose with --array NAME: {', '.join(bundle.names)}",
         )
-    from raconvert import adapt
-
-    array = adapt.in_order(bundle.arrays[0], "C")
+    array = adapted(bundle.arrays[0], row, settings)
     leading = module.split(array)
     if leading == 0 and not _template_fields(path):
         write_bundle(bundle, path, row, settings, report)
         return
-    count = 1
-    for length in array.shape[:leading]:
-        count *= length
-    names = _plane_names(path, count, sources)
+    names = _plane_names(path, prod(array.shape[:leading]), sources)
     for name in names:
         check_target(name, overwrite=settings.overwrite)
-    planes = _planes(array, leading, row, settings)
-    first = True
+    # What was asked for is applied once, to the whole; single planes are not synced one by one.
+    one = settings.replace(axes=None, scale=None, dtype=None, progress=None, sync=False)
     with _Staging(path) as staging:
-        for name, plane in zip(names, planes, strict=True):
+        for name, plane in zip(names, _planes(array, leading, settings.max_memory), strict=True):
             part = Report(report.sources)
             staged = name if settings.dry_run else staging.place(name)
-            write_bundle(Bundle([plane]), staged, row, _without_checks(settings), part)
-            if first or part.equivalent or part.notes:
-                report.absorb(part, paths=False)
-            first = False
-        report.arrays = [(array.name, report.arrays[0][1], array.shape, f"{count} files")]
+            write_bundle(Bundle([plane]), staged, row, one, part)
+            report.absorb(part, paths=False)
+            if settings.dry_run:
+                break
+        report.arrays = [(array.name, type_name(array.element), array.shape, f"{len(names)} files")]
         report.nbytes = array.nbytes
-        report.target, report.target_format = path, row.name
-        report.planned = settings.dry_run
-        if not settings.dry_run:
-            report.written += staging.publish()
+        report.target = path
+        report.written += staging.publish()
 
 
 def _plane_names(path: str, count: int, sources: list[str]) -> list[str]:
@@ -381,37 +385,22 @@ def _plane_names(path: str, count: int, sources: list[str]) -> list[str]:
     return names
 
 
-def _planes(array: Array, leading: int, row: Row, settings: Settings) -> Iterator[Array]:
+def _planes(array: Array, leading: int, max_memory: int) -> Iterator[Array]:
     """Yield the planes of an array, read in blocks of whole planes."""
-    import numpy as np
-
-    from raconvert.blocks import block_bytes, blocks
-    from raconvert.elements import little
+    from raconvert.blocks import block_bytes, runs
 
     dims = array.dims[: array.ndim - leading]
-    nbytes = max(1, int(np.prod(dims, dtype=object)) * array.element.nbytes)
-    items = array.meta.items() if array.meta.items is not None else None
-    pending: list[Any] = []
-    have = 0
-    size = nbytes // array.element.nbytes
-    step = max(nbytes, block_bytes(settings.max_memory) // nbytes * nbytes)
-    for block in blocks(array, step):
-        pending.append(block.reshape(-1).copy() if len(pending) else block.reshape(-1))
-        have += pending[-1].size
-        if have < size:
-            pending[-1] = pending[-1].copy()
-            continue
-        flat = np.concatenate(pending) if len(pending) > 1 else pending[0]
-        whole = have // size * size
-        for start in range(0, whole, size):
-            values = flat[start : start + size].reshape(dims[::-1])
-            plane = Array(
-                little(array.element), dims, name=array.name, index_order="C", data=values
-            )
-            plane.meta = _plane_meta(array, leading, next(items, {}) if items else {})
-            yield plane
-        pending = [flat[whole:].copy()] if whole < have else []
-        have -= whole
+    items = array.meta.items() if array.meta.items is not None else iter(())
+    for values in runs(array, prod(dims), block_bytes(max_memory)):
+        plane = array.replace(
+            element=little(array.element),
+            dims=dims,
+            index_order="C",
+            extent=None,
+            data=values.reshape(dims[::-1]),
+            meta=_plane_meta(array, leading, next(items, {})),
+        )
+        yield plane
 
 
 def _plane_meta(array: Array, leading: int, item: dict[str, Any]) -> Any:
@@ -427,18 +416,11 @@ def _plane_meta(array: Array, leading: int, item: dict[str, Any]) -> Any:
     return meta
 
 
-def _without_checks(settings: Settings) -> Settings:
-    """Return the settings for one plane: already adapted, not synced one by one."""
-    named = {name: getattr(settings, name) for name in settings.__slots__}
-    named.update(axes=None, sync=False, labels=None, planes=False, progress=None)
-    return type(settings)(**named)
-
-
 class _Staging:
     """A folder beside the destinations in which all planes are written before any appears."""
 
     def __init__(self, template: str) -> None:
-        base = template.split("{")[0]
+        base = template.split("{", maxsplit=1)[0]
         self._root = os.path.dirname(base) or "."
         self._folder = ""
         self._pairs: list[tuple[str, str]] = []
@@ -480,27 +462,26 @@ class _Staging:
 # Labels ----------------------------------------------------------------------------------------
 
 
-def _write_labels(paths: list[str], settings: Settings) -> Target | None:
-    """Write the labels of the files, unrenamed: uint8 if they fit, else int64; names as metadata."""
+def _labels(paths: list[str]) -> Array:
+    """Return the labels of the files, one each: uint8 if they fit, else int64.
+
+    The names behind the labels, if they are no numbers, are the attribute ``labels``.
+    """
     import numpy as np
 
     from raconvert.api import array_of
 
     numbers, words = labels_of(paths)
-    path = settings.labels or ""
-    row = registry.target_row(path)
-    check_target(path, overwrite=settings.overwrite)
     small = max(numbers) <= np.iinfo(np.uint8).max
     labels = array_of(np.array(numbers, np.uint8 if small else np.int64), "labels")
     if words is not None:
         labels.meta.attributes["labels"] = words
-    if settings.dry_run:
-        return None
-    target = Target(path)
-    try:
-        registry.load(row).write(Bundle([labels]), target)
-        target.finish(sync=settings.sync)
-    except BaseException:
-        target.abort()
-        raise
-    return target
+    return labels
+
+
+def _write_labels(labels: Array, path: str, settings: Settings, report: Report) -> None:
+    """Write the labels beside the stack, with the settings that concern any destination."""
+    plain = Settings(overwrite=settings.overwrite, dry_run=settings.dry_run, sync=settings.sync)
+    part = Report(report.sources)
+    write_bundle(Bundle([labels]), path, registry.target_row(path), plain, part)
+    report.written += part.written

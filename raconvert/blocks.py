@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from raconvert.model import Array
+    from raconvert.model import Array, Extent
 
 LARGEST_BLOCK = 16 << 20  # beyond this a larger block saves nothing measurable
 
@@ -43,7 +43,7 @@ def blocks(array: Array, max_bytes: int = LARGEST_BLOCK) -> Iterator[np.ndarray[
     if array.count == 0:
         return
     if array.extent is not None:
-        yield from _extent_blocks(array, max_bytes)
+        yield from _extent_blocks(array, array.extent, max_bytes)
         return
     dtype = dtype_of(little(array.element))
     source = array.data
@@ -56,7 +56,7 @@ def blocks(array: Array, max_bytes: int = LARGEST_BLOCK) -> Iterator[np.ndarray[
 
 
 def _region(source: Any, key: tuple[Any, ...]) -> Any:
-    return np.asarray(source[key if key else ()])
+    return np.asarray(source[key])
 
 
 def slabs(
@@ -76,9 +76,8 @@ def slabs(
             yield (*outer, slice(start, min(start + step, shape[axis])))
 
 
-def _extent_blocks(array: Array, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
+def _extent_blocks(array: Array, extent: Extent, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
     """Read an extent piece by piece into one buffer; nothing is mapped, so nothing piles up."""
-    extent = array.extent
     dtype = dtype_of(little(array.element))
     step = max(1, max_bytes // dtype.itemsize) * dtype.itemsize
     source = open_regular(extent.path)
@@ -92,6 +91,25 @@ def _extent_blocks(array: Array, max_bytes: int) -> Iterator[np.ndarray[Any, Any
             yield np.frombuffer(piece, dtype)
     finally:
         os.close(source)
+
+
+def runs(array: Array, count: int, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
+    """Yield the elements in pieces of exactly `count`, each valid until the next is asked for."""
+    buffer = np.empty(count, dtype_of(little(array.element)))
+    filled = 0
+    for block in blocks(array, max_bytes):
+        rest = block.reshape(-1)
+        while rest.size:
+            take = min(count - filled, rest.size)
+            if take == count:
+                yield rest[:count]
+            else:
+                buffer[filled : filled + take] = rest[:take]
+                filled += take
+                if filled == count:
+                    yield buffer
+                    filled = 0
+            rest = rest[take:]
 
 
 def as_ndarray(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> np.ndarray[Any, Any]:
@@ -112,16 +130,6 @@ def as_ndarray(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> np.ndarray
             f"array '{array.name}' ended early", expected=f"{array.count} elements", got=done
         )
     return values.reshape(shape)
-
-
-def read_extent(array: Array) -> np.ndarray[Any, Any]:
-    """Return the elements of an extent in memory, in the array's own element type."""
-    values = np.empty(array.count, dtype_of(little(array.element)))
-    done = 0
-    for block in _extent_blocks(array, LARGEST_BLOCK):
-        values[done : done + block.size] = block
-        done += block.size
-    return values.reshape(array.dims[::-1])
 
 
 def check_memory(nbytes: int, max_memory: int, what: str) -> None:

@@ -97,7 +97,7 @@ def _decoded(array: Array, max_memory: int) -> Any:
 
 
 def manifest_line(name: str, digits: str) -> str:
-    r"""Return a line as `sha256sum` prints it, with ``\``, newlines and returns in names escaped."""
+    r"""Return a line as `sha256sum` prints it: ``\``, newlines and returns in names escaped."""
     escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     mark = "\\" if escaped != name else ""
     return f"{mark}{digits}  {escaped}"

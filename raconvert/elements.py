@@ -8,7 +8,7 @@ An `Element` is a tuple ``(kind, nbytes, order, descr)`` that costs no numpy:
 * ``descr``: for ``user`` (RA code 0) what is inside, in the notation of the NPY header (NEP 1):
   ``'<U4'``, ``'<M8[ns]'``, or a tuple of ``(name, descr[, shape])`` fields; None if unknown.
 
-Type codes: RA README, "Elemental Type Specification"; code 5 of width 2 as bfloat16: the Rust crate.
+Type codes: RA README, "Elemental Type Specification"; code 5 of width 2 is bfloat16 (Rust crate).
 """
 
 from __future__ import annotations

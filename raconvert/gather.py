@@ -98,11 +98,14 @@ def gather(
     if files_from is not None:
         paths += _listed(files_from, null_separated)
         order = "given order"
-    if sort is not None and sort != "given":
-        paths.sort(key={"natural": natural_key, "name": str, "mtime": os.path.getmtime}[sort])
+    if sort == "natural":
+        paths = natural_sorted(paths)
+    elif sort == "name":
+        paths.sort()
+    elif sort == "mtime":
+        paths.sort(key=os.path.getmtime)
+    if sort is not None:
         order = f"{sort} order"
-    elif sort == "given":
-        order = "given order"
     many = not (literal and len(words) == 1 and files_from is None)
     return Gathered(paths, many, order)
 

@@ -252,9 +252,9 @@ def _map_extent(array: Array) -> np.ndarray[Any, Any]:
     if extent is None:
         raise TypeError(f"array {array.name!r} has neither data nor an extent")
     if extent.swap != needs_swap(array.element):
-        from raconvert.blocks import read_extent
+        from raconvert.blocks import as_ndarray
 
-        return read_extent(array)
+        return as_ndarray(array)
     # A memmap of its own kind would keep `np.memmap` semantics in every result; a plain ndarray
     # over the map is what `np.asarray` gives.
     return np.asarray(

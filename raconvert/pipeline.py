@@ -13,6 +13,7 @@ from raconvert.errors import TargetExists, UsageError, WouldLose
 from raconvert.model import Bundle
 from raconvert.plugin import EQUIVALENT, equivalent, refused
 from raconvert.report import Report
+from raconvert.settings import Settings
 from raconvert.source import DEFAULT_MAX_MEMORY, Source
 from raconvert.transfer import Target, check_target, sync_folder, write_all
 
@@ -25,40 +26,6 @@ if TYPE_CHECKING:
     from raconvert.catalogue import Row
     from raconvert.model import Array
     from raconvert.plugin import Fit
-
-META_MODES = ("auto", "sidecar", "trailer", "drop", "ignore")
-LOSSES = ("dtype", "precision", "nulls", "names", "elements", "all")
-
-
-class Settings:
-    """The named arguments of `convert`, with their defaults, as one value."""
-
-    __slots__ = (
-        "all_arrays", "allow", "arrays", "axes", "bits", "dry_run", "dtype", "exclude",
-        "fail_fast", "files_from", "from_", "in_opts", "include", "index_order", "labels",
-        "max_memory", "meta", "null_separated", "out_dir", "out_opts", "overwrite", "planes",
-        "progress", "recursive", "scale", "skip_existing", "sort", "stack", "strict",
-        "strict_sequence", "sync", "to", "update", "verify",
-    )  # fmt: skip
-
-    def __init__(self, **named: Any) -> None:
-        for name in self.__slots__:
-            setattr(self, name, named[name])
-        _check_words("--meta", [self.meta], META_MODES)
-        _check_words("--allow", self.allow, LOSSES)
-        if self.index_order is not None:
-            _check_words("--index-order", [self.index_order], ("C", "F"))
-
-
-def _check_words(flag: str, words: Iterable[str], known: tuple[str, ...]) -> None:
-    from raconvert.errors import did_you_mean
-
-    for word in words:
-        if word not in known:
-            raise UsageError(
-                f"{flag} does not know '{word}'{did_you_mean(word, list(known))}",
-                expected=" | ".join(known),
-            )
 
 
 def convert(
@@ -112,24 +79,22 @@ def convert(
 
     Raises the errors of `raconvert.errors`; the destination is untouched whenever one is raised.
     """
-    named = dict(locals())
-    words = [os.fspath(src)] if isinstance(src, (str, os.PathLike)) else list(map(os.fspath, src))
+    named = {name: value for name, value in locals().items() if name not in ("src", "dst")}
+    settings = Settings(**named)
+    words = [src] if isinstance(src, (str, os.PathLike)) else src
+    words = [os.fspath(word) for word in words]
     target = None if dst is None else os.fspath(dst)
-    named["arrays"] = [arrays] if isinstance(arrays, str) else list(arrays or ())
-    named["allow"] = [allow] if isinstance(allow, str) else list(allow)
-    settings = Settings(**{k: v for k, v in named.items() if k not in ("src", "dst")})
-    if _is_plain(words, target, settings):
+    if target is not None and _is_plain(words, target, settings):
         return _convert_one(words[0], target, settings)
     from raconvert import batch
 
     return batch.convert_many(words, target, settings)
 
 
-def _is_plain(words: list[str], dst: str | None, settings: Settings) -> bool:
+def _is_plain(words: list[str], dst: str, settings: Settings) -> bool:
     """Tell the common case, one file to one file, without looking at what is rarely asked for."""
     return (
         len(words) == 1
-        and dst is not None
         and not settings.stack
         and settings.out_dir is None
         and settings.files_from is None
@@ -144,7 +109,7 @@ def _is_plain(words: list[str], dst: str | None, settings: Settings) -> bool:
 
 def _convert_one(word: str, dst: str, settings: Settings) -> Report:
     path, name = target_spec(dst, settings.to)
-    report = Report([word], settings)
+    report = Report([word])
     if not prepare_target(path, word, settings, report):
         return report
     row = registry.target_row(path, settings.to)
@@ -255,7 +220,14 @@ def open_bundle(
     max_memory: int = DEFAULT_MAX_MEMORY,
 ) -> Bundle:
     """Open one source, ``FILE`` or ``FILE#name``, as a bundle of lazy arrays."""
-    settings = _reading(from_, arrays, in_opts, meta, index_order, max_memory)
+    settings = Settings(
+        from_=from_,
+        arrays=arrays,
+        in_opts=in_opts,
+        meta=meta,
+        index_order=index_order,
+        max_memory=max_memory,
+    )
     return open_spec(os.fspath(spec), settings)
 
 
@@ -271,7 +243,14 @@ def open_sources(
     **gathering: Any,
 ) -> Bundle:
     """Open sources as `convert` would: one file as it is, several files stacked."""
-    settings = _reading(from_, arrays, in_opts, meta, index_order, max_memory)
+    settings = Settings(
+        from_=from_,
+        arrays=arrays,
+        in_opts=in_opts,
+        meta=meta,
+        index_order=index_order,
+        max_memory=max_memory,
+    )
     if len(specs) == 1 and os.path.isfile(specs[0]) and not gathering:
         return open_spec(specs[0], settings)
     from raconvert import batch
@@ -281,20 +260,6 @@ def open_sources(
     if not gathered.many:
         return open_spec(gathered.paths[0], settings)
     return batch.open_stack(gathered, settings)
-
-
-def _reading(
-    from_: str | None,
-    arrays: Sequence[str] | None,
-    in_opts: dict[str, Any] | None,
-    meta: str,
-    index_order: str | None,
-    max_memory: int,
-) -> Settings:
-    named = dict.fromkeys(Settings.__slots__)
-    named.update(from_=from_, in_opts=in_opts, meta=meta, index_order=index_order, allow=())
-    named.update(arrays=list(arrays or ()), max_memory=max_memory)
-    return Settings(**named)
 
 
 # Writing ---------------------------------------------------------------------------------------
@@ -315,7 +280,7 @@ def write_bundle(
     _check_count(bundle, path, row, name)
     origins = list(bundle.arrays)
     notes = bundle.notes
-    bundle = Bundle([_adapt(array, row, settings) for array in origins],
+    bundle = Bundle([adapted(array, row, settings) for array in origins],
                     attributes=bundle.attributes, notes=notes)  # fmt: skip
     if name is not None:
         bundle.arrays = [bundle.arrays[0].replace(name=name)]
@@ -356,7 +321,7 @@ def _check_count(bundle: Bundle, path: str, row: Row, name: str | None) -> None:
     )
 
 
-def _adapt(array: Array, row: Row, settings: Settings) -> Array:
+def adapted(array: Array, row: Row, settings: Settings) -> Array:
     """Apply what the user asked for (--axes, --scale, --dtype) and what the target needs."""
     order = array.index_order
     if settings.axes or settings.scale not in (None, "none") or settings.dtype:
@@ -367,8 +332,7 @@ def _adapt(array: Array, row: Row, settings: Settings) -> Array:
         if settings.scale not in (None, "none"):
             array = adapt.scaled(array, settings.scale, settings.bits)
         if settings.dtype:
-            rounds = "precision" in settings.allow or "all" in settings.allow
-            array = adapt.cast(array, settings.dtype, round_values=rounds)
+            array = adapt.cast(array, settings.dtype, round_values=settings.allows("precision"))
         order = array.index_order
     wanted = row.index_orders
     if wanted and array.ndim > 1 and order is not None and order not in wanted:
@@ -505,7 +469,9 @@ def _companions(
         return []
     fields = {"arrays": described} if row.many else described[bundle.arrays[0].name]
     facts = sidecar.describe(Source(target.temp), is_ra=row.name == "ra")
-    pieces = {sidecar.path_of(target.path): [sidecar.dump(fields, facts)]}
+    pieces: dict[str, Iterable[bytes]] = {
+        sidecar.path_of(target.path): [sidecar.dump(fields, facts)]
+    }
     items = bundle.arrays[0].meta.items
     if items is not None and not row.many:
         pieces[sidecar.items_path_of(target.path)] = sidecar.items_lines(items())

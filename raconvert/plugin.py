@@ -95,7 +95,7 @@ _FORMAT_FIELDS = (
 )
 
 
-class Format(namedtuple("Format", _FORMAT_FIELDS)):
+class Format(namedtuple("Format", _FORMAT_FIELDS)):  # type: ignore[misc]
     """What a format is and can do; a frozen record."""
 
     __slots__ = ()
@@ -123,7 +123,7 @@ class Format(namedtuple("Format", _FORMAT_FIELDS)):
         spec: str = "",
         losses: str = "",
     ) -> Format:
-        return super().__new__(
+        return super().__new__(  # type: ignore[call-arg]
             cls, api, name, title, suffixes, magic, proof, reads, writes, many, lazy, stream,
             meta, index_orders, needs, read_options, write_options, samples or {}, spec, losses,
         )  # fmt: skip

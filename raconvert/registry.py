@@ -139,30 +139,31 @@ def target_row(path: str, to: str | None = None) -> Row:
     """Return the format to write: by name, else by the suffix of the destination."""
     row = by_name(to) if to else by_suffix(path) or by_suffix(path, third_party())
     if row is None:
-        _refuse_target(path)
+        raise _unknown_target(path)
     if not row.writes:
         raise Unsupported(f"format {row.name} is read only", path=path)
     return row
 
 
-def _refuse_target(path: str) -> None:
+def _unknown_target(path: str) -> UnknownFormat:
+    """Return the error for a destination that no format has the suffix of."""
     known = ", ".join(row.suffixes[0] for row in ROWS if row.writes)
     name = path.lower()
     for foreign in FOREIGN:
         if name.endswith(foreign.suffixes or ("\0",)):
-            raise NotSupportedYet(
+            return NotSupportedYet(
                 f"{foreign.title} is not supported yet as a destination",
                 path=path,
                 remedy=f"destinations that are: {known}",
             )
     for title, _, suffixes in WRAPPERS:
         if name.endswith(suffixes):
-            raise NotSupportedYet(
+            return NotSupportedYet(
                 f"a destination inside {title} is not supported yet",
                 path=path,
                 remedy="write the plain file and compress it afterwards",
             )
-    raise UnknownFormat(
+    return UnknownFormat(
         "no format has this suffix",
         path=path,
         expected=f"one of {known}",
@@ -185,11 +186,11 @@ def detect(source: Source, name: str | None = None) -> Detection:
     if found is not None:
         return Detection(*found, candidates)
     _refuse_foreign(source, candidates)
-    row = by_suffix(source.path)
-    if row is not None and row.reads:
-        reason = f"suffix {_suffix(source.path, row)} only"
-        candidates.append(Candidate(row.name, "suffix", reason))
-        return Detection(row, reason, candidates)
+    named = by_suffix(source.path)
+    if named is not None and named.reads:
+        reason = f"suffix {_suffix(source.path, named)} only"
+        candidates.append(Candidate(named.name, "suffix", reason))
+        return Detection(named, reason, candidates)
     listing = "; ".join(f"{c.name}: {c.verdict} ({c.reason})" for c in candidates)
     raise UnknownFormat(
         "no format claims this file" if source.size else "file is empty: no format claims it",

@@ -8,11 +8,10 @@ from raconvert.plugin import EQUIVALENT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from raconvert.catalogue import Row
     from raconvert.model import Array, Bundle
     from raconvert.plugin import Fit
+    from raconvert.settings import Settings
 
 
 class Report:
@@ -29,7 +28,7 @@ class Report:
         "source_count", "source_format", "sources", "target", "target_format", "written",
     )  # fmt: skip
 
-    def __init__(self, sources: list[str], _: Any = None) -> None:
+    def __init__(self, sources: list[str]) -> None:
         self.sources = sources
         self.source_count = len(sources)
         self.source_format = ""
@@ -56,7 +55,7 @@ class Report:
             if origin.index_order == "F" and array.index_order == "C" and array.ndim > 1:
                 self.add_notes([f"array '{array.name}': transposed to row-major order, [i,j] kept"])
 
-    def judge(self, fits: list[Fit], settings: Any) -> None:
+    def judge(self, fits: list[Fit], settings: Settings) -> None:
         """Sort out what `fits` said: recorded, allowed, or refused for all reasons at once."""
         reasons = []
         for fit in fits:
@@ -66,7 +65,7 @@ class Report:
                 if settings.strict:
                     reasons.append(f"{fit} (refused by --strict)")
                 self.equivalent.append(fit)
-            elif _is_allowed(fit, settings.allow):
+            elif _is_allowed(fit, settings):
                 self.allowed.append(fit)
             else:
                 reasons.append(str(fit) if fit.flag else f"{fit} (no flag allows this)")
@@ -82,11 +81,11 @@ class Report:
         self.notes += [note for note in notes if note not in self.notes]
 
     def absorb(self, part: Report, *, paths: bool = True) -> None:
-        """Take over what the report of one file of many says."""
+        """Take over what the report of one file of many says; fits and notes once each."""
         if paths:
             self.written += part.written
+            self.arrays += part.arrays
         self.skipped += part.skipped
-        self.arrays += part.arrays
         self.nbytes += part.nbytes
         self.planned |= part.planned
         self.target_format = part.target_format or self.target_format
@@ -100,7 +99,7 @@ class Report:
         verb = "would write" if self.planned else "wrote"
         name = self.target or (self.written[-1] if self.written else "")
         if len(self.arrays) == 1:
-            _, type_text, shape, axes_text = self.arrays[0]
+            _, type_text, _, axes_text = self.arrays[0]
             what = f"{type_text} {axes_text}"
         else:
             what = f"{len(self.arrays)} arrays"
@@ -108,10 +107,9 @@ class Report:
         return f"{verb} {name}: {what}, {size(self.nbytes)}, from {source}"
 
 
-def _is_allowed(fit: Fit, allow: list[str]) -> bool:
-    if not fit.flag or not fit.flag.startswith("--allow "):
-        return False
-    return fit.flag.split()[1] in allow or "all" in allow
+def _is_allowed(fit: Fit, settings: Settings) -> bool:
+    flag, _, loss = (fit.flag or "").partition(" ")
+    return flag == "--allow" and settings.allows(loss)
 
 
 def axes(array: Array) -> str:

@@ -277,6 +277,7 @@ def _copy_range(
 
 
 def read_extent_into(source: int, slab: memoryview, extent: Extent, start: int) -> None:
+    """Fill the slab with the bytes of the extent from `start`, as they are in the file."""
     done = 0
     os.lseek(source, extent.offset + start, os.SEEK_SET)
     while done < len(slab):

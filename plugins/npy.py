@@ -1,0 +1,560 @@
+r"""NPY: one NumPy array in one file, read and write.
+
+Specification: NEP 1 "A Simple File Format for NumPy Arrays" and the docstring of
+`numpy.lib.format` (versions 1.0, 2.0, 3.0). Compared with: NumPy itself, byte for byte.
+
+Layout::
+
+    offset  size  type     meaning
+    0       6     bytes    magic \x93NUMPY
+    6       1     uint8    major version: 1, 2 or 3
+    7       1     uint8    minor version: 0
+    8       2|4   uint LE  length of the header text; 2 bytes in version 1.0, else 4
+    10|12   ...   text     {'descr': ..., 'fortran_order': ..., 'shape': ...}, a Python literal,
+                           padded with spaces and ended by a newline (NumPy: to a multiple of 64);
+                           Latin-1 in versions 1.0 and 2.0, UTF-8 in 3.0
+    then          bytes    the elements, in C order or (fortran_order True) in Fortran order
+
+Reads: the three versions; headers with or without padding, with Python 2's ``2L``; C and Fortran
+order; both byte orders; bool, integers, floats, complex; strings, datetimes, void and structured
+types (nested, aligned, with titles). Data is never read here: the array carries an extent.
+
+Writes: the smallest version that fits and the very header that `numpy.save` writes, little-endian.
+
+Mapping: C order gives the reversed shape as `dims` and index order C; Fortran order gives the shape
+as `dims` and index order F; no data is moved. Arrays of rank 0 and 1 are C. Numbers become RA's
+numeric types. Strings, datetimes and structured types become user elements whose bytes, byte order
+included, are kept verbatim; their `descr` travels in the metadata. The sub-array type
+``('<f4', (2,))`` adds its axes as the fastest ones.
+
+Refused: Python objects, which only pickle could restore (there is no flag for it); long doubles,
+whose layout depends on the machine; elements of 0 bytes, since any shape would fit no data;
+sub-array types in Fortran order; headers above 256 KiB; a repeated header key, which readers
+resolve differently (refused also where the values agree, and then the message says so); shapes that
+are no tuple of non-negative integers, of more than 64 axes, or that no array could have; data that
+is cut off. Bytes after the data are accepted with a note.
+
+Writing loses what NPY has no place for: metadata (named as equivalent), and the type of bfloat16,
+which would become ``V2`` (refused without ``--allow dtype``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import namedtuple
+from math import prod
+
+from raconvert.elements import element_of_code, needs_swap
+from raconvert.errors import Corrupt, Unsafe, Unsupported
+from raconvert.plugin import (
+    NO,
+    SURE,
+    Array,
+    Bundle,
+    Element,
+    Extent,
+    Fit,
+    Format,
+    Source,
+    element_of,
+    equivalent,
+    refused,
+)
+from raconvert.transfer import write_raw
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn, Protocol
+
+    from raconvert.plugin import Target
+
+    class Readable(Protocol):
+        """What a header is read from: a file, or one member of an archive."""
+
+        @property
+        def path(self) -> str:
+            """The file, for messages."""
+
+        @property
+        def size(self) -> int:
+            """How many bytes there are in all."""
+
+        def read_exact(self, offset: int, nbytes: int, what: str) -> bytes:
+            """Return exactly `nbytes` bytes from `offset`; `Corrupt` where they end."""
+
+
+__all__ = [
+    "FORMAT",
+    "MAGIC",
+    "Header",
+    "array_fits",
+    "fits",
+    "header_of",
+    "read",
+    "read_header",
+    "sniff",
+    "trailing_note",
+    "write",
+]
+
+MAGIC = b"\x93NUMPY"
+ALIGN = 64  # NumPy pads magic, version, length and header to a multiple of this
+GROWTH_DIGITS = 21  # NumPy leaves room for the slowest axis to grow to this many digits
+# NumPy writes headers of any length (2000 fields: 96 kB) and by default reads 10 000 bytes only.
+# Parsing a hostile literal costs about 500 times its length in memory: 256 KiB keep that bounded
+# and leave room for some 5000 fields.
+MAX_HEADER_BYTES = 1 << 18
+MAX_RANK = 64  # NumPy's own limit since 2.0
+MAX_ITEM_BYTES = (1 << 31) - 1  # NumPy's limit for one element
+MAX_ARRAY_BYTES = (1 << 63) - 1  # NumPy's limit for one array, empty axes left out
+
+# version -> bytes of the length field, encoding of the header text
+Layout = namedtuple("Layout", "length_bytes encoding")
+VERSIONS = {
+    (1, 0): Layout(2, "latin-1"),
+    (2, 0): Layout(4, "latin-1"),
+    (3, 0): Layout(4, "utf-8"),
+}
+KEYS = ("descr", "fortran_order", "shape")
+
+# What a header says, in the core's terms; `offset` is where the data begins.
+Header = namedtuple("Header", "element dims index_order offset")
+
+# The header as NumPy writes it; anything else goes through the literal parser.
+_DIM = "(?:0|[1-9][0-9]{0,18})L?"
+_ORDINARY = re.compile(
+    r"\{'descr': '([^'\\]*)', 'fortran_order': (True|False), "
+    rf"'shape': \((|{_DIM},|{_DIM}(?:, {_DIM})+,?)\),? ?\}} *\n?"
+)
+# Type strings whose meaning and width are plain, in the form that numpy.dtype.str gives them.
+_PLAIN_TYPE = re.compile(
+    r"[<>](?:[iuf][248]|c8|c16)|[|<>][iub]1|[|<>][SV][1-9][0-9]{0,9}|[<>]U[1-9][0-9]{0,9}|"
+    r"[<>][mM]8(?:\[(?:[2-9]|[1-9][0-9]{1,8})?(?:Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?"
+)
+_OBJECT_TYPE = re.compile(r"[<>|=]?O[48]?|object")
+_LONG_DOUBLE = re.compile(r"[<>|=]?(?:f1[026]|c(?:20|24|32))")
+_PYTHON2_LONG = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|([0-9])L\b""")
+_PICKLE = re.compile(rb"\x80[\x02-\x05]")  # opcode PROTO and its argument
+# What ast.parse and numpy.dtype raise on hostile input.
+_LITERAL_ERRORS = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
+_DTYPE_ERRORS = (*_LITERAL_ERRORS, LookupError, AttributeError, ArithmeticError)
+
+# The letters of NumPy's type strings for kinds whose bytes NPY and RA share.
+_LETTERS = {"int": "i", "uint": "u", "float": "f", "complex": "c", "bool": "b"}
+
+# numpy.save of numpy.array([1, 2, 3], "u1")
+_SAMPLE = (
+    b"\x93NUMPY\x01\x00v\x00{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }"
+    + b" " * 60
+    + b"\n\x01\x02\x03"
+)
+
+FORMAT = Format(
+    name="npy",
+    title="NumPy NPY",
+    suffixes=(".npy",),
+    magic=((0, MAGIC),),
+    proof=True,
+    stream=True,
+    meta="none",
+    index_orders="CF",
+    samples={"three_bytes.npy": _SAMPLE},
+    spec="https://numpy.org/neps/nep-0001-npy-format.html; numpy.lib.format",
+    losses="no metadata; bfloat16 would become V2; objects (pickle) and long doubles are refused",
+)
+
+
+def sniff(source: Source) -> int:
+    r"""Sure by the magic ``\x93NUMPY``."""
+    return SURE if source.head.startswith(MAGIC) else NO
+
+
+def read(source: Source) -> Bundle:
+    """Return the one array of an NPY file, named after the file's stem, as an extent.
+
+    Shape: as NumPy shows it; index order C or F as the header says. Raises `Corrupt`,
+    `Unsupported` and `Unsafe` (pickled objects) before any data is read or mapped.
+    """
+    header = read_header(source)
+    nbytes = _nbytes(header)
+    array = Array(
+        header.element,
+        header.dims,
+        name=source.stem,
+        index_order=header.index_order,
+        extent=Extent(source.path, header.offset, nbytes, needs_swap(header.element)),
+    )
+    end = header.offset + nbytes
+    if source.size == end:
+        return Bundle([array])
+    more = source.read_at(end, len(MAGIC)) == MAGIC
+    return Bundle([array], notes=[trailing_note(source.size - end, more=more)])
+
+
+def trailing_note(nbytes: int, *, more: bool) -> str:
+    """Return the note about bytes after the data; `more`: another array begins there."""
+    note = f"{nbytes} bytes after the data were ignored"
+    return f"{note} (another NPY array begins there; only the first is read)" if more else note
+
+
+# --- reading the header ---------------------------------------------------------------------------
+
+
+def read_header(source: Readable) -> Header:
+    """Return the header, checked in full, also against the number of bytes there are."""
+    layout = _read_version(source)
+    start = len(MAGIC) + 2 + layout.length_bytes
+    field = source.read_exact(start - layout.length_bytes, layout.length_bytes, "the header length")
+    length = int.from_bytes(field, "little")
+    if length > MAX_HEADER_BYTES and length <= source.size - start:
+        raise Unsupported(
+            "header is too long to be parsed safely",
+            path=source.path,
+            where=f"byte {start - layout.length_bytes}",
+            expected=f"at most {MAX_HEADER_BYTES} bytes",
+            got=length,
+        )
+    raw = source.read_exact(start, length, "the header")
+    text = _decode(raw, layout.encoding, source, start)
+    descr, fortran_order, shape = _parse(text, source, start)
+    element, subshape = _element(descr, source, start)
+    _check_shape(shape, source, start)
+    if fortran_order and subshape and len(shape) > 1:
+        raise Unsupported(
+            "sub-array type in Fortran order, whose axes are neither C nor F",
+            path=source.path,
+            where=f"byte {start}",
+            got=_shown(descr),
+            remedy="no flag allows this; save it with numpy.save(path, array)",
+        )
+    fortran_order = fortran_order and len(shape) > 1
+    dims = subshape[::-1] + (shape if fortran_order else shape[::-1])
+    header = Header(element, dims, "F" if fortran_order else "C", start + length)
+    _check_size(header, source)
+    return header
+
+
+def _read_version(source: Readable) -> Layout:
+    """Check magic and version; return how the header of this version is laid out."""
+    magic = source.read_exact(0, min(len(MAGIC), max(2, source.size)), "the NPY magic")
+    if _PICKLE.match(magic):
+        raise Unsafe(
+            "is a Python pickle, not an NPY file; reading it would run whatever it contains",
+            path=source.path,
+            where="byte 0",
+            remedy="no flag allows this",
+        )
+    if magic != MAGIC:
+        raise Corrupt(
+            "is not an NPY file", path=source.path, where="byte 0", expected=MAGIC, got=magic
+        )
+    version = tuple(source.read_exact(len(MAGIC), 2, "the format version"))
+    if version not in VERSIONS:
+        raise Unsupported(
+            "unknown version of the NPY format",
+            path=source.path,
+            where=f"byte {len(MAGIC)}",
+            expected=", ".join(f"{major}.{minor}" for major, minor in VERSIONS),
+            got=f"{version[0]}.{version[1]}",
+        )
+    return VERSIONS[version]
+
+
+def _decode(raw: bytes, encoding: str, source: Readable, start: int) -> str:
+    try:
+        return raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise Corrupt(
+            f"header is not {encoding} text",
+            path=source.path,
+            where=f"byte {start + error.start}",
+            got=raw[error.start : error.end],
+        ) from error
+
+
+def _parse(text: str, source: Readable, start: int) -> tuple[Any, bool, tuple[int, ...]]:
+    """Return the three values of the header text."""
+    ordinary = _ORDINARY.fullmatch(text)
+    if ordinary:
+        descr, fortran_order, axes = ordinary.groups()
+        return descr, fortran_order == "True", tuple(map(int, re.findall("[0-9]+", axes)))
+    fields = _literal_fields(text, source, start)
+    if type(fields["fortran_order"]) is not bool:
+        _refuse_header("fortran_order", "True or False", fields["fortran_order"], source, start)
+    shape = fields["shape"]
+    if not isinstance(shape, tuple) or any(type(axis) is not int for axis in shape):
+        _refuse_header("shape", "a tuple of integers", shape, source, start)
+    return fields["descr"], fields["fortran_order"], shape
+
+
+def _literal_fields(text: str, source: Readable, start: int) -> dict[str, Any]:
+    """Return the header's dictionary from any Python literal; nothing in it is ever run."""
+    import ast
+    import warnings
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # odd escapes in a literal are no concern of the user
+            try:
+                tree = ast.parse(text.strip(), mode="eval").body
+            except SyntaxError:
+                text = _PYTHON2_LONG.sub(lambda match: match[1] or match[2], text)
+                tree = ast.parse(text.strip(), mode="eval").body
+            fields: dict[str, Any] = ast.literal_eval(tree)
+    except _LITERAL_ERRORS as error:
+        raise Corrupt(
+            f"header is no Python literal ({type(error).__name__})",
+            path=source.path,
+            where=f"byte {start}",
+            expected="{'descr': ..., 'fortran_order': ..., 'shape': ...}",
+            got=_shown(text),
+        ) from error
+    if not isinstance(tree, ast.Dict):
+        _refuse_header("text", "a dictionary", fields, source, start)
+    keys = [getattr(key, "value", None) for key in tree.keys]
+    for key in KEYS:
+        if keys.count(key) > 1:
+            _refuse_repeated(key, tree, source, start)
+    if set(fields) != set(KEYS):
+        _refuse_header("keys", ", ".join(KEYS), list(fields), source, start)
+    return fields
+
+
+def _refuse_repeated(key: str, tree: Any, source: Readable, start: int) -> NoReturn:
+    import ast
+
+    values = [
+        ast.dump(value)
+        for name, value in zip(tree.keys, tree.values, strict=True)
+        if getattr(name, "value", None) == key
+    ]
+    same = "the values agree" if len(set(values)) == 1 else "the values differ"
+    raise Corrupt(
+        f"header key '{key}' is repeated ({same})",
+        path=source.path,
+        where=f"byte {start}",
+        expected="each key once",
+        got=f"{len(values)} times",
+    )
+
+
+def _refuse_header(what: str, expected: str, got: object, source: Readable, start: int) -> NoReturn:
+    raise Corrupt(
+        f"wrong {what} in the header",
+        path=source.path,
+        where=f"byte {start}",
+        expected=expected,
+        got=_shown(got),
+    )
+
+
+def _shown(value: object) -> str:
+    """Return the value as text short enough for a message."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more digits than Python prints
+        return f"a {type(value).__name__} too long to show"
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+# --- what the header means ------------------------------------------------------------------------
+
+
+def _element(descr: Any, source: Readable, start: int) -> tuple[Element, tuple[int, ...]]:
+    """Return the element type of a `descr`, and the axes of a sub-array type (else none).
+
+    numpy is imported only for what is not in plain form: structured types, sub-arrays, aliases.
+    """
+    element: Element | None = None
+    subshape: tuple[int, ...] = ()
+    if isinstance(descr, str) and _PLAIN_TYPE.fullmatch(descr):
+        element = element_of_code(descr)
+    if element is None:
+        element, subshape = _element_by_numpy(descr, source, start)
+    if element.nbytes > MAX_ITEM_BYTES:
+        _refuse_header("descr", f"at most {MAX_ITEM_BYTES} bytes", descr, source, start)
+    if element.nbytes == 0:
+        raise Unsupported(
+            "elements of 0 bytes hold no data, whatever the shape says",
+            path=source.path,
+            where=f"byte {start}",
+            got=_shown(descr),
+        )
+    return element, subshape
+
+
+def _element_by_numpy(descr: Any, source: Readable, start: int) -> tuple[Element, tuple[int, ...]]:
+    if isinstance(descr, str):
+        if _OBJECT_TYPE.fullmatch(descr):
+            _refuse_objects(descr, source, start)
+        if _LONG_DOUBLE.fullmatch(descr):
+            _refuse_type("long double, whose layout depends on the machine", descr, source, start)
+    elif not isinstance(descr, (list, tuple)):
+        _refuse_header("descr", "a type string or a list of fields", descr, source, start)
+    import warnings
+
+    from numpy.lib.format import descr_to_dtype
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # deprecated aliases such as 'a5'
+            dtype = descr_to_dtype(descr)
+    except _DTYPE_ERRORS as error:
+        raise Corrupt(
+            f"header descr is no element type that NumPy knows ({error})"[:300],
+            path=source.path,
+            where=f"byte {start}",
+            got=_shown(descr),
+        ) from error
+    if dtype.hasobject:
+        _refuse_objects(descr, source, start)
+    try:
+        return element_of(dtype.base), dtype.shape
+    except Unsupported as error:
+        _refuse_type(error.what, descr, source, start)
+
+
+def _refuse_objects(descr: Any, source: Readable, start: int) -> NoReturn:
+    raise Unsafe(
+        "holds Python objects as a pickle; reading them would run whatever the file contains",
+        path=source.path,
+        where=f"byte {start}",
+        got=_shown(descr),
+        remedy="no flag allows this; ask for the data as a numeric or fixed-width text type",
+    )
+
+
+def _refuse_type(reason: str, descr: Any, source: Readable, start: int) -> NoReturn:
+    raise Unsupported(
+        f"element type is not supported: {reason}",
+        path=source.path,
+        where=f"byte {start}",
+        got=_shown(descr),
+        remedy="no flag allows this; save it with a portable type first, for instance float64",
+    )
+
+
+def _check_shape(shape: tuple[int, ...], source: Readable, start: int) -> None:
+    if any(axis < 0 for axis in shape):
+        _refuse_header("shape", "no negative axis", shape, source, start)
+    if any(axis > MAX_ARRAY_BYTES for axis in shape):
+        _refuse_header("shape", "axes below 2**63", shape, source, start)
+
+
+def _check_size(header: Header, source: Readable) -> None:
+    """Check rank and exact size of the data, in Python's unbounded integers."""
+    dims = header.dims
+    if len(dims) > MAX_RANK:
+        raise Unsupported(
+            "array has too many axes",
+            path=source.path,
+            expected=f"at most {MAX_RANK}",
+            got=len(dims),
+        )
+    if _spanned(dims, header.element) > MAX_ARRAY_BYTES:
+        _refuse_header("shape", "fewer than 2**63 bytes", dims, source, header.offset)
+    needed, there = _nbytes(header), source.size - header.offset
+    if needed > there:
+        raise Corrupt(
+            "data is cut off",
+            path=source.path,
+            where=f"byte {source.size}",
+            expected=f"{needed} bytes of data from byte {header.offset}",
+            got=f"{there} ({needed - there} missing)",
+        )
+
+
+def _nbytes(header: Header) -> int:
+    nbytes: int = prod(header.dims) * header.element.nbytes
+    return nbytes
+
+
+def _spanned(dims: tuple[int, ...], element: Element) -> int:
+    """Return the bytes that the axes span when empty ones are left out, as NumPy counts them."""
+    nbytes: int = prod(axis for axis in dims if axis) * element.nbytes
+    return nbytes
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
+    """Return what NPY cannot hold: metadata, the type of bfloat16, more than 64 axes."""
+    found = [fit for array in bundle.arrays for fit in array_fits(array)]
+    if bundle.attributes:
+        found.append(equivalent("", "metadata", "NPY has no place for attributes of the file"))
+    return found
+
+
+def array_fits(array: Array) -> list[Fit]:
+    """Return what NPY cannot hold of one array."""
+    found = []
+    name, element = array.name, array.element
+    if element.kind == "bfloat":
+        reason = "NPY has no bfloat16; its type would be lost (V2, two bytes without meaning)"
+        found.append(refused(name, "type", reason, "--allow dtype"))
+    if not 0 < element.nbytes <= MAX_ITEM_BYTES:
+        reason = f"elements of {element.nbytes} bytes; NumPy takes 1 to {MAX_ITEM_BYTES}"
+        found.append(refused(name, "type", reason))
+    elif isinstance(element.descr, tuple) and len(header_of(array)) > MAX_HEADER_BYTES:
+        reason = f"{len(element.descr)} fields need a header above {MAX_HEADER_BYTES} bytes"
+        found.append(refused(name, "type", reason))
+    if array.ndim > MAX_RANK:
+        reason = f"{array.ndim} axes; NumPy takes at most {MAX_RANK}"
+        found.append(refused(name, "shape", reason))
+    if _spanned(array.dims, element) > MAX_ARRAY_BYTES:
+        found.append(refused(name, "shape", "axes span 2**63 bytes or more, beyond NumPy"))
+    if array.meta:
+        found.append(equivalent(name, "metadata", "NPY has no place for it"))
+    return found
+
+
+def write(bundle: Bundle, target: Target) -> None:
+    """Write the one array of the bundle, in stored order, little-endian."""
+    array = bundle.arrays[0]
+    write_raw(target, header_of(array), array)
+
+
+def header_of(array: Array) -> bytes:
+    """Return everything before the data: the bytes that `numpy.save` writes for this array.
+
+    Version 1.0 unless the header is longer than 65535 bytes (2.0) or a field name is not Latin-1
+    (3.0).
+    """
+    fortran_order = array.index_order == "F" and array.ndim > 1
+    shape = array.shape
+    descr = _descr(array)
+    text = f"{{'descr': {descr!r}, 'fortran_order': {fortran_order}, 'shape': {shape!r}, }}"
+    if shape:
+        text += " " * (GROWTH_DIGITS - len(str(shape[-1 if fortran_order else 0])))
+    return next(filter(None, (_framed(text, version) for version in VERSIONS)))
+
+
+def _framed(text: str, version: tuple[int, int]) -> bytes | None:
+    """Return the whole header in one version of the format; None if that cannot hold the text."""
+    width, encoding = VERSIONS[version]
+    try:
+        raw = text.encode(encoding)
+    except UnicodeEncodeError:
+        return None
+    # A text that is aligned already gets a whole line of spaces, as NumPy does it.
+    padding = ALIGN - (len(MAGIC) + 2 + width + len(raw) + 1) % ALIGN
+    length = len(raw) + padding + 1
+    if length >= 1 << 8 * width:
+        return None
+    fixed: bytes = MAGIC + bytes(version) + length.to_bytes(width, "little")
+    return fixed + raw + b" " * padding + b"\n"
+
+
+def _descr(array: Array) -> Any:
+    """Return the `descr` of an array's elements, little-endian; numpy only where structured."""
+    kind, nbytes, _, descr = array.element
+    if kind in _LETTERS:
+        return f"{'|' if nbytes == 1 else '<'}{_LETTERS[kind]}{nbytes}"
+    if kind == "bfloat":
+        return "<V2"  # as numpy.save writes it
+    if isinstance(descr, tuple):
+        from numpy.lib.format import dtype_to_descr
+
+        return dtype_to_descr(array.dtype)
+    return descr or f"|V{nbytes}"

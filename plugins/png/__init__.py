@@ -1,0 +1,330 @@
+r"""PNG: one image of 1 to 4 channels and 1, 2, 4, 8 or 16 bits, read and write.
+
+Specification: Portable Network Graphics (PNG), third edition, W3C Recommendation of 24 June 2025,
+https://www.w3.org/TR/png-3/. Compared with: pypng, libpng and ImageMagick (values of the corpus);
+pypng and Pillow read what is written here.
+
+Layout::
+
+    offset  size  type       meaning
+    0       8     bytes      signature \x89PNG\r\n\x1a\n
+    then, for each chunk:
+    +0      4     uint32 BE  length of the payload, at most 2^31 - 1
+    +4      4     ASCII      type; lower-case first letter: ancillary
+    +8      n     bytes      payload
+    +8+n    4     uint32 BE  CRC-32 of type and payload
+
+    IHDR    width, height (uint32 BE, not 0), bit depth, colour type, 0, 0, interlace (0 or 1)
+    PLTE    1 to 256 colours of three bytes
+    IDAT    one zlib stream over all IDAT chunks: for each row a filter byte (0 to 4) and the
+            samples, packed to whole bytes, 16-bit samples big-endian
+    IEND    empty
+
+Reads: all colour types and bit depths, Adam7, any number of IDAT chunks. Of an APNG the default
+image, with a note, or with ``frames=all`` every image in it, composed, on a new first axis (a
+default image that is no part of the animation is image 0). Pillow is used for one thing only:
+undoing the row filters. Gamma and colour profiles are never applied.
+
+Mapping: shape (height, width) for grey, else (height, width, channels) with 2 grey+alpha, 3 RGB,
+4 RGBA; index order C; uint8, or uint16 for 16 bits.
+
+* Grey of 1, 2 and 4 bits is scaled to 0..255 (by 255, 85, 17); ``depth=native`` gives 0..2^d-1.
+* Palette images become RGB, or RGBA if the tRNS chunk has a value below 255; ``palette=indices``
+  gives (height, width) indices. The palette is kept in the metadata.
+* A colour key (tRNS of grey and RGB) is kept in the metadata; ``trns=alpha`` makes it an alpha
+  plane.
+
+Metadata: only what the file has beyond the pixels, in the namespace ``png``, under lower-case chunk
+names (see `meta`). Writing puts it back. Interlacing is not kept.
+
+Refused: any wrong checksum, also of ancillary chunks; missing, repeated or misplaced critical
+chunks; unknown critical chunks; a cut file, IEND included; pixels that inflate to less or more than
+the image, filter bytes above 4, palette indices without a colour; bytes behind the zlib stream;
+declared sizes that the compressed bytes cannot fill. Ancillary chunks that break their own rules
+are left out with a note, and so are bytes behind IEND.
+
+Writes: bool as 1-bit grey, uint8 as 8 bits, uint16 as 16 bits, of shape (H, W), (H, W, 1) (both
+grey), (H, W, 2), (H, W, 3) and (H, W, 4). The last axis is the channels, or it is an error: the
+first one is never guessed to be. A low depth or a palette in the metadata is restored if it holds
+every value exactly. Other types are refused without ``--dtype`` or ``--scale``, more axes without
+``--planes``.
+"""
+
+from __future__ import annotations
+
+from raconvert.plugin import (
+    MAYBE,
+    NO,
+    SURE,
+    Array,
+    Bundle,
+    Fit,
+    Format,
+    Metadata,
+    Option,
+    Source,
+    element,
+    equivalent,
+    refused,
+    type_name,
+)
+
+from .chunks import MAX_SIDE, SIGNATURE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.plugin import Target
+
+    from .chunks import Png
+
+__all__ = ["FORMAT", "fits", "read", "read_stack", "sniff", "split", "write"]
+
+MAX_CHANNELS = 4
+
+# One grey pixel of value 0, written by pypng.
+_SAMPLE = (
+    b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x00\x00\x00\x00:~\x9bU"
+    b"\x00\x00\x00\nIDATx\x9cc`\x00\x00\x00\x02\x00\x01H\xaf\xa4q"
+    b"\x00\x00\x00\x00IEND\xaeB`\x82"
+)
+
+FORMAT = Format(
+    name="png",
+    title="PNG image",
+    suffixes=(".png", ".apng"),
+    magic=((0, SIGNATURE),),
+    proof=True,
+    stream=True,
+    meta="some",
+    index_orders="C",
+    needs=(("PIL", "pillow"),),
+    read_options=(
+        Option("palette", "expand", ("expand", "indices"), "palette images as colours or indices"),
+        Option("depth", "expand", ("expand", "native"), "grey below 8 bits as 0..255 or as is"),
+        Option("trns", "keep", ("keep", "alpha"), "a colour key as metadata or as alpha plane"),
+        Option("frames", "default", ("default", "all"), "of an animation one image or all"),
+    ),
+    write_options=(
+        Option("level", 6, int, "compression level, 0 (none) to 9 (smallest)"),
+        Option(
+            "filter",
+            "auto",
+            ("auto", "none", "sub", "up", "average", "paeth", "adaptive"),
+            "row filter; auto: what makes the file small",
+        ),
+    ),
+    samples={"grey_1x1.png": _SAMPLE},
+    spec="https://www.w3.org/TR/png-3/",
+    losses="only bool, uint8 and uint16; 2 axes, or 3 with 1 to 4 channels; common metadata",
+)
+
+
+def sniff(source: Source) -> int:
+    """Sure by the signature; maybe where a transfer in text mode damaged it."""
+    if source.head.startswith(SIGNATURE):
+        return SURE
+    return MAYBE if source.head[1:4] == b"PNG" else NO
+
+
+def read(
+    source: Source,
+    *,
+    palette: str = "expand",
+    depth: str = "expand",
+    trns: str = "keep",
+    frames: str = "default",
+) -> Bundle:
+    """Return the image as one lazy array, named after the file's stem.
+
+    Shape (height, width[, channels]), with ``frames=all`` (images, height, width[, channels]);
+    uint8 or uint16. All chunks but the pixels are checked here (`Corrupt`, `Unsupported`); the
+    pixels when they are asked for, and then the need of memory first (`TooLarge`).
+    """
+    from . import meta
+
+    png = _scan(source)
+    options = {"palette": palette, "depth": depth, "trns": trns}
+    channels = png.array_channels(palette=palette, trns=trns)
+    dims = (channels,) * (channels > 0) + (png.header.width, png.header.height)
+    fields = {**meta.pixel_fields(png, **options), **meta.fields_of(png)}
+    if frames == "all":
+        from .frames import animation_fields, images_of
+
+        images = images_of(png)
+        dims += (len(images),)
+        fields.update(animation_fields(png, images))
+    else:
+        images = None
+        png.notes.extend(meta.animation_notes(png))
+    array = Array(
+        element("uint", png.header.sample_bytes),
+        dims,
+        name=source.stem,
+        index_order="C",
+        meta=Metadata(formats={"png": fields} if fields else None),
+        data=lambda: _decode(source, png, images, options),
+    )
+    return Bundle([array], notes=png.notes)
+
+
+def _scan(source: Source) -> Png:
+    from io import BufferedReader
+
+    from .chunks import scan
+
+    with BufferedReader(source.open()) as file:
+        return scan(file, source.size, source.path)
+
+
+def _decode(source: Source, png: Png, images: list[Any] | None, options: dict[str, str]) -> Any:
+    """Return the pixels of the default image, or of all `images` composed, as an ndarray."""
+    from io import BufferedReader
+
+    from .pixels import Expansion, decode
+
+    expansion = Expansion(png, **options)
+    limits = {"path": source.path, "max_memory": source.max_memory}
+    with BufferedReader(source.open()) as file:
+        if images is None:
+            return decode(file, png.idat, png.header, expansion, **limits)
+        from .frames import compose
+
+        return compose(file, png, images, expansion, **limits)
+
+
+def read_stack(
+    paths: list[str],
+    *,
+    palette: str = "expand",
+    depth: str = "expand",
+    trns: str = "keep",
+    frames: str = "default",
+    max_memory: int,
+) -> Array:
+    """Return the images of many files as one lazy array, named after the first.
+
+    Shape (files, height, width[, channels]); uint8 or uint16. Every image must have the first
+    one's shape, depth and colours (`UsageError` names both); a damaged file is named (`Corrupt`).
+    """
+    from raconvert.errors import UsageError
+
+    from .stack import PngStack
+
+    if frames != "default":
+        raise UsageError(
+            "frames=all reads the images of one file, it cannot be combined with a stack of files",
+            path=paths[0],
+            remedy="convert each file on its own with --each",
+        )
+    images = PngStack(paths, max_memory=max_memory, palette=palette, depth=depth, trns=trns)
+    return Array(
+        element("uint", images.dtype.itemsize),
+        images.shape[::-1],
+        name=Source(paths[0]).stem,
+        index_order="C",
+        data=images,
+    )
+
+
+# ------------------------------------------------------------------------------------- writing
+
+
+def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
+    """Return what PNG would change or cannot hold of each array."""
+    found = []
+    for array in bundle.arrays:
+        found += [*_type_fits(array), *_shape_fits(array), *_metadata_fits(array)]
+    if bundle.attributes:
+        found.append(equivalent("", "metadata", "PNG has no place for attributes of the file"))
+    return found
+
+
+def _type_fits(array: Array) -> list[Fit]:
+    kind, nbytes = array.element[:2]
+    if (kind, nbytes) in (("uint", 1), ("uint", 2)):
+        return []
+    if kind == "bool":
+        if len(_image_shape(array)) == 2:
+            reason = "becomes 1-bit grey, which is read as uint8 of 0 and 255"
+            return [equivalent(array.name, "type", reason)]
+        reason = "a bool image has two axes: there is no 1-bit PNG with channels"
+        return [refused(array.name, "type", reason, "--dtype uint8")]
+    reason = f"PNG holds bool, uint8 and uint16, not {type_name(array.element)}"
+    flag = "--dtype uint8, --dtype uint16 or --scale" if kind in ("int", "uint", "float") else None
+    return [refused(array.name, "type", reason, flag)]
+
+
+def _shape_fits(array: Array) -> list[Fit]:
+    shape = array.shape
+    if 0 in shape:
+        return [refused(array.name, "shape", f"PNG has no image without pixels: {shape}")]
+    if max(shape, default=0) > MAX_SIDE:
+        return [refused(array.name, "shape", f"a side of {max(shape)} is above {MAX_SIDE}")]
+    if array.ndim == 2:
+        return []
+    if array.ndim == 3 and shape[2] <= MAX_CHANNELS:
+        if shape[2] > 1:
+            return []
+        return [equivalent(array.name, "shape", f"{shape} becomes grey {shape[:2]}")]
+    reason = f"an image has the shape (H, W) or (H, W, 1 to {MAX_CHANNELS}), not {shape}"
+    if array.ndim < 2:
+        return [refused(array.name, "shape", reason)]
+    if array.ndim == 3 and shape[0] <= MAX_CHANNELS:
+        reason += "; a first axis is never taken for the channels: move it with --axes 1,2,0"
+    return [refused(array.name, "shape", reason, "--planes")]
+
+
+def _image_shape(array: Array) -> tuple[int, ...]:
+    """The shape of what is written: one channel needs no axis."""
+    return array.shape[:2] if array.ndim == 3 and array.shape[2] == 1 else array.shape
+
+
+def _metadata_fits(array: Array) -> list[Fit]:
+    """Everything but the own namespace has no place in a PNG."""
+    fields = array.meta.to_dict()
+    others = [name for name in fields if name != "formats"]
+    others += [name for name in fields.get("formats", {}) if name != FORMAT.name]
+    if array.meta.items is not None:
+        others.append("items")
+    if not others:
+        return []
+    return [equivalent(array.name, "metadata", f"PNG has no place for {', '.join(others)}")]
+
+
+def split(array: Array) -> int:
+    """Return how many leading axes become separate files with ``--planes``.
+
+    A last axis of 1 to 4 is the channels from four axes on; with three axes the array is a stack
+    of grey planes (an image of three axes needs no ``--planes``).
+    """
+    with_channels = array.ndim > 3 and array.shape[-1] <= MAX_CHANNELS
+    return max(0, array.ndim - (3 if with_channels else 2))
+
+
+def write(bundle: Bundle, target: Target, *, level: int = 6, filter: str = "auto") -> None:
+    """Write the one array of the bundle as a PNG; the same bytes every time.
+
+    The image is in memory as a whole (`TooLarge` above ``target.max_memory``); it is filtered and
+    compressed a slab of rows at a time.
+    """
+    from raconvert.blocks import as_ndarray
+    from raconvert.errors import UsageError
+    from raconvert.transfer import write_all, write_failed
+
+    from .encode import encode
+
+    if not 0 <= level <= 9:
+        raise UsageError("there is no such compression level", expected="0 to 9", got=level)
+    array = bundle.arrays[0]
+    fields = array.meta.formats.get(FORMAT.name, {})
+    values = as_ndarray(array, target.max_memory)
+    pieces = encode(values, fields, level=level, filter=filter, path=target.path)
+    file = target.open()
+    try:
+        write_all(file, pieces)
+    except OSError as error:
+        raise write_failed(target.path, error) from error
+    if target.progress is not None:
+        target.progress(array.nbytes)

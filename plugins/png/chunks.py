@@ -1,0 +1,446 @@
+"""The PNG container: signature, chunks, and every check that needs no pixels (PNG 3, clause 5).
+
+Importing this module needs neither numpy nor Pillow. `scan` walks over a file once, reads the small
+chunks with their checksums, and only notes where the compressed pixels lie (`Span`); their
+checksums are verified by `payload`, when the pixels are asked for.
+
+What is wrong with a *critical* chunk, with a checksum, or with tRNS (it changes what the pixels
+mean) makes the file `Corrupt`. Any other ancillary chunk that breaks its own rules is left out of
+the metadata, with a note: the pixels do not depend on it.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from struct import Struct
+from zlib import crc32
+
+from raconvert.errors import Corrupt, Unsupported
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+CHUNK_HEAD = Struct(">I4s")  # length of the payload, type
+CRC = Struct(">I")  # CRC-32 of type and payload
+IHDR = Struct(">IIBBBBB")  # width, height, bit depth, colour type, compression, filter, interlace
+FCTL = Struct(">IIIIIHHBB")  # sequence, width, height, x, y, delay (two parts), dispose, blend
+
+CHUNK_OVERHEAD = CHUNK_HEAD.size + CRC.size
+MAX_SIDE = 2**31 - 1  # PNG four-byte integers, clause 7.1
+MAX_CHUNKS = 500_000  # more than a 3 GiB file in pieces of 8 KiB
+MAX_ANCILLARY_BYTES = 8 << 20  # of one chunk that is kept in memory
+MAX_METADATA_BYTES = 32 << 20  # of all of them together
+MAX_INFLATION = 1032  # deflate cannot do better: 258 bytes from two bits
+PIECE_BYTES = 1 << 18  # compressed pixels are read in pieces of this size
+
+GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6
+CHANNELS = {GREY: 1, RGB: 3, PALETTE: 1, GREY_ALPHA: 2, RGBA: 4}
+BIT_DEPTHS = {
+    GREY: (1, 2, 4, 8, 16),
+    RGB: (8, 16),
+    PALETTE: (1, 2, 4, 8),
+    GREY_ALPHA: (8, 16),
+    RGBA: (8, 16),
+}
+
+# How an ancillary chunk may occur: at most once or often, before which chunks, and its length
+# (None: any). PNG 3, table 5.3 and clause 11.3.
+Rule = namedtuple("Rule", "once before nbytes")
+RULES = {
+    b"acTL": Rule(True, b"IDAT", 8),
+    b"bKGD": Rule(True, b"IDAT", None),
+    b"cHRM": Rule(True, b"PLTE", 32),
+    b"cICP": Rule(True, b"PLTE", 4),
+    b"cLLI": Rule(True, b"PLTE", 8),
+    b"eXIf": Rule(True, None, None),
+    b"gAMA": Rule(True, b"PLTE", 4),
+    b"hIST": Rule(True, b"IDAT", None),
+    b"iCCP": Rule(True, b"PLTE", None),
+    b"iTXt": Rule(False, None, None),
+    b"mDCV": Rule(True, b"PLTE", 24),
+    b"pHYs": Rule(True, b"IDAT", 9),
+    b"sBIT": Rule(True, b"PLTE", None),
+    b"sPLT": Rule(False, b"IDAT", None),
+    b"sRGB": Rule(True, b"PLTE", 1),
+    b"tEXt": Rule(False, None, None),
+    b"tIME": Rule(True, None, 7),
+    b"tRNS": Rule(True, b"IDAT", None),
+    b"zTXt": Rule(False, None, None),
+}
+UNKNOWN = Rule(False, None, None)
+
+# The seven passes of Adam7: first column, first row, column step, row step (clause 8.2).
+ADAM7 = (
+    (0, 0, 8, 8),
+    (4, 0, 8, 8),
+    (0, 4, 4, 8),
+    (2, 0, 4, 4),
+    (0, 2, 2, 4),
+    (1, 0, 2, 2),
+    (0, 1, 1, 2),
+)
+WHOLE = ((0, 0, 1, 1),)
+
+PIXEL_LEADS = {b"IDAT": 0, b"fdAT": 4}  # bytes before the pixels: the sequence number of an fdAT
+
+Chunk = namedtuple("Chunk", "kind offset data")  # offset: of the chunk's length field
+Span = namedtuple("Span", "offset nbytes lead")  # compressed pixels, and what precedes them
+Control = namedtuple("Control", "sequence width height x y delay_num delay_den dispose blend")
+Frame = namedtuple("Frame", "control spans")
+Pass = namedtuple("Pass", "x y dx dy width height row_bytes")  # row_bytes: without the filter byte
+
+
+class Header(namedtuple("Header", "width height bit_depth color_type interlace")):
+    """The IHDR chunk."""
+
+    __slots__ = ()
+
+    @property
+    def channels(self) -> int:
+        """Samples per pixel."""
+        return CHANNELS[self.color_type]
+
+    @property
+    def sample_bytes(self) -> int:
+        """Bytes per sample of the array."""
+        return 2 if self.bit_depth == 16 else 1
+
+    @property
+    def pixel_bytes(self) -> int:
+        """Bytes per complete pixel, at least 1: the distance that the filters look back."""
+        return max(1, self.channels * self.bit_depth // 8)
+
+    def passes(self) -> list[Pass]:
+        """The images that follow one another in the pixel stream: one, or up to seven."""
+        passes = []
+        for x, y, dx, dy in ADAM7 if self.interlace else WHOLE:
+            width, height = -((x - self.width) // dx), -((y - self.height) // dy)
+            if width > 0 and height > 0:
+                row_bytes = (width * self.channels * self.bit_depth + 7) // 8
+                passes.append(Pass(x, y, dx, dy, width, height, row_bytes))
+        return passes
+
+    @property
+    def stream_bytes(self) -> int:
+        """The exact length of the inflated pixel stream, filter bytes included."""
+        return sum(p.height * (1 + p.row_bytes) for p in self.passes())
+
+
+class Png:
+    """What `scan` found in one file.
+
+    `ancillary` are the valid ancillary chunks in file order; `trns` the raw tRNS payload;
+    `frames` the animation in file order, a first frame without spans of its own being the default
+    image; `notes` one line for each thing that was left out.
+    """
+
+    __slots__ = ("ancillary", "frames", "header", "idat", "notes", "palette", "path", "trns")
+
+    def __init__(self, path: str, header: Header) -> None:
+        self.path = path
+        self.header = header
+        self.palette: bytes | None = None
+        self.trns: bytes | None = None
+        self.ancillary: list[Chunk] = []
+        self.idat: list[Span] = []
+        self.frames: list[Frame] = []
+        self.notes: list[str] = []
+
+    def first(self, kind: bytes) -> bytes | None:
+        """Return the payload of the first ancillary chunk of this kind."""
+        return next((chunk.data for chunk in self.ancillary if chunk.kind == kind), None)
+
+    @property
+    def opaque(self) -> bool:
+        """Whether no palette entry is transparent."""
+        return self.trns is None or self.trns.count(b"\xff") == len(self.trns)
+
+    def array_channels(self, *, palette: str, trns: str) -> int:
+        """The length of the channel axis with these options of `read`, 0 for none."""
+        channels = self.header.channels
+        if self.header.color_type == PALETTE:
+            return 0 if palette == "indices" else 3 if self.opaque else 4
+        if trns == "alpha" and self.trns is not None:
+            return channels + 1
+        return channels if channels > 1 else 0
+
+
+def scan(file: BinaryIO, size: int, path: str) -> Png:
+    """Walk over the chunks of a PNG file of `size` bytes and check all that needs no pixels."""
+    _check_signature(file.read(len(SIGNATURE)), path)
+    walk = _walk(file, size, path)
+    png = Png(path, _parse_header(next(walk), path))
+    seen = {b"IHDR"}
+    previous = b"IHDR"
+    for chunk in walk:
+        kind = chunk.kind
+        if kind == b"IDAT":
+            if kind in seen and previous != b"IDAT":
+                raise _corrupt(path, chunk.offset, "the IDAT chunks are not consecutive")
+            png.idat.append(chunk.data)
+        elif kind == b"PLTE":
+            png.palette = _check_palette(png, chunk, seen)
+        elif kind == b"IEND":
+            _check_end(png, chunk)
+            break
+        elif kind in (b"fcTL", b"fdAT"):
+            _add_to_frames(png, chunk, seen)
+        elif kind == b"tRNS":
+            png.trns = _check_transparency(png, chunk, seen)
+        elif kind[0] & 0x20:
+            _add_ancillary(png, chunk, seen)
+        else:
+            raise _critical(path, chunk, seen)
+        seen.add(kind)
+        previous = kind
+    _check_whole(png, seen)
+    trailing = size - file.tell()
+    if trailing:
+        png.notes.append(f"{trailing} bytes after the IEND chunk were ignored")
+    return png
+
+
+def payload(file: BinaryIO, spans: list[Span], path: str) -> Iterator[bytes]:
+    """Yield the compressed pixels of `spans` in pieces, and verify each chunk's checksum.
+
+    A checksum can only be compared after the last piece of its chunk has been handed out; whoever
+    uses the pieces must exhaust the iterator before trusting them.
+    """
+    for offset, nbytes, lead in spans:
+        kind = b"fdAT" if lead else b"IDAT"
+        checksum = crc32(lead, crc32(kind))
+        file.seek(offset)
+        for done in range(0, nbytes, PIECE_BYTES):
+            piece = file.read(min(nbytes - done, PIECE_BYTES))
+            checksum = crc32(piece, checksum)
+            yield piece
+        _check_crc(file.read(CRC.size), checksum, kind, offset - len(lead) - CHUNK_HEAD.size, path)
+
+
+# ------------------------------------------------------------------------------------ chunks
+
+
+def _check_signature(found: bytes, path: str) -> None:
+    if found == SIGNATURE:
+        return
+    if not found:
+        raise Corrupt("the file is empty, not a PNG", path=path)
+    remedy = None
+    if b"PNG" in found:
+        remedy = "a transfer in text mode damages the signature like this; copy the file again"
+    raise Corrupt(
+        "no PNG signature",
+        path=path,
+        where="byte 0",
+        expected=SIGNATURE.hex(" "),
+        got=found.hex(" "),
+        remedy=remedy,
+    )
+
+
+def _walk(file: BinaryIO, size: int, path: str) -> Iterator[Chunk]:
+    """Yield the chunks in file order; the data of IDAT and fdAT is their `Span`."""
+    offset = len(SIGNATURE)
+    for _ in range(MAX_CHUNKS):
+        head = file.read(CHUNK_HEAD.size)
+        if len(head) < CHUNK_HEAD.size:
+            raise _corrupt(path, offset, "the file ends before its IEND chunk")
+        nbytes, kind = CHUNK_HEAD.unpack(head)
+        if not (kind.isalpha() and kind.isascii()):
+            raise _corrupt(path, offset, "no chunk begins here", got=f"type {kind!r}")
+        left = size - offset - CHUNK_OVERHEAD
+        if nbytes > min(left, MAX_SIDE):
+            raise _corrupt(
+                path,
+                offset,
+                f"the file ends inside the chunk {_name(kind)}",
+                expected=f"{nbytes} bytes and a checksum",
+                got=f"{size - offset - CHUNK_HEAD.size} bytes",
+            )
+        if kind in PIXEL_LEADS:
+            yield Chunk(kind, offset, _span(file, kind, offset, nbytes, path))
+        else:
+            yield Chunk(kind, offset, _data(file, kind, offset, nbytes, path))
+        offset += CHUNK_OVERHEAD + nbytes
+        file.seek(offset)
+    raise Unsupported(f"the file has more than {MAX_CHUNKS} chunks", path=path)
+
+
+def _span(file: BinaryIO, kind: bytes, offset: int, nbytes: int, path: str) -> Span:
+    """Return where the pixels of an IDAT or fdAT chunk lie; nothing of them is read."""
+    lead = file.read(PIXEL_LEADS[kind]) if nbytes >= PIXEL_LEADS[kind] else b""
+    if len(lead) != PIXEL_LEADS[kind]:
+        raise _corrupt(path, offset, f"the chunk {_name(kind)} ends inside its sequence number")
+    return Span(offset + CHUNK_HEAD.size + len(lead), nbytes - len(lead), lead)
+
+
+def _data(file: BinaryIO, kind: bytes, offset: int, nbytes: int, path: str) -> bytes | None:
+    """Return the payload of a chunk, its checksum verified; None if it is too long to keep."""
+    checksum = crc32(kind)
+    data = b""
+    for done in range(0, nbytes, MAX_ANCILLARY_BYTES):
+        data = file.read(min(nbytes - done, MAX_ANCILLARY_BYTES))
+        checksum = crc32(data, checksum)
+    _check_crc(file.read(CRC.size), checksum, kind, offset, path)
+    return data if nbytes <= MAX_ANCILLARY_BYTES else None
+
+
+def _check_crc(stored: bytes, computed: int, kind: bytes, offset: int, path: str) -> None:
+    if stored != CRC.pack(computed):
+        raise _corrupt(
+            path,
+            offset,
+            f"the checksum of the chunk {_name(kind)} is wrong: its bytes are damaged",
+            expected=stored.hex(),
+            got=f"{computed:08x}",
+        )
+
+
+def _name(kind: bytes) -> str:
+    return kind.decode("ascii", "backslashreplace")
+
+
+def _corrupt(
+    path: str, offset: int, what: str, expected: object = None, got: object = None
+) -> Corrupt:
+    return Corrupt(what, path=path, where=f"byte {offset}", expected=expected, got=got)
+
+
+# -------------------------------------------------------------------------- what chunks mean
+
+
+def _parse_header(chunk: Chunk, path: str) -> Header:
+    """Return the checked IHDR (clause 11.2.1)."""
+
+    def wrong(what: str, expected: object, got: object) -> Corrupt:
+        return _corrupt(path, chunk.offset, f"IHDR: {what}", expected, got)
+
+    if chunk.kind != b"IHDR":
+        raise _corrupt(path, chunk.offset, "the first chunk is not IHDR", got=_name(chunk.kind))
+    if len(chunk.data or b"") != IHDR.size:
+        raise wrong("wrong length", f"{IHDR.size} bytes", len(chunk.data or b""))
+    width, height, bit_depth, color_type, compression, filters, interlace = IHDR.unpack(chunk.data)
+    if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
+        raise wrong("impossible image size", f"1 to {MAX_SIDE} each way", f"{width} x {height}")
+    if color_type not in CHANNELS:
+        raise wrong("unknown colour type", "0, 2, 3, 4 or 6", color_type)
+    if bit_depth not in BIT_DEPTHS[color_type]:
+        depths = ", ".join(map(str, BIT_DEPTHS[color_type]))
+        raise wrong(f"bit depth not allowed for colour type {color_type}", depths, bit_depth)
+    if (compression, filters) != (0, 0) or interlace > 1:
+        got = f"{compression}, {filters}, {interlace}"
+        raise wrong("unknown compression, filter or interlace method", "0, 0, 0 or 1", got)
+    return Header(width, height, bit_depth, color_type, interlace)
+
+
+def _check_palette(png: Png, chunk: Chunk, seen: set[bytes]) -> bytes:
+    """Return the checked PLTE: 1 to 256 entries of three bytes, before IDAT (clause 11.2.2)."""
+    header = png.header
+    nbytes = -1 if chunk.data is None else len(chunk.data)
+    most = 1 << header.bit_depth if header.color_type == PALETTE else 256
+    if header.color_type in (GREY, GREY_ALPHA):
+        what = f"a palette is not allowed in colour type {header.color_type}"
+    elif b"PLTE" in seen or b"IDAT" in seen:
+        what = "the palette is repeated or comes after the pixels"
+    elif nbytes % 3 or not 3 <= nbytes <= 3 * most:
+        what = f"the palette has {nbytes} bytes, not 3 for each of 1 to {most} entries"
+    else:
+        return chunk.data
+    raise _corrupt(png.path, chunk.offset, f"PLTE: {what}")
+
+
+def _check_transparency(png: Png, chunk: Chunk, seen: set[bytes]) -> bytes:
+    """Return the checked tRNS: it decides whether there is an alpha plane (clause 11.3.1.1)."""
+    color_type = png.header.color_type
+    nbytes = -1 if chunk.data is None else len(chunk.data)
+    entries = len(png.palette or b"") // 3
+    allowed = {GREY: (2, 2), RGB: (6, 6), PALETTE: (1, entries)}.get(color_type)
+    if allowed is None:
+        what = f"not allowed in colour type {color_type}, which has an alpha plane"
+    elif b"tRNS" in seen or b"IDAT" in seen:
+        what = "repeated or after the pixels"
+    elif color_type == PALETTE and not entries:
+        what = "before the palette that it belongs to"
+    elif not allowed[0] <= nbytes <= allowed[1]:
+        what = f"{nbytes} bytes instead of {' to '.join(map(str, sorted(set(allowed))))}"
+    else:
+        return chunk.data
+    raise _corrupt(png.path, chunk.offset, f"tRNS: {what}")
+
+
+def _add_ancillary(png: Png, chunk: Chunk, seen: set[bytes]) -> None:
+    """Keep a well-formed ancillary chunk, or leave it out with a note."""
+    kind = chunk.kind
+    rule = RULES.get(kind, UNKNOWN)
+    if chunk.data is None:
+        fault = f"longer than {MAX_ANCILLARY_BYTES} bytes"
+    elif sum(len(other.data) for other in png.ancillary) > MAX_METADATA_BYTES:
+        fault = f"more than {MAX_METADATA_BYTES} bytes of metadata before it"
+    elif rule.once and kind in seen:
+        fault = "repeated"
+    elif rule.before and (rule.before in seen or b"IDAT" in seen):
+        fault = f"after the chunk {_name(rule.before if rule.before in seen else b'IDAT')}"
+    elif rule.nbytes is not None and len(chunk.data) != rule.nbytes:
+        fault = f"{len(chunk.data)} bytes instead of {rule.nbytes}"
+    else:
+        png.ancillary.append(chunk)
+        return
+    png.notes.append(f"the chunk {_name(kind)} at byte {chunk.offset} was ignored: {fault}")
+
+
+def _add_to_frames(png: Png, chunk: Chunk, seen: set[bytes]) -> None:
+    """Collect fcTL and fdAT as they come; they are judged only if the animation is asked for.
+
+    A control before IDAT makes the default image the first frame.
+    """
+    if chunk.kind == b"fcTL":
+        whole = len(chunk.data or b"") == FCTL.size
+        control = Control(*FCTL.unpack(chunk.data)) if whole else None
+        png.frames.append(Frame(control, [] if b"IDAT" in seen else png.idat))
+    elif png.frames and png.frames[-1].spans is not png.idat:
+        png.frames[-1].spans.append(chunk.data)
+    else:
+        png.frames.append(Frame(None, [chunk.data]))
+
+
+def _critical(path: str, chunk: Chunk, seen: set[bytes]) -> Corrupt | Unsupported:
+    """Return the error for a critical chunk that cannot be used here."""
+    if chunk.kind in seen:
+        return _corrupt(path, chunk.offset, f"a second {_name(chunk.kind)} chunk")
+    return Unsupported(
+        f"unknown critical chunk {_name(chunk.kind)}: the image cannot be read without it",
+        path=path,
+        where=f"byte {chunk.offset}",
+    )
+
+
+def _check_end(png: Png, chunk: Chunk) -> None:
+    if chunk.data != b"":
+        raise _corrupt(png.path, chunk.offset, "the IEND chunk is not empty")
+
+
+def _check_whole(png: Png, seen: set[bytes]) -> None:
+    """Check what is only known at the end: nothing is missing, and the pixels can be there."""
+    header = png.header
+    if b"IDAT" not in seen:
+        raise Corrupt("the file has no IDAT chunk: no pixels", path=png.path)
+    if header.color_type == PALETTE and png.palette is None:
+        raise Corrupt("a palette image without a PLTE chunk", path=png.path)
+    check_inflation(png.idat, header, png.path)
+
+
+def check_inflation(spans: list[Span], header: Header, path: str) -> None:
+    """Refuse, before anything is allocated, pixels that cannot come out of so few bytes."""
+    compressed = sum(span.nbytes for span in spans)
+    if compressed * MAX_INFLATION < header.stream_bytes:
+        raise Corrupt(
+            f"{compressed} compressed bytes cannot hold an image of {header.width} x "
+            f"{header.height} pixels",
+            path=path,
+            where=f"byte {spans[0].offset - CHUNK_HEAD.size}",
+            expected=f"{header.stream_bytes} bytes inflated",
+            got=f"at most {compressed * MAX_INFLATION}",
+        )

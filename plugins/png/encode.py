@@ -1,0 +1,250 @@
+"""Writing a PNG: which kind of image, which filters, which chunks.
+
+The depth follows from the type (bool 1, uint8 8, uint16 16). Metadata can ask for less where every
+value allows it exactly: the low depth, or the palette, that the image came with. Rows are filtered
+with numpy, a slab at a time, and compressed with zlib; the bytes are the same every time.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import namedtuple
+
+import numpy as np
+
+from . import meta
+from .chunks import (
+    CHUNK_HEAD,
+    CRC,
+    GREY,
+    GREY_ALPHA,
+    IHDR,
+    PALETTE,
+    RGB,
+    RGBA,
+    SIGNATURE,
+    Header,
+)
+from .pixels import SCALE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    Samples = np.ndarray[Any, np.dtype[Any]]
+
+COLOR_TYPES = {1: GREY, 2: GREY_ALPHA, 3: RGB, 4: RGBA}  # channels -> colour type
+FILTERS = ("none", "sub", "up", "average", "paeth")  # by their number
+SLAB_BYTES = 1 << 20  # rows that are filtered at once
+SMALL_BYTES = 1 << 16  # images for which trying a second way costs next to nothing
+
+# What is written: IHDR, the samples as they go into the file, PLTE and tRNS.
+Image = namedtuple("Image", "header samples palette trns")
+
+
+def encode(
+    values: Samples, fields: dict[str, Any], *, level: int, filter: str, path: str
+) -> Iterator[bytes]:
+    """Yield the bytes of a PNG file with `values`, shape (height, width[, channels]).
+
+    `fields` is the ``png`` namespace of the metadata.
+    """
+    image = choose(values, fields, path)
+    entries = len(image.palette or b"") // 3
+    early, late = meta.chunks_of(fields, image.header, entries, path)
+    yield SIGNATURE
+    yield _chunk(b"IHDR", IHDR.pack(*image.header[:4], 0, 0, 0))
+    for kind, data in early:
+        yield _chunk(kind, data)
+    if image.palette is not None:
+        yield _chunk(b"PLTE", image.palette)
+    if image.trns is not None:
+        yield _chunk(b"tRNS", image.trns)
+    for kind, data in late:
+        yield _chunk(kind, data)
+    for data in _compressed(image, level, filter):
+        yield _chunk(b"IDAT", data)
+    yield _chunk(b"IEND", b"")
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    checksum = zlib.crc32(data, zlib.crc32(kind))
+    return b"".join([CHUNK_HEAD.pack(len(data), kind), data, CRC.pack(checksum)])
+
+
+# ---------------------------------------------------------------------------- kind of image
+
+
+def choose(values: Samples, fields: dict[str, Any], path: str) -> Image:
+    """Decide between palette, low depth and plain; the result holds exactly the same values."""
+    if values.ndim == 3 and values.shape[2] == 1:
+        values = values[:, :, 0]
+    if values.dtype == np.uint8:
+        image = _with_palette(values, fields, path) or _with_low_depth(values, fields, path)
+        if image is not None:
+            return image
+    height, width = values.shape[:2]
+    channels = 1 if values.ndim == 2 else values.shape[2]
+    depth = {"b": 1, "u": 8 * values.dtype.itemsize}[values.dtype.kind]
+    header = Header(width, height, depth, COLOR_TYPES[channels], 0)
+    suggested = meta.palette_of(fields, path) if channels >= 3 else None
+    scale = 1 if fields.get("native") else SCALE.get(fields.get("bit_depth"), 1)
+    trns = meta.color_key_of(fields, header, scale if depth == 8 else 1, path)
+    return Image(header, values, suggested and suggested[0], trns)
+
+
+def _with_palette(values: Samples, fields: dict[str, Any], path: str) -> Image | None:
+    """Return a palette image if the metadata has a palette that holds every pixel exactly."""
+    if fields.get("color_type") != PALETTE:
+        return None
+    found = meta.palette_of(fields, path)
+    if found is None:
+        return None
+    palette, alpha = found
+    table = np.frombuffer(palette, np.uint8).reshape(-1, 3)
+    if alpha and any(a < 255 for a in alpha):
+        padded = alpha[: len(table)].ljust(len(table), b"\xff")
+        table = np.column_stack([table, np.frombuffer(padded, np.uint8)])
+    if values.ndim == 2:
+        indices = values if values.max() < len(table) else None
+    else:
+        indices = _indices(values, table)
+    if indices is None:
+        return None
+    depth = next(d for d in (1, 2, 4, 8) if 1 << d >= len(table))
+    wanted = fields.get("bit_depth", 8)
+    if wanted in (2, 4, 8) and wanted > depth:
+        depth = wanted
+    height, width = indices.shape
+    return Image(Header(width, height, depth, PALETTE, 0), indices, palette, alpha)
+
+
+def _indices(values: Samples, table: Samples) -> Samples | None:
+    """Return the palette index of every pixel, or None if a colour is not in the table."""
+    if values.shape[2] != table.shape[1]:
+        return None
+    colors = _codes(table)
+    order = np.argsort(colors, kind="stable")
+    pixels = _codes(values)
+    places = np.searchsorted(colors, pixels, sorter=order)
+    indices = order[np.minimum(places, len(colors) - 1)].astype(np.uint8)
+    return indices if np.array_equal(colors[indices], pixels) else None
+
+
+def _codes(colors: Samples) -> Samples:
+    """Return colours (..., 3 or 4) as one uint32 each."""
+    code = np.zeros(colors.shape[:-1], np.uint32)
+    for channel in range(colors.shape[-1]):
+        code = code << 8 | colors[..., channel]
+    return code
+
+
+def _with_low_depth(values: Samples, fields: dict[str, Any], path: str) -> Image | None:
+    """Return a grey image of 1, 2 or 4 bits if the metadata says so and every value allows it."""
+    depth = fields.get("bit_depth")
+    if depth not in SCALE or values.ndim != 2 or fields.get("color_type") == PALETTE:
+        return None
+    if fields.get("native"):
+        samples = values if values.max() < 1 << depth else None
+    else:
+        samples, rest = np.divmod(values, np.uint8(SCALE[depth]))
+        samples = None if rest.any() else samples
+    if samples is None:
+        return None
+    header = Header(values.shape[1], values.shape[0], depth, GREY, 0)
+    return Image(header, samples, None, meta.color_key_of(fields, header, 1, path))
+
+
+# -------------------------------------------------------------------------- rows to zlib stream
+
+
+def packed(samples: Samples, depth: int) -> Samples:
+    """Return rows of bytes, uint8 (height, row_bytes), from samples in the depth of the file."""
+    if depth == 16:
+        return samples.astype(">u2").view(np.uint8).reshape(len(samples), -1)
+    if depth == 8:
+        return samples.reshape(len(samples), -1)
+    per_byte = 8 // depth
+    short = -samples.shape[1] % per_byte
+    padded = np.pad(samples.astype(np.uint8), ((0, 0), (0, short)))
+    parts = padded.reshape(len(samples), -1, per_byte)
+    rows = parts[..., 0]
+    for part in range(1, per_byte):
+        rows = rows << depth | parts[..., part]
+    return rows
+
+
+def _compressed(image: Image, level: int, way: str) -> Iterator[bytes]:
+    """Yield the zlib stream of the pixels: whole for a small image, else in pieces."""
+    header = image.header
+    if way == "auto":
+        plain = header.bit_depth < 8 or header.color_type == PALETTE
+        way = "none" if plain else "adaptive"
+        if not plain and header.stream_bytes <= SMALL_BYTES:
+            rows = packed(image.samples, header.bit_depth)
+            tries = (filtered(rows, None, header.pixel_bytes, way) for way in ("none", "adaptive"))
+            yield min((zlib.compress(rows.tobytes(), level) for rows in tries), key=len)
+            return
+    stream = zlib.compressobj(level)
+    step = max(1, SLAB_BYTES // (header.stream_bytes // header.height))
+    above = None
+    for start in range(0, header.height, step):
+        rows = packed(image.samples[start : start + step], header.bit_depth)
+        data = stream.compress(filtered(rows, above, header.pixel_bytes, way).tobytes())
+        above = rows[-1]
+        if data:
+            yield data
+    yield stream.flush()
+
+
+def filtered(rows: Samples, above: Samples | None, pixel_bytes: int, way: str) -> Samples:
+    """Return rows with their filter byte, uint8 (rows, 1 + row_bytes); clause 9.
+
+    `above` is the row before the first one, None for zeros. `way` is a filter's name, or
+    ``adaptive``: for each row the filter with the least sum of absolute differences.
+    """
+    out = np.empty((rows.shape[0], 1 + rows.shape[1]), np.uint8)
+    if way != "adaptive":
+        out[:, 0] = FILTERS.index(way)
+        out[:, 1:] = _differences(rows, above, pixel_bytes, way)
+        return out
+    least = np.full(len(rows), np.iinfo(np.int64).max)
+    for number, name in enumerate(FILTERS):
+        candidate = _differences(rows, above, pixel_bytes, name)
+        cost = np.minimum(candidate, 0 - candidate).sum(axis=1, dtype=np.int64)
+        better = cost < least
+        least[better] = cost[better]
+        out[better, 0] = number
+        out[better, 1:] = candidate[better]
+    return out
+
+
+def _differences(rows: Samples, above: Samples | None, pixel_bytes: int, name: str) -> Samples:
+    """Return each byte minus what the filter predicts (modulo 256)."""
+    if name == "none":
+        return rows
+    left = np.zeros_like(rows)
+    left[:, pixel_bytes:] = rows[:, :-pixel_bytes]
+    if name == "sub":
+        return rows - left
+    up = np.zeros_like(rows)
+    up[1:] = rows[:-1]
+    if above is not None:
+        up[0] = above
+    if name == "up":
+        return rows - up
+    if name == "average":
+        return rows - ((left.astype(np.uint16) + up) >> 1).astype(np.uint8)
+    corner = np.zeros_like(rows)
+    corner[:, pixel_bytes:] = up[:, :-pixel_bytes]
+    return rows - _paeth(left, up, corner)
+
+
+def _paeth(left: Samples, up: Samples, corner: Samples) -> Samples:
+    """Return whichever neighbour is nearest to left + up - corner (clause 9.4)."""
+    a, b, c = left.astype(np.int16), up.astype(np.int16), corner.astype(np.int16)
+    to_a, to_b = np.abs(b - c), np.abs(a - c)
+    to_c = np.abs(a + b - 2 * c)
+    nearest = np.where(to_b <= to_c, up, corner)
+    return np.where((to_a <= to_b) & (to_a <= to_c), left, nearest)

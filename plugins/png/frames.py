@@ -1,0 +1,163 @@
+"""Animated PNG: which images a file has, and how they lie over one another (clauses 11.3.2, 13.1).
+
+A default image that is no frame of the animation is image 0, as in Pillow, imageio and libpng.
+Frames are composed in the channels of the file; where there is no alpha plane, pixels that no frame
+covers are 0.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from struct import Struct
+
+import numpy as np
+
+from raconvert.blocks import check_memory
+from raconvert.errors import Corrupt
+
+from .chunks import PALETTE, Frame, check_inflation
+from .pixels import Expansion, color_key, decode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO
+
+    from .chunks import Control, Header, Png
+    from .pixels import Samples
+
+ACTL = Struct(">II")  # number of frames, number of plays
+SEQUENCE = Struct(">I")
+KEEP, BACKGROUND, PREVIOUS = 0, 1, 2  # what happens to a frame's region after it was shown
+SOURCE, OVER = 0, 1  # how a frame's pixels come onto the canvas
+
+
+def images_of(png: Png) -> list[Frame]:
+    """Return the checked images of a file in order; a still image is one without control."""
+    control = png.first(b"acTL")
+    count = 0 if control is None else ACTL.unpack(control)[0]
+    if count == 0:
+        return [Frame(None, png.idat)]
+    if len(png.frames) < count:
+        raise Corrupt(
+            "the animation is not complete",
+            path=png.path,
+            expected=f"{count} frames (acTL)",
+            got=len(png.frames),
+        )
+    frames = png.frames[:count]
+    beyond = len(png.frames) - count
+    if beyond:
+        png.notes.append(f"{beyond} frames beyond the {count} of acTL were ignored")
+    _check_sequence(png, frames)
+    for number, frame in enumerate(frames):
+        _check_frame(png, number, frame)
+    if frames[0].spans is png.idat:
+        return frames
+    png.notes.append("image 0 is the default image, which is no part of the animation")
+    return [Frame(None, png.idat), *frames]
+
+
+def animation_fields(png: Png, images: list[Frame]) -> dict[str, Any]:
+    """Return the field ``animation``: how often it plays, and each frame's delay in seconds."""
+    control = png.first(b"acTL")
+    if control is None:
+        return {}
+    delays = [[f.control.delay_num, f.control.delay_den or 100] for f in images if f.control]
+    return {"animation": {"plays": ACTL.unpack(control)[1], "delays": delays}}
+
+
+def _check_sequence(png: Png, frames: list[Frame]) -> None:
+    """The fcTL and fdAT chunks are numbered without gaps in file order."""
+    found: list[Any] = []
+    for control, spans in frames:
+        found.append(None if control is None else control.sequence)
+        found += [SEQUENCE.unpack(span.lead)[0] for span in spans if span.lead]
+    for expected, number in enumerate(found):
+        if number != expected:
+            raise Corrupt(
+                "the animation's chunks are out of order",
+                path=png.path,
+                expected=f"sequence number {expected}",
+                got="a frame without control" if number is None else number,
+            )
+
+
+def _check_frame(png: Png, number: int, frame: Frame) -> None:
+    control, spans = frame
+    header = png.header
+    what = None
+    if not spans or (number > 0 and spans is png.idat):
+        what = "has no pixels of its own"
+    elif not (
+        0 < control.width <= header.width - control.x
+        and 0 < control.height <= header.height - control.y
+    ):
+        what = f"lies outside the image: {control.width} x {control.height} at {control[3:5]}"
+    elif spans is png.idat and control[1:3] != header[:2]:
+        what = "is the default image, but not as large"
+    elif control.dispose > PREVIOUS or control.blend > OVER:
+        what = f"has an unknown operation: dispose {control.dispose}, blend {control.blend}"
+    if what is not None:
+        raise Corrupt(f"frame {number} of the animation {what}", path=png.path)
+    check_inflation(spans, _frame_header(header, control), png.path)
+
+
+def _frame_header(header: Header, control: Control | None) -> Header:
+    if control is None:
+        return header
+    return header._replace(width=control.width, height=control.height)
+
+
+def compose(
+    file: BinaryIO,
+    png: Png,
+    images: list[Frame],
+    expansion: Expansion,
+    *,
+    path: str,
+    max_memory: int,
+) -> Samples:
+    """Return all images as they are shown: shape (images, height, width[, channels])."""
+    shape = expansion.shape(png.header.width, png.header.height)
+    need = (len(images) + 3) * prod(shape) * expansion.dtype.itemsize
+    check_memory(need, max_memory, f"'{path}' with all frames")
+    out = np.empty((len(images), *shape), expansion.dtype)
+    canvas = np.zeros(shape, expansion.dtype)
+    for image, (control, spans) in zip(out, images, strict=True):
+        header = _frame_header(png.header, control)
+        pixels = decode(file, spans, header, expansion, path=path, max_memory=max_memory)
+        if control is None:
+            image[:] = pixels
+            continue
+        region = canvas[control.y :, control.x :][: control.height, : control.width]
+        before = region.copy()
+        region[:] = pixels if control.blend == SOURCE else _over(region, pixels, png, expansion)
+        image[:] = canvas
+        if control.dispose == BACKGROUND:
+            region[:] = 0
+        elif control.dispose == PREVIOUS:
+            region[:] = before
+    return out
+
+
+def _over(below: Samples, above: Samples, png: Png, expansion: Expansion) -> Samples:
+    """Return `above` over `below` (clause 13.16), exact in integers, rounded to nearest."""
+    if expansion.channels in (2, 4):
+        return _blended(below, above)
+    if png.trns is None or png.header.color_type == PALETTE:
+        return above
+    key = color_key(png) * expansion.scale
+    colors = above if expansion.channels else above[..., None]
+    visible = (colors != key).any(axis=-1, keepdims=expansion.channels > 0)
+    return np.where(visible, above, below)
+
+
+def _blended(below: Samples, above: Samples) -> Samples:
+    full = int(np.iinfo(above.dtype).max)
+    above_alpha = above[..., -1:].astype(np.uint64)
+    below_alpha = below[..., -1:].astype(np.uint64) * (full - above_alpha)
+    alpha = above_alpha * full + below_alpha  # in units of 1 / full^2
+    colors = above[..., :-1] * (above_alpha * full) + below[..., :-1] * below_alpha
+    visible = np.maximum(alpha, 1)
+    blended = np.concatenate([(colors + visible // 2) // visible, (alpha + full // 2) // full], -1)
+    return blended.astype(above.dtype)

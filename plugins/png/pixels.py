@@ -1,0 +1,337 @@
+"""From compressed rows to samples: inflate, unfilter, unpack, expand (PNG 3, clauses 7 to 10).
+
+Pillow is the pixel engine for one thing only, undoing the row filters. It is given rows that were
+inflated and checked here, as a stored zlib stream: its ZIP decoder runs in C over any number of
+rows, so many small images go through it in one call. An all-zero row in front of each image resets
+the "row above" that the filters look at (`unfilter`).
+
+Filters work on bytes at the distance of a pixel. Pillow has modes for pixels of 1 to 4 bytes; the
+6 and 8 bytes of 16-bit RGB and RGBA are split into two lanes, all first and all second bytes, which
+never look at each other.
+"""
+
+from __future__ import annotations
+
+import zlib
+from math import prod
+
+import numpy as np
+
+from raconvert.errors import Corrupt, MissingDependency, TooLarge
+
+from .chunks import PALETTE, Header, Pass, Png, payload
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO
+
+    from .chunks import Span
+
+    Samples = np.ndarray[Any, np.dtype[Any]]
+
+SLAB_BYTES = 4 << 20  # filtered bytes that are inflated and unfiltered at once in a large image
+PILLOW_MODES = {1: "L", 2: "I;16", 3: "RGB", 4: "RGBA"}  # bytes per pixel -> a mode of that width
+SCALE = {1: 255, 2: 85, 4: 17}  # bit depth -> the integer factor from 0..2^d-1 to 0..255
+LAST_FILTER = 4  # Paeth
+SLAB_COPIES = 8  # how often a slab exists at the same time, with every format's detours
+
+
+# ------------------------------------------------------------------------------------ inflate
+
+
+class Inflater:
+    """The pixel stream of some chunks, handed out in exact pieces, never more than asked for."""
+
+    def __init__(self, file: BinaryIO, spans: list[Span], path: str) -> None:
+        self._pieces = payload(file, spans, path)
+        self._zlib = zlib.decompressobj()
+        self._path = path
+        self._done = 0
+
+    def read(self, nbytes: int) -> bytes:
+        """Return the next `nbytes` inflated bytes."""
+        parts = []
+        missing = nbytes
+        while missing:
+            part = self._inflate(missing)
+            if part is None:
+                raise Corrupt(
+                    "the pixel data ends early",
+                    path=self._path,
+                    where=f"inflated byte {self._done}",
+                    expected=f"{missing} more bytes",
+                    got="the end of the zlib stream",
+                )
+            parts.append(part)
+            missing -= len(part)
+            self._done += len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def finish(self) -> None:
+        """Check that nothing follows: no further pixels, no bytes behind the zlib stream."""
+        if self._inflate(1):
+            raise Corrupt(
+                "the pixel data is longer than the image",
+                path=self._path,
+                expected=f"{self._done} inflated bytes",
+                got="more",
+            )
+        if not self._zlib.eof:
+            raise Corrupt("the zlib stream of the pixels has no end", path=self._path)
+        extra = len(self._zlib.unused_data) + sum(map(len, self._pieces))
+        if extra:
+            raise Corrupt(f"{extra} bytes follow the zlib stream in IDAT", path=self._path)
+
+    def _inflate(self, most: int) -> bytes | None:
+        """Return some more bytes, at most `most`; None at the end of the stream or the chunks."""
+        stream = self._zlib
+        while not stream.eof:
+            source = stream.unconsumed_tail or next(self._pieces, None)
+            try:
+                part = stream.decompress(source or b"", most)
+            except zlib.error as error:
+                raise Corrupt(
+                    f"the compressed pixels are damaged ({error})",
+                    path=self._path,
+                    where=f"inflated byte {self._done}",
+                ) from error
+            if part:
+                return part
+            if source is None:
+                return None
+        return None
+
+
+# ----------------------------------------------------------------------------------- unfilter
+
+
+def unfilter(rows: bytes, row_bytes: int, pixel_bytes: int) -> Samples:
+    """Undo the filters of consecutive rows, each a filter byte and `row_bytes` bytes.
+
+    The first row must have filter 0. Returns uint8 of shape (rows, row_bytes). An unknown filter
+    raises `BadFilter` with the number of the row.
+    """
+    filtered = np.frombuffer(rows, np.uint8).reshape(-1, 1 + row_bytes)
+    filters = filtered[:, 0]
+    if filters.max() > LAST_FILTER:
+        row = int(np.argmax(filters > LAST_FILTER))
+        raise BadFilter(row, int(filters[row]))
+    if pixel_bytes in PILLOW_MODES:
+        return _unfilter_lane(rows, row_bytes, PILLOW_MODES[pixel_bytes], pixel_bytes)
+    half = row_bytes // 2
+    lanes = np.empty((2, len(filtered), 1 + half), np.uint8)
+    lanes[:, :, 0] = filters
+    lanes[0, :, 1:] = filtered[:, 1::2]
+    lanes[1, :, 1:] = filtered[:, 2::2]
+    both = unfilter(lanes.tobytes(), half, pixel_bytes // 2).reshape(2, -1, half)
+    return np.stack(both, axis=-1).reshape(-1, row_bytes)
+
+
+class BadFilter(Exception):
+    """Row `args[0]` has the unknown filter `args[1]`."""
+
+
+def _unfilter_lane(rows: bytes, row_bytes: int, mode: str, pixel_bytes: int) -> Samples:
+    """Undo the filters with Pillow's ZIP decoder, fed with a stored zlib stream."""
+    size = (row_bytes // pixel_bytes, len(rows) // (1 + row_bytes))
+    image = _pillow().frombytes(mode, size, zlib.compress(rows, 0), "zip", mode, 0)
+    return np.frombuffer(image.tobytes(), np.uint8).reshape(-1, row_bytes)
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise MissingDependency(
+            "reading PNG needs the Pillow package", remedy="pip install pillow"
+        ) from error
+    return Image
+
+
+def unfilter_glued(images: list[bytes], row_bytes: int, pixel_bytes: int) -> Samples:
+    """Undo the filters of many images of one size at once.
+
+    `images` are their filtered bytes, (height, 1 + row_bytes) each. Returns uint8 of shape
+    (images, height, row_bytes).
+    """
+    reset = bytes(1 + row_bytes)
+    rows = reset.join([b"", *images])
+    return unfilter(rows, row_bytes, pixel_bytes).reshape(len(images), -1, row_bytes)[:, 1:]
+
+
+# ------------------------------------------------------------------------------------- decode
+
+
+def decode(
+    file: BinaryIO,
+    spans: list[Span],
+    header: Header,
+    expansion: Expansion,
+    *,
+    path: str,
+    max_memory: int,
+) -> Samples:
+    """Return one image, expanded: shape (height, width[, channels]), uint8 or uint16.
+
+    `TooLarge` comes before anything is allocated. Large images pass through in slabs of rows.
+    """
+    check_memory(header, expansion, path=path, max_memory=max_memory)
+    try:
+        image = np.empty(expansion.shape(header.width, header.height), expansion.dtype)
+        stream = Inflater(file, spans, path)
+        for part in header.passes():
+            place = image[part.y :: part.dy, part.x :: part.dx]
+            _decode_pass(stream, header, part, expansion, place, path)
+        stream.finish()
+    except MemoryError as error:
+        raise TooLarge(
+            f"no memory for an image of {header.width} x {header.height}", path=path
+        ) from error
+    return image
+
+
+def check_memory(header: Header, expansion: Expansion, *, path: str, max_memory: int) -> None:
+    """Refuse (`TooLarge`) an image that needs more than `max_memory` bytes while it is decoded."""
+    row = _row_memory(header, expansion)
+    slab = max(row, min(SLAB_BYTES, row * header.height))
+    need = prod(expansion.shape(header.width, header.height)) * expansion.dtype.itemsize
+    need += SLAB_COPIES * slab
+    if need > max_memory:
+        raise TooLarge(
+            f"an image of {header.width} x {header.height} needs {need} bytes to decode",
+            path=path,
+            expected=f"at most {max_memory} (--max-memory)",
+            remedy=f"allow it with --max-memory {-(-need // (1 << 20))}M",
+        )
+
+
+def _row_memory(header: Header, expansion: Expansion) -> int:
+    """The bytes of one row, filtered or expanded, whichever is more."""
+    filtered = 1 + (header.width * header.channels * header.bit_depth + 7) // 8
+    return max(filtered, header.width * max(1, expansion.channels) * expansion.dtype.itemsize)
+
+
+def _decode_pass(
+    stream: Inflater,
+    header: Header,
+    part: Pass,
+    expansion: Expansion,
+    place: Samples,
+    path: str,
+) -> None:
+    """Decode one pass (the whole image, or one of Adam7's) into `place`, slab by slab."""
+    above = bytes(part.row_bytes)
+    step = max(1, SLAB_BYTES // _row_memory(header, expansion))
+    for start in range(0, part.height, step):
+        stop = min(start + step, part.height)
+        rows = b"\0" + above + stream.read((stop - start) * (1 + part.row_bytes))
+        try:
+            plain = unfilter(rows, part.row_bytes, header.pixel_bytes)[1:]
+            place[start:stop] = expansion(unpack(plain, header, part.width))
+        except BadFilter as error:
+            row, code = error.args
+            where = f"row {start + row - 1}" + (f" of pass {part[:4]}" if header.interlace else "")
+            raise Corrupt(
+                "unknown row filter", path=path, where=where, expected="0 to 4", got=code
+            ) from None
+        except BadIndex as error:
+            index, entries = error.args
+            raise Corrupt(
+                "a pixel is outside the palette",
+                path=path,
+                where=f"rows {start} to {stop - 1}",
+                expected=f"an index below {entries}",
+                got=index,
+            ) from None
+        above = plain[-1].tobytes()
+
+
+# ------------------------------------------------------------------------------------ samples
+
+
+def unpack(rows: Samples, header: Header, width: int) -> Samples:
+    """Return the samples of unfiltered rows as they are in the file (clause 7.2).
+
+    `rows` is uint8 of shape (..., row_bytes). The result has shape (..., width) for one channel,
+    else (..., width, channels); uint8 or little-endian uint16.
+    """
+    depth, channels = header.bit_depth, header.channels
+    if depth == 16:
+        rows = np.ascontiguousarray(rows).view(">u2").astype("<u2")
+    elif depth < 8:
+        shifts = np.arange(8 - depth, -1, -depth, dtype=np.uint8)
+        parts = (rows[..., None] >> shifts) & np.uint8((1 << depth) - 1)
+        rows = parts.reshape(*rows.shape[:-1], -1)[..., :width]
+    return rows if channels == 1 else rows.reshape(*rows.shape[:-1], width, channels)
+
+
+class Expansion:
+    """What turns the samples of the file into the values of the array, by options.
+
+    `channels` is 0 for grey without a channel axis; `key` is equal for equal expansions, so that
+    images can be expanded together.
+    """
+
+    __slots__ = ("channels", "dtype", "key", "scale", "table", "transparent")
+
+    def __init__(self, png: Png, *, palette: str, depth: str, trns: str) -> None:
+        header = png.header
+        self.dtype = np.dtype("<u2" if header.sample_bytes == 2 else np.uint8)
+        self.channels = png.array_channels(palette=palette, trns=trns)
+        self.scale = 1
+        self.table: Samples | None = None  # palette entries, uint8 (entries, 3 or 4)
+        self.transparent: Samples | None = None  # the colour key, one sample per channel
+        if header.color_type == PALETTE:
+            self.table = palette_table(png)
+        else:
+            if depth == "expand":
+                self.scale = SCALE.get(header.bit_depth, 1)
+            if trns == "alpha" and png.trns is not None:
+                self.transparent = color_key(png)
+        colors = None if self.table is None else (self.table.shape, self.table.tobytes())
+        alpha = None if self.transparent is None else self.transparent.tobytes()
+        self.key = (header, self.channels, colors, alpha, self.scale)
+
+    def shape(self, width: int, height: int) -> tuple[int, ...]:
+        """The shape of an image of this size."""
+        return (height, width, self.channels) if self.channels else (height, width)
+
+    def __call__(self, samples: Samples) -> Samples:
+        """Expand samples (..., width[, channels]) as `unpack` returns them."""
+        if self.table is not None:
+            self._check_indices(samples)
+            return self.table[samples] if self.channels else samples
+        values = samples if self.scale == 1 else samples * np.uint8(self.scale)
+        return values if self.transparent is None else self._with_alpha(samples, values)
+
+    def _check_indices(self, samples: Samples) -> None:
+        entries = len(self.table)
+        if entries < 256 and samples.max() >= entries:
+            raise BadIndex(int(samples.max()), entries)
+
+    def _with_alpha(self, samples: Samples, values: Samples) -> Samples:
+        """Append an alpha plane: 0 where all samples of a pixel equal the colour key."""
+        if self.channels == 2:
+            samples, values = samples[..., None], values[..., None]
+        visible = (samples != self.transparent).any(axis=-1, keepdims=True)
+        alpha = visible.astype(self.dtype) * self.dtype.type(np.iinfo(self.dtype).max)
+        return np.concatenate([values, alpha], axis=-1)
+
+
+class BadIndex(Exception):
+    """Palette index `args[0]` is used, but there are only `args[1]` entries."""
+
+
+def palette_table(png: Png) -> Samples:
+    """Return the palette as uint8 (entries, 3), or (entries, 4) if any of it is transparent."""
+    colors = np.frombuffer(png.palette, np.uint8).reshape(-1, 3)
+    if png.opaque:
+        return colors
+    alpha = png.trns.ljust(len(colors), b"\xff")
+    return np.column_stack([colors, np.frombuffer(alpha, np.uint8)])
+
+
+def color_key(png: Png) -> Samples:
+    """Return the transparent colour of tRNS: one sample per channel, as in the pixels."""
+    mask = (1 << png.header.bit_depth) - 1
+    return (np.frombuffer(png.trns, ">u2") & mask).astype(np.uint16)

@@ -1,0 +1,303 @@
+"""Tens of thousands of small PNG files as one lazy array: the glued path.
+
+Most files of a data set differ from the first one in nothing but the content of IDAT. For those,
+the bytes before and after that chunk (`Lane`) are compared as a whole, so that header, order of the
+chunks, checksums and metadata are as checked as the first file's; then only the checksum and the
+inflated length of IDAT are left to verify, and a batch of images is unfiltered in one call.
+Everything else takes the long way through `scan`, one file at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections import namedtuple
+from io import BufferedReader, BytesIO
+from math import prod
+from struct import Struct
+from zlib import adler32, crc32, decompress
+
+import numpy as np
+
+from raconvert.blocks import check_memory
+from raconvert.errors import UsageError
+from raconvert.plugin import Metadata, Source
+from raconvert.stack import ItemMetadata
+
+from . import meta
+from .chunks import CHUNK_HEAD, CHUNK_OVERHEAD, CRC, PALETTE, Header, Png, scan
+from .pixels import (
+    BadFilter,
+    BadIndex,
+    Expansion,
+    Inflater,
+    decode,
+    unfilter_glued,
+    unpack,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from .pixels import Samples
+
+SMALL_FILE_BYTES = 1 << 16  # read with one call; anything longer takes the long way
+GLUE_BYTES = 1 << 18  # filtered bytes that are unfiltered at once: they fit the processor's cache
+SLACK_BYTES = 512  # zlib decodes fast while 258 bytes of output are free, slowly after that
+
+_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NONBLOCK", 0)  # never wait for the writer of a pipe
+)
+ADLER = Struct(">I")  # the end of a zlib stream: proves that nothing follows it
+_COLORS = ("grey", "", "grey+alpha", "RGB", "RGBA")  # by number of channels
+
+# What files that are alike share: the bytes before and after IDAT, and the inflated length.
+Lane = namedtuple("Lane", "lead tail stream_bytes")
+
+
+class PngStack:
+    """Array source: shape (files, height, width[, channels]), uint8 or uint16.
+
+    `stream` decodes in order and collects the metadata of the items: afterwards `common` is what
+    all of them share, and `items` reads what differs.
+    """
+
+    def __init__(self, paths: list[str], *, max_memory: int, **options: str) -> None:
+        self._paths = paths
+        self._options = options
+        self._max_memory = max_memory
+        self.notes: list[str] = []
+        first = self._open(paths[0])
+        self._header: Header = first.png.header
+        self._expansion = first.expansion
+        self._lane = _lane(first)
+        self._kind = _kind(first)
+        self._first_fields = self._fields(first.png)
+        self._items = ItemMetadata(paths)
+        self._alike = 0  # items since the last odd one whose metadata equals the first's
+        item = first.expansion.shape(first.png.header.width, first.png.header.height)
+        self.shape = (len(paths), *item)
+        self.dtype = first.expansion.dtype
+        self._item_bytes = prod(item) * self.dtype.itemsize
+        self._glue = max(1, GLUE_BYTES // first.png.header.stream_bytes)
+
+    # ---------------------------------------------------------------------------- array source
+
+    def stream(self, max_bytes: int) -> Iterator[Samples]:
+        """Yield blocks of whole images, at most `max_bytes` each (one image at least)."""
+        self._items, self._alike = ItemMetadata(self._paths), 0
+        step = max(1, max_bytes // self._item_bytes)
+        for start in range(0, len(self._paths), step):
+            yield self._decode(range(start, min(start + step, len(self._paths))), collect=True)
+
+    def __getitem__(self, key: Any) -> Samples:
+        key = key if isinstance(key, tuple) else (key,)
+        everything = range(len(self._paths))
+        chosen = everything[key[0]] if key else everything
+        if isinstance(chosen, int):
+            return self._decode((chosen,))[(0, *key[1:])]
+        check_memory(len(chosen) * self._item_bytes, self._max_memory, "this part of the stack")
+        return self._decode(chosen)[(slice(None), *key[1:])]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Samples:
+        return np.asarray(self[:], dtype=dtype)
+
+    @property
+    def common(self) -> dict[str, Any]:
+        """The metadata that all items share (complete after `stream` ended)."""
+        if self._items.items is None:
+            return self._first_fields
+        self._add_alike()
+        return self._items.common
+
+    @property
+    def items(self) -> Callable[[], Iterator[dict[str, Any]]] | None:
+        """A reader of the metadata that differs, one mapping per item; None if none does."""
+        self._add_alike()
+        return self._items.items
+
+    # --------------------------------------------------------------------------------- batches
+
+    def _decode(self, indices: Sequence[int], *, collect: bool = False) -> Samples:
+        out = np.empty((len(indices), *self.shape[1:]), self.dtype)
+        for start in range(0, len(indices), self._glue):
+            batch = indices[start : start + self._glue]
+            self._decode_batch(batch, out[start : start + len(batch)], collect)
+        return out
+
+    def _decode_batch(self, batch: Sequence[int], out: Samples, collect: bool) -> None:
+        """Decode some images into `out`; those like the first one together."""
+        rows: list[Any] = [None] * len(batch)
+        if self._lane is not None:
+            rows = inflate_alike([self._paths[index] for index in batch], self._lane)
+        if None in rows:
+            for place, found in enumerate(rows):
+                if found is None:
+                    rows[place] = self._long_way(batch[place], out[place], collect)
+                elif collect:
+                    self._alike += 1
+        elif collect:
+            self._alike += len(batch)
+        glued = [place for place, found in enumerate(rows) if found is not None]
+        if not glued:
+            return
+        try:
+            images = self._glued([rows[place] for place in glued])
+        except (BadFilter, BadIndex):
+            for place in glued:  # one of them will say what is wrong with it
+                self._decode_alone(self._open(self._paths[batch[place]]))
+            raise
+        out[... if len(glued) == len(batch) else glued] = images
+
+    def _glued(self, rows: list[bytes]) -> Samples:
+        header = self._header
+        row_bytes = header.passes()[0].row_bytes
+        plain = unfilter_glued(rows, row_bytes, header.pixel_bytes)
+        return self._expansion(unpack(plain, header, header.width))
+
+    def _long_way(self, index: int, out: Samples, collect: bool) -> bytes | None:
+        """Return the filtered rows of an image that can be glued; else decode it into `out`."""
+        opened = self._open(self._paths[index])
+        self._check_kind(opened)
+        if collect:
+            self._add_odd(self._fields(opened.png))
+        header = opened.png.header
+        alike = opened.expansion.key == self._expansion.key
+        if not alike or header.interlace or header.stream_bytes > GLUE_BYTES:
+            out[:] = self._decode_alone(opened)
+            return None
+        with opened.file as file:
+            stream = Inflater(file, opened.png.idat, opened.png.path)
+            rows = stream.read(header.stream_bytes)
+            stream.finish()
+        return rows
+
+    def _decode_alone(self, opened: Opened) -> Samples:
+        png = opened.png
+        with opened.file as file:
+            return decode(
+                file,
+                png.idat,
+                png.header,
+                opened.expansion,
+                path=png.path,
+                max_memory=self._max_memory,
+            )
+
+    # ----------------------------------------------------------------------------- single files
+
+    def _open(self, path: str) -> Opened:
+        source = Source(path, max_memory=self._max_memory)
+        if source.size <= SMALL_FILE_BYTES:
+            data = source.read_at(0, source.size)
+            file: Any = BytesIO(data)
+        else:
+            data = b""
+            file = BufferedReader(source.open())
+        try:
+            png = scan(file, source.size, path)
+            return Opened(png, Expansion(png, **self._options), file, data)
+        except BaseException:
+            file.close()
+            raise
+
+    def _check_kind(self, opened: Opened) -> None:
+        kind = _kind(opened)
+        if kind == self._kind:
+            return
+        remedy = "leave it out, or convert each file on its own with --each"
+        if PALETTE in (opened.png.header.color_type, self._header.color_type):
+            remedy += "; a palette gives RGB, or RGBA if any of its colours is transparent"
+        raise UsageError(
+            "files to stack differ",
+            path=opened.png.path,
+            expected=f"{self._kind} as in '{self._paths[0]}'",
+            got=kind,
+            remedy=remedy,
+        )
+
+    # ---------------------------------------------------------------------------------- metadata
+
+    def _fields(self, png: Png) -> dict[str, Any]:
+        fields = {**meta.pixel_fields(png, **self._options), **meta.fields_of(png)}
+        return Metadata(formats={"png": fields}).to_dict()
+
+    def _add_odd(self, fields: dict[str, Any]) -> None:
+        """Add the metadata of an item that was read on its own."""
+        if fields == self._first_fields:
+            self._alike += 1
+            return
+        self._add_alike()
+        self._items.add(fields)
+
+    def _add_alike(self) -> None:
+        for _ in range(self._alike):
+            self._items.add(self._first_fields)
+        self._alike = 0
+
+
+Opened = namedtuple("Opened", "png expansion file data")  # data: the whole file if it is small
+
+
+def _kind(opened: Opened) -> str:
+    """Describe what the images of a stack must have in common: depth, colours, shape."""
+    header, expansion = opened.png.header, opened.expansion
+    colors = _COLORS[expansion.channels]
+    if header.color_type == PALETTE:
+        what = f"8-bit {colors}" if expansion.channels else "palette indices"
+    else:
+        what = f"{header.bit_depth}-bit {colors}"
+    return f"{what} {expansion.shape(header.width, header.height)}"
+
+
+def _lane(first: Opened) -> Lane | None:
+    """Return what makes files like the first one recognisable; None if it has to be read longer."""
+    png = first.png
+    if not first.data or png.header.interlace or len(png.idat) != 1:
+        return None
+    offset, nbytes, _ = png.idat[0]
+    lead = first.data[: offset - CHUNK_HEAD.size]
+    return Lane(lead, first.data[offset + nbytes + CRC.size :], png.header.stream_bytes)
+
+
+def inflate_alike(paths: Sequence[str], lane: Lane) -> list[bytes | None]:
+    """Return the filtered rows of each file, None for those that need a closer look.
+
+    Whatever is odd gives None: another header, other chunks, a wrong checksum, a damaged or
+    surprising zlib stream, a file that cannot be read.
+    """
+    lead, tail, stream_bytes = lane
+    start = len(lead) + CHUNK_HEAD.size  # of the compressed pixels
+    around = len(lead) + CHUNK_OVERHEAD + len(tail)
+    room = stream_bytes + SLACK_BYTES
+    head_of, crc_of, end_of = CHUNK_HEAD.unpack_from, CRC.unpack_from, ADLER.pack
+    seed = crc32(b"IDAT")
+    open_, read, close = os.open, os.read, os.close
+    found: list[bytes | None] = []
+    for path in paths:
+        rows = None
+        try:
+            descriptor = open_(path, _FLAGS)
+            try:
+                data = read(descriptor, SMALL_FILE_BYTES)
+            finally:
+                close(descriptor)
+            nbytes = len(data) - around
+            if nbytes > 0 and data.startswith(lead) and data.endswith(tail):
+                stop = start + nbytes
+                packed = data[start:stop]
+                checksum = crc_of(data, stop)[0]
+                head = head_of(data, len(lead))
+                if head == (nbytes, b"IDAT") and checksum == crc32(packed, seed):
+                    rows = decompress(packed, 15, room)
+                    if len(rows) != stream_bytes or not packed.endswith(end_of(adler32(rows))):
+                        rows = None
+        except (OSError, ValueError, zlib.error):
+            rows = None
+        found.append(rows)
+    return found
