@@ -86,6 +86,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMAT",
     "MAGIC",
+    "SAMPLE",
     "Header",
     "array_fits",
     "fits",
@@ -143,7 +144,7 @@ _DTYPE_ERRORS = (*_LITERAL_ERRORS, LookupError, AttributeError, ArithmeticError)
 _LETTERS = {"int": "i", "uint": "u", "float": "f", "complex": "c", "bool": "b"}
 
 # numpy.save of numpy.array([1, 2, 3], "u1")
-_SAMPLE = (
+SAMPLE = (
     b"\x93NUMPY\x01\x00v\x00{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }"
     + b" " * 60
     + b"\n\x01\x02\x03"
@@ -158,7 +159,7 @@ FORMAT = Format(
     stream=True,
     meta="none",
     index_orders="CF",
-    samples={"three_bytes.npy": _SAMPLE},
+    samples={"three_bytes.npy": SAMPLE},
     spec="https://numpy.org/neps/nep-0001-npy-format.html; numpy.lib.format",
     losses="no metadata; bfloat16 would become V2; objects (pickle) and long doubles are refused",
 )
@@ -534,7 +535,7 @@ def _framed(text: str, version: tuple[int, int]) -> bytes | None:
     """Return the whole header in one version of the format; None if that cannot hold the text."""
     width, encoding = VERSIONS[version]
     try:
-        raw = text.encode(encoding)
+        raw: bytes = text.encode(encoding)
     except UnicodeEncodeError:
         return None
     # A text that is aligned already gets a whole line of spaces, as NumPy does it.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from raconvert import registry, sidecar
-from raconvert.errors import TargetExists, UsageError, WouldLose
+from raconvert.errors import TargetExists, UsageError, WriteFailed
 from raconvert.model import Bundle
 from raconvert.plugin import EQUIVALENT, equivalent, refused
 from raconvert.report import Report
@@ -300,7 +300,7 @@ def write_bundle(
             report.judge(_all_fits(bundle, module, row, options, settings), settings)
         report.add_notes(notes)
         target.finish(sync=settings.sync)
-        _read_back(module, target, bundle)
+        _read_back(module, target, bundle, whole=settings.verify)
         if path == "-":
             _to_stdout(target)
         else:
@@ -424,16 +424,36 @@ def _late_metadata(origins: list[Array], bundle: Bundle) -> bool:
     return found
 
 
-def _read_back(module: ModuleType, target: Target, bundle: Bundle) -> None:
-    """Read the header of what was written, before it takes the destination's place."""
-    with module.read(Source(target.temp)) as written:
+def _read_back(module: ModuleType, target: Target, bundle: Bundle, *, whole: bool) -> None:
+    """Read what was written before it takes the destination's place: headers, or the `whole`."""
+    with module.read(Source(target.temp, max_memory=target.max_memory)) as written:
         if len(written.arrays) != len(bundle.arrays):
-            raise WouldLose(
-                "the written file does not hold what it should; this is a bug",
+            raise WriteFailed(
+                "the written file does not read back; this is a bug, nothing was replaced",
                 path=target.path,
                 expected=f"{len(bundle.arrays)} arrays",
                 got=len(written.arrays),
             )
+        for array, back in zip(bundle.arrays, written.arrays, strict=True) if whole else ():
+            if _elements_hash(array) != _elements_hash(back, as_bool=array.element.kind == "bool"):
+                raise WriteFailed(
+                    f"array '{array.name}' does not read back as it was; nothing was replaced",
+                    path=target.path,
+                    remedy="the disk may be failing, or this is a bug",
+                )
+
+
+def _elements_hash(array: Array, *, as_bool: bool = False) -> bytes:
+    """Return the SHA-256 of the elements in stored order; `as_bool` undoes 1-bit images."""
+    from hashlib import sha256
+
+    from raconvert.blocks import blocks
+
+    state = sha256()
+    for block in blocks(array):
+        values = (block != 0) if as_bool else block
+        state.update(values.reshape(-1).view("u1"))
+    return state.digest()
 
 
 def _commit(bundle: Bundle, target: Target, row: Row, settings: Settings, report: Report) -> None:

@@ -116,26 +116,37 @@ def unfilter(rows: bytes, row_bytes: int, pixel_bytes: int) -> Samples:
     if filters.max() > LAST_FILTER:
         row = int(np.argmax(filters > LAST_FILTER))
         raise BadFilter(row, int(filters[row]))
+    # Only filtered rows need the decoder, each with the row above it to start from.
+    needed = filters != 0
+    needed[:-1] |= needed[1:]
+    if np.count_nonzero(needed) > len(needed) // 2:
+        return _unfilter_all(filtered, pixel_bytes)
+    plain = filtered[:, 1:].copy()
+    if needed.any():
+        plain[needed] = _unfilter_all(filtered[needed], pixel_bytes)
+    return plain
+
+
+def _unfilter_all(filtered: Samples, pixel_bytes: int) -> Samples:
+    """Undo the filters with Pillow's ZIP decoder, fed with a stored zlib stream."""
+    height, row_bytes = filtered.shape[0], filtered.shape[1] - 1
     if pixel_bytes in PILLOW_MODES:
-        return _unfilter_lane(rows, row_bytes, PILLOW_MODES[pixel_bytes], pixel_bytes)
-    half = row_bytes // 2
-    lanes = np.empty((2, len(filtered), 1 + half), np.uint8)
-    lanes[:, :, 0] = filters
+        mode = PILLOW_MODES[pixel_bytes]
+        stored = zlib.compress(filtered, 0)
+        image = _pillow().frombytes(
+            mode, (row_bytes // pixel_bytes, height), stored, "zip", mode, 0
+        )
+        return np.frombuffer(image.tobytes(), np.uint8).reshape(height, row_bytes)
+    lanes = np.empty((2, height, 1 + row_bytes // 2), np.uint8)
+    lanes[:, :, 0] = filtered[:, 0]
     lanes[0, :, 1:] = filtered[:, 1::2]
     lanes[1, :, 1:] = filtered[:, 2::2]
-    both = unfilter(lanes.tobytes(), half, pixel_bytes // 2).reshape(2, -1, half)
-    return np.stack(both, axis=-1).reshape(-1, row_bytes)
+    both = _unfilter_all(lanes.reshape(2 * height, -1), pixel_bytes // 2)
+    return np.stack(both.reshape(2, height, -1), axis=-1).reshape(height, row_bytes)
 
 
 class BadFilter(Exception):
     """Row `args[0]` has the unknown filter `args[1]`."""
-
-
-def _unfilter_lane(rows: bytes, row_bytes: int, mode: str, pixel_bytes: int) -> Samples:
-    """Undo the filters with Pillow's ZIP decoder, fed with a stored zlib stream."""
-    size = (row_bytes // pixel_bytes, len(rows) // (1 + row_bytes))
-    image = _pillow().frombytes(mode, size, zlib.compress(rows, 0), "zip", mode, 0)
-    return np.frombuffer(image.tobytes(), np.uint8).reshape(-1, row_bytes)
 
 
 def _pillow() -> Any:

@@ -1,0 +1,173 @@
+"""The command line: ``raconvert SRC... -o DST`` and its verbs.
+
+This module is all that ``--help`` and ``--version`` load: a static table of verbs. A verb's own
+module, and argparse with the options of that one verb, are imported when it is used.
+
+Results go to the standard output, everything else to the standard error. Exit codes: 0 done, 1
+failed or differences found, 2 usage, 3 format unknown or its package missing, 4 refused (loss or
+safety), 5 destination exists, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from raconvert import __version__
+from raconvert.errors import RaconvertError, UsageError, did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# verb -> what it does, in one line; its code is the module of the same name in this package
+VERBS = {
+    "convert": "convert files; the verb may be left out where -o, --to or --out-dir is given",
+    "info": "show what files hold, both axis orders included; reads headers only",
+    "formats": "list the formats, everything about one of them, or why a file is taken for one",
+    "diff": "compare two files by type, shape, elements and metadata",
+    "verify": "read a file to its end, and compare it with the sources it was made from",
+    "digest": "print the SHA-256 of the .ra that an array would become",
+    "completion": "print the completion script of a shell",
+}
+RESERVED = ("peek", "migrate")  # promised names of later verbs
+
+_USAGE = "raconvert SRC... -o DST\n       raconvert VERB ..."
+_EPILOG = """
+  raconvert scan.npy -o scan.ra           one file to one file; formats by content and suffix
+  raconvert 'mnist/*.png' -o mnist.ra     many images to one stack, in natural order
+  raconvert in/ -r --to npy --out-dir out one file each, the folders mirrored
+  raconvert info mnist.ra
+
+exit codes: 0 done, 1 failed or differences found, 2 usage or cannot compare, 3 format unknown or
+its package missing, 4 refused because of loss or safety, 5 destination exists, 130 interrupted
+"""
+_TARGET_OPTIONS = ("--output", "--to", "--output-format", "--out-dir")
+_FLAG_LETTERS = "qvrn0h"  # short options without a value, which -o may follow in one word
+_INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; never raises, whatever happens."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _run(words)
+        sys.stdout.flush()
+    except RaconvertError as error:
+        from raconvert.cli.console import print_error
+
+        return print_error(error)
+    except SystemExit as stop:  # argparse after --help
+        return stop.code if isinstance(stop.code, int) else 0
+    except BrokenPipeError:
+        _silence_stdout()
+        return RaconvertError.exit_code
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return _INTERRUPTED
+    except MemoryError:
+        _say("memory is exhausted\n  a smaller --max-memory keeps less of the data at once")
+        return RaconvertError.exit_code
+    except OSError as error:
+        named = f"'{error.filename}': " if error.filename is not None else ""
+        _say(f"{named}{error.strerror or error}")
+        return RaconvertError.exit_code
+    except Exception as bug:  # the last resort: one line instead of a traceback
+        if "--debug" in words:
+            raise
+        _say(f"{type(bug).__name__}: {bug}\n  this is a bug in raconvert; --debug shows where")
+        return RaconvertError.exit_code
+    return code
+
+
+def _run(words: list[str]) -> int:
+    """Choose the verb and run it."""
+    if not words:
+        sys.stderr.write(f"usage: {_USAGE}\ntry 'raconvert --help'\n")
+        return UsageError.exit_code
+    if words[0] in ("-h", "--help"):
+        sys.stdout.write(top_help())
+        return 0
+    if words[0] in ("-V", "--version"):
+        sys.stdout.write(f"raconvert {__version__}\n")
+        return 0
+    verb, rest = choose_verb(words)
+    from importlib import import_module
+
+    from raconvert.cli.console import Console
+    from raconvert.cli.parser import parse
+
+    args = parse(verb, rest)
+    console = Console(args)
+    return import_module(f"raconvert.cli.{verb}").run(args, console)
+
+
+def top_help() -> str:
+    """Return the help of the command as a whole."""
+    verbs = "".join(f"  {verb:<12}{summary}\n" for verb, summary in VERBS.items())
+    return (
+        f"usage: {_USAGE}\n\n"
+        "Convert N-dimensional arrays between file formats, through the RA (RawArray) core.\n\n"
+        f"verbs ('raconvert VERB --help' shows their options):\n{verbs}"
+        f"  {', '.join(RESERVED)}: not available yet\n\nexamples:{_EPILOG}"
+    )
+
+
+def choose_verb(words: list[str]) -> tuple[str, list[str]]:
+    """Return the verb and its words; without a verb it is `convert` if a destination is named."""
+    first = words[0]
+    bare = _names_target(words)
+    if first in VERBS or first in RESERVED:
+        if os.path.lexists(first) and (bare or len(words) == 1):
+            raise UsageError(
+                f"'{first}' is a verb, and here it is also a file",
+                remedy=f"for the file: raconvert ./{first} -o DST\n"
+                f"for the verb: raconvert {first} FILE, without -o, --to or --out-dir",
+            )
+        if first in RESERVED:
+            raise UsageError(f"the verb '{first}' is not available yet")
+        return first, words[1:]
+    if bare:
+        return "convert", words
+    if any(word in ("-h", "--help") for word in words):
+        return "convert", ["--help"]
+    if first.startswith("-") or _is_path(first):
+        path = next((word for word in words if not word.startswith("-")), "SRC")
+        raise UsageError(
+            "no destination is named",
+            remedy=f"to convert: raconvert {path} -o DST (or --to FORMAT --out-dir DIR)\n"
+            f"to look inside: raconvert info {path}",
+        )
+    raise UsageError(
+        f"unknown verb '{first}'{did_you_mean(first, list(VERBS))}",
+        remedy=f"verbs: {', '.join(VERBS)}; or name files, with a destination: SRC... -o DST",
+    )
+
+
+def _names_target(words: list[str]) -> bool:
+    """Tell whether -o, --to or --out-dir is among the words before ``--``."""
+    for word in words:
+        if word == "--":
+            return False
+        if word.startswith("--"):
+            if word.partition("=")[0] in _TARGET_OPTIONS:
+                return True
+        elif word.startswith("-") and word[1:].lstrip(_FLAG_LETTERS).startswith("o"):
+            return True
+    return False
+
+
+def _is_path(word: str) -> bool:
+    return os.path.lexists(word) or any(mark in word for mark in "./*?#[" + os.sep)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"raconvert: {text}\n")
+
+
+def _silence_stdout() -> None:
+    """Give the interpreter somewhere to flush to when the reader of a pipe is gone."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # a standard output that is no file
+        pass

@@ -1,0 +1,166 @@
+"""What the command line prints: results, notes, errors, progress, and when with color."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.errors import RaconvertError
+
+_BOLD, _RED, _PLAIN = "\033[1m", "\033[1;31m", "\033[0m"
+# Control characters in names and metadata must not reach a terminal; newlines may, in messages.
+_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != 10}
+
+
+class Console:
+    """The two output streams, with what -q, -v, --json and --color say."""
+
+    def __init__(self, args: Any = None) -> None:
+        self.quiet = getattr(args, "quiet", False)
+        self.verbose = getattr(args, "verbose", 0)
+        self.json = getattr(args, "json", False)
+        self._color = getattr(args, "color", "auto")
+
+    def result(self, text: str) -> None:
+        """Print a line of the result."""
+        write(sys.stdout, text + "\n")
+
+    def result_json(self, value: Any) -> None:
+        """Print the result as JSON."""
+        import json
+
+        text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
+        write(sys.stdout, text + "\n")
+
+    def note(self, text: str) -> None:
+        """Print a remark to the standard error, unless -q was given."""
+        if not self.quiet:
+            write(sys.stderr, printable(text) + "\n")
+
+    def detail(self, text: str) -> None:
+        """Print a remark that only -v asks for."""
+        if self.verbose:
+            self.note(text)
+
+    def error(self, error: RaconvertError) -> int:
+        """Print an error of one file among many; return its exit code."""
+        return print_error(error, self._color)
+
+    def bold(self, text: str) -> str:
+        """Return the text in bold where the standard output is a terminal."""
+        return f"{_BOLD}{text}{_PLAIN}" if colorful(sys.stdout, self._color) else text
+
+
+def colorful(stream: Any, when: str = "auto") -> bool:
+    """Tell whether to use color: as asked, else on a terminal without NO_COLOR."""
+    if when != "auto":
+        return when == "always"
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return bool(stream.isatty())
+
+
+def printable(text: str) -> str:
+    """Return the text with control characters, except newlines, as escapes."""
+    return text.translate(_CONTROL)
+
+
+def one_line(text: str) -> str:
+    """Return the text with all control characters as escapes, for names inside a line."""
+    return text.translate(_CONTROL).replace("\n", "\\n")
+
+
+def write(stream: Any, text: str) -> None:
+    """Write text; names keep the very bytes they have on disk, whatever the encoding is."""
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:
+        stream.flush()
+        stream.buffer.write(text.encode("utf-8", "surrogateescape"))
+        stream.buffer.flush()
+
+
+def print_error(error: RaconvertError, color: str = "auto") -> int:
+    """Print an error, cause first, remedy last; return the exit code."""
+    first, *more = error_lines(error)
+    mark = "raconvert:"
+    if colorful(sys.stderr, color):
+        mark = f"{_RED}{mark}{_PLAIN}"
+    lines = [f"{mark} {printable(first)}", *(f"  {printable(line)}" for line in more)]
+    sys.stdout.flush()
+    write(sys.stderr, "\n".join(lines) + "\n")
+    return error.exit_code
+
+
+def error_lines(error: RaconvertError) -> list[str]:
+    """Return the cause, how the file was detected, what was added on the way, and the remedy."""
+    from raconvert.errors import Corrupt
+
+    cause = str(error)
+    remedy = error.remedy or ""
+    cause = cause.removesuffix(f"\n  {remedy}") if remedy else cause
+    lines = [cause]
+    if isinstance(error, Corrupt) and error.path is not None:
+        lines = _as_format(cause, error.path)
+    notes = [note for note in getattr(error, "__notes__", []) if note not in remedy]
+    return [*lines, *notes, *(line.strip() for line in remedy.splitlines())]
+
+
+def _as_format(cause: str, path: str) -> list[str]:
+    """Say as which format a damaged file was read, and why."""
+    from raconvert import registry
+    from raconvert.errors import RaconvertError
+    from raconvert.source import Source
+
+    try:
+        detection = registry.detect(Source(path))
+    except RaconvertError:
+        return [cause]
+    title = detection.row.title
+    cause = cause.removeprefix(f"'{path}': ")
+    return [
+        f"cannot read '{path}' as {title}: {cause}",
+        f"detected as {detection.row.name} by {detection.reason}",
+    ]
+
+
+class Progress:
+    """One line on the terminal that says how far a conversion is, after half a second."""
+
+    DELAY = 0.5  # seconds before the first line: short work needs none
+    INTERVAL = 0.1  # seconds between two lines
+
+    def __init__(self, label: str) -> None:
+        from time import monotonic
+
+        self._clock = monotonic
+        self._label = label
+        self._begin = self._next = monotonic()
+        self._next += self.DELAY
+        self._width = 0
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show that `done` of `total` bytes are written."""
+        now = self._clock()
+        if now < self._next:
+            return
+        from raconvert.report import size
+
+        self._next = now + self.INTERVAL
+        share = f"{100 * done // total} %" if total else ""
+        rate = f"{size(int(done / max(now - self._begin, 1e-9)))}/s"
+        text = f"{self._label}: {share} of {size(total)}, {rate}"
+        sys.stderr.write("\r" + text.ljust(self._width))
+        sys.stderr.flush()
+        self._width = len(text)
+
+    def clear(self) -> None:
+        """Wipe the line."""
+        if self._width:
+            sys.stderr.write("\r" + " " * self._width + "\r")
+            sys.stderr.flush()
+            self._width = 0

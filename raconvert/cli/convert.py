@@ -1,0 +1,238 @@
+"""``raconvert SRC... -o DST``: convert, and say what was done."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from raconvert import pipeline
+from raconvert.cli.console import Progress, one_line, print_error
+from raconvert.cli.options import CONVERT
+from raconvert.errors import RaconvertError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from raconvert.cli.console import Console
+    from raconvert.report import Report
+    from raconvert.transfer import Target
+
+# What is not simply handed to `raconvert.pipeline.convert` under its own name.
+_OWN = ("output", "report", "progress", "allow", "in_opts", "out_opts", "include", "exclude")
+_PASSED = tuple(dict.fromkeys(option.dest for option in CONVERT if option.dest not in _OWN))
+
+
+def run(args: Any, console: Console) -> int:
+    """Convert as the options say; return the exit code."""
+    _check(args, console)
+    journal = _open_journal(args)
+    progress = _progress(args, console)
+    restore = _raise_on_signals()
+    try:
+        report = pipeline.convert(
+            args.src,
+            args.output,
+            allow=[word for group in args.allow or () for word in group],
+            in_opts=dict(args.in_opts or ()),
+            out_opts=dict(args.out_opts or ()),
+            include=args.include or (),
+            exclude=args.exclude or (),
+            progress=progress,
+            **{name: getattr(args, name) for name in _PASSED},
+        )
+    except RaconvertError as error:
+        if progress is not None:
+            progress.clear()
+        if error.exit_code != UsageError.exit_code and not args.fail_fast:
+            error.add_note("nothing was written")
+        if journal is not None:
+            _write_journal(journal, [_failure(args.src, error)])
+        raise
+    except BaseException:
+        if progress is not None:
+            progress.clear()
+        if journal is not None:
+            journal.abort()
+        raise
+    finally:
+        restore()
+    if progress is not None:
+        progress.clear()
+    if journal is not None:
+        _write_journal(journal, _journal_lines(report))
+    return _tell(report, args, console)
+
+
+def _check(args: Any, console: Console) -> None:
+    """Refuse what cannot be meant, before anything is read."""
+    if not args.src and args.files_from is None:
+        raise UsageError("no source is named", remedy="usage: raconvert SRC... -o DST")
+    if args.output is not None and args.out_dir is not None:
+        raise UsageError("-o and --out-dir are two destinations", remedy="give one of them")
+    if args.output == "-":
+        if console.json:
+            raise UsageError("--json and -o - both write to the standard output")
+        if sys.stdout.isatty():
+            raise UsageError(
+                "the standard output is a terminal", remedy="send it to a file or a pipe"
+            )
+
+
+def _progress(args: Any, console: Console) -> Progress | None:
+    wanted = args.progress == "always" or (
+        args.progress == "auto" and not console.quiet and sys.stderr.isatty()
+    )
+    return Progress(one_line(args.output or args.out_dir or "raconvert")) if wanted else None
+
+
+def _raise_on_signals() -> Callable[[], None]:
+    """Make polite ends (SIGTERM, SIGHUP) remove temporary files as Ctrl-C does; return the undo."""
+    kept = []
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        try:
+            if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+                kept.append((number, signal.signal(number, interrupt)))
+        except ValueError:  # not in the main thread: whoever is there decides
+            break
+
+    def restore() -> None:
+        for number, handler in kept:
+            signal.signal(number, handler)
+
+    return restore
+
+
+# What is said ----------------------------------------------------------------------------------
+
+
+def _tell(report: Report, args: Any, console: Console) -> int:
+    """Print the report; a batch in which files failed returns 1."""
+    if report.planned and not console.json:
+        _tell_plan(report, console)
+    else:
+        for line in _remarks(report):
+            console.note(line)
+        if console.json:
+            console.result_json(_as_dict(report))
+        else:
+            console.note(str(report))
+            _tell_details(report, console)
+    for path, error in report.failed:
+        _tell_failure(path, error)
+    return RaconvertError.exit_code if report.failed else 0
+
+
+def _remarks(report: Report) -> list[str]:
+    """Return one line for each note, change of form, allowed loss and kept destination."""
+    lines = [*report.notes]
+    lines += [f"equivalent: {fit}" for fit in report.equivalent]
+    lines += [f"allowed loss: {fit}" for fit in report.allowed]
+    if report.written:  # otherwise the summary says it
+        lines += [f"kept {path}: {reason}" for path, reason in report.skipped]
+    return lines
+
+
+def _tell_plan(report: Report, console: Console) -> None:
+    console.result(one_line(str(report)))
+    console.result(f"  to {report.target_format}")
+    for name, type_name, shape, *_ in report.arrays if len(report.arrays) > 1 else ():
+        console.result(f"  {one_line(name)}: {type_name} {tuple(shape)}")
+    for line in _remarks(report):
+        console.result(f"  {one_line(line)}")
+
+
+def _tell_details(report: Report, console: Console) -> None:
+    if report.source_format:
+        console.detail(f"read as {report.source_format}")
+    if report.target_format:
+        console.detail(f"written as {report.target_format}")
+    for path in report.written:
+        console.detail(f"wrote {path}")
+
+
+def _tell_failure(path: str, error: Exception) -> None:
+    if isinstance(error, RaconvertError):
+        if error.path is None:
+            error.path = path
+        print_error(error)
+    else:
+        print_error(RaconvertError(str(error), path=path))
+
+
+def _as_dict(report: Report) -> dict[str, Any]:
+    fits = {
+        name: [{"array": f.array, "property": f.property, "reason": f.reason} for f in found]
+        for name, found in (("equivalent", report.equivalent), ("allowed", report.allowed))
+    }
+    return {
+        "planned": report.planned,
+        "sources": report.sources,
+        "source_count": report.source_count,
+        "source_format": report.source_format,
+        "target_format": report.target_format,
+        "written": report.written,
+        "skipped": [{"path": path, "reason": reason} for path, reason in report.skipped],
+        "failed": [_failure([path], error) for path, error in report.failed],
+        "arrays": [
+            {"name": name, "type": type_name, "shape": list(shape)}
+            for name, type_name, shape, *_ in report.arrays
+        ],
+        "nbytes": report.nbytes,
+        "notes": report.notes,
+        **fits,
+    }
+
+
+# The journal of --report -------------------------------------------------------------------------
+
+
+def _open_journal(args: Any) -> Target | None:
+    """Refuse a journal that exists before any work is done."""
+    if args.report is None:
+        return None
+    from raconvert.transfer import Target, check_target
+
+    check_target(args.report, overwrite=args.overwrite)
+    if not os.path.isdir(os.path.dirname(args.report) or "."):
+        raise UsageError("folder of the report does not exist", path=args.report)
+    return Target(args.report)
+
+
+def _journal_lines(report: Report) -> list[dict[str, Any]]:
+    done = "planned" if report.planned else "written"
+    return [
+        *({"status": done, "path": path, "exit_code": 0} for path in report.written),
+        *(
+            {"status": "skipped", "path": path, "exit_code": 0, "reason": reason}
+            for path, reason in report.skipped
+        ),
+        *(_failure([path], error) for path, error in report.failed),
+    ]
+
+
+def _failure(sources: list[str], error: Exception) -> dict[str, Any]:
+    return {
+        "status": "failed",
+        "path": sources[0] if sources else None,
+        "exit_code": getattr(error, "exit_code", RaconvertError.exit_code),
+        "error": str(error),
+    }
+
+
+def _write_journal(journal: Target, lines: list[dict[str, Any]]) -> None:
+    import json
+
+    from raconvert.transfer import write_all
+
+    with journal:
+        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+        write_all(journal.open(), [text.encode("utf-8", "surrogateescape")])
+        journal.commit()

@@ -1,0 +1,92 @@
+"""``raconvert diff A B``: exit code 0 if they are the same, 1 if not, 2 if not comparable."""
+
+from __future__ import annotations
+
+from raconvert.cli.console import one_line
+from raconvert.cli.info import reading
+from raconvert.compare import diff
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.cli.console import Console
+
+_DIFFERENT = 1
+_ABSENT = object()
+
+
+def run(args: Any, console: Console) -> int:
+    """Compare and print what differs."""
+    found = diff(
+        *args.files,
+        atol=args.atol,
+        rtol=args.rtol,
+        bitwise=args.bitwise,
+        ignore_meta=args.ignore_meta,
+        **reading(args),
+    )
+    if console.json:
+        console.result_json(found)
+    elif not (found["same"] and console.quiet):
+        for line in _lines(found):
+            console.result(line)
+    return 0 if found["same"] else _DIFFERENT
+
+
+def _lines(found: dict[str, Any]) -> Iterator[str]:
+    several = len(found["arrays"]) + len(found["only_in_a"]) + len(found["only_in_b"]) > 1
+    for array in found["arrays"]:
+        if several:
+            yield f"{one_line(array['name'])}: {'same' if array['same'] else 'different'}"
+        if not (several and array["same"]):
+            indent = "  " if several else ""
+            yield from (indent + line for line in _array_lines(array))
+    for side in ("a", "b"):
+        for name in found[f"only_in_{side}"]:
+            yield f"{one_line(name)}: only in {side}"
+    for item in found["metadata"]:
+        yield f"attribute {_field(item)}"
+
+
+def _array_lines(array: dict[str, Any]) -> Iterator[str]:
+    yield f"dtype    {_equal(*array['type'], array['same_type'])}"
+    yield f"shape    {_equal(*map(_shape, array['shape']), array['same_shape'])}"
+    yield f"data     {_data(array['data'])}"
+    for item in array["metadata"]:
+        yield f"metadata {_field(item)}"
+
+
+def _equal(a: str, b: str, same: bool) -> str:
+    return f"{a} {'=' if same else '≠'} {b}"
+
+
+def _shape(shape: list[int]) -> str:
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+
+
+def _data(data: dict[str, Any] | None) -> str:
+    if data is None:
+        return "not compared, the shapes differ"
+    parts = [f"{data['differ']} of {data['count']} differ" if data["differ"] else "equal"]
+    if data["first"] is not None:
+        parts.append(f"first at {data['first']}")
+    for name in ("abs", "rel"):
+        if data[f"max_{name}"] is not None:
+            value = data[f"max_{name}"]
+            text = value if isinstance(value, str) else f"{value:.6g}"
+            parts.append(f"max {name} {text} at {data[f'max_{name}_index']}")
+    nans = {side: data[f"nan_only_in_{side}"] for side in ("a", "b")}
+    parts += [f"{count} NaN only in {side}" for side, count in nans.items() if count]
+    return "; ".join(parts)
+
+
+def _field(item: dict[str, Any]) -> str:
+    a, b = item.get("a", _ABSENT), item.get("b", _ABSENT)
+    name = one_line(item["field"])
+    if b is _ABSENT:
+        return f"{name}: only in a"
+    if a is _ABSENT:
+        return f"{name}: only in b"
+    return f"{name}: {one_line(repr(a))} ≠ {one_line(repr(b))}"

@@ -1,0 +1,71 @@
+"""``raconvert digest``: lines as `sha256sum` prints them, of the .ra that arrays would become."""
+
+from __future__ import annotations
+
+from raconvert import registry
+from raconvert.cli.info import reading
+from raconvert.digest import digest_array, manifest_line
+from raconvert.errors import RaconvertError, UsageError
+from raconvert.pipeline import open_bundle, open_sources
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.cli.console import Console
+
+
+def run(args: Any, console: Console) -> int:
+    """Print one line per array; a file that fails does not stop the others."""
+    if args.as_ is not None:
+        _show(console, [(args.as_, _digest_as(args))])
+        return 0
+    codes = []
+    found = []
+    for path in args.files:
+        try:
+            lines = _digests(path, args)
+        except RaconvertError as error:
+            if len(args.files) == 1:
+                raise
+            codes.append(console.error(error))
+            continue
+        found += lines
+        if not console.json:
+            _show(console, lines)
+    if console.json:
+        _show(console, found)
+    return codes[0] if len(set(codes)) == 1 else int(bool(codes))
+
+
+def _digests(path: str, args: Any) -> list[tuple[str, str]]:
+    """Return (name, digest) of every array of a file; arrays of containers are FILE#NAME."""
+    with open_bundle(path, **reading(args)) as bundle:
+        many = registry.by_name(bundle.format).many
+        return [
+            (
+                f"{bundle.path}#{array.name}" if many else path,
+                digest_array(array, args.max_memory),
+            )
+            for array in bundle.arrays
+        ]
+
+
+def _digest_as(args: Any) -> str:
+    """Return the digest of the one array that `convert` would write from these sources."""
+    with open_sources(args.files, **reading(args)) as bundle:
+        if len(bundle.arrays) != 1:
+            raise UsageError(
+                f"has {len(bundle.arrays)} arrays; --as names one .ra file",
+                path=bundle.path,
+                remedy=f"choose with FILE#NAME: {', '.join(bundle.names)}",
+            )
+        return digest_array(bundle.arrays[0], args.max_memory)
+
+
+def _show(console: Console, found: list[tuple[str, str]]) -> None:
+    if console.json:
+        console.result_json([{"name": name, "digest": digits} for name, digits in found])
+        return
+    for name, digits in found:
+        console.result(manifest_line(name, digits))

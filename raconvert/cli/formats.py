@@ -1,0 +1,125 @@
+"""``raconvert formats``: the table of formats, one format in full, or why a file is what it is."""
+
+from __future__ import annotations
+
+from raconvert.cli.console import one_line
+from raconvert.errors import UsageError
+from raconvert.info import format_details, formats, why
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.cli.console import Console
+
+_HEADS = ("NAME", "RW", "many", "lazy", "stream", "meta", "SUFFIXES", "DETECTED BY", "PLUGIN")
+_META = {"all": "yes", "some": "some", "none": "-"}
+_MAGIC_SHOWN = 4  # bytes of a signature in the table
+
+
+def run(args: Any, console: Console) -> int:
+    """Print what was asked for."""
+    if args.why is not None:
+        if args.name is not None:
+            raise UsageError("formats takes a NAME or --why FILE, not both")
+        return _run_why(args.why, console)
+    if args.name is not None:
+        details = format_details(args.name)
+        if console.json:
+            console.result_json(details)
+        else:
+            for line in _detail_lines(details):
+                console.result(line)
+        return 0
+    rows = formats()
+    if console.json:
+        console.result_json(rows)
+        return 0
+    cells = [_HEADS, *(_cells(row) for row in rows)]
+    for number, line in enumerate(_table(cells)):
+        console.result(console.bold(line) if number == 0 else line)
+    return 0
+
+
+def _table(cells: list[tuple[str, ...]]) -> Iterator[str]:
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    for row in cells:
+        yield "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip()
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        row["name"],
+        ("r" if row["reads"] else "-") + ("w" if row["writes"] else "-"),
+        *("yes" if row[key] else "-" for key in ("many", "lazy", "stream")),
+        _META[row["meta"]],
+        " ".join(row["suffixes"]),
+        _detected_by(row),
+        _plugin(row),
+    )
+
+
+def _detected_by(row: dict[str, Any]) -> str:
+    if not row["magic"]:
+        return "content" if not row["proof"] else "suffix"
+    first = row["magic"][0]
+    text = first["hex"]
+    shown = text[: 2 * _MAGIC_SHOWN] + ("…" if len(text) > 2 * _MAGIC_SHOWN else "")
+    shown += f" at {first['offset']}" if first["offset"] else ""
+    return shown if row["proof"] else f"{shown} and content"
+
+
+def _plugin(row: dict[str, Any]) -> str:
+    if row["missing"]:
+        return f"missing: pip install {' '.join(row['missing'])}"
+    if not row["built_in"]:
+        return f"package {row['plugin'].split('.')[0]}"
+    versions = ", ".join(f"{name} {_version(name)}" for name in row["needs"])
+    return f"built in ({versions})" if versions else "built in"
+
+
+def _version(requirement: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(requirement)
+    except PackageNotFoundError:  # importable without being installed as a distribution
+        return "of unknown version"
+
+
+def _detail_lines(row: dict[str, Any]) -> Iterator[str]:
+    yield f"{row['name']}: {row['title']}"
+    yield f"  specification: {row['spec'] or 'none given'}"
+    yield f"  suffixes: {' '.join(row['suffixes'])}"
+    yield f"  reads and writes: {_cells(row)[1]}"
+    yield f"  several arrays in a file: {'yes' if row['many'] else 'no'}"
+    yield f"  metadata: {row['meta']}"
+    yield f"  index orders stored without moving data: {', '.join(row['index_orders']) or 'none'}"
+    yield f"  detected by: {_detected_by(row)}"
+    yield f"  plugin: {row['plugin']} ({_plugin(row)})"
+    if row["losses"]:
+        yield f"  losses: {' '.join(row['losses'].split())}"
+    for kind, flag in (("read", "--in-opt"), ("write", "--out-opt")):
+        options = row[f"{kind}_options"]
+        yield f"  {kind} options ({flag} NAME=VALUE):{'' if options else ' none'}"
+        for option in options:
+            choices = option["choices"]
+            allowed = " | ".join(map(str, choices)) if isinstance(choices, list) else choices
+            default = {True: "yes", False: "no"}.get(option["default"], option["default"])
+            yield f"    {option['name']}={default}   {allowed}: {option['help']}"
+
+
+def _run_why(path: str, console: Console) -> int:
+    """Print every candidate, its verdict and its reason; the exit code is that of detection."""
+    found = why(path)
+    code: int = found["exit_code"]
+    if console.json:
+        console.result_json(found)
+        return code
+    taken = f"is {found['format']} ({found['reason']})" if found["format"] else found["reason"]
+    console.result(f"{one_line(path)}: {one_line(taken)}")
+    cells = [(f"  {c['name']}", c["verdict"], one_line(c["reason"])) for c in found["candidates"]]
+    for line in _table(cells):
+        console.result(line)
+    return code

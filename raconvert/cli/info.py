@@ -1,0 +1,140 @@
+"""``raconvert info``: what files hold, for people, as one line each, or as JSON."""
+
+from __future__ import annotations
+
+from raconvert.cli.console import one_line
+from raconvert.errors import RaconvertError
+from raconvert.info import info
+from raconvert.report import size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.cli.console import Console
+
+_LONGEST_VALUE = 60  # characters of a metadata value
+_MOST_FIELDS = 20  # of metadata, for each array; --json shows all
+
+
+def run(args: Any, console: Console) -> int:
+    """Show every file; one that fails is reported and does not stop the others."""
+    found: list[dict[str, Any]] = []
+    codes = []
+    for number, path in enumerate(args.files):
+        try:
+            facts = info(path, **reading(args))
+        except RaconvertError as error:
+            if len(args.files) == 1:
+                raise
+            codes.append(console.error(error))
+            continue
+        if console.json:
+            found.append(facts)
+        elif args.short:
+            for line in short_lines(facts):
+                console.result(line)
+        else:
+            if number:
+                console.result("")
+            for line in lines(facts, console):
+                console.result(line)
+    if console.json:
+        console.result_json(found[0] if len(args.files) == 1 else found)
+    return codes[0] if len(set(codes)) == 1 else int(bool(codes))
+
+
+def reading(args: Any) -> dict[str, Any]:
+    """Return the options that say how sources are read, as `open_bundle` takes them."""
+    return {
+        "from_": args.from_,
+        "arrays": args.arrays,
+        "in_opts": dict(args.in_opts or ()),
+        "meta": args.meta,
+        "index_order": args.index_order,
+        "max_memory": args.max_memory,
+    }
+
+
+def short_lines(facts: dict[str, Any]) -> Iterator[str]:
+    """Yield one line per array: path, format, type, shape, dims, size."""
+    for array in facts["arrays"]:
+        path = facts["path"]
+        if facts["container"] and not path.endswith(f"#{array['name']}"):
+            path += f"#{array['name']}"
+        yield (
+            f"{one_line(path)}  {facts['format']}  {array['type']}  {axes(array)}  "
+            f"{size(array['nbytes'])}"
+        )
+
+
+def lines(facts: dict[str, Any], console: Console) -> Iterator[str]:
+    """Yield the lines of the long form."""
+    yield (
+        f"{console.bold(one_line(facts['path']))}   {facts['title']} "
+        f"({facts['reason']}; plugin {facts['plugin']})   {size(facts['stored_bytes'])}"
+    )
+    names = facts["container"]
+    width = max((len(one_line(a["name"])) for a in facts["arrays"]), default=0) if names else 0
+    types = max((len(array["type"]) for array in facts["arrays"]), default=0)
+    for array in facts["arrays"]:
+        name = f"{one_line(array['name']):<{width}}   " if names else ""
+        order = ", big-endian" if array["byte_order"] == "big" else ""
+        yield (
+            f"  {name}{array['type']:<{types}}   shape {axes(array)} (RA, Julia, MATLAB)   "
+            f"{size(array['nbytes'])}   {_layout(array)}{order}"
+        )
+        for line in _fields(array["metadata"]):
+            yield f"    {line}"
+    for line in _fields(facts["attributes"]):
+        yield f"  {line}"
+    if facts["sidecar"]:
+        yield f"  sidecar: {one_line(facts['sidecar'])}"
+    for note in facts["notes"]:
+        yield f"  note: {one_line(note)}"
+    yield f"to RA: {_to_ra(facts)}"
+
+
+def axes(array: dict[str, Any]) -> str:
+    """Return both views of the axes: the shape with its index order, and the dims of RA."""
+    shape = ", ".join(map(str, array["shape"]))
+    comma = "," if len(array["shape"]) == 1 else ""
+    dims = " \N{MULTIPLICATION SIGN} ".join(map(str, array["dims"])) or "none"
+    return f"({shape}{comma}) {array['index_order'] or 'C'} · dims {dims}"
+
+
+def _layout(array: dict[str, Any]) -> str:
+    layout = array["layout"]
+    return "encoded" if layout["kind"] == "encoded" else f"plain from byte {layout['offset']}"
+
+
+def _fields(fields: dict[str, Any]) -> Iterator[str]:
+    """Yield ``name = value`` lines of nested metadata, long values and long lists cut."""
+    pairs = list(_flat(fields))
+    for name, value in pairs[:_MOST_FIELDS]:
+        text = one_line(repr(value) if isinstance(value, str) else str(value))
+        if len(text) > _LONGEST_VALUE:
+            text = f"{text[:_LONGEST_VALUE]}… ({len(text)} characters)"
+        yield f"{one_line(name)} = {text}"
+    if len(pairs) > _MOST_FIELDS:
+        yield f"… and {len(pairs) - _MOST_FIELDS} more (--json shows all)"
+
+
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _flat(item, f"{name}.{key}" if name else key)
+    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        for number, item in enumerate(value):
+            yield from _flat(item, f"{name}[{number}]")
+    else:
+        yield name, value
+
+
+def _to_ra(facts: dict[str, Any]) -> str:
+    """Say what becomes of the file as .ra: exact, and what goes to the sidecar."""
+    count = len(facts["arrays"])
+    kept = list(dict.fromkeys(f for array in facts["arrays"] for f in array["to_ra"]["sidecar"]))
+    text = "exact" if count == 1 else f"{count} arrays, each exact in a file of its own"
+    return f"{text}; to the YAML sidecar: {', '.join(kept)}" if kept else text

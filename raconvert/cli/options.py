@@ -1,0 +1,272 @@
+"""The options of every verb, as tables.
+
+One row is one option: `how` is what it does with its value (see `HOW` in `raconvert.cli.parser`),
+`kind` turns the value's text into what the core takes, `exclusive` names the group of options of
+which only one may be given, `dest` is the name of the parameter of `raconvert.pipeline.convert` or
+of the verb's function.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+from raconvert.errors import UsageError, did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# usage: the operands; operand: (dest, nargs, help) of the operands; options: rows; more: an epilog
+Verb = namedtuple("Verb", "usage operand options more", defaults=("",))
+
+
+class Opt(namedtuple("Opt", "flags dest how help metavar kind choices default exclusive const")):
+    """One option of the command line."""
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        flags: str,
+        help: str,
+        *,
+        dest: str | None = None,
+        how: str = "value",
+        metavar: str | None = None,
+        kind: Callable[[str], object] | None = None,
+        choices: tuple[str, ...] = (),
+        default: object = None,
+        exclusive: str = "",
+        const: object = None,
+    ) -> Opt:
+        """Return the row; `dest` follows from the first long flag unless it is given."""
+        names = tuple(flags.split())
+        name = next((n for n in names if n.startswith("--")), names[0])
+        if dest is None:
+            dest = name.lstrip("-").replace("-", "_")
+        if how == "flag" and default is None:
+            default = False
+        return super().__new__(
+            cls, names, dest, how, help, metavar, kind, choices, default, exclusive, const
+        )
+
+
+# Values ----------------------------------------------------------------------------------------
+
+_UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def size(text: str) -> int:
+    """Return a number of bytes: ``4096``, ``500M``, ``1.5G``, ``64KiB`` (powers of 1024)."""
+    number = text.strip().lower()
+    for ending in ("ib", "b"):
+        if number.endswith(ending):
+            number = number[: -len(ending)]
+            break
+    unit = number[-1:] if number[-1:].isalpha() else ""
+    try:
+        value = float(number[: len(number) - len(unit)])
+        nbytes = int(value * 1024 ** _UNITS[unit])
+    except (ValueError, KeyError, OverflowError) as error:
+        raise UsageError(
+            f"'{text}' is no size", expected="such as 1G, 500M, 64KiB or plain bytes"
+        ) from error
+    if nbytes <= 0:
+        raise UsageError(f"'{text}' is no size", expected="more than 0 bytes")
+    return nbytes
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Return the two sides of ``KEY=VALUE``."""
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise UsageError(f"'{text}' sets no option", expected="KEY=VALUE")
+    return key, value
+
+
+def words(text: str) -> list[str]:
+    """Return the parts of a comma-separated list."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def number(text: str) -> float:
+    """Return a number."""
+    try:
+        return float(text)
+    except ValueError as error:
+        raise UsageError(f"'{text}' is no number") from error
+
+
+def whole(text: str) -> int:
+    """Return a whole number."""
+    try:
+        return int(text)
+    except ValueError as error:
+        raise UsageError(f"'{text}' is no whole number") from error
+
+
+def concat(text: str) -> tuple[str, int]:
+    """Return what `convert` takes for ``--concat AXIS``."""
+    return "concat", whole(text)
+
+
+def one_of(flag: str, choices: tuple[str, ...]) -> Callable[[str], str]:
+    """Return a check that a value is one of the words, with a suggestion if it is not."""
+
+    def check(text: str) -> str:
+        if text in choices:
+            return text
+        raise UsageError(
+            f"{flag} does not know '{text}'{did_you_mean(text, list(choices))}",
+            expected=" | ".join(choices),
+        )
+
+    return check
+
+
+# Options that several verbs share ---------------------------------------------------------------
+
+_WHEN = ("auto", "always", "never")
+COMMON = (
+    Opt("--json", "print the result as JSON, for programs", how="flag"),
+    Opt("-q --quiet", "no notes, only results and errors", how="flag"),
+    Opt("-v --verbose", "say more, such as the format and plugin of each file", how="count"),
+    Opt("--color", "color on a terminal (NO_COLOR is honoured)", choices=_WHEN, default="auto"),
+    Opt("--debug", "show where a bug of raconvert is", how="flag"),
+)
+FROM = Opt("--from --input-format", "format of the sources", dest="from_", metavar="FORMAT")
+IN_OPT = Opt(
+    "--in-opt", "option of the reading format (repeatable)", dest="in_opts", how="append",
+    metavar="K=V", kind=pair,
+)  # fmt: skip
+ARRAY = Opt(
+    "-a --array", "array to take from a container (repeatable, glob)", dest="arrays",
+    how="append", metavar="NAME",
+)  # fmt: skip
+INDEX_ORDER = Opt(
+    "--index-order", "how axes of a bare .ra are indexed", choices=("C", "F"),
+)  # fmt: skip
+MAX_MEMORY = Opt(
+    "--max-memory", "most memory for data at once: 500M, 2G (default 1G)", metavar="SIZE",
+    kind=size, default=1 << 30,
+)  # fmt: skip
+READ_META = Opt(
+    "--meta", "ignore: do not look at sidecars", choices=("auto", "ignore"), default="auto"
+)
+READING = (FROM, IN_OPT, ARRAY, INDEX_ORDER, READ_META, MAX_MEMORY)
+GATHERING = (
+    Opt("--sort", "order of the sources", choices=("natural", "given", "name", "mtime")),
+    Opt("-r --recursive", "folders with everything below them", how="flag"),
+    Opt("--include", "only files of these names (repeatable)", how="append", metavar="GLOB"),
+    Opt("--exclude", "no files of these names (repeatable)", how="append", metavar="GLOB"),
+    Opt("--files-from", "sources from a list, one per line; - is stdin", metavar="LIST"),
+    Opt("-0 --null", "the list is separated by NUL", dest="null_separated", how="flag"),
+)
+
+# convert ----------------------------------------------------------------------------------------
+
+CONVERT = (
+    Opt("-o --output", "destination: file, FILE#NAME, DIR/, '{stem}.npy', - for stdout",
+        metavar="DST"),
+    Opt("--out-dir", "one file each below this folder, the source tree mirrored", metavar="DIR"),
+    FROM,
+    Opt("--to --output-format", "format of the destination", metavar="FORMAT"),
+    IN_OPT,
+    Opt("--out-opt", "option of the writing format (repeatable)", dest="out_opts", how="append",
+        metavar="K=V", kind=pair),
+    ARRAY,
+    Opt("--all-arrays", "all arrays of containers", how="flag"),
+    Opt("--stack", "stack the sources on a new first axis", how="const", const=True,
+        exclusive="many"),
+    Opt("--concat", "join the sources along an axis they have", dest="stack", metavar="AXIS",
+        kind=concat, exclusive="many"),
+    Opt("--each", "one destination for each source", dest="stack", how="const", const="each",
+        exclusive="many"),
+    *GATHERING,
+    Opt("--strict-sequence", "refuse gaps in numbered sources", how="flag"),
+    Opt("--planes", "N-dimensional arrays as one 2-D file per plane", how="flag"),
+    Opt("--overwrite", "replace destinations that exist", how="flag", exclusive="existing"),
+    Opt("--skip-existing", "leave destinations that exist", how="flag", exclusive="existing"),
+    Opt("--update", "replace destinations that are older than their source", how="flag",
+        exclusive="existing"),
+    Opt("--allow", "losses to allow: dtype, precision, nulls, names, elements, all",
+        how="append", metavar="LOSS,...", kind=words, default=()),
+    Opt("--strict", "refuse changes of form too, where every value is kept", how="flag"),
+    Opt("--dtype", "element type to convert to, every value checked", metavar="TYPE"),
+    Opt("--axes", "c | fortran | keep-memory | 2,0,1: order of the axes", metavar="SPEC"),
+    INDEX_ORDER,
+    Opt("--meta", "where metadata goes (auto: a sidecar beside .ra)",
+        choices=("auto", "sidecar", "trailer", "drop", "ignore"), default="auto"),
+    Opt("--labels", "write the folder names of the sources as a label array", metavar="FILE"),
+    Opt("--scale", "none | unit | minmax | LO:HI: map values to whole numbers", metavar="RANGE"),
+    Opt("--bits", "8 | 16: width of scaled values", metavar="N", kind=whole, default=8),
+    MAX_MEMORY,
+    Opt("--verify", "read what was written and compare", how="flag"),
+    Opt("-n --dry-run", "print the plan and its losses, write nothing", how="flag"),
+    Opt("--fail-fast", "stop at the first file that fails", how="flag"),
+    Opt("--report", "write what became of each file, as JSON lines", metavar="FILE"),
+    Opt("--progress", "progress on the terminal", choices=_WHEN, default="auto"),
+)  # fmt: skip
+
+_SOURCES = ("src", "*", "files, FILE#NAME, quoted globs, or folders")
+_FILES = ("files", "+", "files, or FILE#NAME for one array of a container")
+
+VERBS = {
+    "convert": Verb("[convert] SRC... -o DST [options]", _SOURCES, (*CONVERT, *COMMON)),
+    "info": Verb(
+        "info FILE... [options]",
+        _FILES,
+        (Opt("-s --short", "one line per array", how="flag"), *READING, *COMMON),
+    ),
+    "formats": Verb(
+        "formats [NAME] [--why FILE] [options]",
+        ("name", "?", "show everything about this format"),
+        (Opt("--why", "what every format says about a file", metavar="FILE"), *COMMON),
+    ),
+    "diff": Verb(
+        "diff A B [options]",
+        ("files", 2, "the two files, or FILE#NAME"),
+        (
+            Opt("--atol", "absolute difference to accept", metavar="X", kind=number, default=0.0),
+            Opt(
+                "--rtol",
+                "difference to accept relative to the larger value",
+                metavar="X",
+                kind=number,
+                default=0.0,
+            ),
+            Opt("--bitwise", "tell -0.0 from 0.0, and NaN payloads", how="flag"),
+            Opt("--ignore-meta", "compare type, shape and elements only", how="flag"),
+            *READING,
+            *COMMON,
+        ),
+        "exit codes: 0 the same, 1 different, 2 cannot compare",
+    ),
+    "verify": Verb(
+        "verify FILE... [--against SRC...] [options]",
+        _FILES,
+        (
+            Opt("--against", "what the file was made from", how="rest", metavar="SRC"),
+            *READING,
+            *GATHERING,
+            *COMMON,
+        ),
+    ),
+    "digest": Verb(
+        "digest FILE... [--as NAME] [options]",
+        ("files", "+", "files, or FILE#NAME; with --as stacked as convert would"),
+        (
+            Opt("--as", "print this name, so that sha256sum -c checks it", dest="as_",
+                metavar="NAME"),
+            *READING,
+            *COMMON,
+        ),
+        "for a canonical .ra file the digest is that of sha256sum",
+    ),
+    "completion": Verb(
+        "completion SHELL",
+        ("shell", None, "bash, zsh or tcsh"),
+        (Opt("--debug", "show where a bug of raconvert is", how="flag"),),
+        "for bash: eval \"$(raconvert completion bash)\"",
+    ),
+}  # fmt: skip

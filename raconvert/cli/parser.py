@@ -1,0 +1,140 @@
+"""argparse, built from the tables in `raconvert.cli.options` for the one verb in use."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from raconvert.cli.options import VERBS, Opt, Verb, one_of
+from raconvert.errors import UsageError, did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+# what an option does with its value -> arguments of argparse
+HOW: dict[str, dict[str, Any]] = {
+    "value": {"action": "store"},
+    "append": {"action": "append"},
+    "rest": {"action": "extend", "nargs": "+"},
+    "flag": {"action": "store_true"},
+    "count": {"action": "count", "default": 0},
+    "const": {"action": "store_const"},
+}
+OPERANDS = {"src": "SRC", "files": "FILE", "name": "NAME", "shell": "SHELL"}  # dest -> as shown
+_WIDEST = 100
+
+# argparse asks gettext for translations of its few words, and that loads locale and looks for
+# catalogues on the disk, at every start; there are none.
+argparse._ = str  # type: ignore[attr-defined]
+
+
+def parse(verb: str, words: list[str]) -> argparse.Namespace:
+    """Return the options and operands of a verb; `UsageError` for what it does not know.
+
+    Operands may stand anywhere among the options; everything behind ``--`` is an operand.
+    """
+    spec = VERBS[verb]
+    parser = build(verb, spec)
+    cut = words.index("--") if "--" in words else len(words)
+    args, operands = parser.parse_known_args(words[:cut])
+    for word in operands:
+        if word.startswith("-") and word != "-":
+            _refuse_option(verb, spec, word)
+    args.verb = verb
+    dest, nargs, _ = spec.operand
+    setattr(args, dest, _operands(verb, spec, nargs, [*operands, *words[cut + 1 :]]))
+    return args
+
+
+def _refuse_option(verb: str, spec: Verb, word: str) -> NoReturn:
+    flag = word.partition("=")[0]
+    known = [name for option in spec.options for name in option.flags if name.startswith("--")]
+    raise UsageError(
+        f"{verb} has no option '{flag}'{did_you_mean(flag, known)}",
+        remedy=f"see raconvert {verb} --help; a file of that name is ./{word}",
+    )
+
+
+def _operands(verb: str, spec: Verb, nargs: Any, operands: list[str]) -> Any:
+    """Check the number of operands: None is exactly one, `?` at most one."""
+    least, most = {None: (1, 1), "?": (0, 1), "*": (0, None), "+": (1, None)}.get(
+        nargs, (nargs, nargs)
+    )
+    if len(operands) < least or (most is not None and len(operands) > most):
+        missing = len(operands) < least
+        odd = "an operand is missing" if missing else f"'{operands[most]}' is one too many"
+        raise UsageError(f"{verb}: {odd}", remedy=f"usage: raconvert {spec.usage}")
+    if nargs in (None, "?"):
+        return operands[0] if operands else None
+    return operands
+
+
+class _Formatter(argparse.HelpFormatter):
+    """Help as wide as the terminal; finding that out must not import shutil."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30, width=_width())
+
+
+def _width() -> int:
+    try:
+        columns = int(os.environ.get("COLUMNS", "")) or os.get_terminal_size().columns
+    except (ValueError, OSError):
+        try:
+            columns = os.get_terminal_size().columns
+        except (ValueError, OSError):
+            columns = 80
+    return max(40, min(columns - 2, _WIDEST))
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that raises instead of exiting."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message.removeprefix("argument "), remedy=f"see {self.prog} --help")
+
+
+def build(verb: str, spec: Verb) -> argparse.ArgumentParser:
+    """Return the parser of a verb's options; its operands are what is left over."""
+    from raconvert.cli import VERBS as SUMMARIES
+
+    dest, _, help_text = spec.operand
+    parser = _Parser(
+        prog=f"raconvert {verb}",
+        usage=f"raconvert {spec.usage}".replace("%", "%%"),
+        description=f"{SUMMARIES[verb]}. {OPERANDS[dest]}: {help_text}".replace("%", "%%"),
+        epilog=spec.more or None,
+        formatter_class=_Formatter,
+        allow_abbrev=False,
+    )
+    add_options(parser, spec)
+    return parser
+
+
+def add_options(parser: argparse.ArgumentParser, spec: Verb) -> None:
+    """Add the options of a verb to a parser."""
+    groups: dict[str, Any] = {}
+    for option in spec.options:
+        place: Any = parser
+        if option.exclusive:
+            if option.exclusive not in groups:
+                groups[option.exclusive] = parser.add_mutually_exclusive_group()
+            place = groups[option.exclusive]
+        place.add_argument(*option.flags, **_arguments(option))
+
+
+def _arguments(option: Opt) -> dict[str, Any]:
+    named = {"dest": option.dest, "help": option.help.replace("%", "%%"), **HOW[option.how]}
+    if option.how != "count":
+        named["default"] = option.default
+    if option.how == "const":
+        named["const"] = option.const
+    if option.metavar is not None:
+        named["metavar"] = option.metavar
+    if option.choices:
+        named["choices"] = option.choices
+        named["type"] = one_of(option.flags[-1], option.choices)
+    elif option.kind is not None:
+        named["type"] = option.kind
+    return named

@@ -1,0 +1,71 @@
+"""``raconvert verify``: read files to their end, and compare one with its sources."""
+
+from __future__ import annotations
+
+from raconvert.cli.console import one_line
+from raconvert.cli.info import reading
+from raconvert.cli.options import GATHERING
+from raconvert.compare import verify
+from raconvert.errors import RaconvertError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.cli.console import Console
+
+_DIFFERENT = 1
+
+
+def run(args: Any, console: Console) -> int:
+    """Verify every file; the exit code is that of the first failure, or 1 if sources differ."""
+    against = args.against or ([] if args.files_from is not None else None)
+    if against is not None and len(args.files) != 1:
+        raise UsageError("--against compares one FILE", got=f"{len(args.files)} files")
+    gathering = {option.dest: getattr(args, option.dest) for option in GATHERING}
+    gathering.update(include=args.include or (), exclude=args.exclude or ())
+    found = []
+    codes = []
+    for path in args.files:
+        try:
+            facts = verify(path, against, gathering=gathering, **reading(args))
+        except RaconvertError as error:
+            if len(args.files) == 1:
+                raise
+            codes.append(console.error(error))
+            continue
+        found.append(facts)
+        if not facts["same"]:
+            codes.append(_DIFFERENT)
+        if not console.json:
+            for line in _lines(facts):
+                console.result(line)
+            for note in facts["notes"]:
+                console.note(f"{path}: {note}")
+    if console.json:
+        console.result_json(found[0] if len(args.files) == 1 else found)
+    return codes[0] if len(set(codes)) == 1 else int(bool(codes))
+
+
+def _lines(facts: dict[str, Any]) -> Iterator[str]:
+    compared = facts.get("against")
+    if compared is not None:
+        parts = [f"ok {compared['ok']}"]
+        for what in ("changed", "missing", "extra"):
+            example = compared["examples"].get(what)
+            if what != "extra" or compared[what]:
+                named = f" ({one_line(example)})" if example else ""
+                parts.append(f"{what} {compared[what]}{named}")
+        if len(facts["arrays"]) == 1:
+            parts.append(f"digest {facts['arrays'][0]['digest']}")
+        yield "   ".join(parts)
+        return
+    for array in facts["arrays"]:
+        name = f"#{array['name']}" if facts["container"] and "#" not in facts["path"] else ""
+        shape = ", ".join(map(str, array["shape"]))
+        comma = "," if len(array["shape"]) == 1 else ""
+        yield (
+            f"ok {one_line(facts['path'] + name)}   {array['type']} ({shape}{comma})   "
+            f"digest {array['digest']}"
+        )
