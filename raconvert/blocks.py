@@ -118,18 +118,17 @@ def as_ndarray(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> np.ndarray
     `TooLarge` names the need when it is above `max_memory` bytes.
     """
     check_memory(array.nbytes, max_memory, f"array '{array.name}' whole in memory")
-    shape = array.dims[::-1]
-    dtype = dtype_of(little(array.element))
-    values = np.empty(array.count, dtype)
+    # Filled as bytes, so that the padding of structures is copied too.
+    values = np.empty(array.nbytes, np.uint8)
     done = 0
     for block in blocks(array):
-        values[done : done + block.size] = block.reshape(-1)
-        done += block.size
-    if done != array.count:
+        values[done : done + block.nbytes] = block.reshape(-1).view(np.uint8)
+        done += block.nbytes
+    if done != array.nbytes:
         raise Corrupt(
-            f"array '{array.name}' ended early", expected=f"{array.count} elements", got=done
+            f"array '{array.name}' ended early", expected=f"{array.nbytes} bytes", got=done
         )
-    return values.reshape(shape)
+    return values.view(dtype_of(little(array.element))).reshape(array.dims[::-1])
 
 
 def check_memory(nbytes: int, max_memory: int, what: str) -> None:

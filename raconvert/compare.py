@@ -16,7 +16,7 @@ from raconvert.adapt import in_order
 from raconvert.blocks import block_bytes, blocks
 from raconvert.digest import digest_array
 from raconvert.elements import little, type_name
-from raconvert.errors import Corrupt, UsageError
+from raconvert.errors import Corrupt, UsageError, WriteFailed
 from raconvert.info import plain
 from raconvert.pipeline import open_bundle
 from raconvert.source import DEFAULT_MAX_MEMORY
@@ -24,7 +24,7 @@ from raconvert.source import DEFAULT_MAX_MEMORY
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
+    from typing import Any, Literal
 
     from raconvert.model import Array, Bundle
 
@@ -123,10 +123,12 @@ def compare_arrays(a: Array, b: Array, rule: Rule, *, ignore_meta: bool = True) 
     """
     same_type = little(a.element) == little(b.element)
     same_shape = a.shape == b.shape
-    data = None
+    data: dict[str, Any] | None = None
+    differ = 0
     if same_shape:
         _check_comparable(a, b)
         data = _compare_data(a, b, rule)
+        differ = data["differ"]
     metadata = [] if ignore_meta else meta_differences(_meta_of(a), _meta_of(b))
     return {
         "name": a.name,
@@ -137,7 +139,7 @@ def compare_arrays(a: Array, b: Array, rule: Rule, *, ignore_meta: bool = True) 
         "same_shape": same_shape,
         "data": data,
         "metadata": metadata,
-        "same": same_type and same_shape and data["differ"] == 0 and not metadata,
+        "same": same_type and same_shape and not differ and not metadata,
     }
 
 
@@ -173,7 +175,7 @@ def _letter(array: Array) -> str:
 
 def _compare_data(a: Array, b: Array, rule: Rule) -> dict[str, Any]:
     """Compare elements block by block; both sides in one stored order."""
-    order = "F" if a.index_order == b.index_order == "F" else "C"
+    order: Literal["C", "F"] = "F" if a.index_order == b.index_order == "F" else "C"
     sides = in_order(a, order), in_order(b, order)
     if rule.bitwise and little(a.element) != little(b.element):
         raise UsageError(
@@ -286,7 +288,7 @@ def _same_integer(integers: Values, floats: Values) -> Values:
 class _Findings:
     """Counts what differs, and keeps the largest difference and where it is."""
 
-    def __init__(self, shape: tuple[int, ...], order: str) -> None:
+    def __init__(self, shape: tuple[int, ...], order: Literal["C", "F"]) -> None:
         self._shape = shape
         self._order = order
         self.differ = 0
@@ -520,6 +522,25 @@ def _judge_pair(source: Array, array: Array, rule: Rule) -> tuple[str, str]:
     return "ok", source.name
 
 
+def check_written(source: Bundle, written: Bundle, max_memory: int = DEFAULT_MAX_MEMORY) -> None:
+    """Raise `WriteFailed` unless a file that was just written holds what its bundle holds.
+
+    For ``--verify``: every element of both is read. Where the format changed the type in an
+    equivalent way, values are compared, else bytes.
+    """
+    for array, copy in zip(source.arrays, written.arrays, strict=True):
+        rule = Rule(bitwise=little(array.element) == little(copy.element), max_memory=max_memory)
+        data = _compare_data(array, copy, rule) if array.shape == copy.shape else None
+        if data is None or data["differ"]:
+            raise WriteFailed(
+                f"array '{array.name}' was not written as it is; this is a bug or a bad disk",
+                path=written.path,
+                where=None if data is None else f"index {data['first']}",
+                expected=f"shape {array.shape}",
+                got=f"shape {copy.shape}" if data is None else f"{data['differ']} others",
+            )
+
+
 def _against_named(bundle: Bundle, paths: Sequence[str], max_memory: int, result: _Verdict) -> None:
     """Compare a container with files that each became one array of their stem's name."""
     rule = Rule(bitwise=True, max_memory=max_memory)
@@ -585,7 +606,7 @@ def item_digests(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> Iterator
         return
     state, have = hashlib.sha256(), 0
     for block in blocks(array, block_bytes(max_memory)):
-        piece = memoryview(block.reshape(-1).view(np.uint8))
+        piece = block.reshape(-1).view(np.uint8).data
         while piece:
             part = piece[: nbytes - have]
             state.update(part)

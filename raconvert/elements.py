@@ -47,6 +47,9 @@ _ROWS = (
 KINDS = {eltype: kind for kind, _, eltype, _ in _ROWS if kind != "bfloat"}  # RA eltype -> kind
 ELTYPES = {kind: eltype for kind, _, eltype, _ in _ROWS}  # kind -> RA eltype
 _CODES = {(kind, nbytes): code for kind, nbytes, _, code in _ROWS if code}
+# The widths of datetime64 and timedelta64 that need no numpy: the plain units.
+_UNITS = ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as"]
+_DATES = frozenset(["8", *(f"8[{unit}]" for unit in _UNITS)])
 _BY_CODE = {code: (kind, nbytes) for (kind, nbytes), code in _CODES.items()}
 
 
@@ -88,12 +91,14 @@ def element_of_code(code: str) -> Element | None:
     if order not in "<>|" or not order:
         return None
     if letter + width in _BY_CODE:
-        return element(*_BY_CODE[letter + width], order)
-    if letter in "SV" and width.isdigit():
-        return Element("user", int(width), "|", f"|{letter}{int(width)}")
-    if letter == "U" and width.isdigit():
-        return Element("user", 4 * int(width), "|", f"{order}U{int(width)}")
-    if letter in "mM" and width[:1] == "8" and (width == "8" or width[1:2] == "["):
+        found = element(*_BY_CODE[letter + width], order)
+        return None if order == "|" != found.order else found
+    count = int(width) if width.isdecimal() and width.isascii() else 0
+    if letter in "SV" and count:
+        return Element("user", count, "|", f"|{letter}{count}")
+    if letter == "U" and count and order != "|":
+        return Element("user", 4 * count, "|", f"{order}U{count}")
+    if letter in "mM" and width in _DATES and order != "|":
         return Element("user", 8, "|", f"{order}{letter}{width}")
     return None
 
@@ -116,7 +121,8 @@ def element_of(dtype: np.dtype[Any]) -> Element:
                 f"type {dtype} holds Python objects, which only pickle could store",
                 remedy="no flag allows this; convert it to a numeric or fixed-width type first",
             )
-        return Element("user", dtype.itemsize, "|", _descr(dtype))
+        if dtype.itemsize:
+            return Element("user", dtype.itemsize, "|", _descr(dtype))
     raise Unsupported(
         f"type {dtype} ({dtype.itemsize} bytes) has no faithful form in RA",
         remedy="no flag allows this; cast it first, for instance with --dtype float64",

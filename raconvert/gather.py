@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections import namedtuple
+from itertools import pairwise
 
 from raconvert.catalogue import ROWS
 from raconvert.errors import ReadFailed, UsageError
@@ -257,11 +258,7 @@ def missing_numbers(paths: Sequence[str]) -> str:
             return ""
         numbers.add(int(parts[-2]))
     ordered = sorted(numbers)
-    gaps = [
-        (low + 1, high - 1)
-        for low, high in zip(ordered, ordered[1:], strict=False)
-        if high - low > 1
-    ]
+    gaps = [(low + 1, high - 1) for low, high in pairwise(ordered) if high - low > 1]
     if len(gaps) > 8:
         return f"{len(gaps)} between {ordered[0]} and {ordered[-1]}"
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in gaps)

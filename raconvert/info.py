@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from raconvert import registry
+from raconvert.catalogue import ROWS
 from raconvert.elements import type_name
 from raconvert.errors import RaconvertError
 from raconvert.pipeline import open_bundle
@@ -154,7 +155,7 @@ def _format_row(row: Row) -> dict[str, Any]:
         "magic": [{"offset": at, "hex": text.hex()} for at, text in row.magic],
         "proof": row.proof,
         "plugin": row.module,
-        "built_in": row in registry.ROWS,
+        "built_in": row in ROWS,
         "needs": [requirement for _, requirement in row.needs],
         "missing": missing,
     }

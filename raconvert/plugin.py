@@ -123,6 +123,7 @@ class Format(namedtuple("Format", _FORMAT_FIELDS)):  # type: ignore[misc]
         spec: str = "",
         losses: str = "",
     ) -> Format:
+        """Fill in what most formats have in common."""
         return super().__new__(  # type: ignore[call-arg]
             cls, api, name, title, suffixes, magic, proof, reads, writes, many, lazy, stream,
             meta, index_orders, needs, read_options, write_options, samples or {}, spec, losses,

@@ -76,7 +76,7 @@ def _row_of(module: ModuleType, path: str) -> Row:
         raise Unsupported(
             f"plugin {path} speaks version {form.api} of the plugin contract",
             expected=f"version {API}",
-            remedy=f"install a version of {path.split('.')[0]} made for this raconvert",
+            remedy=f"install a version of {path.partition('.')[0]} made for this raconvert",
         )
     shared = {field: getattr(form, field) for field in Row._fields if field != "module"}
     return Row(module=path, **shared)

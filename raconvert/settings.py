@@ -1,4 +1,4 @@
-"""`Settings`: the named arguments of `convert` as one value, with the one list of their defaults."""
+"""`Settings`: the named arguments of `convert` as one value, and the list of their defaults."""
 
 from __future__ import annotations
 

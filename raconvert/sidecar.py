@@ -13,7 +13,6 @@ NPY header), and the fields of `Metadata`. Fields that differ between the items 
 from __future__ import annotations
 
 import os
-import zlib
 
 from raconvert.elements import Element, dtype_of, frozen
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
@@ -136,11 +135,13 @@ def describe(source: Source, *, is_ra: bool) -> dict[str, Any]:
     else:
         start, stop = 0, source.size
         found = {"size": source.size}
+    from zlib import crc32
+
     first = source.read_at(start, min(ENDS_BYTES, stop - start))
     last_start = max(start, stop - ENDS_BYTES)
     last = source.read_at(last_start, stop - last_start)
-    found["crc32_first"] = f"{zlib.crc32(first):08x}"
-    found["crc32_last"] = f"{zlib.crc32(last):08x}"
+    found["crc32_first"] = f"{crc32(first):08x}"
+    found["crc32_last"] = f"{crc32(last):08x}"
     return found
 
 

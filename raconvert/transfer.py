@@ -200,7 +200,8 @@ def _write_blocks(target: Target, file: FileIO, header: bytes, array: Array) -> 
     reserve(file, len(header) + array.nbytes)
     write_all(file, [header])
     for block in blocks(array, block_bytes(target.max_memory)):
-        write_all(file, [block])
+        # As bytes: dates and bfloat16 have no buffer of their own.
+        write_all(file, [block.reshape(-1).view("u1")])
         if target.progress is not None:
             target.progress(block.nbytes)
 

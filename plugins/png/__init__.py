@@ -81,6 +81,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMAT", "fits", "read", "read_stack", "sniff", "split", "write"]
 
+NAME = "png"
 MAX_CHANNELS = 4
 
 # One grey pixel of value 0, written by pypng.
@@ -91,7 +92,7 @@ _SAMPLE = (
 )
 
 FORMAT = Format(
-    name="png",
+    name=NAME,
     title="PNG image",
     suffixes=(".png", ".apng"),
     magic=((0, SIGNATURE),),
@@ -163,7 +164,7 @@ def read(
         dims,
         name=source.stem,
         index_order="C",
-        meta=Metadata(formats={"png": fields} if fields else None),
+        meta=Metadata(formats={NAME: fields} if fields else None),
         data=lambda: _decode(source, png, images, options),
     )
     return Bundle([array], notes=png.notes)
@@ -185,13 +186,13 @@ def _decode(source: Source, png: Png, images: list[Any] | None, options: dict[st
     from .pixels import Expansion, decode
 
     expansion = Expansion(png, **options)
-    limits = {"path": source.path, "max_memory": source.max_memory}
+    path, limit = source.path, source.max_memory
     with BufferedReader(source.open()) as file:
         if images is None:
-            return decode(file, png.idat, png.header, expansion, **limits)
+            return decode(file, png.idat, png.header, expansion, path=path, max_memory=limit)
         from .frames import compose
 
-        return compose(file, png, images, expansion, **limits)
+        return compose(file, png, images, expansion, path=path, max_memory=limit)
 
 
 def read_stack(
@@ -285,7 +286,7 @@ def _metadata_fits(array: Array) -> list[Fit]:
     """Everything but the own namespace has no place in a PNG."""
     fields = array.meta.to_dict()
     others = [name for name in fields if name != "formats"]
-    others += [name for name in fields.get("formats", {}) if name != FORMAT.name]
+    others += [name for name in fields.get("formats", {}) if name != NAME]
     if array.meta.items is not None:
         others.append("items")
     if not others:
@@ -318,7 +319,7 @@ def write(bundle: Bundle, target: Target, *, level: int = 6, filter: str = "auto
     if not 0 <= level <= 9:
         raise UsageError("there is no such compression level", expected="0 to 9", got=level)
     array = bundle.arrays[0]
-    fields = array.meta.formats.get(FORMAT.name, {})
+    fields = array.meta.formats.get(NAME, {})
     values = as_ndarray(array, target.max_memory)
     pieces = encode(values, fields, level=level, filter=filter, path=target.path)
     file = target.open()

@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     Samples = np.ndarray[Any, np.dtype[Any]]
 
 COLOR_TYPES = {1: GREY, 2: GREY_ALPHA, 3: RGB, 4: RGBA}  # channels -> colour type
-FILTERS = ("none", "sub", "up", "average", "paeth")  # by their number
 SLAB_BYTES = 1 << 20  # rows that are filtered at once
-SMALL_BYTES = 1 << 16  # images for which trying a second way costs next to nothing
+IDAT_BYTES = 1 << 16  # compressed bytes from which an IDAT chunk is written
 
 # What is written: IHDR, the samples as they go into the file, PLTE and tRNS.
 Image = namedtuple("Image", "header samples palette trns")
@@ -89,7 +88,7 @@ def choose(values: Samples, fields: dict[str, Any], path: str) -> Image:
     depth = {"b": 1, "u": 8 * values.dtype.itemsize}[values.dtype.kind]
     header = Header(width, height, depth, COLOR_TYPES[channels], 0)
     suggested = meta.palette_of(fields, path) if channels >= 3 else None
-    scale = 1 if fields.get("native") else SCALE.get(fields.get("bit_depth"), 1)
+    scale = 1 if fields.get("native") else SCALE.get(fields.get("bit_depth", 8), 1)
     trns = meta.color_key_of(fields, header, scale if depth == 8 else 1, path)
     return Image(header, values, suggested and suggested[0], trns)
 
@@ -169,82 +168,88 @@ def packed(samples: Samples, depth: int) -> Samples:
     short = -samples.shape[1] % per_byte
     padded = np.pad(samples.astype(np.uint8), ((0, 0), (0, short)))
     parts = padded.reshape(len(samples), -1, per_byte)
-    rows = parts[..., 0]
-    for part in range(1, per_byte):
-        rows = rows << depth | parts[..., part]
-    return rows
+    shifts = np.arange(8 - depth, -1, -depth, dtype=np.uint8)
+    return np.bitwise_or.reduce(parts << shifts, axis=2)
 
 
 def _compressed(image: Image, level: int, way: str) -> Iterator[bytes]:
-    """Yield the zlib stream of the pixels: whole for a small image, else in pieces."""
+    """Yield the zlib stream of the pixels in pieces, a single one for a small image."""
     header = image.header
-    if way == "auto":
-        plain = header.bit_depth < 8 or header.color_type == PALETTE
-        way = "none" if plain else "adaptive"
-        if not plain and header.stream_bytes <= SMALL_BYTES:
-            rows = packed(image.samples, header.bit_depth)
-            tries = (filtered(rows, None, header.pixel_bytes, way) for way in ("none", "adaptive"))
-            yield min((zlib.compress(rows.tobytes(), level) for rows in tries), key=len)
-            return
+    if way == "auto" and (header.bit_depth < 8 or header.color_type == PALETTE):
+        way = "none"
     stream = zlib.compressobj(level)
     step = max(1, SLAB_BYTES // (header.stream_bytes // header.height))
     above = None
+    data = b""
     for start in range(0, header.height, step):
         rows = packed(image.samples[start : start + step], header.bit_depth)
-        data = stream.compress(filtered(rows, above, header.pixel_bytes, way).tobytes())
+        data += stream.compress(filtered(rows, above, header.pixel_bytes, way).tobytes())
         above = rows[-1]
-        if data:
+        if len(data) >= IDAT_BYTES:
             yield data
-    yield stream.flush()
+            data = b""
+    yield data + stream.flush()
 
 
 def filtered(rows: Samples, above: Samples | None, pixel_bytes: int, way: str) -> Samples:
     """Return rows with their filter byte, uint8 (rows, 1 + row_bytes); clause 9.
 
-    `above` is the row before the first one, None for zeros. `way` is a filter's name, or
-    ``adaptive``: for each row the filter with the least sum of absolute differences.
+    `above` is the row before the first one, None for zeros. `way` is the name of a filter;
+    ``adaptive``: for each row the filter with the least sum of absolute differences; ``auto``: no
+    filter where most pixels equal their neighbour, as in drawings and digits, else adaptive.
     """
+    if way == "auto":
+        equal = np.count_nonzero(rows[:, pixel_bytes:] == rows[:, :-pixel_bytes])
+        way = "none" if 2 * equal > rows.size else "adaptive"
     out = np.empty((rows.shape[0], 1 + rows.shape[1]), np.uint8)
-    if way != "adaptive":
-        out[:, 0] = FILTERS.index(way)
-        out[:, 1:] = _differences(rows, above, pixel_bytes, way)
+    if way == "none":
+        out[:, 0] = 0
+        out[:, 1:] = rows
         return out
-    least = np.full(len(rows), np.iinfo(np.int64).max)
-    for number, name in enumerate(FILTERS):
-        candidate = _differences(rows, above, pixel_bytes, name)
-        cost = np.minimum(candidate, 0 - candidate).sum(axis=1, dtype=np.int64)
-        better = cost < least
-        least[better] = cost[better]
-        out[better, 0] = number
-        out[better, 1:] = candidate[better]
-    return out
-
-
-def _differences(rows: Samples, above: Samples | None, pixel_bytes: int, name: str) -> Samples:
-    """Return each byte minus what the filter predicts (modulo 256)."""
-    if name == "none":
-        return rows
-    left = np.zeros_like(rows)
-    left[:, pixel_bytes:] = rows[:, :-pixel_bytes]
-    if name == "sub":
-        return rows - left
     up = np.zeros_like(rows)
     up[1:] = rows[:-1]
     if above is not None:
         up[0] = above
-    if name == "up":
-        return rows - up
-    if name == "average":
-        return rows - ((left.astype(np.uint16) + up) >> 1).astype(np.uint8)
-    corner = np.zeros_like(rows)
+    left, corner = np.zeros_like(rows), np.zeros_like(rows)
+    left[:, pixel_bytes:] = rows[:, :-pixel_bytes]
     corner[:, pixel_bytes:] = up[:, :-pixel_bytes]
-    return rows - _paeth(left, up, corner)
+    if way != "adaptive":
+        out[:, 0] = FILTERS.index(way)
+        out[:, 1:] = rows - PREDICTIONS[way](left, up, corner)
+        return out
+    candidates = np.stack([rows - PREDICTIONS[name](left, up, corner) for name in FILTERS])
+    costs = np.minimum(candidates, 0 - candidates).sum(axis=2, dtype=np.uint64)
+    best = costs.argmin(axis=0)
+    out[:, 0] = best
+    out[:, 1:] = candidates[best, np.arange(len(rows))]
+    return out
+
+
+def _none(left: Samples, up: Samples, corner: Samples) -> Samples:
+    return np.zeros_like(left)
+
+
+def _sub(left: Samples, up: Samples, corner: Samples) -> Samples:
+    return left
+
+
+def _up(left: Samples, up: Samples, corner: Samples) -> Samples:
+    return up
+
+
+def _average(left: Samples, up: Samples, corner: Samples) -> Samples:
+    return ((left.astype(np.uint16) + up) >> 1).astype(np.uint8)
 
 
 def _paeth(left: Samples, up: Samples, corner: Samples) -> Samples:
     """Return whichever neighbour is nearest to left + up - corner (clause 9.4)."""
     a, b, c = left.astype(np.int16), up.astype(np.int16), corner.astype(np.int16)
-    to_a, to_b = np.abs(b - c), np.abs(a - c)
-    to_c = np.abs(a + b - 2 * c)
-    nearest = np.where(to_b <= to_c, up, corner)
-    return np.where((to_a <= to_b) & (to_a <= to_c), left, nearest)
+    by_left, by_up = b - c, a - c  # how far the estimate is from each of them
+    to_left, to_up, to_corner = np.abs(by_left), np.abs(by_up), np.abs(by_left + by_up)
+    nearest = np.where(to_up <= to_corner, up, corner)
+    return np.where((to_left <= to_up) & (to_left <= to_corner), left, nearest)
+
+
+# What each filter expects a byte to be; in the order of their numbers.
+PREDICTIONS = {"none": _none, "sub": _sub, "up": _up, "average": _average, "paeth": _paeth}
+FILTERS = tuple(PREDICTIONS)

@@ -132,7 +132,7 @@ def _unfilter_all(filtered: Samples, pixel_bytes: int) -> Samples:
     height, row_bytes = filtered.shape[0], filtered.shape[1] - 1
     if pixel_bytes in PILLOW_MODES:
         mode = PILLOW_MODES[pixel_bytes]
-        stored = zlib.compress(filtered, 0)
+        stored = zlib.compress(filtered.data, 0)
         image = _pillow().frombytes(
             mode, (row_bytes // pixel_bytes, height), stored, "zip", mode, 0
         )
@@ -142,7 +142,7 @@ def _unfilter_all(filtered: Samples, pixel_bytes: int) -> Samples:
     lanes[0, :, 1:] = filtered[:, 1::2]
     lanes[1, :, 1:] = filtered[:, 2::2]
     both = _unfilter_all(lanes.reshape(2 * height, -1), pixel_bytes // 2)
-    return np.stack(both.reshape(2, height, -1), axis=-1).reshape(height, row_bytes)
+    return both.reshape(2, -1).T.reshape(height, row_bytes)
 
 
 class BadFilter(Exception):
@@ -310,15 +310,10 @@ class Expansion:
     def __call__(self, samples: Samples) -> Samples:
         """Expand samples (..., width[, channels]) as `unpack` returns them."""
         if self.table is not None:
-            self._check_indices(samples)
+            _check_indices(samples, len(self.table))
             return self.table[samples] if self.channels else samples
         values = samples if self.scale == 1 else samples * np.uint8(self.scale)
         return values if self.transparent is None else self._with_alpha(samples, values)
-
-    def _check_indices(self, samples: Samples) -> None:
-        entries = len(self.table)
-        if entries < 256 and samples.max() >= entries:
-            raise BadIndex(int(samples.max()), entries)
 
     def _with_alpha(self, samples: Samples, values: Samples) -> Samples:
         """Append an alpha plane: 0 where all samples of a pixel equal the colour key."""
@@ -329,14 +324,19 @@ class Expansion:
         return np.concatenate([values, alpha], axis=-1)
 
 
+def _check_indices(samples: Samples, entries: int) -> None:
+    if entries < 256 and samples.max() >= entries:
+        raise BadIndex(int(samples.max()), entries)
+
+
 class BadIndex(Exception):
     """Palette index `args[0]` is used, but there are only `args[1]` entries."""
 
 
 def palette_table(png: Png) -> Samples:
     """Return the palette as uint8 (entries, 3), or (entries, 4) if any of it is transparent."""
-    colors = np.frombuffer(png.palette, np.uint8).reshape(-1, 3)
-    if png.opaque:
+    colors = np.frombuffer(png.palette or b"", np.uint8).reshape(-1, 3)
+    if png.trns is None or png.opaque:
         return colors
     alpha = png.trns.ljust(len(colors), b"\xff")
     return np.column_stack([colors, np.frombuffer(alpha, np.uint8)])
@@ -345,4 +345,4 @@ def palette_table(png: Png) -> Samples:
 def color_key(png: Png) -> Samples:
     """Return the transparent colour of tRNS: one sample per channel, as in the pixels."""
     mask = (1 << png.header.bit_depth) - 1
-    return (np.frombuffer(png.trns, ">u2") & mask).astype(np.uint16)
+    return (np.frombuffer(png.trns or b"", ">u2") & mask).astype(np.uint16)

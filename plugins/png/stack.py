@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 SMALL_FILE_BYTES = 1 << 16  # read with one call; anything longer takes the long way
 GLUE_BYTES = 1 << 18  # filtered bytes that are unfiltered at once: they fit the processor's cache
+MAX_NOTES = 10  # about single files of a stack
 SLACK_BYTES = 512  # zlib decodes fast while 258 bytes of output are free, slowly after that
 
 _FLAGS = (
@@ -78,6 +79,7 @@ class PngStack:
         self._lane = _lane(first)
         self._kind = _kind(first)
         self._first_fields = self._fields(first.png)
+        self._add_notes(first.png)
         self._items = ItemMetadata(paths)
         self._alike = 0  # items since the last odd one whose metadata equals the first's
         item = first.expansion.shape(first.png.header.width, first.png.header.height)
@@ -166,6 +168,7 @@ class PngStack:
         self._check_kind(opened)
         if collect:
             self._add_odd(self._fields(opened.png))
+            self._add_notes(opened.png)
         header = opened.png.header
         alike = opened.expansion.key == self._expansion.key
         if not alike or header.interlace or header.stream_bytes > GLUE_BYTES:
@@ -226,6 +229,11 @@ class PngStack:
     def _fields(self, png: Png) -> dict[str, Any]:
         fields = {**meta.pixel_fields(png, **self._options), **meta.fields_of(png)}
         return Metadata(formats={"png": fields}).to_dict()
+
+    def _add_notes(self, png: Png) -> None:
+        """Keep what there is to say about a file; of many files only about the first ones."""
+        if png.notes and len(self.notes) < MAX_NOTES:
+            self.notes += [f"'{png.path}': {note}" for note in png.notes]
 
     def _add_odd(self, fields: dict[str, Any]) -> None:
         """Add the metadata of an item that was read on its own."""

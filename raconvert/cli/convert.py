@@ -115,28 +115,30 @@ def _raise_on_signals() -> Callable[[], None]:
 
 def _tell(report: Report, args: Any, console: Console) -> int:
     """Print the report; a batch in which files failed returns 1."""
+    if console.json:
+        console.result_json(_as_dict(report))
     if report.planned and not console.json:
         _tell_plan(report, console)
     else:
-        for line in _remarks(report):
+        for line in _remarks(report, console.verbose):
             console.note(line)
-        if console.json:
-            console.result_json(_as_dict(report))
-        else:
+        if report.written:
             console.note(str(report))
-            _tell_details(report, console)
-    for path, error in report.failed:
-        _tell_failure(path, error)
+        _tell_details(report, console)
+    _tell_failures(report, args)
     return RaconvertError.exit_code if report.failed else 0
 
 
-def _remarks(report: Report) -> list[str]:
+def _remarks(report: Report, verbose: int) -> list[str]:
     """Return one line for each note, change of form, allowed loss and kept destination."""
     lines = [*report.notes]
     lines += [f"equivalent: {fit}" for fit in report.equivalent]
     lines += [f"allowed loss: {fit}" for fit in report.allowed]
-    if report.written:  # otherwise the summary says it
+    if verbose or len(report.skipped) == 1:
         lines += [f"kept {path}: {reason}" for path, reason in report.skipped]
+    else:
+        reasons = [reason for _, reason in report.skipped]
+        lines += [f"kept {reasons.count(r)} files: {r}" for r in dict.fromkeys(reasons)]
     return lines
 
 
@@ -145,7 +147,7 @@ def _tell_plan(report: Report, console: Console) -> None:
     console.result(f"  to {report.target_format}")
     for name, type_name, shape, *_ in report.arrays if len(report.arrays) > 1 else ():
         console.result(f"  {one_line(name)}: {type_name} {tuple(shape)}")
-    for line in _remarks(report):
+    for line in _remarks(report, console.verbose):
         console.result(f"  {one_line(line)}")
 
 
@@ -158,13 +160,20 @@ def _tell_details(report: Report, console: Console) -> None:
         console.detail(f"wrote {path}")
 
 
-def _tell_failure(path: str, error: Exception) -> None:
-    if isinstance(error, RaconvertError):
-        if error.path is None:
-            error.path = path
-        print_error(error)
-    else:
-        print_error(RaconvertError(str(error), path=path))
+def _tell_failures(report: Report, args: Any) -> None:
+    """Print what failed in a batch; a remedy that was given once is not repeated."""
+    told: set[str | None] = set()
+    for path, error in report.failed:
+        known = error if isinstance(error, RaconvertError) else RaconvertError(str(error))
+        if known.path is None:
+            known.path = path
+        if known.remedy in told:
+            known.remedy = None
+        told.add(known.remedy)
+        print_error(known, args.color)
+    if report.failed:
+        total = max(report.source_count, len(report.failed))
+        print_error(RaconvertError(f"{len(report.failed)} of {total} files failed"), args.color)
 
 
 def _as_dict(report: Report) -> dict[str, Any]:

@@ -51,15 +51,16 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _array_lines(array: dict[str, Any]) -> Iterator[str]:
-    yield f"dtype    {_equal(*array['type'], array['same_type'])}"
-    yield f"shape    {_equal(*map(_shape, array['shape']), array['same_shape'])}"
+    (type_a, type_b), (shape_a, shape_b) = array["type"], map(_shape, array["shape"])
+    yield f"dtype    {type_a} {_sign(array['same_type'])} {type_b}"
+    yield f"shape    {shape_a} {_sign(array['same_shape'])} {shape_b}"
     yield f"data     {_data(array['data'])}"
     for item in array["metadata"]:
         yield f"metadata {_field(item)}"
 
 
-def _equal(a: str, b: str, same: bool) -> str:
-    return f"{a} {'=' if same else '≠'} {b}"
+def _sign(same: bool) -> str:
+    return "=" if same else "≠"
 
 
 def _shape(shape: list[int]) -> str:

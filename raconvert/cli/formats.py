@@ -8,7 +8,7 @@ from raconvert.info import format_details, formats, why
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from raconvert.cli.console import Console
@@ -42,7 +42,7 @@ def run(args: Any, console: Console) -> int:
     return 0
 
 
-def _table(cells: list[tuple[str, ...]]) -> Iterator[str]:
+def _table(cells: Sequence[tuple[str, ...]]) -> Iterator[str]:
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     for row in cells:
         yield "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip()

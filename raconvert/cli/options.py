@@ -190,7 +190,7 @@ CONVERT = (
     Opt("--update", "replace destinations that are older than their source", how="flag",
         exclusive="existing"),
     Opt("--allow", "losses to allow: dtype, precision, nulls, names, elements, all",
-        how="append", metavar="LOSS,...", kind=words, default=()),
+        how="append", metavar="LOSS,...", kind=words,),
     Opt("--strict", "refuse changes of form too, where every value is kept", how="flag"),
     Opt("--dtype", "element type to convert to, every value checked", metavar="TYPE"),
     Opt("--axes", "c | fortran | keep-memory | 2,0,1: order of the axes", metavar="SPEC"),

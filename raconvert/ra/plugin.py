@@ -29,8 +29,8 @@ from math import prod
 from raconvert.elements import little
 from raconvert.errors import TooLarge
 from raconvert.plugin import (
-    SURE,
     NO,
+    SURE,
     Array,
     Bundle,
     Extent,

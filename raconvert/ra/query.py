@@ -13,7 +13,7 @@ _TYPES = {0: "user", 1: "Int", 2: "UInt", 3: "Float"}
 
 
 def query(path: str | os.PathLike[str]) -> str:
-    """Return the header of an RA file as YAML: name, endian, compressed, bits, type, size, …
+    """Return the header of an RA file as YAML: name, endian, compressed, bits, type, size, shape.
 
     Keys and values are those of `raquery` in RawArray.jl: `compressed` and `bits` show the flag
     bits as numbers (0, 2 and 0, 4), `type` is a Julia type, `shape` lists the dims as the file
