@@ -14,7 +14,7 @@ import numpy as np
 from raconvert.blocks import LARGEST_BLOCK, blocks, slabs
 from raconvert.elements import dtype_of, element_of, little, needs_swap, type_name
 from raconvert.errors import Unsupported, UsageError, WouldLose
-from raconvert.model import Array, Metadata
+from raconvert.model import Array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def permuted(array: Array, axes: tuple[int, ...]) -> Array:
             f"--axes {','.join(map(str, axes))} does not permute the axes of '{array.name}'",
             expected=f"each of 0 to {array.ndim - 1} once",
         )
+    if list(axes) == sorted(axes):
+        return array
     if array.index_order == "F":
         # The data is seen with its axes reversed: logical axis i is data axis n-1-i.
         last = array.ndim - 1
@@ -64,7 +66,7 @@ def _moved(array: Array, axes: tuple[int, ...]) -> Array:
     """Transpose the data, seen slowest axis first, and everything that is known per axis."""
     shape = array.dims[::-1]
     new_shape = tuple(shape[axis] for axis in axes)
-    meta = Metadata(**{name: getattr(array.meta, name) for name in Metadata.FIELDS})
+    meta = array.meta.copy()
     if meta.axes:
         seen = meta.axes[::-1]
         meta.axes = [seen[axis] for axis in axes][::-1]
@@ -112,7 +114,10 @@ class _Transposed:
 
     def _region(self, key: tuple[Any, ...]) -> tuple[slice, ...]:
         """Return the region of the source behind a key of this one; integers keep their axis."""
-        plain = [k if isinstance(k, slice) else slice(k, k + 1) for k in key]
+        plain = []
+        for k, length in zip(key, self.shape, strict=False):
+            at = k if isinstance(k, slice) else range(length)[k]
+            plain.append(at if isinstance(at, slice) else slice(at, at + 1))
         plain += [slice(None)] * (len(self.shape) - len(plain))
         return tuple(plain[self._axes.index(axis)] for axis in range(len(self.shape)))
 
@@ -214,14 +219,13 @@ def _cast_block(
     name: str,
 ) -> np.ndarray[Any, Any]:
     source = block
-    if round_values and dtype.kind in "iu" and block.dtype.kind == "f":
+    if round_values and dtype.kind in "iu" and block.dtype.kind in "fV":  # V: bfloat16
         source = np.rint(block)
     with np.errstate(all="ignore"):
         cast_values = _astype(source, dtype)
         wrong = ~_same(source, cast_values)
-        if round_values and dtype.kind in "fc":
-            # Rounding is allowed here; turning a finite value into infinity is not.
-            wrong &= np.isfinite(source.astype(np.complex128)) & ~np.isfinite(cast_values)
+        if round_values and dtype.kind not in "biu":
+            wrong &= ~_only_rounded(source, cast_values)
     if wrong.any():
         first = int(np.flatnonzero(wrong.reshape(-1))[0])
         raise WouldLose(
@@ -240,28 +244,45 @@ def _astype(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[An
     return values.astype(dtype)
 
 
+def _only_rounded(before: np.ndarray[Any, Any], after: np.ndarray[Any, Any]) -> Any:
+    """Tell per element whether nothing but precision is lost.
+
+    Rounding is no leave to turn a finite value into infinity, or to drop an imaginary part.
+    """
+    if before.dtype.kind == "c":
+        if after.dtype.kind == "c":
+            return _only_rounded(before.real, after.real) & _only_rounded(before.imag, after.imag)
+        return _only_rounded(before.real, after) & (before.imag == 0)
+    return np.isfinite(after) | ~np.isfinite(before)
+
+
 def _same(before: np.ndarray[Any, Any], after: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Tell per element whether the cast kept the value (NaN stays NaN), exactly.
 
     numpy compares integers with floats in float64, which rounds above 2^53; so floats are
     compared as floats and integers as integers, after a range check.
     """
+    if before.dtype.kind == "c" or after.dtype.kind == "c":
+        parts = (_part(before), _part(after)), (_part(before, "imag"), _part(after, "imag"))
+        return _same(*parts[0]) & _same(*parts[1])
     if before.dtype.kind in "biu" and after.dtype.kind in "biu":
         return _integers_equal(before, after)
     if before.dtype.kind in "biu":
-        real = after.real if after.dtype.kind == "c" else after
-        back = _float_to_integer(real.astype(np.float64), before.dtype)
-        return back == before
+        return _float_to_integer(after.astype(np.float64), before.dtype) == before
+    wide = before.astype(np.float64)
     if after.dtype.kind in "biu":
-        real = before.real if before.dtype.kind == "c" else before
-        imaginary = before.imag == 0 if before.dtype.kind == "c" else True
-        wide = real.astype(np.float64)
-        back = after.astype(np.float64)
         inside = (wide >= _low(after.dtype)) & (wide < _beyond(after.dtype))
-        return inside & (back == wide) & imaginary
-    either = np.complex128 if "c" in (before.dtype.kind, after.dtype.kind) else np.float64
-    a, b = before.astype(either), after.astype(either)
-    return (a == b) | (np.isnan(a) & np.isnan(b))
+        return inside & (after.astype(np.float64) == wide)
+    back = after.astype(np.float64)
+    return (wide == back) | (np.isnan(wide) & np.isnan(back))
+
+
+def _part(values: np.ndarray[Any, Any], name: str = "real") -> np.ndarray[Any, Any]:
+    """Return the real or imaginary part; of real numbers the latter is zero, of their own type."""
+    if values.dtype.kind == "c":
+        part: np.ndarray[Any, Any] = getattr(values, name)
+        return part
+    return values if name == "real" else np.zeros_like(values)
 
 
 def _integers_equal(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -326,7 +347,7 @@ def scaled(array: Array, scale: str, bits: int) -> Array:
     dtype = np.dtype(f"<u{bits // 8}") if bits > 8 else np.dtype("u1")
 
     def convert(block: np.ndarray[Any, Any], done: int) -> np.ndarray[Any, Any]:
-        values = block.astype(np.float64)
+        values = block if block.dtype.kind in "iu" else block.astype(np.float64)
         wrong = ~((values >= low) & (values <= high))
         if wrong.any():
             first = int(np.flatnonzero(wrong.reshape(-1))[0])
@@ -336,32 +357,68 @@ def scaled(array: Array, scale: str, bits: int) -> Array:
                 expected=f"{low} to {high}",
                 remedy="nothing was written; choose --scale minmax or a wider LO:HI",
             )
-        return np.rint((values - low) * (top / (high - low))).astype(dtype)
+        return _rounded_scale(values, low, high, top).astype(dtype)
 
-    meta = Metadata.from_dict(array.meta.to_dict())
+    meta = array.meta.copy()
     meta.attributes["scale"] = {"from": [low, high], "to": [0, top]}
     return array.replace(
         element=element_of(dtype), extent=None, meta=meta, data=Converted(array, dtype, convert)
     )
 
 
+def _rounded_scale(
+    values: np.ndarray[Any, Any], low: float, high: float, top: int
+) -> np.ndarray[Any, Any]:
+    """Return (values - low) · top / (high - low), rounded half to even, exactly.
+
+    float64 decides wherever its error cannot cross a tie; the few values near one are computed as
+    fractions, each distinct one once.
+    """
+    from fractions import Fraction
+
+    factor = Fraction(top) / (Fraction(high) - Fraction(low))
+    try:
+        step = float(factor)
+    except OverflowError:  # a range of subnormal width
+        step = np.inf
+    with np.errstate(all="ignore"):
+        rough = values.astype(np.float64) * step - float(low) * step
+        error = max(abs(float(low)), abs(float(high))) * step * 2.0**-50
+        unsure = ~(np.abs(rough - np.floor(rough) - 0.5) > error)
+        found = np.rint(rough)
+    numbers, where = np.unique(values[unsure], return_inverse=True)
+    exact = [round((Fraction(number) - Fraction(low)) * factor) for number in numbers.tolist()]
+    found[unsure] = np.array(exact, np.float64)[where]
+    return found
+
+
 def _range(array: Array, scale: str) -> tuple[float, float]:
+    """Return the ends of a scale: integers for integers, which float64 may not hold."""
     if scale == "unit":
         return 0.0, 1.0
     if scale == "minmax":
-        low, high = np.inf, -np.inf
-        for block in blocks(array, LARGEST_BLOCK):
-            values = block.astype(np.float64)
-            low, high = min(low, values.min()), max(high, values.max())
-        if not (np.isfinite(low) and np.isfinite(high)):
-            raise WouldLose(f"array '{array.name}' has NaN or infinities, which no scale can hold")
-        return float(low), float(high) if high > low else float(low) + 1.0
+        return _extremes(array)
     try:
         low, high = (float(part) for part in scale.split(":"))
     except ValueError as error:
         raise UsageError(
             f"unknown scale '{scale}'", expected="none | unit | minmax | LO:HI"
         ) from error
-    if not low < high:
-        raise UsageError(f"scale '{scale}' is empty", expected="LO below HI")
+    if not (low < high and np.isfinite(low) and np.isfinite(high)):
+        raise UsageError(f"scale '{scale}' is empty or endless", expected="LO below HI")
+    return low, high
+
+
+def _extremes(array: Array) -> tuple[float, float]:
+    """Return the least and greatest value of an array, never equal."""
+    ends = []
+    for block in blocks(array, LARGEST_BLOCK):
+        values = block if block.dtype.kind in "iu" else block.astype(np.float64)
+        ends += [values.min().item(), values.max().item()]
+        if not np.isfinite(ends[-2:]).all():
+            raise WouldLose(f"array '{array.name}' has NaN or infinities, which no scale can hold")
+        ends = [min(ends), max(ends)]
+    low, high = ends or (0.0, 1.0)
+    if low == high:  # everything becomes 0
+        high = low + 1 if low + 1 > low else float(np.nextafter(low, np.inf))
     return low, high

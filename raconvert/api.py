@@ -104,7 +104,7 @@ def write(
             array.meta = meta
     settings = Settings(overwrite=overwrite, sync=sync, out_opts=out_opts)
     report = Report([])
-    prepare_target(place, "", settings, report)
+    prepare_target(place, [], settings, report)
     return write_bundle(bundle, place, row, settings, report, name=name)
 
 

@@ -9,19 +9,27 @@ from __future__ import annotations
 
 import os
 import string
+from contextlib import suppress
 from functools import partial
 from math import prod
 
 from raconvert import registry
 from raconvert.elements import little, type_name
-from raconvert.errors import RaconvertError, TargetExists, UsageError
+from raconvert.errors import RaconvertError, UsageError
 from raconvert.gather import gather, labels_of, missing_numbers, sequence_note
 from raconvert.model import Array, Bundle
-from raconvert.pipeline import adapted, open_spec, prepare_target, target_spec, write_bundle
+from raconvert.pipeline import (
+    adapted,
+    open_spec,
+    prepare_target,
+    refuse_source,
+    target_spec,
+    write_bundle,
+)
 from raconvert.report import Report
 from raconvert.settings import Settings
 from raconvert.source import Source
-from raconvert.transfer import check_target
+from raconvert.transfer import check_target, write_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,10 +65,10 @@ def convert_many(words: list[str], dst: str | None, settings: Settings) -> Repor
     planes = bool(fields & _PLANE_FIELDS) or settings.planes
     report = Report(_few(gathered.paths))
     report.source_count = len(gathered.paths)
-    if not planes and not _prepare(path, gathered.paths, settings, report):
+    if not planes and not prepare_target(path, gathered.paths, settings, report):
         return report
     if settings.labels:
-        check_target(settings.labels, overwrite=settings.overwrite)
+        _check_labels(settings.labels, path, gathered.paths, settings)
         labels = _labels(gathered.paths)
     with _open(gathered, row, name, settings, report) as bundle:
         if planes:
@@ -82,15 +90,6 @@ def _open(
         return _named(gathered, settings)
     report.add_notes([sequence_note(gathered)])
     return open_stack(gathered, settings)
-
-
-def _prepare(path: str, sources: list[str], settings: Settings, report: Report) -> bool:
-    """Check the destination against every source; False means: skip it."""
-    if os.path.lexists(path):
-        for source in sources:
-            if os.path.exists(source) and os.path.samefile(source, path):
-                raise TargetExists("source and destination are the same file", path=path)
-    return prepare_target(path, sources[0], settings, report)
 
 
 def _few(paths: list[str]) -> list[str]:
@@ -152,9 +151,10 @@ def open_stack(gathered: Gathered, settings: Settings) -> Bundle:
 
         array = stack(paths, partial(_only_array, settings=settings, row=row))
     array.name = array.name or os.path.splitext(os.path.basename(paths[0]))[0]
+    source = array._data
     if isinstance(settings.stack, tuple):
         array = _concatenated(array, settings.stack[1])
-    bundle = Bundle([array], notes=list(getattr(array._data, "notes", [])))
+    bundle = Bundle([array], notes=source.notes)
     bundle.path, bundle.format = paths[0], row.name
     return bundle
 
@@ -269,20 +269,32 @@ def _each(words: list[str], gathered: Gathered, dst: str | None, settings: Setti
     for target, source in targets.items():
         part = Report([source])
         try:
-            if prepare_target(target, source, settings, part):
+            if prepare_target(target, [source], settings, part):
                 row = registry.target_row(target, settings.to)
                 if not settings.dry_run:
-                    os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
+                    _make_folders(os.path.dirname(target))
                 with open_spec(source, settings) as bundle:
                     write_bundle(bundle, target, row, settings, part)
-        except RaconvertError as error:
+        except (RaconvertError, OSError) as error:
+            known = error if isinstance(error, RaconvertError) else write_failed(target, error)
             if settings.fail_fast:
-                raise
-            report.failed.append((source, error))
+                raise known from error
+            report.failed.append((source, known))
         report.absorb(part)
     if len(report.failed) == len(targets) == 1:
         raise report.failed[0][1]
     return report
+
+
+def _make_folders(folder: str) -> list[str]:
+    """Make a folder and what leads to it; return those that were not there."""
+    missing = []
+    while folder and not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for path in reversed(missing):
+        os.mkdir(path)
+    return missing[::-1]
 
 
 def _each_target(
@@ -342,6 +354,7 @@ def _write_planes(
         return
     names = _plane_names(path, prod(array.shape[:leading]), sources)
     for name in names:
+        refuse_source(name, sources)
         check_target(name, overwrite=settings.overwrite)
     # What was asked for is applied once, to the whole; single planes are not synced one by one.
     one = settings.replace(axes=None, scale=None, dtype=None, progress=None, sync=False)
@@ -420,36 +433,46 @@ class _Staging:
     """A folder beside the destinations in which all planes are written before any appears."""
 
     def __init__(self, template: str) -> None:
-        base = template.split("{", maxsplit=1)[0]
-        self._root = os.path.dirname(base) or "."
+        self._template = template
         self._folder = ""
         self._pairs: list[tuple[str, str]] = []
-        self._made: list[str] = []
 
     def __enter__(self) -> _Staging:
         return self
 
     def place(self, name: str) -> str:
         """Return where the file of this final name is to be written for now."""
-        from tempfile import mkdtemp
-
         if not self._folder:
-            parent = self._root
-            while not os.path.isdir(parent):
-                self._made.append(parent)
-                parent = os.path.dirname(parent) or "."
-            self._folder = mkdtemp(prefix=".raconvert-", suffix=".tmp", dir=parent)
+            self._folder = self._make()
         staged = os.path.join(self._folder, f"{len(self._pairs)}{os.path.splitext(name)[1]}")
         self._pairs.append((staged, name))
         return staged
 
+    def _make(self) -> str:
+        """Make the folder, as near to the destinations as there is one already."""
+        from tempfile import mkdtemp
+
+        parent = os.path.dirname(self._template.split("{", maxsplit=1)[0])
+        while parent and not os.path.isdir(parent):
+            parent = os.path.dirname(parent)
+        try:
+            return mkdtemp(prefix=".raconvert-", suffix=".tmp", dir=parent or ".")
+        except OSError as error:
+            raise write_failed(self._template, error) from error
+
     def publish(self) -> list[str]:
         """Rename all files to their places; return the places."""
-        for folder in {os.path.dirname(name) for _, name in self._pairs}:
-            os.makedirs(folder or ".", exist_ok=True)
-        for staged, name in self._pairs:
-            os.replace(staged, name)
-        self._made.clear()
+        made: list[str] = []
+        try:
+            for folder in sorted({os.path.dirname(name) for _, name in self._pairs}):
+                made += _make_folders(folder)
+            for staged, name in self._pairs:
+                os.replace(staged, name)
+        except OSError as error:
+            for folder in reversed(made):
+                with suppress(OSError):  # not empty: something of it is in use
+                    os.rmdir(folder)
+            raise write_failed(self._template, error) from error
         return [name for _, name in self._pairs]
 
     def __exit__(self, *_: object) -> None:
@@ -477,6 +500,14 @@ def _labels(paths: list[str]) -> Array:
     if words is not None:
         labels.meta.attributes["labels"] = words
     return labels
+
+
+def _check_labels(path: str, data: str, sources: list[str], settings: Settings) -> None:
+    """Refuse a file of labels that exists, is a source, or is the destination of the data."""
+    refuse_source(path, sources)
+    if os.path.realpath(path) == os.path.realpath(data):
+        raise UsageError("the labels and the data have the same destination", path=path)
+    check_target(path, overwrite=settings.overwrite)
 
 
 def _write_labels(labels: Array, path: str, settings: Settings, report: Report) -> None:

@@ -121,8 +121,12 @@ def element_of(dtype: np.dtype[Any]) -> Element:
                 f"type {dtype} holds Python objects, which only pickle could store",
                 remedy="no flag allows this; convert it to a numeric or fixed-width type first",
             )
-        if dtype.itemsize:
-            return Element("user", dtype.itemsize, "|", _descr(dtype))
+        if dtype.itemsize == 0:
+            raise Unsupported(
+                f"type {dtype} has elements of 0 bytes, which nothing in a file could count",
+                remedy="no flag allows this; give the strings a width",
+            )
+        return Element("user", dtype.itemsize, "|", _descr(dtype))
     raise Unsupported(
         f"type {dtype} ({dtype.itemsize} bytes) has no faithful form in RA",
         remedy="no flag allows this; cast it first, for instance with --dtype float64",

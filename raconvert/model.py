@@ -91,6 +91,18 @@ class Metadata:
         self.formats = formats or {}
         self.items: Callable[[], Iterator[dict[str, Any]]] | None = None
 
+    def copy(self) -> Metadata:
+        """Return metadata of its own: changing its fields leaves these as they are."""
+        other = Metadata(
+            self.description,
+            self.units,
+            list(self.axes),
+            dict(self.attributes),
+            {name: dict(space) for name, space in self.formats.items()},
+        )
+        other.items = self.items
+        return other
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain YAML-safe values of the fields that are set; empty when there is nothing."""
         fields: dict[str, Any] = {}

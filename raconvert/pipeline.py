@@ -15,7 +15,7 @@ from raconvert.plugin import EQUIVALENT, equivalent, refused
 from raconvert.report import Report
 from raconvert.settings import Settings
 from raconvert.source import DEFAULT_MAX_MEMORY, Source
-from raconvert.transfer import Target, check_target, sync_folder, write_all
+from raconvert.transfer import Target, check_target, sync_folder, write_all, write_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _is_plain(words: list[str], dst: str, settings: Settings) -> bool:
 def _convert_one(word: str, dst: str, settings: Settings) -> Report:
     path, name = target_spec(dst, settings.to)
     report = Report([word])
-    if not prepare_target(path, word, settings, report):
+    if not prepare_target(path, [word], settings, report):
         return report
     row = registry.target_row(path, settings.to)
     with open_spec(word, settings) as bundle:
@@ -127,21 +127,44 @@ def target_spec(dst: str, to: str | None) -> tuple[str, str | None]:
     return dst, None
 
 
-def prepare_target(path: str, source: str, settings: Settings, report: Report) -> bool:
+def prepare_target(path: str, sources: list[str], settings: Settings, report: Report) -> bool:
     """Check the destination before anything is read; False means: skip it."""
     if path == "-":
         return True
+    refuse_source(path, sources)
     if os.path.exists(path):
-        if os.path.exists(source) and os.path.samefile(source, path):
-            raise TargetExists("source and destination are the same file", path=path)
         if settings.skip_existing:
             report.skipped.append((path, "exists already"))
             return False
-        if settings.update and os.path.getmtime(path) >= os.path.getmtime(source):
+        if settings.update and os.path.getmtime(path) >= max(map(_changed, sources)):
             report.skipped.append((path, "is not older than its source"))
             return False
     check_target(path, overwrite=settings.overwrite or settings.update)
     return True
+
+
+def refuse_source(path: str, sources: list[str]) -> None:
+    """Refuse a destination that is one of the sources, under whatever name."""
+    if not os.path.exists(path):
+        return
+    place = os.stat(path)
+    for source in sources:
+        file = _file_of(source)
+        if os.path.exists(file) and os.path.samestat(os.stat(file), place):
+            raise TargetExists("source and destination are the same file", path=path)
+
+
+def _changed(source: str) -> float:
+    return os.path.getmtime(_file_of(source))
+
+
+def _file_of(spec: str) -> str:
+    """Return the file of ``FILE#name``, or of a plain path."""
+    if os.path.lexists(spec):
+        return spec
+    from raconvert.gather import split_spec
+
+    return split_spec(spec)[0]
 
 
 # Reading ---------------------------------------------------------------------------------------
@@ -174,6 +197,8 @@ def open_spec(spec: str, settings: Settings) -> Bundle:
 
 
 def _apply_sidecar(bundle: Bundle, source: Source, row: Row) -> None:
+    for array in bundle.arrays:
+        sidecar.read_trailer(array, source)
     fields = sidecar.load(source, is_ra=row.name == "ra")
     if fields is None:
         return
@@ -185,7 +210,7 @@ def _apply_sidecar(bundle: Bundle, source: Source, row: Row) -> None:
         if isinstance(own, dict):
             sidecar.apply(own, array, sidecar.path_of(source.path))
             if own.get("items"):
-                array.meta.items = lambda: sidecar.read_items(source.path)
+                array.meta.items = sidecar.items_reader(source.path, array)
 
 
 def select(bundle: Bundle, patterns: Sequence[str], *, literal: bool = False) -> list[Array]:
@@ -295,7 +320,10 @@ def write_bundle(
         max_memory=settings.max_memory,
         progress=_progress(settings.progress, total),
     ) as target:
-        module.write(_with_trailer(bundle, row, settings), target, **options)
+        try:
+            module.write(_with_trailer(bundle, row, settings), target, **options)
+        except OSError as error:
+            raise write_failed(path, error) from error
         if _late_metadata(origins, bundle):
             report.judge(_all_fits(bundle, module, row, options, settings), settings)
         report.add_notes(notes)
@@ -372,11 +400,11 @@ def _all_fits(
         raise UsageError("--meta trailer is for .ra destinations; --meta sidecar for all others")
     if mode in ("drop", "ignore") and row.name == "ra":
         for array in bundle.arrays:
-            fits += _dropped(array)
+            fits += _dropped(array, mode)
     return fits
 
 
-def _dropped(array: Array) -> list[Fit]:
+def _dropped(array: Array, mode: str) -> list[Fit]:
     """Return what an .ra loses without its sidecar."""
     fields = sidecar.fields_of(array, "ra")
     found = []
@@ -387,6 +415,8 @@ def _dropped(array: Array) -> list[Fit]:
         reason = "without a sidecar row-major readers list the axes reversed"
         found.append(equivalent(array.name, "index order", reason))
     rest = [name for name in fields if name not in ("dtype", "index_order")]
+    if mode == "drop" and "trailer" in array.meta.formats.get("ra", {}):
+        rest.append("trailer")
     if rest:
         found.append(equivalent(array.name, "metadata", f"dropped: {', '.join(rest)}"))
     return found
@@ -396,32 +426,24 @@ def _with_trailer(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
     """Put the metadata behind the data of an .ra, or take a trailer away, as --meta says."""
     if row.name != "ra" or settings.meta not in ("trailer", "drop"):
         return bundle
-    array = bundle.arrays[0].replace()
-    own = {k: v for k, v in array.meta.formats.get("ra", {}).items() if k != "trailer"}
+    array = bundle.arrays[0].replace(meta=bundle.arrays[0].meta.copy())
+    own = array.meta.formats.setdefault("ra", {})
+    own.pop("trailer", None)
     if settings.meta == "trailer":
         fields = sidecar.fields_of(array, "ra")
         if fields:
             own["trailer"] = sidecar.TRAILER_MARK + sidecar.dump(fields)
-    array.meta = type(array.meta)(
-        **{name: getattr(array.meta, name) for name in array.meta.FIELDS if name != "formats"},
-        formats={**array.meta.formats, "ra": own},
-    )
     return Bundle([array], attributes=bundle.attributes)
 
 
 def _late_metadata(origins: list[Array], bundle: Bundle) -> bool:
     """Take over metadata that a stack could only know at its end."""
-    found = False
-    for origin, array in zip(origins, bundle.arrays, strict=True):
-        if hasattr(origin._data, "common"):
-            from raconvert.stack import late_metadata
+    if not any(hasattr(origin._data, "common") for origin in origins):
+        return False
+    from raconvert.stack import late_metadata
 
-            found |= late_metadata(origin)
-            if origin.meta is not array.meta:
-                array.meta.formats = {**origin.meta.formats, **array.meta.formats}
-                array.meta.attributes = {**origin.meta.attributes, **array.meta.attributes}
-                array.meta.items = origin.meta.items
-    return found
+    found = [late_metadata(*pair) for pair in zip(origins, bundle.arrays, strict=True)]
+    return any(found)
 
 
 def _read_back(module: ModuleType, target: Target, bundle: Bundle, *, whole: bool) -> None:
@@ -495,14 +517,21 @@ def _companions(
     items = bundle.arrays[0].meta.items
     if items is not None and not row.many:
         pieces[sidecar.items_path_of(target.path)] = sidecar.items_lines(items())
-    written = []
+    for path in pieces if not had_sidecar else ():
+        check_target(path, overwrite=settings.overwrite or settings.update)
+    written: list[Target] = []
     for path, lines in pieces.items():
-        if not had_sidecar:
-            check_target(path, overwrite=settings.overwrite or settings.update)
         companion = Target(path)
         written.append(companion)
-        write_all(companion.open(), lines)
-        companion.finish(sync=settings.sync)
+        try:
+            write_all(companion.open(), lines)
+            companion.finish(sync=settings.sync)
+        except BaseException as error:
+            for done in written:
+                done.abort()
+            if isinstance(error, OSError):
+                raise write_failed(path, error) from error
+            raise
     return written
 
 

@@ -21,7 +21,7 @@ from raconvert.source import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
 SUFFIX = ".yaml"
@@ -99,14 +99,15 @@ def dump(fields: dict[str, Any], describes: dict[str, Any] | None = None) -> byt
 
     whole = {"describes": describes, **fields} if describes else fields
     try:
-        text = yaml.dump(
-            whole, Dumper=Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None
-        )
-    except yaml.YAMLError as error:
+        text = yaml.dump(whole, Dumper=Dumper, sort_keys=False, allow_unicode=True)
+        data = text.encode()
+        parse(data, "")  # what is written can be read
+    except (yaml.YAMLError, RecursionError, ValueError, Corrupt) as error:
+        reason = error.what if isinstance(error, Corrupt) else " ".join(str(error).split())
         raise Unsupported(
-            f"metadata cannot be written as YAML: {error}", remedy="leave it out with --meta drop"
+            f"metadata cannot be kept as YAML: {reason}", remedy="leave it out with --meta drop"
         ) from error
-    return text.encode()
+    return data
 
 
 def items_lines(items: Iterable[dict[str, Any]]) -> Iterator[bytes]:
@@ -186,12 +187,14 @@ def parse(text: bytes, path: str) -> dict[str, Any]:
 
     if len(text) > MAX_SIDECAR_BYTES:
         raise Corrupt("metadata is too large", path=path, got=f"{len(text)} bytes")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loader = _loader()
     try:
         depth = 0
         for event in yaml.parse(text, Loader=loader):
             if isinstance(event, yaml.AliasEvent):
                 raise Corrupt("metadata uses YAML aliases", path=path, where=_place(event))
+            if getattr(event, "tag", None) not in (None, _BINARY):
+                raise Corrupt(f"metadata uses the YAML tag {event.tag}", path=path)
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > MAX_DEPTH:
@@ -206,6 +209,36 @@ def parse(text: bytes, path: str) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise Corrupt("metadata is no YAML mapping", path=path, got=type(fields).__name__)
     return fields
+
+
+_BINARY = "tag:yaml.org,2002:binary"  # the only tag that the writer needs: bytes
+_DECIMAL = r"[-+]?(?:0|[1-9][0-9]*)$"
+_FLOAT = r"""[-+]?(?:[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)?
+           |\.[0-9]+(?:[eE][-+][0-9]+)?
+           |\.(?:inf|Inf|INF))$
+           |\.(?:nan|NaN|NAN)$"""
+
+
+def _loader() -> Any:
+    """Return the safe loader without numbers to base 60, 8 and 2, which nobody means.
+
+    (``1:30:00`` would be 5400, and a long one would take minutes to become a number.)
+    """
+    import re
+
+    import yaml
+
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        pass
+
+    numbers = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+    Loader.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag not in numbers]
+        for first, resolvers in Loader.yaml_implicit_resolvers.items()
+    }
+    Loader.add_implicit_resolver(numbers[0], re.compile(_DECIMAL), list("-+0123456789"))
+    Loader.add_implicit_resolver(numbers[1], re.compile(_FLOAT, re.VERBOSE), list("-+0123456789."))
+    return Loader
 
 
 def _place(event: Any) -> str:
@@ -225,14 +258,7 @@ _TYPES = {
 
 def apply(fields: dict[str, Any], array: Array, path: str = "") -> None:
     """Give an array what its sidecar says; wrong types or a contradiction raise `Corrupt`."""
-    for name, kind in _TYPES.items():
-        if name in fields and not isinstance(fields[name], kind):
-            raise Corrupt(
-                f"metadata field '{name}' has the wrong form",
-                path=path,
-                expected=kind.__name__,
-                got=type(fields[name]).__name__,
-            )
+    _check_form(fields, array, path)
     order = fields.get("index_order", "C")
     if order not in ("C", "F"):
         raise Corrupt(
@@ -242,6 +268,26 @@ def apply(fields: dict[str, Any], array: Array, path: str = "") -> None:
         array.index_order = order
     if "dtype" in fields:
         array.element = _described(array.element, frozen(fields["dtype"]), path)
+    told = Metadata.from_dict(fields)
+    meta = array.meta
+    meta.description = told.description or meta.description
+    meta.units = told.units or meta.units
+    meta.axes = told.axes or meta.axes
+    meta.attributes = {**meta.attributes, **told.attributes}
+    for name, space in told.formats.items():
+        meta.formats[name] = {**meta.formats.get(name, {}), **space}
+
+
+def _check_form(fields: dict[str, Any], array: Array, path: str) -> None:
+    """Refuse fields of the wrong type, and axes that are not those of the array."""
+    for name, kind in _TYPES.items():
+        if name in fields and not isinstance(fields[name], kind):
+            raise Corrupt(
+                f"metadata field '{name}' has the wrong form",
+                path=path,
+                expected=kind.__name__,
+                got=type(fields[name]).__name__,
+            )
     for part in ("axes", "formats"):
         values = fields.get(part, [])
         values = values.values() if isinstance(values, dict) else values
@@ -254,14 +300,28 @@ def apply(fields: dict[str, Any], array: Array, path: str = "") -> None:
             expected=array.ndim,
             got=len(fields["axes"]),
         )
-    told = Metadata.from_dict(fields)
-    meta = array.meta
-    meta.description = told.description or meta.description
-    meta.units = told.units or meta.units
-    meta.axes = told.axes or meta.axes
-    meta.attributes = {**meta.attributes, **told.attributes}
-    for name, space in told.formats.items():
-        meta.formats[name] = {**meta.formats.get(name, {}), **space}
+    for axis in fields.get("axes", []):
+        _check_axis(axis, path)
+
+
+_AXIS_TYPES = {
+    "name": str,
+    "kind": str,
+    "units": str,
+    "spacing": (int, float),
+    "origin": (int, float),
+    "labels": list,
+}
+
+
+def _check_axis(axis: dict[str, Any], path: str) -> None:
+    for name, kind in _AXIS_TYPES.items():
+        if name in axis and (not isinstance(axis[name], kind) or isinstance(axis[name], bool)):
+            raise Corrupt(
+                f"metadata field '{name}' of an axis has the wrong form",
+                path=path,
+                got=f"{type(axis[name]).__name__}",
+            )
 
 
 def _described(element: Element, descr: Any, path: str) -> Element:
@@ -271,29 +331,76 @@ def _described(element: Element, descr: Any, path: str) -> Element:
         width = dtype_of(described).itemsize
         objects = dtype_of(described).hasobject
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, RaconvertError) as error:
-        raise Corrupt(f"metadata has an unreadable dtype: {descr!r}", path=path) from error
+        raise Corrupt(f"metadata has an unreadable dtype: {_short(descr)}", path=path) from error
     if element.kind != "user" or width != element.nbytes or objects:
         raise Corrupt(
             "metadata describes other elements than the file holds",
             path=path,
             expected=f"{element.nbytes} bytes each",
-            got=f"{descr!r} ({width} bytes)",
+            got=f"{_short(descr)} ({width} bytes)",
         )
     return described
 
 
-def read_items(path: str) -> Iterator[dict[str, Any]]:
-    """Yield the per-item metadata of a stack, line by line."""
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def read_trailer(array: Array, source: Source) -> None:
+    """Take over the metadata in an RA trailer that raconvert wrote; any other trailer stays."""
+    trailer = array.meta.formats.get("ra", {}).get("trailer")
+    if not isinstance(trailer, Extent):
+        return
+    if source.read_at(trailer.offset, len(TRAILER_MARK)) != TRAILER_MARK:
+        return
+    if trailer.nbytes > MAX_SIDECAR_BYTES:
+        raise Corrupt(
+            "metadata trailer is too large",
+            path=source.path,
+            where=f"byte {trailer.offset}",
+            expected=f"at most {MAX_SIDECAR_BYTES} bytes",
+            got=trailer.nbytes,
+            remedy="read without it: --meta ignore",
+        )
+    del array.meta.formats["ra"]["trailer"]
+    text = source.read_exact(trailer.offset, trailer.nbytes, "the YAML trailer")
+    apply(parse(text, source.path), array, source.path)
+
+
+def items_reader(path: str, array: Array) -> Callable[[], Iterator[dict[str, Any]]]:
+    """Return a function that reads the per-item metadata of the stack at `path`, line by line."""
+    place = items_path_of(path)
+    if not os.path.isfile(place):
+        raise Corrupt(
+            "per-item metadata is missing, although the sidecar promises it",
+            path=place,
+            remedy="read without metadata: --meta ignore",
+        )
+    return lambda: _read_items(place, array.shape[0] if array.ndim else 0)
+
+
+def _read_items(place: str, count: int) -> Iterator[dict[str, Any]]:
     import json
 
-    with open(items_path_of(path), encoding="utf-8") as lines:
+    number = 0
+    with open(place, encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             try:
                 item = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise Corrupt(
-                    f"per-item metadata is no JSON: {error}",
-                    path=items_path_of(path),
-                    where=f"line {number}",
+                    f"per-item metadata is no JSON: {error}", path=place, where=f"line {number}"
                 ) from error
+            if not isinstance(item, dict):
+                raise Corrupt(
+                    "per-item metadata is no JSON object", path=place, where=f"line {number}"
+                )
             yield item
+    if number != count:
+        raise Corrupt(
+            "per-item metadata is not of this array",
+            path=place,
+            expected=f"{count} lines",
+            got=number,
+        )

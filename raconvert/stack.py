@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from tempfile import TemporaryFile
+from weakref import finalize
 
 import numpy as np
 
@@ -17,47 +18,59 @@ from raconvert.adapt import in_order
 from raconvert.blocks import as_ndarray, blocks, check_memory
 from raconvert.elements import dtype_of, little, type_name
 from raconvert.errors import UsageError
-from raconvert.model import Array, Metadata
+from raconvert.model import Array, Axis, Metadata
 from raconvert.source import DEFAULT_MAX_MEMORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
 
 def stack(paths: list[str], open_one: Callable[[str], Array]) -> Array:
     """Return the stack of the arrays that `open_one` finds in each path.
 
-    Shape (N, *shape of one), element type of the first, index order C.
+    Shape (N, *shape of one), element type of the first, index order C. All headers are read here,
+    so that an odd file is found before any data is read.
     """
     first = in_order(open_one(paths[0]), "C")
-    source = _Stack(paths, first, open_one)
+    source = Stack(paths, first, open_one)
+    meta = Metadata.from_dict(source.items_meta.common)
+    meta.items = source.items_meta.items
+    if meta.axes:
+        meta.axes.append(Axis())
     return Array(
         little(first.element),
         (*first.dims, len(paths)),
         name=first.name,
         index_order="C",
+        meta=meta,
         data=source,
     )
 
 
-class _Stack:
+class Stack:
     """Array source: item after item along a new first axis."""
 
     def __init__(self, paths: list[str], first: Array, open_one: Callable[[str], Array]) -> None:
         self.shape = (len(paths), *first.dims[::-1])
         self.dtype = dtype_of(little(first.element))
         self.items_meta = ItemMetadata(paths)
+        self.notes: list[str] = []
         self._paths = paths
         self._first = first
         self._open_one = open_one
+        for path in paths:
+            with self._item(path) as item:
+                fields = item.meta.to_dict()
+                if fields.get("formats", {}).get("ra", {}).pop("trailer", None) is not None:
+                    self.notes = ["the trailers of the stacked files are not kept"]
+                self.items_meta.add(fields)
 
     def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
-        """Yield blocks of whole items, at most `max_bytes` each (one item at least)."""
+        """Yield blocks of at most `max_bytes`, one item after the other."""
         for path in self._paths:
             with self._item(path) as item:
-                self.items_meta.add(item.meta.to_dict())
                 yield from blocks(item, max_bytes)
 
     def _item(self, path: str) -> Array:
@@ -86,52 +99,44 @@ class _Stack:
             out[number] = as_ndarray(self._item(path))
         return out[(slice(None), *key[1:])]
 
-    @property
-    def common(self) -> dict[str, Any]:
-        """The metadata that all items share (complete after `stream` ended)."""
-        return self.items_meta.common
-
-    @property
-    def items(self) -> Callable[[], Iterator[dict[str, Any]]] | None:
-        """The per-item metadata that differs, or None."""
-        return self.items_meta.items
-
 
 class ItemMetadata:
-    """Collects the metadata of many items: what is common once, what differs on disk."""
+    """Collects the metadata of many items: what is common once, what differs on disk.
+
+    Two values are the same if their JSON is: 1, 1.0 and True differ, NaN equals NaN.
+    """
 
     def __init__(self, paths: list[str]) -> None:
-        self.common: dict[str, Any] = {}
         self._paths = paths
         self._count = 0
         self._spool: Any = None
-        self._flat: dict[tuple[str, ...], Any] = {}
+        self._common: dict[tuple[Any, ...], Any] = {}
+        self._texts: dict[tuple[Any, ...], str] = {}
 
     def add(self, fields: dict[str, Any]) -> None:
         """Add the metadata of the next item; nothing is stored while all items agree."""
-        import json
-
         flat = dict(_flatten(fields))
+        texts = {path: _json(value) for path, value in flat.items()}
         if self._count == 0:
-            self._flat = flat
-        elif self._spool is None and flat != self._flat:
-            self._spool = TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - kept open
-            line = json.dumps([[list(k), v] for k, v in self._flat.items()]) + "\n"
-            self._spool.write(line * self._count)
-            self._keep_common(flat)
-        elif self._spool is not None:
-            self._keep_common(flat)
-        if self._spool is not None:
-            self._spool.write(json.dumps([[list(k), v] for k, v in flat.items()]) + "\n")
+            self._common, self._texts = flat, texts
+        elif texts != self._texts or self._spool is not None:
+            if self._spool is None:
+                self._spool = TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - kept open
+                finalize(self, self._spool.close)
+                self._spool.write(_line(self._common) * self._count)
+            self._spool.write(_line(flat))
+            self._texts = {k: v for k, v in self._texts.items() if texts.get(k) == v}
+            self._common = {k: self._common[k] for k in self._texts}
         self._count += 1
-        self.common = _nested(self._flat.items())
 
-    def _keep_common(self, flat: dict[tuple[str, ...], Any]) -> None:
-        self._flat = {k: v for k, v in self._flat.items() if k in flat and flat[k] == v}
+    @property
+    def common(self) -> dict[str, Any]:
+        """The fields that all items share."""
+        return _nested(self._common.items())
 
     @property
     def items(self) -> Callable[[], Iterator[dict[str, Any]]] | None:
-        """Return a reader of the fields that differ, one mapping per item; None if none do."""
+        """A reader of the fields that differ, one mapping per item; None if none do."""
         return None if self._spool is None else self._read
 
     def _read(self) -> Iterator[dict[str, Any]]:
@@ -139,20 +144,41 @@ class ItemMetadata:
 
         self._spool.seek(0)
         for number, line in enumerate(self._spool):
-            pairs = [(tuple(k), v) for k, v in json.loads(line)]
-            odd = [(k, v) for k, v in pairs if k not in self._flat]
+            pairs = [(tuple(path), value) for path, value in json.loads(line)]
+            odd = [(path, value) for path, value in pairs if path not in self._texts]
             yield {"item": number, "file": os.path.basename(self._paths[number]), **_nested(odd)}
 
 
-def _flatten(fields: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[Any, Any]]:
+def _json(value: Any) -> str:
+    """Return JSON; bytes become base64, dates and other values their text."""
+    import json
+
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=_text)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        from base64 import b64encode
+
+        return b64encode(value).decode()
+    return str(value)
+
+
+def _line(flat: dict[tuple[Any, ...], Any]) -> str:
+    return _json([[list(path), value] for path, value in flat.items()]) + "\n"
+
+
+def _flatten(
+    fields: dict[Any, Any], path: tuple[Any, ...] = ()
+) -> Iterator[tuple[tuple[Any, ...], Any]]:
     for key, value in fields.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             yield from _flatten(value, (*path, key))
         else:
             yield (*path, key), value
 
 
-def _nested(pairs: Any) -> dict[str, Any]:
+def _nested(pairs: Iterable[tuple[tuple[Any, ...], Any]]) -> dict[str, Any]:
     root: dict[str, Any] = {}
     for path, value in pairs:
         place = root
@@ -162,12 +188,16 @@ def _nested(pairs: Any) -> dict[str, Any]:
     return root
 
 
-def late_metadata(array: Array) -> bool:
-    """Give a stack the metadata that its items turned out to have; True if there is any."""
-    source = array._data
-    common = getattr(source, "common", None)
-    if common is None:
+def late_metadata(origin: Array, array: Array) -> bool:
+    """Give an array what its source, a stack, could only know of its items at the end.
+
+    `origin` is the stack as it was read, `array` what became of it. True if there is anything.
+    """
+    source = origin._data
+    if not hasattr(source, "common"):
         return False
-    array.meta = Metadata.from_dict(common)
+    found = Metadata.from_dict(source.common)
+    array.meta.attributes = {**found.attributes, **array.meta.attributes}
+    array.meta.formats = {**found.formats, **array.meta.formats}
     array.meta.items = source.items
     return bool(array.meta)

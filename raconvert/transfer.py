@@ -50,9 +50,9 @@ class Target:
         self.path = os.fspath(path)
         # A link is written through, as every other tool does; the folder of its end holds `temp`.
         place = os.path.realpath(self.path) if os.path.islink(self.path) else self.path
-        folder, name = os.path.split(place)
-        token = os.urandom(4).hex()
-        self.temp = os.path.join(folder, f".{name[:200]}.{os.getpid()}-{token}.tmp")
+        # Short, so that it fits where the name itself just fits; hidden, so that no glob takes it.
+        name = f".raconvert-{os.getpid()}-{os.urandom(4).hex()}.tmp"
+        self.temp = os.path.join(os.path.dirname(place), name)
         self.max_memory = max_memory
         self.progress = progress
         self._files: list[FileIO] = []
@@ -70,6 +70,13 @@ class Target:
         file = io.FileIO(descriptor, "r+b", closefd=True)
         self._files.append(file)
         return file
+
+    def counted(self, blocks: Iterable[Any]) -> Iterator[Any]:
+        """Yield blocks, and report their bytes as progress when the next one is asked for."""
+        for block in blocks:
+            yield block
+            if self.progress is not None:
+                self.progress(block.nbytes)
 
     def finish(self, *, sync: bool = True) -> None:
         """Close the temporary file with its bytes on the disk, ready for `rename`."""
@@ -199,11 +206,9 @@ def _write_blocks(target: Target, file: FileIO, header: bytes, array: Array) -> 
 
     reserve(file, len(header) + array.nbytes)
     write_all(file, [header])
-    for block in blocks(array, block_bytes(target.max_memory)):
+    for block in target.counted(blocks(array, block_bytes(target.max_memory))):
         # As bytes: dates and bfloat16 have no buffer of their own.
         write_all(file, [block.reshape(-1).view("u1")])
-        if target.progress is not None:
-            target.progress(block.nbytes)
 
 
 def reserve(file: FileIO, nbytes: int) -> None:

@@ -311,7 +311,7 @@ def write(bundle: Bundle, target: Target, *, level: int = 6, filter: str = "auto
     compressed a slab of rows at a time.
     """
     from raconvert.blocks import as_ndarray
-    from raconvert.errors import UsageError
+    from raconvert.errors import Unsupported, UsageError
     from raconvert.transfer import write_all, write_failed
 
     from .encode import encode
@@ -320,6 +320,8 @@ def write(bundle: Bundle, target: Target, *, level: int = 6, filter: str = "auto
         raise UsageError("there is no such compression level", expected="0 to 9", got=level)
     array = bundle.arrays[0]
     fields = array.meta.formats.get(NAME, {})
+    if not isinstance(fields, dict):
+        raise Unsupported("the metadata of the format png is no mapping", path=target.path)
     values = as_ndarray(array, target.max_memory)
     pieces = encode(values, fields, level=level, filter=filter, path=target.path)
     file = target.open()

@@ -88,9 +88,15 @@ def choose(values: Samples, fields: dict[str, Any], path: str) -> Image:
     depth = {"b": 1, "u": 8 * values.dtype.itemsize}[values.dtype.kind]
     header = Header(width, height, depth, COLOR_TYPES[channels], 0)
     suggested = meta.palette_of(fields, path) if channels >= 3 else None
-    scale = 1 if fields.get("native") else SCALE.get(fields.get("bit_depth", 8), 1)
+    scale = 1 if fields.get("native") else SCALE.get(_wanted_depth(fields), 1)
     trns = meta.color_key_of(fields, header, scale if depth == 8 else 1, path)
     return Image(header, values, suggested and suggested[0], trns)
+
+
+def _wanted_depth(fields: dict[str, Any]) -> int:
+    """Return the bit depth that the metadata asks for, 8 if it asks for nothing usable."""
+    depth = fields.get("bit_depth", 8)
+    return depth if isinstance(depth, int) and depth in SCALE else 8
 
 
 def _with_palette(values: Samples, fields: dict[str, Any], path: str) -> Image | None:
@@ -112,9 +118,7 @@ def _with_palette(values: Samples, fields: dict[str, Any], path: str) -> Image |
     if indices is None:
         return None
     depth = next(d for d in (1, 2, 4, 8) if 1 << d >= len(table))
-    wanted = fields.get("bit_depth", 8)
-    if wanted in (2, 4, 8) and wanted > depth:
-        depth = wanted
+    depth = max(depth, _wanted_depth(fields))
     height, width = indices.shape
     return Image(Header(width, height, depth, PALETTE, 0), indices, palette, alpha)
 
@@ -141,7 +145,7 @@ def _codes(colors: Samples) -> Samples:
 
 def _with_low_depth(values: Samples, fields: dict[str, Any], path: str) -> Image | None:
     """Return a grey image of 1, 2 or 4 bits if the metadata says so and every value allows it."""
-    depth = fields.get("bit_depth")
+    depth = _wanted_depth(fields)
     if depth not in SCALE or values.ndim != 2 or fields.get("color_type") == PALETTE:
         return None
     if fields.get("native"):

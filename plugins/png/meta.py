@@ -85,6 +85,11 @@ def _keyword(data: bytes) -> str:
     return data.decode("latin-1")
 
 
+def _bytes(text: str) -> bytes:
+    """Return the bytes of base64 text; ValueError for anything that is not base64."""
+    return a2b_base64(text, strict_mode=True)
+
+
 def _b64(data: bytes) -> str:
     return b2a_base64(data, newline=False).decode("ascii")
 
@@ -134,7 +139,7 @@ def _parse_profile(chunk: Chunk, png: Png, room: _Room) -> Fields:
 
 
 def _format_profile(value: Fields) -> bytes:
-    profile = zlib.compress(a2b_base64(value["profile"]))
+    profile = zlib.compress(_bytes(value["profile"]))
     return value["name"].encode("latin-1") + b"\0\0" + profile
 
 
@@ -148,7 +153,7 @@ def _parse_suggested(chunk: Chunk, png: Png, room: _Room) -> Fields:
 
 def _format_suggested(value: Fields) -> tuple[bytes, bytes]:
     lead = value["name"].encode("latin-1") + b"\0" + bytes([value["depth"]])
-    return b"sPLT", lead + a2b_base64(value["entries"])
+    return b"sPLT", lead + _bytes(value["entries"])
 
 
 def _parse_time(chunk: Chunk, png: Png, room: _Room) -> str:
@@ -187,7 +192,7 @@ SAMPLES = {b"sBIT": "B", b"bKGD": "H", b"hIST": "H"}
 
 Codec = namedtuple("Codec", "parse format")
 SINGLE: dict[bytes, Codec] = {
-    b"eXIf": Codec(_parse_exif, a2b_base64),
+    b"eXIf": Codec(_parse_exif, _bytes),
     b"iCCP": Codec(_parse_profile, _format_profile),
     b"tIME": Codec(_parse_time, _format_time),
 }
@@ -290,7 +295,8 @@ def animation_notes(png: Png) -> list[str]:
     count = Struct(">I").unpack_from(control)[0]
     if count < 2 and (not png.frames or png.frames[0].spans is png.idat):
         return []
-    return [f"animated PNG: its default image was read; frames=all reads the {count} frames, too"]
+    what = f"animated PNG of {count} frames: only its default image is read"
+    return [f"{what} (--in-opt frames=all reads them all)"]
 
 
 # -------------------------------------------------------------------------- fields to chunks
@@ -314,7 +320,7 @@ def _other(value: list[str]) -> tuple[bytes, bytes]:
     kind = value[0].encode("ascii")
     if len(kind) != 4 or not kind.isalpha() or not (kind[0] & kind[3] & 0x20) or kind in RULES:
         raise ValueError("an unknown ancillary chunk that is safe to copy was expected")
-    return kind, a2b_base64(value[1])
+    return kind, _bytes(value[1])
 
 
 def _singles(

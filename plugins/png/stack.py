@@ -74,6 +74,7 @@ class PngStack:
         self._max_memory = max_memory
         self.notes: list[str] = []
         first = self._open(paths[0])
+        first.file.close()
         self._header: Header = first.png.header
         self._expansion = first.expansion
         self._lane = _lane(first)
@@ -152,7 +153,9 @@ class PngStack:
             images = self._glued([rows[place] for place in glued])
         except (BadFilter, BadIndex):
             for place in glued:  # one of them will say what is wrong with it
-                self._decode_alone(self._open(self._paths[batch[place]]))
+                opened = self._open(self._paths[batch[place]])
+                with opened.file:
+                    self._decode_alone(opened)
             raise
         out[... if len(glued) == len(batch) else glued] = images
 
@@ -165,32 +168,25 @@ class PngStack:
     def _long_way(self, index: int, out: Samples, collect: bool) -> bytes | None:
         """Return the filtered rows of an image that can be glued; else decode it into `out`."""
         opened = self._open(self._paths[index])
-        self._check_kind(opened)
-        if collect:
-            self._add_odd(self._fields(opened.png))
-            self._add_notes(opened.png)
-        header = opened.png.header
-        alike = opened.expansion.key == self._expansion.key
-        if not alike or header.interlace or header.stream_bytes > GLUE_BYTES:
-            out[:] = self._decode_alone(opened)
-            return None
         with opened.file as file:
+            self._check_kind(opened)
+            if collect:
+                self._add_odd(self._fields(opened.png))
+                self._add_notes(opened.png)
+            header = opened.png.header
+            alike = opened.expansion.key == self._expansion.key
+            if not alike or header.interlace or header.stream_bytes > GLUE_BYTES:
+                out[:] = self._decode_alone(opened)
+                return None
             stream = Inflater(file, opened.png.idat, opened.png.path)
             rows = stream.read(header.stream_bytes)
             stream.finish()
-        return rows
+            return rows
 
     def _decode_alone(self, opened: Opened) -> Samples:
-        png = opened.png
-        with opened.file as file:
-            return decode(
-                file,
-                png.idat,
-                png.header,
-                opened.expansion,
-                path=png.path,
-                max_memory=self._max_memory,
-            )
+        file, png = opened.file, opened.png
+        path, limit = png.path, self._max_memory
+        return decode(file, png.idat, png.header, opened.expansion, path=path, max_memory=limit)
 
     # ----------------------------------------------------------------------------- single files
 
@@ -266,7 +262,8 @@ def _kind(opened: Opened) -> str:
 def _lane(first: Opened) -> Lane | None:
     """Return what makes files like the first one recognisable; None if it has to be read longer."""
     png = first.png
-    if not first.data or png.header.interlace or len(png.idat) != 1:
+    large = not first.data or png.header.stream_bytes > GLUE_BYTES
+    if large or png.header.interlace or len(png.idat) != 1:
         return None
     offset, nbytes, _ = png.idat[0]
     lead = first.data[: offset - CHUNK_HEAD.size]

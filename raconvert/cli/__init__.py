@@ -99,7 +99,11 @@ def _run(words: list[str]) -> int:
 
     args = parse(verb, rest)
     console = Console(args)
-    return import_module(f"raconvert.cli.{verb}").run(args, console)
+    try:
+        code: int = import_module(f"raconvert.cli.{verb}").run(args, console)
+    except RaconvertError as error:
+        code = console.error(error)
+    return code
 
 
 def top_help() -> str:
@@ -119,19 +123,22 @@ def choose_verb(words: list[str]) -> tuple[str, list[str]]:
     bare = _names_target(words)
     if first in VERBS or first in RESERVED:
         if os.path.lexists(first) and (bare or len(words) == 1):
+            verb = f"raconvert {first} FILE, without -o, --to or --out-dir"
             raise UsageError(
                 f"'{first}' is a verb, and here it is also a file",
-                remedy=f"for the file: raconvert ./{first} -o DST\n"
-                f"for the verb: raconvert {first} FILE, without -o, --to or --out-dir",
+                remedy=f"for the file: raconvert ./{first} -o DST\nfor the verb: "
+                + ("leave it out, raconvert SRC... -o DST" if first == "convert" else verb),
             )
         if first in RESERVED:
             raise UsageError(f"the verb '{first}' is not available yet")
         return first, words[1:]
-    if bare:
+    maybe_file = first.startswith("-") or _is_path(first)
+    hint = "" if maybe_file else did_you_mean(first, list(VERBS))
+    if bare and not hint:
         return "convert", words
     if any(word in ("-h", "--help") for word in words):
         return "convert", ["--help"]
-    if first.startswith("-") or _is_path(first):
+    if maybe_file:
         path = next((word for word in words if not word.startswith("-")), "SRC")
         raise UsageError(
             "no destination is named",
@@ -139,7 +146,7 @@ def choose_verb(words: list[str]) -> tuple[str, list[str]]:
             f"to look inside: raconvert info {path}",
         )
     raise UsageError(
-        f"unknown verb '{first}'{did_you_mean(first, list(VERBS))}",
+        f"unknown verb '{first}'{hint}",
         remedy=f"verbs: {', '.join(VERBS)}; or name files, with a destination: SRC... -o DST",
     )
 

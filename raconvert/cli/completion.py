@@ -34,7 +34,9 @@ def script(shell: str) -> str:
         raise MissingDependency(
             "completion scripts need the shtab package", remedy="pip install shtab"
         ) from error
-    return str(shtab.complete(full_parser(shtab.FILE, shtab.DIRECTORY), shell=shell))
+    text = str(shtab.complete(full_parser(shtab.FILE, shtab.DIRECTORY), shell=shell))
+    # Without a verb, as in `raconvert SRC -o DST`, bash completes file names by itself.
+    return text.replace("complete -o bashdefault -F", "complete -o bashdefault -o default -F")
 
 
 def full_parser(file: Any = None, directory: Any = None) -> argparse.ArgumentParser:

@@ -24,6 +24,7 @@ class Console:
         self.verbose = getattr(args, "verbose", 0)
         self.json = getattr(args, "json", False)
         self._color = getattr(args, "color", "auto")
+        self._detects = getattr(args, "from_", None) is None
 
     def result(self, text: str) -> None:
         """Print a line of the result."""
@@ -33,13 +34,12 @@ class Console:
         """Print the result as JSON."""
         import json
 
-        text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
-        write(sys.stdout, text + "\n")
+        self.result(json.dumps(value, indent=2, allow_nan=False))
 
     def note(self, text: str) -> None:
-        """Print a remark to the standard error, unless -q was given."""
+        """Print a one-line remark to the standard error, unless -q was given."""
         if not self.quiet:
-            write(sys.stderr, printable(text) + "\n")
+            write(sys.stderr, one_line(text) + "\n")
 
     def detail(self, text: str) -> None:
         """Print a remark that only -v asks for."""
@@ -47,8 +47,8 @@ class Console:
             self.note(text)
 
     def error(self, error: RaconvertError) -> int:
-        """Print an error of one file among many; return its exit code."""
-        return print_error(error, self._color)
+        """Print an error; return its exit code."""
+        return print_error(error, self._color, detects=self._detects)
 
     def bold(self, text: str) -> str:
         """Return the text in bold where the standard output is a terminal."""
@@ -84,9 +84,12 @@ def write(stream: Any, text: str) -> None:
         stream.buffer.flush()
 
 
-def print_error(error: RaconvertError, color: str = "auto") -> int:
-    """Print an error, cause first, remedy last; return the exit code."""
-    first, *more = error_lines(error)
+def print_error(error: RaconvertError, color: str = "auto", *, detects: bool = False) -> int:
+    """Print an error, cause first, remedy last; return the exit code.
+
+    `detects`: the format of its file was found by content, and may be named.
+    """
+    first, *more = error_lines(error, detects=detects)
     mark = "raconvert:"
     if colorful(sys.stderr, color):
         mark = f"{_RED}{mark}{_PLAIN}"
@@ -96,7 +99,7 @@ def print_error(error: RaconvertError, color: str = "auto") -> int:
     return error.exit_code
 
 
-def error_lines(error: RaconvertError) -> list[str]:
+def error_lines(error: RaconvertError, *, detects: bool) -> list[str]:
     """Return the cause, how the file was detected, what was added on the way, and the remedy."""
     from raconvert.errors import Corrupt
 
@@ -104,7 +107,7 @@ def error_lines(error: RaconvertError) -> list[str]:
     remedy = error.remedy or ""
     cause = cause.removesuffix(f"\n  {remedy}") if remedy else cause
     lines = [cause]
-    if isinstance(error, Corrupt) and error.path is not None:
+    if detects and isinstance(error, Corrupt) and error.path is not None:
         lines = _as_format(cause, error.path)
     notes = [note for note in getattr(error, "__notes__", []) if note not in remedy]
     return [*lines, *notes, *(line.strip() for line in remedy.splitlines())]

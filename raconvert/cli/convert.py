@@ -7,7 +7,7 @@ import signal
 import sys
 
 from raconvert import pipeline
-from raconvert.cli.console import Progress, one_line, print_error
+from raconvert.cli.console import Progress, one_line
 from raconvert.cli.options import CONVERT
 from raconvert.errors import RaconvertError, UsageError
 
@@ -46,7 +46,8 @@ def run(args: Any, console: Console) -> int:
     except RaconvertError as error:
         if progress is not None:
             progress.clear()
-        if error.exit_code != UsageError.exit_code and not args.fail_fast:
+        said = "as it was" in (error.remedy or "")
+        if error.exit_code != UsageError.exit_code and not (args.fail_fast or said):
             error.add_note("nothing was written")
         if journal is not None:
             _write_journal(journal, [_failure(args.src, error)])
@@ -63,7 +64,7 @@ def run(args: Any, console: Console) -> int:
         progress.clear()
     if journal is not None:
         _write_journal(journal, _journal_lines(report))
-    return _tell(report, args, console)
+    return _tell(report, console)
 
 
 def _check(args: Any, console: Console) -> None:
@@ -113,7 +114,7 @@ def _raise_on_signals() -> Callable[[], None]:
 # What is said ----------------------------------------------------------------------------------
 
 
-def _tell(report: Report, args: Any, console: Console) -> int:
+def _tell(report: Report, console: Console) -> int:
     """Print the report; a batch in which files failed returns 1."""
     if console.json:
         console.result_json(_as_dict(report))
@@ -125,7 +126,7 @@ def _tell(report: Report, args: Any, console: Console) -> int:
         if report.written:
             console.note(str(report))
         _tell_details(report, console)
-    _tell_failures(report, args)
+    _tell_failures(report, console)
     return RaconvertError.exit_code if report.failed else 0
 
 
@@ -160,7 +161,7 @@ def _tell_details(report: Report, console: Console) -> None:
         console.detail(f"wrote {path}")
 
 
-def _tell_failures(report: Report, args: Any) -> None:
+def _tell_failures(report: Report, console: Console) -> None:
     """Print what failed in a batch; a remedy that was given once is not repeated."""
     told: set[str | None] = set()
     for path, error in report.failed:
@@ -170,10 +171,10 @@ def _tell_failures(report: Report, args: Any) -> None:
         if known.remedy in told:
             known.remedy = None
         told.add(known.remedy)
-        print_error(known, args.color)
+        console.error(known)
     if report.failed:
         total = max(report.source_count, len(report.failed))
-        print_error(RaconvertError(f"{len(report.failed)} of {total} files failed"), args.color)
+        console.error(RaconvertError(f"{len(report.failed)} of {total} files failed"))
 
 
 def _as_dict(report: Report) -> dict[str, Any]:
@@ -242,6 +243,6 @@ def _write_journal(journal: Target, lines: list[dict[str, Any]]) -> None:
     from raconvert.transfer import write_all
 
     with journal:
-        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-        write_all(journal.open(), [text.encode("utf-8", "surrogateescape")])
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        write_all(journal.open(), [text.encode()])
         journal.commit()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raconvert.cli.console import one_line
-from raconvert.cli.info import reading
+from raconvert.cli.sources import reading
 from raconvert.compare import diff
 
 TYPE_CHECKING = False

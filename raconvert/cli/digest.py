@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from raconvert import registry
-from raconvert.cli.info import reading
+from raconvert.cli.sources import each, expand, reading
 from raconvert.digest import digest_array, manifest_line
-from raconvert.errors import RaconvertError, UsageError
+from raconvert.errors import UsageError
 from raconvert.pipeline import open_bundle, open_sources
 
 TYPE_CHECKING = False
@@ -18,24 +18,22 @@ if TYPE_CHECKING:
 def run(args: Any, console: Console) -> int:
     """Print one line per array; a file that fails does not stop the others."""
     if args.as_ is not None:
-        _show(console, [(args.as_, _digest_as(args))])
+        _show([(args.as_, _digest_as(args))], console)
         return 0
-    codes = []
-    found = []
-    for path in args.files:
-        try:
-            lines = _digests(path, args)
-        except RaconvertError as error:
-            if len(args.files) == 1:
-                raise
-            codes.append(console.error(error))
-            continue
-        found += lines
-        if not console.json:
-            _show(console, lines)
+    found: list[tuple[str, str]] = []
+
+    def show(path: str) -> int:
+        lines = _digests(path, args)
+        if console.json:
+            found.extend(lines)
+        else:
+            _show(lines, console)
+        return 0
+
+    code = each(expand(args.files), show, console)
     if console.json:
-        _show(console, found)
-    return codes[0] if len(set(codes)) == 1 else int(bool(codes))
+        _show(found, console)
+    return code
 
 
 def _digests(path: str, args: Any) -> list[tuple[str, str]]:
@@ -63,7 +61,7 @@ def _digest_as(args: Any) -> str:
         return digest_array(bundle.arrays[0], args.max_memory)
 
 
-def _show(console: Console, found: list[tuple[str, str]]) -> None:
+def _show(found: list[tuple[str, str]], console: Console) -> None:
     if console.json:
         console.result_json([{"name": name, "digest": digits} for name, digits in found])
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raconvert.cli.console import one_line
-from raconvert.errors import RaconvertError
+from raconvert.cli.sources import each, expand, reading
 from raconvert.info import info
 from raconvert.report import size
 
@@ -21,40 +21,24 @@ _MOST_FIELDS = 20  # of metadata, for each array; --json shows all
 def run(args: Any, console: Console) -> int:
     """Show every file; one that fails is reported and does not stop the others."""
     found: list[dict[str, Any]] = []
-    codes = []
-    for number, path in enumerate(args.files):
-        try:
-            facts = info(path, **reading(args))
-        except RaconvertError as error:
-            if len(args.files) == 1:
-                raise
-            codes.append(console.error(error))
-            continue
+
+    def show(path: str) -> int:
+        facts = info(path, **reading(args))
         if console.json:
             found.append(facts)
-        elif args.short:
-            for line in short_lines(facts):
-                console.result(line)
-        else:
-            if number:
-                console.result("")
-            for line in lines(facts, console):
-                console.result(line)
+            return 0
+        if found and not args.short:
+            console.result("")
+        found[:] = [facts]
+        for line in short_lines(facts) if args.short else lines(facts, console):
+            console.result(line)
+        return 0
+
+    paths = expand(args.files)
+    code = each(paths, show, console)
     if console.json:
-        console.result_json(found[0] if len(args.files) == 1 else found)
-    return codes[0] if len(set(codes)) == 1 else int(bool(codes))
-
-
-def reading(args: Any) -> dict[str, Any]:
-    """Return the options that say how sources are read, as `open_bundle` takes them."""
-    return {
-        "from_": args.from_,
-        "arrays": args.arrays,
-        "in_opts": dict(args.in_opts or ()),
-        "meta": args.meta,
-        "index_order": args.index_order,
-        "max_memory": args.max_memory,
-    }
+        console.result_json(found[0] if len(paths) == 1 else found)
+    return code
 
 
 def short_lines(facts: dict[str, Any]) -> Iterator[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from raconvert.cli.console import one_line
-from raconvert.cli.info import reading
 from raconvert.cli.options import GATHERING
+from raconvert.cli.sources import each, expand, reading
 from raconvert.compare import verify
-from raconvert.errors import RaconvertError, UsageError
+from raconvert.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,33 +19,30 @@ _DIFFERENT = 1
 
 
 def run(args: Any, console: Console) -> int:
-    """Verify every file; the exit code is that of the first failure, or 1 if sources differ."""
+    """Verify every file; with --against one, which may differ from its sources (exit code 1)."""
     against = args.against or ([] if args.files_from is not None else None)
-    if against is not None and len(args.files) != 1:
-        raise UsageError("--against compares one FILE", got=f"{len(args.files)} files")
+    paths = args.files if against is not None else expand(args.files)
+    if against is not None and len(paths) != 1:
+        raise UsageError("--against compares one FILE", got=f"{len(paths)} files")
     gathering = {option.dest: getattr(args, option.dest) for option in GATHERING}
     gathering.update(include=args.include or (), exclude=args.exclude or ())
     found = []
-    codes = []
-    for path in args.files:
-        try:
-            facts = verify(path, against, gathering=gathering, **reading(args))
-        except RaconvertError as error:
-            if len(args.files) == 1:
-                raise
-            codes.append(console.error(error))
-            continue
-        found.append(facts)
-        if not facts["same"]:
-            codes.append(_DIFFERENT)
-        if not console.json:
+
+    def show(path: str) -> int:
+        facts = verify(path, against, gathering=gathering, **reading(args))
+        for note in facts["notes"]:
+            console.note(f"{path}: {note}")
+        if console.json:
+            found.append(facts)
+        else:
             for line in _lines(facts):
                 console.result(line)
-            for note in facts["notes"]:
-                console.note(f"{path}: {note}")
+        return 0 if facts["same"] else _DIFFERENT
+
+    code = each(paths, show, console)
     if console.json:
-        console.result_json(found[0] if len(args.files) == 1 else found)
-    return codes[0] if len(set(codes)) == 1 else int(bool(codes))
+        console.result_json(found[0] if len(paths) == 1 else found)
+    return code
 
 
 def _lines(facts: dict[str, Any]) -> Iterator[str]:

@@ -135,19 +135,8 @@ def read(source: Source, *, unknown_flags: bool = False) -> Bundle:
         array = array.replace(data=partial(_Encoded, source, header, encoding, element, dims, swap))
     end = offset + header.size
     if encoding != LEB128 and source.size > end:
-        _keep_trailer(array, source, end)
-    return Bundle([array])
-
-
-def _keep_trailer(array: Array, source: Source, end: int) -> None:
-    """Keep what follows the data: parsed if it is our own YAML, else as an extent of bytes."""
-    from raconvert.sidecar import TRAILER_MARK, apply, parse
-
-    if source.read_at(end, len(TRAILER_MARK)) == TRAILER_MARK:
-        text = source.read_exact(end, source.size - end, "the YAML trailer")
-        apply(parse(text, source.path), array)
-    else:
         array.meta.formats["ra"]["trailer"] = Extent(source.path, end, source.size - end)
+    return Bundle([array])
 
 
 class _Encoded:
@@ -282,10 +271,10 @@ def write(bundle: Bundle, target: Target, *, encoding: str = RAW) -> None:
 
 
 def _write_encoded(array: Array, header: Header, encoding: str, target: Target) -> FileIO:
-    from raconvert.blocks import as_ndarray, block_bytes, blocks
+    from raconvert.blocks import block_bytes, blocks
 
     file = target.open()
-    pieces = blocks(array, block_bytes(target.max_memory))
+    pieces = target.counted(blocks(array, block_bytes(target.max_memory)))
     if encoding == LZ4:
         from raconvert.ra import lz4
 
@@ -297,7 +286,10 @@ def _write_encoded(array: Array, header: Header, encoding: str, target: Target) 
                 expected=f"at most {target.max_memory} (--max-memory)",
                 remedy=f"allow it with --max-memory {-(-need // (1 << 20))}M",
             )
-        block = lz4.encode(memoryview(as_ndarray(array, need)).cast("B"))
+        plain = bytearray()
+        for piece in pieces:
+            plain += piece.reshape(-1).view("u1")
+        block = lz4.encode(plain)
         write_all(file, [pack(header._replace(flags=ENCODED, size=len(block))), block])
     elif encoding == LEB128:
         from raconvert.ra import leb128
