@@ -16,7 +16,7 @@ from math import prod
 from raconvert import registry
 from raconvert.elements import little, type_name
 from raconvert.errors import RaconvertError, UsageError
-from raconvert.gather import gather, labels_of, missing_numbers, sequence_note
+from raconvert.gather import gather, labels_of, missing_numbers, repeated, sequence_note
 from raconvert.model import Array, Bundle
 from raconvert.pipeline import (
     adapted,
@@ -101,6 +101,8 @@ def _check_sequence(gathered: Gathered, settings: Settings) -> None:
         gaps = missing_numbers(gathered.paths)
         if gaps:
             raise UsageError(f"the sequence has gaps: {gaps} (refused by --strict-sequence)")
+        if twice := repeated(gathered.paths):
+            raise UsageError(f"the sequence has {twice} duplicates (refused by --strict-sequence)")
 
 
 def _is_folder(dst: str | None, settings: Settings) -> bool:

@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 
 from raconvert.elements import dtype_of, little
-from raconvert.errors import Corrupt, TooLarge
+from raconvert.errors import Corrupt, TooLarge, Unsupported
 from raconvert.source import DEFAULT_MAX_MEMORY, open_regular
 from raconvert.transfer import read_extent_into, swap_in_place
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from raconvert.model import Array, Extent
 
+MAX_RANK = 64  # numpy's own limit since 2.0
 LARGEST_BLOCK = 16 << 20  # beyond this a larger block saves nothing measurable
 
 
@@ -117,6 +118,7 @@ def as_ndarray(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> np.ndarray
 
     `TooLarge` names the need when it is above `max_memory` bytes.
     """
+    check_rank(array)
     check_memory(array.nbytes, max_memory, f"array '{array.name}' whole in memory")
     # Filled as bytes, so that the padding of structures is copied too.
     values = np.empty(array.nbytes, np.uint8)
@@ -129,6 +131,17 @@ def as_ndarray(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> np.ndarray
             f"array '{array.name}' ended early", expected=f"{array.nbytes} bytes", got=done
         )
     return values.view(dtype_of(little(array.element))).reshape(array.dims[::-1])
+
+
+def check_rank(array: Array) -> None:
+    """Refuse (`Unsupported`) what numpy has too few axes for; the file can still be copied."""
+    if array.ndim > MAX_RANK:
+        raise Unsupported(
+            f"array '{array.name}' has too many axes for numpy",
+            path=array.extent.path if array.extent else None,
+            expected=f"at most {MAX_RANK}",
+            got=array.ndim,
+        )
 
 
 def check_memory(nbytes: int, max_memory: int, what: str) -> None:

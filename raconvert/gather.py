@@ -84,6 +84,8 @@ def gather(
     """
     if sort is not None and sort not in SORTS:
         raise UsageError(f"unknown order '{sort}'", expected=" | ".join(SORTS))
+    if not words and files_from is None:
+        raise UsageError("no source", remedy="name files, folders or patterns, or --files-from")
     paths: list[str] = []
     literal = True
     for word in words:
@@ -91,7 +93,7 @@ def gather(
         paths += found
         literal = literal and was_literal
     order = "natural order"
-    if literal and len(words) > 1:
+    if literal and len(words) > 1 and sort != "given":
         if len({os.path.dirname(path) for path in paths}) == 1:
             paths = natural_sorted(paths)
         else:
@@ -104,11 +106,18 @@ def gather(
     elif sort == "name":
         paths.sort()
     elif sort == "mtime":
-        paths.sort(key=os.path.getmtime)
+        paths.sort(key=_modified)
     if sort is not None:
         order = f"{sort} order"
     many = not (literal and len(words) == 1 and files_from is None)
     return Gathered(paths, many, order)
+
+
+def _modified(path: str) -> float:
+    try:
+        return os.path.getmtime(split_spec(path)[0])
+    except OSError as error:
+        raise ReadFailed(f"cannot be read: {error.strerror}", path=path) from error
 
 
 def _expand(
@@ -124,10 +133,10 @@ def _expand(
                 remedy="look below it with --recursive" if not recursive else None,
             )
         return paths, False
-    if os.path.lexists(word) or not is_pattern(word):
-        if not os.path.lexists(split_spec(word)[0]):
-            raise ReadFailed("does not exist", path=word)
+    if os.path.lexists(split_spec(word)[0]):
         return [word], True
+    if not is_pattern(word):
+        raise ReadFailed("does not exist", path=word)
     paths = [path for path in _glob(word) if _wanted(os.path.basename(path), include, exclude)]
     paths = _without_sidecars(paths)
     if not paths:
@@ -183,12 +192,20 @@ def _folder(
             if entry.name.startswith("."):
                 continue
             if entry.is_dir():
-                if recursive:
+                if recursive and not _is_loop(entry):
                     yield from _folder(entry.path, recursive, include, exclude)
             elif (include or by_suffix(entry.name, readable)) and _wanted(
                 entry.name, include, exclude
             ):
                 yield entry.path
+
+
+def _is_loop(entry: os.DirEntry[str]) -> bool:
+    """Tell whether an entry is a link to a folder that it lies in itself."""
+    if not entry.is_symlink():
+        return False
+    inside = os.path.join(os.path.realpath(os.path.dirname(entry.path)), "")
+    return inside.startswith(os.path.join(os.path.realpath(entry.path), ""))
 
 
 def _wanted(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
@@ -229,7 +246,7 @@ def sequence_note(gathered: Gathered, verb: str = "stacking") -> str:
     gaps = missing_numbers(paths)
     if gaps:
         details.append(f"gaps {gaps}")
-    twice = len(paths) - len(set(paths))
+    twice = repeated(paths)
     if twice:
         details.append(f"{twice} duplicate{'s' if twice > 1 else ''}")
     files = "file" if len(paths) == 1 else "files"
@@ -237,12 +254,17 @@ def sequence_note(gathered: Gathered, verb: str = "stacking") -> str:
     return f"{verb} {len(paths)} {files}: {span} ({'; '.join(details)})"
 
 
+def repeated(paths: Sequence[str]) -> int:
+    """Return how many paths are there already under the same name."""
+    return len(paths) - len(set(map(os.path.normpath, paths)))
+
+
 def missing_numbers(paths: Sequence[str]) -> str:
     """Return the numbers missing from names that differ in one number: ``4-8, 12-99``.
 
     Empty when nothing is missing or the names are no numbered sequence.
     """
-    if _is_dense(paths):
+    if len(paths) < 2 or _is_dense(paths):
         return ""
     numbers: set[int] = set()
     frame: tuple[str, ...] | None = None
@@ -295,7 +317,12 @@ def labels_of(paths: Sequence[str]) -> tuple[list[int], list[str] | None]:
             remedy="give one pattern such as 'train/*/*.png'",
         )
     folders = [os.path.basename(os.path.dirname(os.path.abspath(path))) for path in paths]
-    if all(name.isdecimal() and name.isascii() for name in set(folders)):
+    distinct = set(folders)
+    if (
+        all(name.isdecimal() and name.isascii() for name in distinct)
+        and len(set(map(int, distinct))) == len(distinct)  # 1 and 01 are two
+        and max(map(int, distinct)) < 1 << 63
+    ):
         return [int(name) for name in folders], None
     names = sorted(set(folders))
     index = {name: number for number, name in enumerate(names)}

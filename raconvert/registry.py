@@ -64,14 +64,24 @@ def third_party() -> tuple[Row, ...]:
                     f"{rows[point.name].module} and {point.value}",
                     remedy="uninstall one of them",
                 )
-            rows[point.name] = _row_of(import_module(point.value), point.value)
+            rows[point.name] = _row_of(_format_of(point.name, point.value), point.value)
         _third_party = tuple(rows.values())
     return _third_party
 
 
-def _row_of(module: ModuleType, path: str) -> Row:
+def _format_of(name: str, path: str) -> Any:
+    """Import an installed plugin and return its FORMAT; whatever that raises names the plugin."""
+    try:
+        return import_module(path).FORMAT
+    except Exception as error:
+        raise Unsupported(
+            f"the installed plugin {path} of format '{name}' cannot be loaded: {error!r}",
+            remedy=f"repair or uninstall {path.partition('.')[0]}",
+        ) from error
+
+
+def _row_of(form: Any, path: str) -> Row:
     """Return the catalogue row that a plugin's FORMAT amounts to."""
-    form = module.FORMAT
     if form.api != API:
         raise Unsupported(
             f"plugin {path} speaks version {form.api} of the plugin contract",
@@ -186,7 +196,7 @@ def detect(source: Source, name: str | None = None) -> Detection:
     if found is not None:
         return Detection(*found, candidates)
     _refuse_foreign(source, candidates)
-    named = by_suffix(source.path)
+    named = by_suffix(source.path) or by_suffix(source.path, third_party())
     if named is not None and named.reads:
         reason = f"suffix {_suffix(source.path, named)} only"
         candidates.append(Candidate(named.name, "suffix", reason))

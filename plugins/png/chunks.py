@@ -30,9 +30,10 @@ FCTL = Struct(">IIIIIHHBB")  # sequence, width, height, x, y, delay (two parts),
 
 CHUNK_OVERHEAD = CHUNK_HEAD.size + CRC.size
 MAX_SIDE = 2**31 - 1  # PNG four-byte integers, clause 7.1
-MAX_CHUNKS = 500_000  # more than a 3 GiB file in pieces of 8 KiB
+MAX_CHUNKS = 200_000  # a file of 1.5 GiB in pieces of 8 KiB
 MAX_ANCILLARY_BYTES = 8 << 20  # of one chunk that is kept in memory
 MAX_METADATA_BYTES = 32 << 20  # of all of them together
+MAX_NOTES = 20  # remarks about one file
 MAX_INFLATION = 1032  # deflate cannot do better: 258 bytes from two bits
 PIECE_BYTES = 1 << 18  # compressed pixels are read in pieces of this size
 
@@ -132,12 +133,22 @@ class Header(namedtuple("Header", "width height bit_depth color_type interlace")
 class Png:
     """What `scan` found in one file.
 
-    `ancillary` are the valid ancillary chunks in file order; `trns` the raw tRNS payload;
-    `frames` the animation in file order, a first frame without spans of its own being the default
-    image; `notes` one line for each thing that was left out.
+    `ancillary` are the valid ancillary chunks in file order, `ancillary_bytes` their length; `trns`
+    is the raw tRNS payload; `frames` the animation in file order, where a frame with the spans of
+    `idat` is the default image; `notes` one line for each thing that was left out.
     """
 
-    __slots__ = ("ancillary", "frames", "header", "idat", "notes", "palette", "path", "trns")
+    __slots__ = (
+        "ancillary",
+        "ancillary_bytes",
+        "frames",
+        "header",
+        "idat",
+        "notes",
+        "palette",
+        "path",
+        "trns",
+    )
 
     def __init__(self, path: str, header: Header) -> None:
         self.path = path
@@ -145,9 +156,17 @@ class Png:
         self.palette: bytes | None = None
         self.trns: bytes | None = None
         self.ancillary: list[Chunk] = []
+        self.ancillary_bytes = 0
         self.idat: list[Span] = []
         self.frames: list[Frame] = []
         self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        """Add a remark about the file, of many only the first ones."""
+        if len(self.notes) < MAX_NOTES:
+            self.notes.append(text)
+        elif len(self.notes) == MAX_NOTES:
+            self.notes.append("further remarks about this file were left out")
 
     def first(self, kind: bytes) -> bytes | None:
         """Return the payload of the first ancillary chunk of this kind."""
@@ -199,7 +218,7 @@ def scan(file: BinaryIO, size: int, path: str) -> Png:
     _check_whole(png, seen)
     trailing = size - file.tell()
     if trailing:
-        png.notes.append(f"{trailing} bytes after the IEND chunk were ignored")
+        png.note(f"{trailing} bytes after the IEND chunk were ignored")
     return png
 
 
@@ -377,7 +396,7 @@ def _add_ancillary(png: Png, chunk: Chunk, seen: set[bytes]) -> None:
     rule = RULES.get(kind, UNKNOWN)
     if chunk.data is None:
         fault = f"longer than {MAX_ANCILLARY_BYTES} bytes"
-    elif sum(len(other.data) for other in png.ancillary) > MAX_METADATA_BYTES:
+    elif png.ancillary_bytes > MAX_METADATA_BYTES:
         fault = f"more than {MAX_METADATA_BYTES} bytes of metadata before it"
     elif rule.once and kind in seen:
         fault = "repeated"
@@ -387,8 +406,9 @@ def _add_ancillary(png: Png, chunk: Chunk, seen: set[bytes]) -> None:
         fault = f"{len(chunk.data)} bytes instead of {rule.nbytes}"
     else:
         png.ancillary.append(chunk)
+        png.ancillary_bytes += len(chunk.data)
         return
-    png.notes.append(f"the chunk {_name(kind)} at byte {chunk.offset} was ignored: {fault}")
+    png.note(f"the chunk {_name(kind)} at byte {chunk.offset} was ignored: {fault}")
 
 
 def _add_to_frames(png: Png, chunk: Chunk, seen: set[bytes]) -> None:

@@ -47,13 +47,13 @@ def images_of(png: Png) -> list[Frame]:
     frames = png.frames[:count]
     beyond = len(png.frames) - count
     if beyond:
-        png.notes.append(f"{beyond} frames beyond the {count} of acTL were ignored")
+        png.note(f"{beyond} frames beyond the {count} of acTL were ignored")
     _check_sequence(png, frames)
     for number, frame in enumerate(frames):
         _check_frame(png, number, frame)
     if frames[0].spans is png.idat:
         return frames
-    png.notes.append("image 0 is the default image, which is no part of the animation")
+    png.note("image 0 is the default image, which is no part of the animation")
     return [Frame(None, png.idat), *frames]
 
 

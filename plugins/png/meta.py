@@ -235,7 +235,7 @@ def fields_of(png: Png) -> Fields:
             _add_field(fields, chunk, png, room)
         except (ValueError, struct.error) as error:
             name = chunk.kind.decode("ascii")
-            png.notes.append(f"the chunk {name} at byte {chunk.offset} was ignored: {error}")
+            png.note(f"the chunk {name} at byte {chunk.offset} was ignored: {error}")
     return fields
 
 

@@ -14,7 +14,6 @@ import zlib
 from collections import namedtuple
 from io import BufferedReader, BytesIO
 from math import prod
-from struct import Struct
 from zlib import adler32, crc32, decompress
 
 import numpy as np
@@ -27,6 +26,7 @@ from raconvert.stack import ItemMetadata
 from . import meta
 from .chunks import CHUNK_HEAD, CHUNK_OVERHEAD, CRC, PALETTE, Header, Png, scan
 from .pixels import (
+    ADLER,
     BadFilter,
     BadIndex,
     Expansion,
@@ -54,7 +54,6 @@ _FLAGS = (
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_NONBLOCK", 0)  # never wait for the writer of a pipe
 )
-ADLER = Struct(">I")  # the end of a zlib stream: proves that nothing follows it
 _COLORS = ("grey", "", "grey+alpha", "RGB", "RGBA")  # by number of channels
 
 # What files that are alike share: the bytes before and after IDAT, and the inflated length.
@@ -150,20 +149,30 @@ class PngStack:
         if not glued:
             return
         try:
-            images = self._glued([rows[place] for place in glued])
+            if len(glued) == len(batch):
+                self._unglue(rows, out)
+            else:
+                images = np.empty((len(glued), *self.shape[1:]), self.dtype)
+                self._unglue([rows[place] for place in glued], images)
+                out[glued] = images
         except (BadFilter, BadIndex):
             for place in glued:  # one of them will say what is wrong with it
                 opened = self._open(self._paths[batch[place]])
                 with opened.file:
                     self._decode_alone(opened)
             raise
-        out[... if len(glued) == len(batch) else glued] = images
 
-    def _glued(self, rows: list[bytes]) -> Samples:
+    def _unglue(self, streams: list[bytes], out: Samples) -> None:
+        """Decode the inflated streams of images like the first one into `out`, pass by pass."""
         header = self._header
-        row_bytes = header.passes()[0].row_bytes
-        plain = unfilter_glued(rows, row_bytes, header.pixel_bytes)
-        return self._expansion(unpack(plain, header, header.width))
+        start = 0
+        for part in header.passes():
+            stop = start + part.height * (1 + part.row_bytes)
+            images = [stream[start:stop] for stream in streams]
+            plain = unfilter_glued(images, part.row_bytes, header.pixel_bytes)
+            samples = self._expansion(unpack(plain, header, part.width))
+            out[:, part.y :: part.dy, part.x :: part.dx] = samples
+            start = stop
 
     def _long_way(self, index: int, out: Samples, collect: bool) -> bytes | None:
         """Return the filtered rows of an image that can be glued; else decode it into `out`."""
@@ -175,7 +184,7 @@ class PngStack:
                 self._add_notes(opened.png)
             header = opened.png.header
             alike = opened.expansion.key == self._expansion.key
-            if not alike or header.interlace or header.stream_bytes > GLUE_BYTES:
+            if not alike or header.stream_bytes > GLUE_BYTES:
                 out[:] = self._decode_alone(opened)
                 return None
             stream = Inflater(file, opened.png.idat, opened.png.path)
@@ -263,7 +272,7 @@ def _lane(first: Opened) -> Lane | None:
     """Return what makes files like the first one recognisable; None if it has to be read longer."""
     png = first.png
     large = not first.data or png.header.stream_bytes > GLUE_BYTES
-    if large or png.header.interlace or len(png.idat) != 1:
+    if large or len(png.idat) != 1:
         return None
     offset, nbytes, _ = png.idat[0]
     lead = first.data[: offset - CHUNK_HEAD.size]

@@ -123,11 +123,11 @@ def choose_verb(words: list[str]) -> tuple[str, list[str]]:
     bare = _names_target(words)
     if first in VERBS or first in RESERVED:
         if os.path.lexists(first) and (bare or len(words) == 1):
-            verb = f"raconvert {first} FILE, without -o, --to or --out-dir"
+            plain = f"raconvert {first} FILE, without -o, --to or --out-dir"
             raise UsageError(
                 f"'{first}' is a verb, and here it is also a file",
                 remedy=f"for the file: raconvert ./{first} -o DST\nfor the verb: "
-                + ("leave it out, raconvert SRC... -o DST" if first == "convert" else verb),
+                + ("leave it out, raconvert SRC... -o DST" if first == "convert" else plain),
             )
         if first in RESERVED:
             raise UsageError(f"the verb '{first}' is not available yet")
@@ -138,6 +138,11 @@ def choose_verb(words: list[str]) -> tuple[str, list[str]]:
         return "convert", words
     if any(word in ("-h", "--help") for word in words):
         return "convert", ["--help"]
+    verb = next((word for word in words if word in VERBS), None)
+    if first.startswith("-") and verb is not None:
+        raise UsageError(
+            f"'{first}' stands before the verb", remedy=f"raconvert {verb} {first} ..."
+        )
     if maybe_file:
         path = next((word for word in words if not word.startswith("-")), "SRC")
         raise UsageError(

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import namedtuple
 
 from raconvert.errors import UsageError, did_you_mean
+from raconvert.settings import LOSSES, META_MODES
+from raconvert.source import DEFAULT_MAX_MEMORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,6 +107,11 @@ def whole(text: str) -> int:
         raise UsageError(f"'{text}' is no whole number") from error
 
 
+def width(text: str) -> int:
+    """Return the number of bits of scaled values."""
+    return int(one_of("--bits", ("8", "16"))(text))
+
+
 def concat(text: str) -> tuple[str, int]:
     """Return what `convert` takes for ``--concat AXIS``."""
     return "concat", whole(text)
@@ -130,7 +137,7 @@ _WHEN = ("auto", "always", "never")
 COMMON = (
     Opt("--json", "print the result as JSON, for programs", how="flag"),
     Opt("-q --quiet", "no notes, only results and errors", how="flag"),
-    Opt("-v --verbose", "say more, such as the format and plugin of each file", how="count"),
+    Opt("-v --verbose", "say more, such as every path written or kept", how="count"),
     Opt("--color", "color on a terminal (NO_COLOR is honoured)", choices=_WHEN, default="auto"),
     Opt("--debug", "show where a bug of raconvert is", how="flag"),
 )
@@ -148,7 +155,7 @@ INDEX_ORDER = Opt(
 )  # fmt: skip
 MAX_MEMORY = Opt(
     "--max-memory", "most memory for data at once: 500M, 2G (default 1G)", metavar="SIZE",
-    kind=size, default=1 << 30,
+    kind=size, default=DEFAULT_MAX_MEMORY,
 )  # fmt: skip
 READ_META = Opt(
     "--meta", "ignore: do not look at sidecars", choices=("auto", "ignore"), default="auto"
@@ -189,17 +196,17 @@ CONVERT = (
     Opt("--skip-existing", "leave destinations that exist", how="flag", exclusive="existing"),
     Opt("--update", "replace destinations that are older than their source", how="flag",
         exclusive="existing"),
-    Opt("--allow", "losses to allow: dtype, precision, nulls, names, elements, all",
-        how="append", metavar="LOSS,...", kind=words,),
+    Opt("--allow", f"losses to allow: {', '.join(LOSSES)}",
+        how="append", metavar="LOSS,...", kind=words),
     Opt("--strict", "refuse changes of form too, where every value is kept", how="flag"),
     Opt("--dtype", "element type to convert to, every value checked", metavar="TYPE"),
     Opt("--axes", "c | fortran | keep-memory | 2,0,1: order of the axes", metavar="SPEC"),
     INDEX_ORDER,
     Opt("--meta", "where metadata goes (auto: a sidecar beside .ra)",
-        choices=("auto", "sidecar", "trailer", "drop", "ignore"), default="auto"),
+        choices=META_MODES, default="auto"),
     Opt("--labels", "write the folder names of the sources as a label array", metavar="FILE"),
     Opt("--scale", "none | unit | minmax | LO:HI: map values to whole numbers", metavar="RANGE"),
-    Opt("--bits", "8 | 16: width of scaled values", metavar="N", kind=whole, default=8),
+    Opt("--bits", "8 | 16: width of scaled values", metavar="N", kind=width, default=8),
     MAX_MEMORY,
     Opt("--verify", "read what was written and compare", how="flag"),
     Opt("-n --dry-run", "print the plan and its losses, write nothing", how="flag"),

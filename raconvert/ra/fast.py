@@ -68,10 +68,11 @@ def read(path: str | os.PathLike[str], out: np.ndarray[Any, Any] | None = None) 
 
 def _read_any(path: str, out: np.ndarray[Any, Any] | None) -> np.ndarray[Any, Any]:
     """Read with every check; large plain data goes straight into its memory."""
-    from raconvert.blocks import as_ndarray
+    from raconvert.blocks import as_ndarray, check_rank
     from raconvert.ra.plugin import read as read_bundle
 
     array = read_bundle(Source(path, max_memory=1 << 62)).arrays[0]
+    check_rank(array)
     extent = array.extent
     shape = array.dims[::-1]
     if extent is None or extent.swap > 1:
@@ -144,6 +145,8 @@ def write(path: str | os.PathLike[str], array: Any, *, sync: bool = False) -> No
     dates, structures) are written as user bytes; `raconvert.write` adds a sidecar that says what
     they are.
     """
+    if isinstance(array, np.ma.MaskedArray):
+        raise UsageError("a masked array would lose its mask", remedy="fill it first: a.filled()")
     values = np.asarray(array)
     element = element_of(values.dtype)
     if element.order == ">":

@@ -288,7 +288,7 @@ def _write_encoded(array: Array, header: Header, encoding: str, target: Target) 
             )
         plain = bytearray()
         for piece in pieces:
-            plain += piece.reshape(-1).view("u1")
+            plain += memoryview(piece.reshape(-1).view("u1"))
         block = lz4.encode(plain)
         write_all(file, [pack(header._replace(flags=ENCODED, size=len(block))), block])
     elif encoding == LEB128:

@@ -1,0 +1,91 @@
+"""Fixtures that all tests share: the corpus of real files, and real clients of the formats.
+
+What is missing is skipped with a reason that `pytest -ra` prints in one line: the functions skip
+when they are called, so that all such skips have one place. Where CI is set it is a failure
+instead, so that a green run there means that everything ran.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
+
+# No deadline: the machines are shared. In CI the examples are the same in every run.
+settings.register_profile("local", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if IN_CI else "local")
+
+
+def _missing(reason: str, hint: str) -> NoReturn:
+    if IN_CI:
+        pytest.fail(f"{reason}; {hint}", pytrace=False)
+    pytest.skip(f"{reason}; {hint}")
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Callable[..., Path]:
+    """Return `corpus(*parts)`, a path inside the corpus of real and hostile files.
+
+    The corpus is at RACONVERT_CORPUS, else at ../shared/corpus beside the repository. Setting the
+    variable to nothing says that there is none, which is no failure in CI either.
+    """
+    named = os.environ.get("RACONVERT_CORPUS")
+    root = Path(named) if named else ROOT.parent / "shared" / "corpus"
+
+    def find(*parts: str) -> Path:
+        if named == "":
+            pytest.skip("no corpus: RACONVERT_CORPUS is empty")
+        if not root.is_dir():
+            _missing(f"no corpus at {root}", "set RACONVERT_CORPUS to its folder")
+        return root.joinpath(*parts)
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def tool() -> Callable[..., str]:
+    """Return `tool(name, ...)`, the path of the first of these programs that is installed."""
+
+    def find(*names: str) -> str:
+        for name in names:
+            if path := shutil.which(name):
+                return path
+        _missing(f"no {' or '.join(names)} on this machine", "install it to run this test")
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def octave(tool: Callable[..., str]) -> Callable[..., str]:
+    """Return `octave(code, cwd=None)`, which runs code in GNU Octave and returns its output.
+
+    The functions in tests/octave (`raread`, `rawrite`) are on its path.
+    """
+
+    def run(code: str, cwd: Path | str | None = None) -> str:
+        command = [
+            tool("octave-cli", "octave"),
+            "--no-gui",
+            "--no-init-file",
+            "--no-history",
+            "--quiet",
+        ]
+        command += ["--path", str(HERE / "octave"), "--eval", code]
+        done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"octave failed: {done.stderr}\n{code}"
+        return done.stdout
+
+    return run

@@ -1,0 +1,394 @@
+"""Damaged and hostile PNG files, built by name: each is refused, with its path and its cause.
+
+Every file is read alone and as one of a stack, where most take another way through the code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import re
+import struct
+import tracemalloc
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from raconvert.plugins import png
+
+from raconvert.blocks import as_ndarray
+from raconvert.errors import Corrupt, RaconvertError, Unsupported
+from raconvert.source import Source
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+ROWS = b"".join(b"\0" + bytes(range(8 * y, 8 * y + 8)) for y in range(8))  # 8 x 8 grey
+
+
+def chunk(kind: bytes, data: bytes = b"", *, crc: int = 0) -> bytes:
+    """Return a chunk; `crc` is added to its checksum."""
+    checksum = (zlib.crc32(kind + data) + crc) & 0xFFFFFFFF
+    return struct.pack(">I4s", len(data), kind) + data + struct.pack(">I", checksum)
+
+
+def ihdr(width: int = 8, height: int = 8, depth: int = 8, color: int = 0, *more: int) -> bytes:
+    return chunk(
+        b"IHDR", struct.pack(">IIBBBBB", width, height, depth, color, *(more or (0, 0, 0)))
+    )
+
+
+def idat(rows: bytes = ROWS, level: int = 6) -> bytes:
+    return chunk(b"IDAT", zlib.compress(rows, level))
+
+
+def file_of(*chunks: bytes) -> bytes:
+    return SIGNATURE + b"".join(chunks)
+
+
+END = chunk(b"IEND")
+GOOD = file_of(ihdr(), idat(), END)
+PLTE = chunk(b"PLTE", bytes(range(12)))
+STREAM = zlib.compress(ROWS)
+INDEXED = b"".join(b"\0" + bytes([n % 4] * 8) for n in range(8))
+BOMB = zlib.compress(bytes(40_000_000), 9)  # 39 kB
+
+
+def bad_filter(row: int, code: int) -> bytes:
+    rows = bytearray(ROWS)
+    rows[9 * row] = code
+    return bytes(rows)
+
+
+def of_many_chunks(count: int) -> bytes:
+    return file_of(ihdr(), chunk(b"tEXt", b"a\0b") * count, idat(), END)
+
+
+# name of the fault -> the file, what the message says
+CORRUPT = {
+    "empty_file": (b"", "empty"),
+    "a_jpeg": (b"\xff\xd8\xff\xe0\0\x10JFIF", "no PNG signature"),
+    "signature_only": (SIGNATURE, "ends before its IEND"),
+    "line_ends_changed_by_a_transfer": (GOOD.replace(b"\r\n", b"\n"), "text mode"),
+    "header_cut": (GOOD[:20], "ends inside the chunk IHDR"),
+    "no_header": (file_of(idat(), END), "not IHDR|IHDR"),
+    "header_after_another_chunk": (file_of(chunk(b"gAMA", b"\0\0\0\1"), ihdr(), idat(), END), "IHDR"),
+    "second_header": (file_of(ihdr(), ihdr(), idat(), END), "second IHDR"),
+    "header_too_short": (file_of(chunk(b"IHDR", bytes(12)), idat(), END), "IHDR: wrong length"),
+    "header_checksum": (file_of(chunk(b"IHDR", ihdr()[8:21], crc=1), idat(), END), "checksum.*IHDR"),
+    "width_zero": (file_of(ihdr(0), idat(), END), "impossible image size"),
+    "height_above_2_31": (file_of(ihdr(8, 1 << 31), idat(), END), "impossible image size"),
+    "depth_3": (file_of(ihdr(8, 8, 3), idat(), END), "bit depth"),
+    "rgb_of_4_bits": (file_of(ihdr(8, 8, 4, 2), idat(), END), "bit depth"),
+    "color_type_5": (file_of(ihdr(8, 8, 8, 5), idat(), END), "colour type"),
+    "compression_1": (file_of(ihdr(8, 8, 8, 0, 1, 0, 0), idat(), END), "compression"),
+    "interlace_2": (file_of(ihdr(8, 8, 8, 0, 0, 0, 2), idat(), END), "interlace"),
+    "no_pixels": (file_of(ihdr(), END), "no IDAT"),
+    "pixels_cut": (GOOD[:60], "ends inside the chunk IDAT"),
+    "pixel_checksum": (file_of(ihdr(), chunk(b"IDAT", STREAM, crc=1), END), "checksum.*IDAT"),
+    "pixel_chunks_apart": (
+        file_of(ihdr(), chunk(b"IDAT", STREAM[:9]), chunk(b"tEXt", b"a\0b"), chunk(b"IDAT", STREAM[9:]), END),
+        "not consecutive",
+    ),
+    "pixels_empty": (file_of(ihdr(), chunk(b"IDAT"), END), "cannot hold"),
+    "pixels_are_no_zlib_stream": (file_of(ihdr(), chunk(b"IDAT", b"garbage, not zlib"), END), "damaged"),
+    "zlib_checksum": (
+        file_of(ihdr(), chunk(b"IDAT", STREAM[:-1] + bytes([STREAM[-1] ^ 1])), END),
+        "damaged",
+    ),
+    "zlib_stream_cut": (file_of(ihdr(), chunk(b"IDAT", STREAM[:-5]), END), "ends early|no end"),
+    "zlib_checksum_missing": (file_of(ihdr(), chunk(b"IDAT", STREAM[:-4]), END), "no end"),
+    "zlib_dictionary": (
+        file_of(ihdr(), chunk(b"IDAT", b"\x78\xbb" + bytes(4) + STREAM[2:]), END),
+        "damaged",
+    ),
+    "a_row_missing": (file_of(ihdr(), idat(ROWS[:-9]), END), "ends early"),
+    "a_byte_missing": (file_of(ihdr(), idat(ROWS[:-1]), END), "ends early"),
+    "a_byte_too_many": (file_of(ihdr(), idat(ROWS + b"\0"), END), "longer than the image"),
+    "much_too_many_bytes": (file_of(ihdr(), chunk(b"IDAT", BOMB), END), "longer than the image"),
+    "bytes_behind_the_zlib_stream": (file_of(ihdr(), chunk(b"IDAT", STREAM + b"xyz"), END), "3 bytes follow"),
+    "a_chunk_behind_the_zlib_stream": (
+        file_of(ihdr(), chunk(b"IDAT", STREAM), chunk(b"IDAT", b"xyz"), END),
+        "3 bytes follow",
+    ),
+    "filter_5_in_row_0": (file_of(ihdr(), idat(bad_filter(0, 5)), END), "filter, at row 0;.* got 5"),
+    "filter_255_in_row_7": (file_of(ihdr(), idat(bad_filter(7, 255)), END), "at row 7;.* got 255"),
+    "no_palette": (file_of(ihdr(8, 8, 8, 3), idat(), END), "without a PLTE"),
+    "palette_after_pixels": (file_of(ihdr(8, 8, 8, 3), idat(INDEXED), PLTE, END), "after the pixels"),
+    "two_palettes": (file_of(ihdr(8, 8, 8, 3), PLTE, PLTE, idat(INDEXED), END), "repeated"),
+    "palette_of_grey": (file_of(ihdr(), PLTE, idat(), END), "not allowed"),
+    "palette_of_4_bytes": (file_of(ihdr(8, 8, 8, 3), chunk(b"PLTE", bytes(4)), idat(), END), "4 bytes"),
+    "palette_empty": (file_of(ihdr(8, 8, 8, 3), chunk(b"PLTE"), idat(), END), "0 bytes"),
+    "palette_of_257": (file_of(ihdr(8, 8, 8, 3), chunk(b"PLTE", bytes(771)), idat(), END), "771 bytes"),
+    "palette_above_its_depth": (
+        file_of(ihdr(8, 8, 1, 3), PLTE, idat(b"\0\0" * 8), END), "1 to 2 entries",
+    ),
+    "index_outside_palette": (
+        file_of(ihdr(8, 8, 8, 3), chunk(b"PLTE", bytes(9)), idat(INDEXED), END),
+        "outside the palette.*below 3.* got 3",
+    ),
+    "transparency_before_palette": (
+        file_of(ihdr(8, 8, 8, 3), chunk(b"tRNS", b"\0"), PLTE, idat(INDEXED), END), "before the palette",
+    ),
+    "transparency_longer_than_palette": (
+        file_of(ihdr(8, 8, 8, 3), PLTE, chunk(b"tRNS", bytes(5)), idat(INDEXED), END), "tRNS: 5 bytes",
+    ),
+    "transparency_after_pixels": (file_of(ihdr(), idat(), chunk(b"tRNS", b"\0\0"), END), "after the pixels"),
+    "transparency_with_alpha": (
+        file_of(ihdr(2, 2, 8, 4), chunk(b"tRNS", b"\0\0"), idat(bytes(10)), END), "tRNS: not allowed",
+    ),
+    "text_checksum": (file_of(ihdr(), chunk(b"tEXt", b"a\0b", crc=1), idat(), END), "checksum.*tEXt"),
+    "text_of_1_GiB": (
+        file_of(ihdr(), struct.pack(">I4s", 1 << 30, b"tEXt"), END), "ends inside the chunk tEXt",
+    ),
+    "chunk_of_4_GiB": (
+        file_of(ihdr(), struct.pack(">I4s", (1 << 32) - 1, b"IDAT"), END), "ends inside the chunk IDAT",
+    ),
+    "chunk_type_of_digits": (file_of(ihdr(), chunk(b"1234"), idat(), END), "no chunk begins here"),
+    "garbage_between_chunks": (file_of(ihdr(), b"\0" * 30, idat(), END), "no chunk begins here"),
+    "no_end": (GOOD[:-12], "ends before its IEND"),
+    "end_cut": (GOOD[:-1], "ends inside the chunk IEND"),
+    "end_checksum": (GOOD[:-1] + b"\0", "checksum.*IEND"),
+    "end_not_empty": (file_of(ihdr(), idat(), chunk(b"IEND", b"x")), "IEND chunk is not empty"),
+    "bomb_of_4_EiB": (file_of(ihdr(2**31 - 1, 2**31 - 1), idat(), END), "cannot hold"),
+    "bomb_of_900_MB": (file_of(ihdr(30_000, 30_000), idat(), END), "cannot hold"),
+    "bomb_interlaced": (file_of(ihdr(30_000, 30_000, 16, 6, 0, 0, 1), idat(), END), "cannot hold"),
+    "interlaced_image_cut": (file_of(ihdr(8, 8, 8, 0, 0, 0, 1), idat(), END), "unknown row filter|ends early"),
+}  # fmt: skip
+UNSUPPORTED = {
+    "unknown_critical_chunk": (file_of(ihdr(), chunk(b"HARD"), idat(), END), "critical chunk HARD"),
+    "far_too_many_chunks": (of_many_chunks(200_000), "more than 200000 chunks"),
+}
+ALL = {
+    **{name: (Corrupt, *case) for name, case in CORRUPT.items()},
+    **{name: (Unsupported, *case) for name, case in UNSUPPORTED.items()},
+}
+
+
+def decode(path: Path) -> np.ndarray:
+    return as_ndarray(png.read(Source(str(path))).arrays[0])
+
+
+def decode_stack(paths: list[Path]) -> np.ndarray:
+    return as_ndarray(png.read_stack([str(p) for p in paths], max_memory=1 << 30))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_refused_alone(tmp_path: Path, name: str) -> None:
+    kind, data, message = ALL[name]
+    path = tmp_path / f"{name}.png"
+    path.write_bytes(data)
+    with pytest.raises(kind, match=f"(?s){message}") as caught:
+        decode(path)
+    assert caught.value.path == str(path)
+
+
+@pytest.mark.parametrize("name", sorted(set(ALL) - {"far_too_many_chunks"}))
+def test_refused_in_a_stack(tmp_path: Path, name: str) -> None:
+    """The first files are like the odd one as far as its own header is readable."""
+    _, data, _ = ALL[name]
+    first = alike(data)
+    paths = [tmp_path / f"{number}.png" for number in range(4)]
+    for path in paths:
+        path.write_bytes(first)
+    paths[2].write_bytes(data)
+    with pytest.raises(RaconvertError) as caught:
+        decode_stack(paths)
+    assert caught.value.path == str(paths[2])
+
+
+def alike(data: bytes) -> bytes:
+    """Return an intact image with the palette and header of a damaged one, if they are usable."""
+    if data[12:16] == b"IHDR" and data[25:26] == b"\3" and data.count(b"PLTE") == 1:
+        return file_of(ihdr(8, 8, 8, 3), PLTE, idat(INDEXED), END)
+    return GOOD
+
+
+def test_the_good_one_is_good(tmp_path: Path) -> None:
+    path = tmp_path / "good.png"
+    path.write_bytes(GOOD)
+    assert (decode(path) == np.arange(64).reshape(8, 8)).all()
+    assert (decode_stack([path] * 3) == np.arange(64).reshape(8, 8)).all()
+
+
+# Accepted, with a note ----------------------------------------------------------------------------
+
+NOTED = {
+    "trailing_bytes": (GOOD + b"more", "4 bytes after the IEND"),
+    "gamma_twice": (file_of(ihdr(), chunk(b"gAMA", bytes(4)) * 2, idat(), END), "gAMA.*repeated"),
+    "gamma_of_5_bytes": (file_of(ihdr(), chunk(b"gAMA", bytes(5)), idat(), END), "gAMA.*5 bytes"),
+    "gamma_after_pixels": (file_of(ihdr(), idat(), chunk(b"gAMA", bytes(4)), END), "gAMA.*after"),
+    "text_without_separator": (file_of(ihdr(), chunk(b"tEXt", b"ab"), idat(), END), "tEXt.*separator"),
+    "text_not_utf8": (
+        file_of(ihdr(), chunk(b"iTXt", b"a\0\0\0\0\0\xff"), idat(), END), "iTXt.*utf-8",
+    ),
+    "text_bomb": (
+        file_of(ihdr(), chunk(b"zTXt", b"a\0\0" + BOMB), idat(), END), "zTXt.*inflates to more",
+    ),
+    "many_text_bombs": (
+        file_of(ihdr(), *[chunk(b"zTXt", b"a\0\0" + zlib.compress(bytes(8_000_000)))] * 20, idat(), END),
+        "zTXt.*inflates to more",
+    ),
+    "text_damaged": (file_of(ihdr(), chunk(b"zTXt", b"a\0\0xxxx"), idat(), END), "zTXt.*damaged"),
+    "profile_cut": (
+        file_of(ihdr(), chunk(b"iCCP", b"a\0\0" + zlib.compress(b"profile")[:-6]), idat(), END),
+        "iCCP.*cut off",
+    ),
+    "no_such_time": (file_of(ihdr(), chunk(b"tIME", bytes(7)), idat(), END), "tIME.*no such time"),
+    "background_too_short": (file_of(ihdr(), chunk(b"bKGD", b"\0"), idat(), END), "bKGD"),
+    "unknown_and_unsafe_to_copy": (file_of(ihdr(), chunk(b"juNK", b"x"), idat(), END), "juNK.*safe to copy"),
+    "text_of_9_MB": (file_of(ihdr(), chunk(b"tEXt", b"a\0" + bytes(9 << 20)), idat(), END), "longer than"),
+    "animation_without_control": (
+        file_of(ihdr(), chunk(b"fcTL", bytes(26)), idat(), END), "without an acTL",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NOTED)
+def test_accepted_with_a_note(tmp_path: Path, name: str) -> None:
+    data, message = NOTED[name]
+    path = tmp_path / f"{name}.png"
+    path.write_bytes(data)
+    bundle = png.read(Source(str(path)))
+    assert (as_ndarray(bundle.arrays[0]) == np.arange(64).reshape(8, 8)).all()
+    notes = "\n".join(bundle.notes)
+    assert re.search(message, notes), notes
+
+
+# Animations ---------------------------------------------------------------------------------------
+
+
+def fctl(number: int, width: int = 8, height: int = 8, x: int = 0, y: int = 0, *ops: int) -> bytes:
+    fields = (number, width, height, x, y, 1, 10, *(ops or (0, 0)))
+    return chunk(b"fcTL", struct.pack(">IIIIIHHBB", *fields))
+
+
+def fdat(number: int, rows: bytes = ROWS) -> bytes:
+    return chunk(b"fdAT", struct.pack(">I", number) + zlib.compress(rows))
+
+
+def animation(count: int, *chunks: bytes) -> bytes:
+    return file_of(ihdr(), chunk(b"acTL", struct.pack(">II", count, 0)), *chunks, END)
+
+
+BROKEN_ANIMATIONS = {
+    "frame_missing": animation(2, fctl(0), idat()),
+    "frame_outside": animation(2, fctl(0), idat(), fctl(1, 8, 8, 1, 0), fdat(2)),
+    "frame_far_outside": animation(2, fctl(0), idat(), fctl(1, 8, 8, 2**32 - 1, 0), fdat(2)),
+    "frame_of_no_width": animation(2, fctl(0), idat(), fctl(1, 0), fdat(2)),
+    "frame_without_pixels": animation(2, fctl(0), idat(), fctl(1)),
+    "frame_too_large_for_its_pixels": animation(2, fctl(0), idat(), fctl(1), fdat(2, ROWS[:30])),
+    "default_image_of_another_size": animation(1, fctl(0, 4, 4), idat()),
+    "two_controls_before_the_image": animation(2, fctl(0), fctl(1), idat()),
+    "numbers_repeated": animation(2, fctl(0), idat(), fctl(1), fdat(1)),
+    "pixels_before_their_control": animation(1, fdat(0), idat()),
+    "unknown_dispose": animation(1, fctl(0, 8, 8, 0, 0, 3, 0), idat()),
+    "unknown_blend": animation(1, fctl(0, 8, 8, 0, 0, 0, 2), idat()),
+    "control_too_short": animation(1, chunk(b"fcTL", bytes(25)), idat()),
+    "frame_checksum": animation(
+        2, fctl(0), idat(), fctl(1), chunk(b"fdAT", b"\0\0\0\2" + STREAM, crc=1)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_ANIMATIONS)
+def test_broken_animations(tmp_path: Path, name: str) -> None:
+    """The default image is intact; all frames are not to be had."""
+    path = tmp_path / f"{name}.png"
+    path.write_bytes(BROKEN_ANIMATIONS[name])
+    assert (decode(path) == np.arange(64).reshape(8, 8)).all()
+    with pytest.raises(Corrupt) as caught:
+        _ = png.read(Source(str(path)), frames="all").arrays[0].data
+    assert caught.value.path == str(path)
+
+
+def test_frames_that_would_fill_the_memory_are_refused(tmp_path: Path) -> None:
+    count = 2000
+    frames = [fctl(2 * n + 1, 1, 1) + fdat(2 * n + 2, b"\0\0") for n in range(count)]
+    rows = (b"\0" + bytes(2000)) * 2000
+    path = tmp_path / "x.png"
+    path.write_bytes(
+        file_of(
+            ihdr(2000, 2000),
+            chunk(b"acTL", struct.pack(">II", count + 1, 0)),
+            fctl(0, 2000, 2000),
+            idat(rows),
+            *frames,
+            END,
+        )
+    )
+    array = png.read(Source(str(path)), frames="all").arrays[0]
+    assert array.shape == (2001, 2000, 2000)
+    with pytest.raises(RaconvertError, match="--max-memory"):
+        _ = array.data
+
+
+# Any damage ---------------------------------------------------------------------------------------
+
+
+def test_memory_of_hostile_files_is_bounded(tmp_path: Path) -> None:
+    names = ["much_too_many_bytes", "bomb_of_4_EiB", "text_of_1_GiB", "chunk_of_4_GiB"]
+    files = {name: ALL[name][1] for name in names}
+    files |= {name: NOTED[name][0] for name in ("text_bomb", "many_text_bombs", "text_of_9_MB")}
+    for name, data in files.items():
+        path = tmp_path / f"{name}.png"
+        path.write_bytes(data)
+        tracemalloc.start()
+        try:
+            decode(path)
+        except RaconvertError:
+            pass
+        finally:
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+        assert peak < 150 << 20, name
+
+
+def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
+    """Any single wrong bit breaks the signature, a length, a checksum or a type."""
+    path = tmp_path / "x.png"
+    data = file_of(ihdr(), chunk(b"tEXt", b"a\0b"), idat(), END)
+    for place in range(8 * len(data)):
+        damaged = bytearray(data)
+        damaged[place // 8] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        with pytest.raises(RaconvertError):
+            decode(path)
+
+
+def test_every_cut_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "x.png"
+    for length in range(len(GOOD)):
+        path.write_bytes(GOOD[:length])
+        with pytest.raises(Corrupt):
+            decode(path)
+        with pytest.raises(Corrupt):
+            decode_stack([path])
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_random_damage_with_right_checksums(
+    tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> None:
+    """Whatever the compressed pixels hold, the only errors are our own."""
+    rng = random.Random(seed)
+    header = rng.choice([ihdr(), ihdr(8, 8, 2, 3), ihdr(3, 5, 16, 6), ihdr(9, 9, 1, 0, 0, 0, 1)])
+    body = bytearray(zlib.compress(rng.randbytes(rng.randrange(1, 300)), rng.randrange(10)))
+    for _ in range(rng.randrange(4)):
+        body[rng.randrange(len(body))] = rng.randrange(256)
+    path = tmp_path_factory.mktemp("png") / "x.png"
+    path.write_bytes(
+        file_of(header, chunk(b"PLTE", bytes(12)) * (header[17] == 3), chunk(b"IDAT", body), END)
+    )
+    with contextlib.suppress(RaconvertError):
+        decode(path)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    path = tmp_path_factory.mktemp("png") / "x.png"
+    for content in (data, SIGNATURE + data, file_of(ihdr()) + data):
+        path.write_bytes(content)
+        with pytest.raises(RaconvertError):
+            decode(path)

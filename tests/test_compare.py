@@ -1,0 +1,534 @@
+"""`diff` and `verify`: by index, whatever the format, the memory order and the byte order are."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from raconvert.api import array_of
+from raconvert.cli import main
+from raconvert.compare import Rule, compare_arrays, diff, meta_differences, verify
+from raconvert.errors import Corrupt, UsageError
+from raconvert.model import Axis, Metadata
+from raconvert.pipeline import convert
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SMALL = 1 << 19  # a limit that makes blocks of 64 KiB
+
+
+def save(path: Path, values: Any) -> str:
+    np.save(path, values)
+    return str(path)
+
+
+def pair(tmp_path: Path, a: Any, b: Any) -> tuple[str, str]:
+    return save(tmp_path / "a.npy", a), save(tmp_path / "b.npy", b)
+
+
+def data_of(tmp_path: Path, a: Any, b: Any, **options: Any) -> dict[str, Any]:
+    return diff(*pair(tmp_path, a, b), **options)["arrays"][0]["data"]
+
+
+# Equal -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("bytes_order", ["<", ">"])
+def test_memory_and_byte_order_do_not_count(order: str, bytes_order: str, tmp_path: Path) -> None:
+    values = np.arange(60, dtype="<f4").reshape(3, 4, 5)
+
+    found = diff(
+        *pair(tmp_path, values, np.asarray(values.astype(f"{bytes_order}f4"), order=order))
+    )
+
+    assert found["same"]
+    assert found["arrays"][0]["data"]["count"] == 60
+
+
+def test_other_formats_hold_the_same(tmp_path: Path) -> None:
+    source = save(tmp_path / "a.npy", np.asfortranarray(np.arange(12).reshape(3, 4)))
+    convert(source, tmp_path / "b.ra")
+    convert(source, tmp_path / "c.ra", out_opts={"encoding": "leb128"})
+
+    assert diff(source, tmp_path / "b.ra")["same"]
+    assert diff(source, tmp_path / "c.ra")["same"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([np.nan, 1.0, -np.nan, np.inf]),
+        np.array([complex(np.nan, 1), 2j]),
+        np.array(["2020", "NaT"], "M8[Y]"),
+        np.array(["x", "yy"]),
+        np.zeros((0, 3)),
+        np.array(5),
+        np.array([(1, np.nan)], [("a", "i2"), ("b", "f8")]),
+    ],
+    ids=["nan", "complex", "datetime", "text", "empty", "rank0", "structured"],
+)
+def test_a_file_equals_itself(values: Any, tmp_path: Path) -> None:
+    path = save(tmp_path / "a.npy", values)
+
+    assert diff(path, path)["same"]
+    assert diff(path, path, bitwise=True)["same"]
+
+
+# Different ---------------------------------------------------------------------------------------
+
+
+def test_counts_and_largest_differences(tmp_path: Path) -> None:
+    a = np.zeros((3, 4))
+    b = a.copy()
+    a[1, 2], b[1, 2] = 100.0, 101.0
+    b[2, 3] = 0.5
+
+    data = data_of(tmp_path, a, b)
+
+    assert (data["differ"], data["count"], data["first"]) == (2, 12, [1, 2])
+    assert (data["max_abs"], data["max_abs_index"]) == (1.0, [1, 2])
+    assert (data["max_rel"], data["max_rel_index"]) == (1.0, [2, 3])
+
+
+@pytest.mark.parametrize("orders", ["CC", "CF", "FC", "FF"])
+def test_index_is_logical_in_every_order(orders: str, tmp_path: Path) -> None:
+    a = np.zeros((300, 200, 3))
+    b = a.copy()
+    b[123, 45, 1] = 1
+    a, b = np.asarray(a, order=orders[0]), np.asarray(b, order=orders[1])
+
+    data = data_of(tmp_path, a, b, max_memory=SMALL)
+
+    assert (data["differ"], data["first"]) == (1, [123, 45, 1])
+
+
+def test_nan_on_one_side(tmp_path: Path) -> None:
+    data = data_of(tmp_path, np.array([np.nan, np.nan, 1.0]), np.array([np.nan, 0.0, np.nan]))
+
+    assert (data["differ"], data["nan_only_in_a"], data["nan_only_in_b"]) == (2, 1, 1)
+    assert data["max_abs"] is None
+
+
+def test_infinities(tmp_path: Path) -> None:
+    data = data_of(tmp_path, np.array([np.inf, np.inf]), np.array([np.inf, -np.inf]))
+
+    assert (data["differ"], data["max_abs"]) == (1, "inf")
+
+
+def test_zero_signs_and_payloads_only_bitwise(tmp_path: Path) -> None:
+    payload = np.array([0x7FF8000000000001, 0x8000000000000000], "u8").view("f8")
+    files = pair(tmp_path, np.array([np.nan, 0.0]), payload)
+
+    assert diff(*files)["same"]
+    assert diff(*files, bitwise=True)["arrays"][0]["data"]["differ"] == 2
+
+
+def test_tolerances(tmp_path: Path) -> None:
+    a, b = np.array([1.0, 100.0]), np.array([1.001, 100.1])
+
+    assert data_of(tmp_path, a, b, atol=0.01)["differ"] == 1
+    assert data_of(tmp_path, a, b, rtol=0.0011)["differ"] == 0
+    assert data_of(tmp_path, np.array([np.inf]), np.array([-np.inf]), rtol=1.0)["differ"] == 1
+    assert data_of(tmp_path, np.array([np.inf]), np.array([np.inf]), rtol=1.0)["differ"] == 0
+    assert data_of(tmp_path, a, b, atol=1.0)["max_abs"] == pytest.approx(0.1)
+    with pytest.raises(UsageError, match="tolerance"):
+        data_of(tmp_path, a, b, atol=1.0, bitwise=True)
+    with pytest.raises(UsageError, match="negative"):
+        data_of(tmp_path, a, b, atol=float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "differ"),
+    [
+        (np.array([2**53 + 1], "i8"), np.array([2.0**53]), 1),
+        (np.array([2**53], "i8"), np.array([2.0**53]), 0),
+        (np.array([2**63 - 1], "i8"), np.array([2.0**63]), 1),
+        (np.array([-(2**63)], "i8"), np.array([-(2.0**63)]), 0),
+        (np.array([2**64 - 1], "u8"), np.array([2.0**64]), 1),
+        (np.array([2**64 - 1], "u8"), np.array([-1], "i8"), 1),
+        (np.array([-1], "i1"), np.array([255], "u1"), 1),
+        (np.array([3], "i4"), np.array([3 + 0j]), 0),
+        (np.array([3], "i4"), np.array([3 + 1j]), 1),
+        (np.array([True]), np.array([1.0]), 0),
+        (np.array([1], "u1"), np.array([np.nan]), 1),
+        (np.array([0.1], "f4"), np.array([0.1]), 1),
+    ],
+)
+def test_values_of_different_types_are_compared_exactly(
+    a: Any, b: Any, differ: int, tmp_path: Path
+) -> None:
+    for files in (pair(tmp_path, a, b), pair(tmp_path, b, a)):
+        found = diff(*files)
+
+        assert found["arrays"][0]["data"]["differ"] == differ
+        assert not found["arrays"][0]["same_type"]
+        assert not found["same"]
+
+
+def test_integer_differences_do_not_overflow(tmp_path: Path) -> None:
+    lowest, highest = np.array([-(2**63)], "i8"), np.array([2**63 - 1], "i8")
+
+    assert data_of(tmp_path, lowest, highest)["max_abs"] == float(2**64)
+    assert data_of(tmp_path, np.array([1, 200], "u1"), np.array([3, 100], "u1"))["max_abs"] == 100
+    assert data_of(tmp_path, np.array([2**60]), np.array([2**60 + 1]))["max_abs"] == 1.0
+
+
+def test_shapes_that_differ_are_a_difference(tmp_path: Path) -> None:
+    found = diff(*pair(tmp_path, np.zeros((2, 3)), np.zeros((3, 2))))
+
+    assert not found["same"]
+    assert found["arrays"][0]["data"] is None
+
+
+def test_text_of_other_widths_is_compared_by_value(tmp_path: Path) -> None:
+    data = data_of(tmp_path, np.array(["ab", "c"]), np.array(["ab", "cde"]))
+
+    assert (data["differ"], data["first"]) == (1, [1])
+
+
+def test_undescribed_bytes_are_compared_as_bytes(tmp_path: Path) -> None:
+    source = save(tmp_path / "a.npy", np.array(["ab", "c"]))
+    convert(source, tmp_path / "b.ra", meta="drop", allow=["dtype"])
+
+    found = diff(source, tmp_path / "b.ra")["arrays"][0]
+
+    assert (found["type"], found["data"]["differ"]) == (["U2", "V8"], 0)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (np.array(["a"]), np.array([1.0])),
+        (np.array(["a"]), np.array([b"abc"])),
+        (np.array(["2020"], "M8[D]"), np.array([1])),
+        (np.array(["2020"], "M8[s]"), np.array([1], "m8[s]")),
+        (np.array(["ab"]), np.array([b"abcdefgh"])),
+        (np.zeros(1, "V4"), np.zeros(1, "V5")),
+    ],
+)
+def test_kinds_that_cannot_be_compared(a: Any, b: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be compared"):
+        diff(*pair(tmp_path, a, b))
+
+
+def test_bfloat16(tmp_path: Path) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    a = array_of(np.array([1, 2, np.nan], ml_dtypes.bfloat16))
+    b = array_of(np.array([1, 2.5, np.nan], "f4"))
+
+    assert compare_arrays(a, a, Rule())["same"]
+    assert compare_arrays(a, b, Rule())["data"]["max_abs"] == 0.5
+
+
+@given(data=st.data())
+def test_counts_are_those_of_numpy(data: st.DataObject) -> None:
+    dtype = data.draw(
+        hnp.boolean_dtypes() | hnp.integer_dtypes() | hnp.floating_dtypes(sizes=(32, 64))
+    )
+    shape = data.draw(hnp.array_shapes(max_dims=3, max_side=4, min_side=0))
+    values = hnp.from_dtype(dtype) | st.just(dtype.type(0))
+    a = data.draw(hnp.arrays(dtype, shape, elements=values))
+    b = np.where(
+        data.draw(hnp.arrays(bool, shape)), a, data.draw(hnp.arrays(dtype, shape, elements=values))
+    )
+    b = np.asarray(b, order=data.draw(st.sampled_from("CF")))
+    right = array_of(b)
+    if b.flags.f_contiguous and b.ndim > 1 and not b.flags.c_contiguous:
+        right = array_of(b.T).replace(index_order="F", data=b.T)
+
+    found = compare_arrays(array_of(a), right, Rule())["data"]
+
+    nan = np.isnan
+    wrong = ~((a == b) | (nan(a) & nan(b)))
+    assert found["differ"] == wrong.sum()
+    assert found["first"] is None or wrong[tuple(found["first"])]
+
+
+# Memory ------------------------------------------------------------------------------------------
+
+
+def test_pieces_of_unlike_sizes_are_compared(tmp_path: Path) -> None:
+    values = np.arange(100_000) % 300
+    source = save(tmp_path / "a.npy", values)
+    convert(source, tmp_path / "b.ra", out_opts={"encoding": "leb128"})
+    values[77_777] += 1
+
+    other = save(tmp_path / "c.npy", values)
+
+    assert diff(source, tmp_path / "b.ra", max_memory=SMALL)["same"]
+    found = diff(tmp_path / "b.ra", other, max_memory=SMALL)
+    assert found["arrays"][0]["data"]["first"] == [77_777]
+
+
+# Containers --------------------------------------------------------------------------------------
+
+
+def test_containers_are_compared_by_name(tmp_path: Path) -> None:
+    a, b = tmp_path / "a.npz", tmp_path / "b.npz"
+    np.savez(a, x=np.zeros(2), y=np.ones(3), z=np.ones(1))
+    np.savez_compressed(b, y=np.ones(3), x=np.zeros(2), w=np.ones(1))
+
+    found = diff(a, b)
+
+    assert [array["same"] for array in found["arrays"]] == [True, True]
+    assert (found["only_in_a"], found["only_in_b"]) == (["z"], ["w"])
+    assert not found["same"]
+
+
+def test_a_single_array_pairs_with_a_single_array(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=np.arange(3))
+    other = save(tmp_path / "other.npy", np.arange(3))
+
+    assert diff(tmp_path / "a.npz", other)["same"]
+
+
+def test_a_container_of_others_needs_a_choice(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=np.arange(3), y=1)
+    other = save(tmp_path / "other.npy", np.arange(3))
+
+    with pytest.raises(UsageError, match="none of them called 'other'"):
+        diff(tmp_path / "a.npz", other)
+    assert diff(f"{tmp_path / 'a.npz'}#x", other)["same"]
+
+
+# Metadata ----------------------------------------------------------------------------------------
+
+
+def test_metadata_is_compared_field_by_field() -> None:
+    a = Metadata("one", axes=[Axis("x", spacing=1.0), Axis("y")], attributes={"k": [1, 2]})
+    b = Metadata("two", axes=[Axis("x"), Axis("y")], attributes={"k": [1, 2], "nan": float("nan")})
+
+    found = meta_differences(a.to_dict(), b.to_dict())
+
+    assert found == [
+        {"field": "description", "a": "one", "b": "two"},
+        {"field": "axes[0].spacing", "a": 1.0},
+        {"field": "attributes.nan", "b": "nan"},
+    ]
+    assert meta_differences(b.to_dict(), b.to_dict()) == []
+
+
+def test_metadata_counts_unless_ignored(tmp_path: Path) -> None:
+    values = array_of(np.zeros(3))
+    plain = compare_arrays(values, values, Rule(), ignore_meta=False)
+    described = values.replace(meta=Metadata("about"))
+
+    assert plain["same"]
+    assert not compare_arrays(values, described, Rule(), ignore_meta=False)["same"]
+    assert compare_arrays(values, described, Rule())["same"]
+
+
+def test_trailers_are_compared_by_content(tmp_path: Path) -> None:
+    source = save(tmp_path / "a.npy", np.zeros(3))
+    for name, tail in (("a", b"tail"), ("b", b"tail"), ("c", b"tale")):
+        convert(source, tmp_path / f"{name}.ra")
+        with open(tmp_path / f"{name}.ra", "ab") as file:
+            file.write(tail)
+
+    assert diff(tmp_path / "a.ra", tmp_path / "b.ra")["same"]
+    assert not diff(tmp_path / "a.ra", tmp_path / "c.ra")["same"]
+    assert diff(tmp_path / "a.ra", tmp_path / "c.ra", ignore_meta=True)["same"]
+
+
+# Verification ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Path:
+    """Twelve numbered files, and the stack of them in s.ra."""
+    for number in range(12):
+        save(tmp_path / f"p{number:03d}.npy", np.full((4, 5), number))
+    convert(str(tmp_path / "p*.npy"), tmp_path / "s.ra")
+    return tmp_path
+
+
+def check(folder: Path, pattern: str = "p*.npy") -> dict[str, Any]:
+    return verify(folder / "s.ra", [str(folder / pattern)])["against"]
+
+
+def test_a_stack_is_as_its_sources(stack: Path) -> None:
+    found = verify(stack / "s.ra", [str(stack / "p*.npy")])
+
+    assert found["same"]
+    assert found["against"] == {"ok": 12, "changed": 0, "missing": 0, "extra": 0, "examples": {}}
+
+
+def test_a_changed_source_is_named(stack: Path) -> None:
+    save(stack / "p003.npy", np.full((4, 5), 99))
+
+    found = check(stack)
+
+    assert (found["ok"], found["changed"], found["missing"]) == (11, 1, 0)
+    assert found["examples"] == {"changed": str(stack / "p003.npy")}
+
+
+@pytest.mark.parametrize("gone", [[0], [5], [11], [0, 1], [4, 5, 6], [2, 9], [10, 11]])
+def test_missing_sources_are_named(gone: list[int], stack: Path) -> None:
+    for number in gone:
+        (stack / f"p{number:03d}.npy").unlink()
+
+    found = check(stack)
+
+    assert (found["ok"], found["changed"], found["missing"]) == (12 - len(gone), 0, len(gone))
+    assert found["examples"] == {"missing": str(stack / f"p{gone[0]:03d}.npy")}
+
+
+def test_extra_sources_are_named(stack: Path) -> None:
+    save(stack / "p0055.npy", np.full((4, 5), 55))
+    save(stack / "p100.npy", np.full((4, 5), 100))
+
+    found = check(stack)
+
+    assert (found["ok"], found["extra"], found["missing"]) == (12, 2, 0)
+
+
+def test_other_types_and_shapes_are_changes(stack: Path) -> None:
+    for number in range(12):
+        save(stack / f"p{number:03d}.npy", np.full((4, 5), number, "i4"))
+
+    found = check(stack)
+
+    assert (found["ok"], found["changed"]) == (0, 12)
+    assert "int32 (4, 5), now int64 (4, 5)" in found["examples"]["changed"]
+
+
+def test_missing_items_are_named_as_the_sidecar_kept_them(tmp_path: Path) -> None:
+    pil = pytest.importorskip("PIL.Image")
+    info = pytest.importorskip("PIL.PngImagePlugin")
+    for number, name in enumerate("abc"):
+        text = info.PngInfo()
+        text.add_text("Title", name)
+        image = pil.fromarray(np.full((4, 5), number, "u1"))
+        image.save(tmp_path / f"{name}.png", pnginfo=text)
+    convert(str(tmp_path / "*.png"), tmp_path / "s.ra")
+    (tmp_path / "b.png").unlink()
+
+    found = verify(tmp_path / "s.ra", [str(tmp_path / "*.png")])["against"]
+
+    assert found["examples"] == {"missing": "b.png"}
+
+
+def test_a_container_of_files_is_verified_by_name(tmp_path: Path) -> None:
+    a, b = pair(tmp_path, np.arange(3), np.ones(2))
+    convert([a, b], tmp_path / "x.npz")
+
+    assert verify(tmp_path / "x.npz", [a, b])["against"]["ok"] == 2
+
+    save(tmp_path / "b.npy", np.zeros(2))
+    found = verify(tmp_path / "x.npz", [a, b])["against"]
+    assert (found["ok"], found["changed"], found["examples"]) == (1, 1, {"changed": b})
+
+
+def test_one_file_is_verified_against_one(tmp_path: Path) -> None:
+    source = save(tmp_path / "a.npy", np.asfortranarray(np.arange(6).reshape(2, 3)))
+    convert(source, tmp_path / "a.ra")
+
+    assert verify(tmp_path / "a.ra", [source])["same"]
+
+    save(tmp_path / "a.npy", np.arange(1, 7).reshape(2, 3))
+    assert verify(tmp_path / "a.ra", [source])["against"]["changed"] == 1
+
+
+def test_every_byte_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    np.savez(path, a=np.arange(10), b=np.arange(100, dtype="u1"))
+    data = bytearray(path.read_bytes())
+    data[data.index(bytes(range(90, 100)))] ^= 1
+    path.write_bytes(data)
+
+    with pytest.raises(Corrupt, match="CRC"):
+        verify(path)
+
+
+def test_a_sidecar_of_another_file_is_damage(tmp_path: Path) -> None:
+    source = save(tmp_path / "a.npy", np.asfortranarray(np.zeros((2, 3))))
+    convert(source, tmp_path / "a.ra")
+    with open(tmp_path / "a.ra", "r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\x01")
+
+    with pytest.raises(Corrupt, match="describes another file"):
+        verify(tmp_path / "a.ra")
+    assert verify(tmp_path / "a.ra", meta="ignore")["same"]
+
+
+# The command line --------------------------------------------------------------------------------
+
+
+def test_diff_output_and_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = pair(tmp_path, np.array([0.0, 1.0]), np.array([0.0, 2.0]))
+
+    assert main(["diff", a, a]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "dtype    float64 = float64",
+        "shape    (2,) = (2,)",
+        "data     equal",
+    ]
+    assert main(["diff", a, b]) == 1
+    assert "1 of 2 differ; first at [1]; max abs 1 at [1]; max rel 0.5 at [1]" in (
+        capsys.readouterr().out
+    )
+    assert main(["diff", "--atol", "1", a, b]) == 0
+    assert main(["diff", "--rtol=0.5", a, b]) == 0
+    assert main(["diff", "-q", a, a]) == 0
+    assert main(["diff", a]) == 2
+    assert main(["diff", a, save(tmp_path / "t.npy", np.array(["a", "b"]))]) == 2
+    assert main(["diff", a, str(tmp_path / "none.npy")]) == 1
+    assert "cannot be compared" in capsys.readouterr().err
+
+
+def test_diff_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = pair(tmp_path, np.array([np.inf]), np.array([0.0]))
+
+    assert main(["diff", "--json", a, b]) == 1
+
+    found = json.loads(capsys.readouterr().out)
+    assert found == diff(a, b)
+    assert found["arrays"][0]["data"]["max_abs"] == "inf"
+
+
+def test_diff_of_containers_names_what_differs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = str(tmp_path / "a.npz"), str(tmp_path / "b.npz")
+    np.savez(a, x=1, y=2, z=3)
+    np.savez(b, x=1, y=4)
+
+    assert main(["diff", a, b]) == 1
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["x: same", "y: different"]
+    assert lines[-1] == "z: only in a"
+
+
+def test_verify_output_and_codes(stack: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, pattern = str(stack / "s.ra"), str(stack / "p*.npy")
+
+    assert main(["verify", path]) == 0
+    assert capsys.readouterr().out.startswith(f"ok {path}   int64 (12, 4, 5)   digest ")
+    assert main(["verify", path, "--against", pattern]) == 0
+    assert capsys.readouterr().out.startswith("ok 12   changed 0   missing 0   digest ")
+    (stack / "p007.npy").unlink()
+    assert main(["verify", path, "--against", pattern]) == 1
+    assert f"ok 11   changed 0   missing 1 ({stack / 'p007.npy'})" in capsys.readouterr().out
+    assert main(["verify", path, path, "--against", pattern]) == 2
+    os.truncate(path, 100)
+    assert main(["verify", path]) == 1
+    assert "is cut off" in capsys.readouterr().err
+
+
+def test_verify_reads_lists_of_sources(stack: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = sorted(str(path) for path in stack.glob("p*.npy"))
+    (stack / "list").write_text("\n".join(names))
+
+    assert main(["verify", str(stack / "s.ra"), "--files-from", str(stack / "list"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["against"]["ok"] == 12

@@ -1,0 +1,59 @@
+"""TOY: one line of text and the bytes of one array; a third-party plugin, whole.
+
+Layout: ``TOY1 TYPE LENGTH...`` and a newline, lengths slowest axis first, then the elements in C
+order, little-endian. TYPE is ``u1``, ``i4`` or ``f8``; there are no empty axes.
+"""
+
+import re
+
+from raconvert import plugin as core
+from raconvert.errors import Corrupt
+from raconvert.transfer import write_raw
+
+_TYPES = (("u1", "uint", 1), ("i4", "int", 4), ("f8", "float", 8))
+TYPES = {code: core.element(kind, nbytes) for code, kind, nbytes in _TYPES}
+HEADER = re.compile(rb"TOY1 (u1|i4|f8)((?: [1-9][0-9]{0,17}){0,32})\n")
+
+FORMAT = core.Format(
+    name="toy",
+    title="TOY example",
+    suffixes=(".toy",),
+    magic=((0, b"TOY1 "),),
+    stream=True,
+    samples={"three_bytes.toy": b"TOY1 u1 3\n\x01\x02\x03"},
+    losses="no metadata; other types than uint8, int32 and float64 are refused",
+)
+
+
+def sniff(source: core.Source) -> int:
+    return core.SURE if source.head.startswith(b"TOY1 ") else core.NO
+
+
+def read(source: core.Source) -> core.Bundle:
+    header = HEADER.match(source.head)
+    if header is None:
+        raise Corrupt("has no TOY header", path=source.path, where="byte 0")
+    kind, dims = TYPES[header[1].decode()], tuple(map(int, header[2].split()))[::-1]
+    extent = core.Extent(source.path, header.end(), source.size - header.end())
+    array = core.Array(kind, dims, name=source.stem, index_order="C", extent=extent)
+    if array.nbytes != extent.nbytes:
+        what = "data is no whole array"
+        raise Corrupt(what, path=source.path, expected=array.nbytes, got=extent.nbytes)
+    return core.Bundle([array])
+
+
+def fits(bundle: core.Bundle, options: dict) -> list[core.Fit]:
+    name, array = bundle.names[0], bundle.arrays[0]
+    found = [core.equivalent(name, "metadata", "TOY has no place for it")] * bool(array.meta)
+    if core.little(array.element) not in TYPES.values():
+        reason = f"TOY has no {core.type_name(array.element)}"
+        found.append(core.refused(name, "type", reason, "--dtype float64"))
+    if 0 in array.dims or array.ndim > 32:
+        found.append(core.refused(name, "shape", f"TOY has no {array.shape}"))
+    return found
+
+
+def write(bundle: core.Bundle, target: core.Target) -> None:
+    array = bundle.arrays[0]
+    code = next(code for code, kind in TYPES.items() if kind == core.little(array.element))
+    write_raw(target, " ".join(["TOY1", code, *map(str, array.shape)]).encode() + b"\n", array)
