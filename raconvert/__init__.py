@@ -25,14 +25,14 @@ _PUBLIC = {
     "Metadata": "raconvert.model",
     "RaconvertError": "raconvert.errors",
     "convert": "raconvert.pipeline",
-    "digest": "raconvert.digest",
-    "formats": "raconvert.info",
-    "info": "raconvert.info",
+    "digest": "raconvert.checksums",
+    "formats": "raconvert.inspection",
+    "info": "raconvert.inspection",
     "open": "raconvert.api",
     "query": "raconvert.ra.query",
     "read": "raconvert.api",
     "refresh": "raconvert.registry",
-    "verify": "raconvert.compare",
+    "verify": "raconvert.verification",
     "write": "raconvert.api",
 }
 __all__ = sorted(_PUBLIC)  # noqa: PLE0605 - the table is the one place for public names

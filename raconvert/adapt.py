@@ -67,6 +67,8 @@ def _moved(array: Array, axes: tuple[int, ...]) -> Array:
     shape = array.dims[::-1]
     new_shape = tuple(shape[axis] for axis in axes)
     meta = array.meta.copy()
+    if axes[0] != 0:  # they belong to the slowest axis
+        meta.items = None
     if meta.axes:
         seen = meta.axes[::-1]
         meta.axes = [seen[axis] for axis in axes][::-1]
@@ -144,8 +146,11 @@ def _released(array: Array) -> tuple[Any, Callable[[], object]]:
 class Converted:
     """Array source: another one with a function applied to every block.
 
-    `convert` takes a block and the count of elements before it.
+    `convert` takes a block and the count of elements before it. `rounded` becomes True when a value
+    was not kept exactly.
     """
+
+    rounded = False
 
     def __init__(
         self,
@@ -185,13 +190,15 @@ def cast(array: Array, name: str, *, round_values: bool = False) -> Array:
         return array
 
     def convert(block: np.ndarray[Any, Any], done: int) -> np.ndarray[Any, Any]:
-        return _cast_block(
+        values = _cast_block(
             block, dtype, round_values, lambda i: _index(array, done + i), array.name
         )
+        if round_values and not source.rounded:
+            source.rounded = not _same(block, values).all()
+        return values
 
-    return array.replace(
-        element=element_of(dtype), extent=None, data=Converted(array, dtype, convert)
-    )
+    source = Converted(array, dtype, convert)
+    return array.replace(element=element_of(dtype), extent=None, data=source)
 
 
 def parse_dtype(name: str) -> np.dtype[Any]:

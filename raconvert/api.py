@@ -9,7 +9,7 @@ import numpy as np
 from raconvert import registry
 from raconvert.blocks import as_ndarray
 from raconvert.elements import element_of
-from raconvert.errors import UsageError
+from raconvert.errors import RaconvertError, UsageError
 from raconvert.model import Array, Bundle, Metadata
 from raconvert.pipeline import open_bundle, prepare_target, target_spec, write_bundle
 from raconvert.report import Report
@@ -66,10 +66,14 @@ def read(
     own memory, writeable.
     """
     opened = open(path, array, max_memory=max_memory, **options)
-    with opened:
-        if isinstance(opened, Bundle):
-            return {name: _in_memory(one, max_memory) for name, one in opened.items()}
-        return _in_memory(opened, max_memory)
+    try:
+        with opened:
+            if isinstance(opened, Bundle):
+                return {name: _in_memory(one, max_memory) for name, one in opened.items()}
+            return _in_memory(opened, max_memory)
+    except RaconvertError as error:
+        error.path = error.path or os.fspath(path)
+        raise
 
 
 def _in_memory(array: Array, max_memory: int) -> np.ndarray[Any, Any]:

@@ -12,22 +12,26 @@ import string
 from contextlib import suppress
 from functools import partial
 from math import prod
+from stat import S_IMODE
 
 from raconvert import registry
 from raconvert.elements import little, type_name
 from raconvert.errors import RaconvertError, UsageError
-from raconvert.gather import gather, labels_of, missing_numbers, repeated, sequence_note
+from raconvert.gather import gather, labels_of, missing_numbers, repeated, sequence_note, split_spec
 from raconvert.model import Array, Bundle
 from raconvert.pipeline import (
     adapted,
+    lost_items,
     open_spec,
     prepare_target,
+    progress_of,
     refuse_source,
     target_spec,
     write_bundle,
 )
 from raconvert.report import Report
 from raconvert.settings import Settings
+from raconvert.sidecar import is_ours, path_of
 from raconvert.source import Source
 from raconvert.transfer import check_target, write_failed
 
@@ -142,16 +146,20 @@ def open_stack(gathered: Gathered, settings: Settings) -> Bundle:
     general stack, file by file.
     """
     paths = gathered.paths
-    first = Source(paths[0], max_memory=settings.max_memory)
+    first = Source(split_spec(paths[0])[0], max_memory=settings.max_memory)
     row = registry.detect(first, settings.from_).row
     module = registry.load(row)
-    if hasattr(module, "read_stack") and not _any_sidecar(paths):
+    # A quick stack knows the metadata of its items only at its end; these need it first.
+    first_metadata = settings.axes or settings.meta == "trailer"
+    if hasattr(module, "read_stack") and not first_metadata and not _any_sidecar(paths):
         options = registry.check_options(row, "read", settings.in_opts or {})
         array = module.read_stack(paths, max_memory=settings.max_memory, **options)
     else:
         from raconvert.stack import stack
 
-        array = stack(paths, partial(_only_array, settings=settings, row=row))
+        notes: dict[str, None] = {}  # in order, each once: every file is opened twice
+        array = stack(paths, partial(_only_array, settings=settings, row=row, notes=notes))
+        array.data.notes.extend(_first_notes(notes))
     array.name = array.name or os.path.splitext(os.path.basename(paths[0]))[0]
     source = array._data
     if isinstance(settings.stack, tuple):
@@ -173,9 +181,16 @@ def _any_sidecar(paths: list[str]) -> bool:
     return bool(names) and any(path + ".yaml" in names for path in paths)
 
 
-def _only_array(path: str, *, settings: Settings, row: Row) -> Array:
+def _first_notes(notes: dict[str, None]) -> list[str]:
+    """Return the notes, and of many the first ones and their number."""
+    found = list(notes)
+    return found if len(found) < 5 else [*found[:3], f"{len(found) - 3} more notes on single files"]
+
+
+def _only_array(path: str, *, settings: Settings, row: Row, notes: dict[str, None]) -> Array:
     """Open one item of a stack: the same format as the first, and one array in it."""
     bundle = open_spec(path, settings)
+    notes.update(dict.fromkeys(f"'{path}': {note}" for note in bundle.notes))
     if bundle.format != row.name:
         raise UsageError(
             "files to stack are in different formats",
@@ -350,24 +365,30 @@ def _write_planes(
             remedy=f"choose with --array NAME: {', '.join(bundle.names)}",
         )
     array = adapted(bundle.arrays[0], row, settings)
+    report.judge(lost_items(bundle.arrays, [array]), settings)
     leading = module.split(array)
-    if leading == 0 and not _template_fields(path):
+    if 0 in array.shape or (leading == 0 and not _template_fields(path)):
         write_bundle(bundle, path, row, settings, report)
         return
     names = _plane_names(path, prod(array.shape[:leading]), sources)
-    for name in names:
-        refuse_source(name, sources)
-        check_target(name, overwrite=settings.overwrite)
+    kept = {name for name in names if not prepare_target(name, sources, settings, report)}
     # What was asked for is applied once, to the whole; single planes are not synced one by one.
     one = settings.replace(axes=None, scale=None, dtype=None, progress=None, sync=False)
+    advance = progress_of(settings.progress, array.nbytes)
     with _Staging(path) as staging:
         for name, plane in zip(names, _planes(array, leading, settings.max_memory), strict=True):
+            if name in kept:
+                continue
             part = Report(report.sources)
             staged = name if settings.dry_run else staging.place(name)
             write_bundle(Bundle([plane]), staged, row, one, part)
             report.absorb(part, paths=False)
             if settings.dry_run:
                 break
+            staging.add(staged, name, part.written, overwrite=settings.overwrite or settings.update)
+            if advance is not None:
+                advance(plane.nbytes)
+        report.add_rounded([array])
         report.arrays = [(array.name, type_name(array.element), array.shape, f"{len(names)} files")]
         report.nbytes = array.nbytes
         report.target = path
@@ -425,6 +446,8 @@ def _plane_meta(array: Array, leading: int, item: dict[str, Any]) -> Any:
     meta = Metadata.from_dict(array.meta.to_dict())
     meta.axes = meta.axes[: array.ndim - leading]
     own = Metadata.from_dict(item)
+    meta.description = own.description or meta.description
+    meta.units = own.units or meta.units
     meta.attributes = {**meta.attributes, **own.attributes}
     for name, space in own.formats.items():
         meta.formats[name] = {**meta.formats.get(name, {}), **space}
@@ -438,6 +461,7 @@ class _Staging:
         self._template = template
         self._folder = ""
         self._pairs: list[tuple[str, str]] = []
+        self._left_over: list[str] = []
 
     def __enter__(self) -> _Staging:
         return self
@@ -446,9 +470,17 @@ class _Staging:
         """Return where the file of this final name is to be written for now."""
         if not self._folder:
             self._folder = self._make()
-        staged = os.path.join(self._folder, f"{len(self._pairs)}{os.path.splitext(name)[1]}")
-        self._pairs.append((staged, name))
-        return staged
+        return os.path.join(self._folder, f"{len(self._pairs)}{os.path.splitext(name)[1]}")
+
+    def add(self, staged: str, name: str, written: list[str], *, overwrite: bool) -> None:
+        """Take in the file of a plane, and the sidecar that was written with it."""
+        places = [name + path.removeprefix(staged) for path in written]
+        for place in places:
+            if place != name and not is_ours(place):
+                check_target(place, overwrite=overwrite)
+        self._pairs += zip(written, places, strict=True)
+        if path_of(name) not in places and is_ours(path_of(name)):
+            self._left_over.append(path_of(name))
 
     def _make(self) -> str:
         """Make the folder, as near to the destinations as there is one already."""
@@ -463,19 +495,41 @@ class _Staging:
             raise write_failed(self._template, error) from error
 
     def publish(self) -> list[str]:
-        """Rename all files to their places; return the places."""
+        """Rename all files to their places, or none; return the places."""
         made: list[str] = []
+        done: list[tuple[str, str | None]] = []
         try:
             for folder in sorted({os.path.dirname(name) for _, name in self._pairs}):
                 made += _make_folders(folder)
             for staged, name in self._pairs:
-                os.replace(staged, name)
-        except OSError as error:
+                place = os.path.realpath(name) if os.path.islink(name) else name
+                done.append((place, self._keep(place, staged)))
+                os.replace(staged, place)
+        except BaseException as error:
+            for place, kept in reversed(done):
+                with suppress(OSError):
+                    os.replace(kept, place) if kept else os.unlink(place)
             for folder in reversed(made):
                 with suppress(OSError):  # not empty: something of it is in use
                     os.rmdir(folder)
-            raise write_failed(self._template, error) from error
+            if isinstance(error, OSError):
+                raise write_failed(self._template, error) from error
+            raise
+        for path in self._left_over:
+            os.unlink(path)
         return [name for _, name in self._pairs]
+
+    def _keep(self, place: str, staged: str) -> str | None:
+        """Keep a second name of a file that is to be replaced, and give its mode to the new one."""
+        if not os.path.exists(place):
+            return None
+        os.chmod(staged, S_IMODE(os.stat(place).st_mode))
+        kept = f"{staged}.old"
+        try:
+            os.link(place, kept)
+        except OSError:  # a file system without links
+            os.replace(place, kept)
+        return kept
 
     def __exit__(self, *_: object) -> None:
         if self._folder:

@@ -1,8 +1,7 @@
 """Compare arrays by index, whatever file format and memory order they are stored in.
 
-`diff` compares two files, `verify` decodes a whole file and compares it with its sources. Shape,
-element type (with its description) and every element by logical index count; byte order and memory
-order do not. Data is read in blocks, side by side, so that memory stays bounded.
+Shape, element type (with its description) and every element by logical index count; byte order and
+memory order do not. Data is read in blocks, side by side, so that memory stays bounded.
 """
 
 from __future__ import annotations
@@ -14,16 +13,15 @@ import numpy as np
 from raconvert import registry
 from raconvert.adapt import in_order
 from raconvert.blocks import block_bytes, blocks
-from raconvert.digest import digest_array
 from raconvert.elements import little, type_name
 from raconvert.errors import Corrupt, UsageError
-from raconvert.info import plain
+from raconvert.inspection import plain
 from raconvert.pipeline import open_bundle
 from raconvert.source import DEFAULT_MAX_MEMORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from typing import Any, Literal
 
     from raconvert.model import Array, Bundle
@@ -65,7 +63,7 @@ def diff(
         open_bundle(a, max_memory=max_memory, **reading) as left,
         open_bundle(b, max_memory=max_memory, **reading) as right,
     ):
-        pairs, only_a, only_b = _pairs(left, right)
+        pairs, only_a, only_b = pair_arrays(left, right)
         arrays = [compare_arrays(x, y, rule, ignore_meta=ignore_meta) for x, y in pairs]
         metadata = [] if ignore_meta else meta_differences(left.attributes, right.attributes)
         same = all(item["same"] for item in arrays) and not (only_a or only_b or metadata)
@@ -98,7 +96,7 @@ class Rule:
         self.max_memory = max_memory
 
 
-def _pairs(a: Bundle, b: Bundle) -> tuple[list[tuple[Array, Array]], list[str], list[str]]:
+def pair_arrays(a: Bundle, b: Bundle) -> tuple[list[tuple[Array, Array]], list[str], list[str]]:
     """Return which arrays to compare, and the names that only one side has."""
     many = [registry.by_name(bundle.format).many for bundle in (a, b)]
     if not all(many) and len(a.arrays) == len(b.arrays) == 1:
@@ -127,13 +125,13 @@ def compare_arrays(a: Array, b: Array, rule: Rule, *, ignore_meta: bool = True) 
     differ = 0
     if same_shape:
         _check_comparable(a, b)
-        data = _compare_data(a, b, rule)
+        data = compare_data(a, b, rule)
         differ = data["differ"]
     metadata = [] if ignore_meta else meta_differences(_meta_of(a), _meta_of(b))
     return {
         "name": a.name,
         "name_b": b.name,
-        "type": [_type_text(a), _type_text(b)],
+        "type": [type_text(a), type_text(b)],
         "same_type": same_type,
         "shape": [list(a.shape), list(b.shape)],
         "same_shape": same_shape,
@@ -143,7 +141,7 @@ def compare_arrays(a: Array, b: Array, rule: Rule, *, ignore_meta: bool = True) 
     }
 
 
-def _type_text(array: Array) -> str:
+def type_text(array: Array) -> str:
     """Return the type with its description where the plain name hides it."""
     element = little(array.element)
     return str(element.descr) if isinstance(element.descr, tuple) else type_name(element)
@@ -163,7 +161,7 @@ def _check_comparable(a: Array, b: Array) -> None:
     raise UsageError(
         f"elements of '{a.name}' and '{b.name}' cannot be compared",
         expected="two numeric types, or two other types of one kind",
-        got=f"{_type_text(a)} and {_type_text(b)}",
+        got=f"{type_text(a)} and {type_text(b)}",
     )
 
 
@@ -176,7 +174,7 @@ def _letter(array: Array) -> str:
 # Elements --------------------------------------------------------------------------------------
 
 
-def _compare_data(a: Array, b: Array, rule: Rule) -> dict[str, Any]:
+def compare_data(a: Array, b: Array, rule: Rule) -> dict[str, Any]:
     """Compare elements block by block; both sides in one stored order."""
     order: Literal["C", "F"] = "F" if a.index_order == b.index_order == "F" else "C"
     sides = in_order(a, order), in_order(b, order)
@@ -184,7 +182,7 @@ def _compare_data(a: Array, b: Array, rule: Rule) -> dict[str, Any]:
         raise UsageError(
             f"elements of '{a.name}' cannot be compared bit by bit",
             expected="one type on both sides",
-            got=f"{_type_text(a)} and {_type_text(b)}",
+            got=f"{type_text(a)} and {type_text(b)}",
         )
     equal = _same_bytes if _by_bytes(a, b, rule) else _same_values
     found = _Findings(a.shape, order)
@@ -372,7 +370,7 @@ def _trailer_digest(trailer: Any) -> str:
     """Return what identifies bytes that stay in their file."""
     import hashlib
 
-    from raconvert.digest import hash_extent
+    from raconvert.checksums import hash_extent
 
     state = hashlib.sha256()
     hash_extent(state, trailer)
@@ -404,276 +402,3 @@ def flat(fields: Any, name: str = "") -> Iterator[tuple[str, Any]]:
             yield from flat(item, f"{name}[{number}]")
     else:
         yield name, plain(fields)
-
-
-# Verification ----------------------------------------------------------------------------------
-
-
-def verify(
-    path: str | os.PathLike[str],
-    against: Sequence[str] | None = None,
-    *,
-    max_memory: int = DEFAULT_MAX_MEMORY,
-    gathering: dict[str, Any] | None = None,
-    **reading: Any,
-) -> dict[str, Any]:
-    """Check a file, and with `against` compare it with the sources it was made from.
-
-    Every array is read and decoded to its end; damage raises `Corrupt`. The sidecar must describe
-    the file (checked when it is opened) and have one entry per item. The sources are gathered and
-    stacked as `convert` would, with the arguments in `gathering` (`raconvert.gather.gather`);
-    ``ok``, ``changed``, ``missing`` and ``extra`` count what was compared, ``examples`` names the
-    first of each.
-    """
-    with open_bundle(path, max_memory=max_memory, **reading) as bundle:
-        many = registry.by_name(bundle.format).many
-        found: dict[str, Any] = {
-            "path": os.fspath(path),
-            "same": True,
-            "arrays": [
-                {
-                    "name": array.name,
-                    "type": _type_text(array),
-                    "shape": list(array.shape),
-                    "digest": digest_array(array, max_memory),
-                }
-                for array in bundle.arrays
-            ],
-            "container": many,
-            "notes": list(bundle.notes),
-        }
-        for array in bundle.arrays:
-            _check_items(array, bundle.path)
-        if against is not None:
-            compared = _against(bundle, against, many, max_memory, gathering or {})
-            found["against"] = compared
-            found["same"] = not (compared["changed"] or compared["missing"] or compared["extra"])
-    return found
-
-
-def _check_items(array: Array, path: str) -> None:
-    """Check that per-item metadata has one line for every item of the stack."""
-    if array.meta.items is None:
-        return
-    lines = sum(1 for _ in array.meta.items())
-    length = array.shape[0] if array.shape else 0
-    if lines != length:
-        raise Corrupt(
-            "per-item metadata does not fit the array",
-            path=path,
-            expected=f"{length} items",
-            got=lines,
-        )
-
-
-def _against(
-    bundle: Bundle,
-    specs: Sequence[str],
-    many: bool,
-    max_memory: int,
-    gathering: dict[str, Any],
-) -> dict[str, Any]:
-    """Compare an open file with its sources: a stack, one named array each, or one file."""
-    from raconvert.gather import gather
-
-    gathered = gather(specs, **gathering)
-    result = _Verdict()
-    if gathered.many and not many:
-        _against_stack(bundle, gathered.paths, max_memory, result)
-    elif gathered.many:
-        _against_named(bundle, gathered.paths, max_memory, result)
-    else:
-        with open_bundle(gathered.paths[0], max_memory=max_memory) as source:
-            _against_bundle(bundle, source, max_memory, result)
-    return result.to_dict()
-
-
-class _Verdict:
-    """Counts of what is as in the sources and what is not, with the first of each kind."""
-
-    def __init__(self) -> None:
-        self._counts = {"ok": 0, "changed": 0, "missing": 0, "extra": 0}
-        self._examples: dict[str, str] = {}
-
-    def add(self, what: str, example: str) -> None:
-        self._counts[what] += 1
-        if what != "ok":
-            self._examples.setdefault(what, example)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**self._counts, "examples": self._examples}
-
-
-def _against_bundle(bundle: Bundle, source: Bundle, max_memory: int, result: _Verdict) -> None:
-    pairs, only_source, only_file = _pairs(source, bundle)
-    rule = Rule(bitwise=True, max_memory=max_memory)
-    for x, y in pairs:
-        result.add(*_judge_pair(x, y, rule))
-    for name in only_file:
-        result.add("missing", f"{source.path}#{name}")
-    for name in only_source:
-        result.add("extra", f"{source.path}#{name}")
-
-
-def _judge_pair(source: Array, array: Array, rule: Rule) -> tuple[str, str]:
-    """Return (ok or changed, where) for an array and what it was made from."""
-    if little(source.element) != little(array.element):
-        return "changed", f"{source.name}: type {_type_text(source)}, now {_type_text(array)}"
-    if source.shape != array.shape:
-        return "changed", f"{source.name}: shape {source.shape}, now {array.shape}"
-    data = _compare_data(source, array, rule)
-    if data["differ"]:
-        return "changed", f"{source.name}: {data['differ']} elements, first at {data['first']}"
-    return "ok", source.name
-
-
-def _against_named(bundle: Bundle, paths: Sequence[str], max_memory: int, result: _Verdict) -> None:
-    """Compare a container with files that each became one array of their stem's name."""
-    rule = Rule(bitwise=True, max_memory=max_memory)
-    seen = set()
-    for path in paths:
-        stem = os.path.splitext(os.path.basename(path))[0]
-        with open_bundle(path, max_memory=max_memory) as source:
-            for array in source.arrays:
-                name = stem if len(source.arrays) == 1 else f"{stem}/{array.name}"
-                seen.add(name)
-                if name in bundle:
-                    what, _ = _judge_pair(array, bundle[name], rule)
-                    result.add(what, path)
-                else:
-                    result.add("extra", path)
-    for name in bundle.names:
-        if name not in seen:
-            result.add("missing", name)
-
-
-def _against_stack(bundle: Bundle, paths: list[str], max_memory: int, result: _Verdict) -> None:
-    """Compare an array, item by item along its first axis, with one file per item."""
-    if len(bundle.arrays) != 1:
-        raise UsageError(
-            f"has {len(bundle.arrays)} arrays; a stack is one",
-            path=bundle.path,
-            remedy=f"choose with FILE#NAME: {', '.join(bundle.names)}",
-        )
-    array = in_order(bundle.arrays[0], "C")
-    if array.ndim == 0:
-        raise UsageError("a stack has at least one axis", path=bundle.path, got="none")
-    with open_stack(paths, max_memory) as source:
-        stack = in_order(source.arrays[0], "C")
-        now = f"{_type_text(array)} {array.shape[1:]}"
-        was = f"{_type_text(stack)} {stack.shape[1:]}"
-        if now != was:
-            for path in paths:
-                result.add("changed", f"{path}: {was}, now {now}")
-            return
-        kept = list(item_digests(array, max_memory))
-        fresh = list(item_digests(stack, max_memory))
-    names = _item_names(bundle.arrays[0])
-    _align(kept, fresh, paths, names, result)
-
-
-def open_stack(paths: list[str], max_memory: int = DEFAULT_MAX_MEMORY) -> Bundle:
-    """Open files as the stack that `convert` would make of them, in this order."""
-    from raconvert.pipeline import open_sources
-
-    return open_sources([], max_memory=max_memory, files_from=paths)
-
-
-def item_digests(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> Iterator[bytes]:
-    """Yield a digest of each item along the slowest axis, in order; items may exceed memory."""
-    import hashlib
-
-    length = array.dims[-1]
-    nbytes = array.nbytes // length if length else 0
-    if nbytes == 0:
-        yield from [b""] * length
-        return
-    state, have = hashlib.sha256(), 0
-    for block in blocks(array, block_bytes(max_memory)):
-        piece = block.reshape(-1).view(np.uint8).data
-        while piece:
-            part = piece[: nbytes - have]
-            state.update(part)
-            have += len(part)
-            piece = piece[len(part) :]
-            if have == nbytes:
-                yield state.digest()
-                state, have = hashlib.sha256(), 0
-
-
-def _item_names(array: Array) -> list[str]:
-    """Return the file names of the items as the sidecar kept them; empty where it did not."""
-    if array.meta.items is None:
-        return []
-    return [str(item.get("file", "")) for item in array.meta.items()]
-
-
-def _align(
-    kept: list[bytes], fresh: list[bytes], paths: list[str], names: list[str], result: _Verdict
-) -> None:
-    """Pair the items of a file with its sources, in order, when some may be missing or extra.
-
-    Where a pair differs and the lengths differ too, the nearest equal one within that slack
-    decides: sources skipped over are extra, items skipped over are missing.
-    """
-    i = j = 0
-    while i < len(kept) and j < len(fresh):
-        if kept[i] == fresh[j]:
-            result.add("ok", paths[j])
-            i, j = i + 1, j + 1
-            continue
-        slack = (len(kept) - i) - (len(fresh) - j)
-        gone = _distance_to(fresh[j], kept, i, slack)
-        added = _distance_to(kept[i], fresh, j, -slack)
-        for item in range(i, i + gone):
-            result.add("missing", _missing_name(item, i, i + gone, j, paths, names))
-        for path in paths[j : j + added]:
-            result.add("extra", path)
-        if gone or added:
-            i, j = i + gone, j + added
-        else:
-            result.add("changed", paths[j])
-            i, j = i + 1, j + 1
-    for item in range(i, len(kept)):
-        result.add("missing", _missing_name(item, i, len(kept), j, paths, names))
-    for path in paths[j:]:
-        result.add("extra", path)
-
-
-def _distance_to(wanted: bytes, digests: list[bytes], start: int, slack: int) -> int:
-    """Return how far behind `start` the wanted digest is, up to `slack`; 0 if it is not there."""
-    for step in range(1, slack + 1):
-        if digests[start + step] == wanted:
-            return step
-    return 0
-
-
-def _missing_name(
-    item: int, first: int, stop: int, following: int, paths: list[str], names: list[str]
-) -> str:
-    """Return the name of the source that an item had, one of `first` to `stop` that are missing.
-
-    As the sidecar kept it; else counted on from the numbered source before the gap, or back from
-    the one after it; else the number of the item. `following` is the source after the gap.
-    """
-    if item < len(names) and names[item]:
-        return names[item]
-    if following:
-        name = _numbered(paths[following - 1], item - first + 1)
-    else:
-        name = _numbered(paths[0], item - stop) if paths else None
-    if name is None or (following < len(paths) and name == paths[following]):
-        return f"item {item}"
-    return name
-
-
-def _numbered(path: str, shift: int) -> str | None:
-    """Return the path with the last number of its name changed by `shift`, in the same width."""
-    folder, name = os.path.split(path)
-    stem, suffix = os.path.splitext(name)
-    text = stem.rstrip("0123456789")
-    digits = stem[len(text) :]
-    if not digits.isdecimal() or int(digits) + shift < 0:
-        return None
-    number = f"{int(digits) + shift:0{len(digits)}d}"
-    return os.path.join(folder, f"{text}{number}{suffix}")

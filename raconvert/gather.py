@@ -101,16 +101,19 @@ def gather(
     if files_from is not None:
         paths += _listed(files_from, null_separated)
         order = "given order"
-    if sort == "natural":
-        paths = natural_sorted(paths)
-    elif sort == "name":
-        paths.sort()
-    elif sort == "mtime":
-        paths.sort(key=_modified)
     if sort is not None:
-        order = f"{sort} order"
+        paths, order = _sorted(paths, sort), f"{sort} order"
     many = not (literal and len(words) == 1 and files_from is None)
     return Gathered(paths, many, order)
+
+
+def _sorted(paths: list[str], sort: str) -> list[str]:
+    """Return the paths in the order that --sort asks for."""
+    if sort == "natural":
+        return natural_sorted(paths)
+    if sort == "given":
+        return paths
+    return sorted(paths, key=_modified if sort == "mtime" else None)
 
 
 def _modified(path: str) -> float:

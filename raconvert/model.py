@@ -217,6 +217,10 @@ class Array:
         """Return a region as an ndarray, indexed in logical order."""
         import numpy as np
 
+        if isinstance(key, tuple) and any(part is Ellipsis for part in key):
+            at = next(i for i, part in enumerate(key) if part is Ellipsis)
+            rest = [slice(None)] * (self.ndim - len(key) + 1)
+            key = (*key[:at], *rest, *key[at + 1 :])
         data = self.data
         if self.index_order == "F":
             data = data.T if isinstance(data, np.ndarray) else self.__array__()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from raconvert import registry, sidecar
-from raconvert.errors import TargetExists, UsageError, WriteFailed
+from raconvert.errors import RaconvertError, TargetExists, UsageError, WriteFailed
 from raconvert.model import Bundle
 from raconvert.plugin import EQUIVALENT, equivalent, refused
 from raconvert.report import Report
@@ -310,7 +310,8 @@ def write_bundle(
     if name is not None:
         bundle.arrays = [bundle.arrays[0].replace(name=name)]
     report.begin(bundle, row, path, origins)
-    report.judge(_all_fits(bundle, module, row, options, settings), settings)
+    fits = _all_fits(bundle, module, row, options, settings)
+    report.judge(lost_items(origins, bundle.arrays) + fits, settings)
     if settings.dry_run:
         report.planned = True
         return report
@@ -318,12 +319,16 @@ def write_bundle(
     with Target(
         path if path != "-" else _scratch(),
         max_memory=settings.max_memory,
-        progress=_progress(settings.progress, total),
+        progress=progress_of(settings.progress, total),
     ) as target:
         try:
             module.write(_with_trailer(bundle, row, settings), target, **options)
         except OSError as error:
             raise write_failed(path, error) from error
+        except RaconvertError as error:
+            error.path = error.path or path
+            raise
+        report.add_rounded(bundle.arrays)
         if _late_metadata(origins, bundle):
             report.judge(_all_fits(bundle, module, row, options, settings), settings)
         report.add_notes(notes)
@@ -351,22 +356,21 @@ def _check_count(bundle: Bundle, path: str, row: Row, name: str | None) -> None:
 
 def adapted(array: Array, row: Row, settings: Settings) -> Array:
     """Apply what the user asked for (--axes, --scale, --dtype) and what the target needs."""
-    order = array.index_order
-    if settings.axes or settings.scale not in (None, "none") or settings.dtype:
-        from raconvert import adapt
-
-        if settings.axes:
-            array = _with_axes(array, settings.axes)
-        if settings.scale not in (None, "none"):
-            array = adapt.scaled(array, settings.scale, settings.bits)
-        if settings.dtype:
-            array = adapt.cast(array, settings.dtype, round_values=settings.allows("precision"))
-        order = array.index_order
-    wanted = row.index_orders
+    if settings.axes:
+        array = _with_axes(array, settings.axes)
+    order, wanted = array.index_order, row.index_orders
     if wanted and array.ndim > 1 and order is not None and order not in wanted:
         from raconvert import adapt
 
         array = adapt.in_order(array, wanted[0])
+    # Values last: what moves is read in strips from the file, and a misfit has its index.
+    if settings.scale not in (None, "none") or settings.dtype:
+        from raconvert import adapt
+
+        if settings.scale not in (None, "none"):
+            array = adapt.scaled(array, settings.scale, settings.bits)
+        if settings.dtype:
+            array = adapt.cast(array, settings.dtype, round_values=settings.allows("precision"))
     return array
 
 
@@ -398,10 +402,34 @@ def _all_fits(
         ]
     if mode == "trailer" and row.name != "ra":
         raise UsageError("--meta trailer is for .ra destinations; --meta sidecar for all others")
+    if mode == "trailer":
+        for array in bundle.arrays:
+            fits += _replaced_trailer(array)
     if mode in ("drop", "ignore") and row.name == "ra":
         for array in bundle.arrays:
             fits += _dropped(array, mode)
     return fits
+
+
+def lost_items(origins: list[Array], arrays: list[Array]) -> list[Fit]:
+    """Return where the metadata of single items has no axis to belong to any more."""
+    reason = "what the items have of their own is left out, since their axis moved"
+    return [
+        equivalent(array.name, "metadata", reason)
+        for origin, array in zip(origins, arrays, strict=True)
+        if origin.meta.items is not None and array.meta.items is None
+    ]
+
+
+def _replaced_trailer(array: Array) -> list[Fit]:
+    """Return what has no place beside, or in, the trailer that --meta trailer writes."""
+    found = []
+    if array.meta.items is not None:
+        reason = "what the items have of their own has no place in a trailer"
+        found.append(equivalent(array.name, "metadata", reason))
+    if "trailer" in array.meta.formats.get("ra", {}) and sidecar.fields_of(array, "ra"):
+        found.append(equivalent(array.name, "metadata", "the trailer that was there is replaced"))
+    return found
 
 
 def _dropped(array: Array, mode: str) -> list[Fit]:
@@ -428,8 +456,10 @@ def _with_trailer(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
         return bundle
     array = bundle.arrays[0].replace(meta=bundle.arrays[0].meta.copy())
     own = array.meta.formats.setdefault("ra", {})
-    own.pop("trailer", None)
-    if settings.meta == "trailer":
+    if settings.meta == "drop":
+        own.pop("trailer", None)
+    else:
+        array.meta.items = None
         fields = sidecar.fields_of(array, "ra")
         if fields:
             own["trailer"] = sidecar.TRAILER_MARK + sidecar.dump(fields)
@@ -535,7 +565,7 @@ def _companions(
     return written
 
 
-def _progress(
+def progress_of(
     report: Callable[[int, int], object] | None, total: int
 ) -> Callable[[int], object] | None:
     """Turn bytes just written into a call with bytes done and bytes in all."""

@@ -215,7 +215,7 @@ def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple
     likely: list[tuple[Row, str]] = []
     certain: list[tuple[Row, str]] = []
     for row in rows:
-        verdict, reason = _ask(source, row)
+        verdict, reason = ask(source, row)
         candidates.append(Candidate(row.name, VERDICTS[verdict], reason))
         if verdict == SURE:
             certain.append((row, reason))
@@ -236,7 +236,7 @@ def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple
     return None
 
 
-def _ask(source: Source, row: Row) -> tuple[int, str]:
+def ask(source: Source, row: Row) -> tuple[int, str]:
     """Ask one format: the magic from the table, and its sniffer only where that is no proof."""
     if row.magic and not matches(row.magic, source.head):
         return NO, "other first bytes"

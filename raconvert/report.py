@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from raconvert.elements import type_name
 from raconvert.errors import WouldLose
-from raconvert.plugin import EQUIVALENT
+from raconvert.plugin import EQUIVALENT, refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,6 +75,13 @@ class Report:
                 path=self.target,
                 remedy="\n  ".join([*reasons, "nothing was written"]),
             )
+
+    def add_rounded(self, arrays: list[Array]) -> None:
+        """Record which arrays lost precision while they were written, as --allow let them."""
+        for array in arrays:
+            if getattr(array._data, "rounded", False):
+                reason = f"some values were rounded to {type_name(array.element)}"
+                self.allowed.append(refused(array.name, "precision", reason, "--allow precision"))
 
     def add_notes(self, notes: list[str]) -> None:
         """Add remarks, each once."""

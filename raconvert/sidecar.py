@@ -377,7 +377,8 @@ def items_reader(path: str, array: Array) -> Callable[[], Iterator[dict[str, Any
             path=place,
             remedy="read without metadata: --meta ignore",
         )
-    return lambda: _read_items(place, array.shape[0] if array.ndim else 0)
+    count = array.dims[-1] if array.dims else 0  # of the slowest axis
+    return lambda: _read_items(place, count)
 
 
 def _read_items(place: str, count: int) -> Iterator[dict[str, Any]]:

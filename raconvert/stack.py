@@ -77,6 +77,7 @@ class Stack:
         item = in_order(self._open_one(path), "C")
         first = self._first
         same_type = little(item.element) == little(first.element)
+        same_type &= _carried(item) == _carried(first)
         if item.dims != first.dims or not same_type:
             raise UsageError(
                 "files to stack differ",
@@ -98,6 +99,12 @@ class Stack:
         for number, path in enumerate(chosen):
             out[number] = as_ndarray(self._item(path))
         return out[(slice(None), *key[1:])]
+
+
+def _carried(array: Array) -> tuple[Any, Any]:
+    """Return the type in the file where numpy lacks it: 128-bit numbers are bytes to numpy."""
+    own = array.meta.formats.get("ra", {})
+    return own.get("eltype"), own.get("elbyte")
 
 
 class ItemMetadata:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from raconvert.model import Array, Extent
 
 SLAB_BYTES = 1 << 20  # 512 KiB to 1 MiB is fastest; larger slabs meet huge-page stalls
-_CREATE_FLAGS = (
+CREATE_FLAGS = (
     os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 )
 _FICLONE = 0x40049409  # linux/fs.h: share the blocks of a whole file (btrfs, xfs)
@@ -64,7 +64,7 @@ class Target:
 
         self._used = True
         try:
-            descriptor = os.open(self.temp, _CREATE_FLAGS, 0o666)
+            descriptor = os.open(self.temp, CREATE_FLAGS, 0o666)
         except OSError as error:
             raise write_failed(self.path, error) from error
         file = io.FileIO(descriptor, "r+b", closefd=True)
@@ -150,6 +150,8 @@ def check_target(path: str, *, overwrite: bool) -> None:
         mode = os.stat(path).st_mode
     except OSError:
         return
+    except ValueError as error:  # a NUL in the name
+        raise WriteFailed(f"cannot be written: {error}", path=path) from error
     if stat.S_ISDIR(mode):
         raise TargetExists("is a folder", path=path, remedy="name a file inside it")
     if not stat.S_ISREG(mode):

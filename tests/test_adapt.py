@@ -107,7 +107,15 @@ def border_values(name: str) -> list[Any]:
     if name == "bool":
         return [False, True]
     powers = (7, 8, 11, 15, 16, 24, 31, 32, 53, 63, 64)
-    whole = {0, 1, 2, 3, -1, -2, *(s * 2**p + d for p in powers for d in (-1, 0, 1) for s in (1, -1))}
+    whole = {
+        0,
+        1,
+        2,
+        3,
+        -1,
+        -2,
+        *(s * 2**p + d for p in powers for d in (-1, 0, 1) for s in (1, -1)),
+    }
     if name in INTS:
         low, high = LIMITS[name]
         return sorted(value for value in whole if low <= value <= high)
@@ -265,7 +273,7 @@ def test_big_endian_sources(dtype: str) -> None:
 
 @pytest.mark.parametrize("name", ["text", "", "U4", "datetime64[ns]", "object", "void", "i4,f8"])
 def test_a_type_that_is_no_number_is_a_usage_error(name: str) -> None:
-    with pytest.raises(UsageError, match="--dtype|element type") as caught:
+    with pytest.raises(UsageError, match=r"--dtype|element type") as caught:
         adapt.cast(array_of(np.zeros(3), "x"), name)
     assert caught.value.exit_code == 2
 
@@ -322,7 +330,7 @@ def test_unit(dtype: str, bits: int) -> None:
     ("low", "high"),
     [(0, 510), (0, 50), (0, 131070), (-10, 40), (0, 7), (-255, 255), (100, 101), (-(2**40), 2**40),
      (0, 2**53), (-3, 65532), (0, 30), (0, 850)],
-    ids=lambda value: str(value),
+    ids=str,
 )  # fmt: skip
 def test_a_range_of_integers_is_exact_at_every_tie(low: int, high: int, bits: int) -> None:
     count = min(high - low + 1, 20_000)

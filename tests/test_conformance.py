@@ -247,17 +247,10 @@ def _mutating(toy: ModuleType) -> dict[str, Any]:
 def _random_output(toy: ModuleType) -> dict[str, Any]:
     def write(bundle: Bundle, target: Any) -> None:
         toy.write(bundle, target)
-        target._files[0].write(os.urandom(8))
+        with open(target.temp, "ab") as file:
+            file.write(os.urandom(8))
 
     return {"write": write, "read": lambda source: _lenient(toy, source)}
-
-
-class _Again:
-    """A target whose file is open already."""
-
-    def __init__(self, target: Any) -> None:
-        self.max_memory, self.progress = target.max_memory, None
-        self.open = lambda: target._files[0]
 
 
 def _silent_about_metadata(toy: ModuleType) -> dict[str, Any]:
@@ -274,10 +267,8 @@ def _swallowing(toy: ModuleType) -> dict[str, Any]:
         try:
             toy.write(bundle, target)
         except Exception:  # noqa: BLE001 - that is what is wrong with it
-            target._files[0].truncate(0)
-            target._files[0].seek(0)
-            zeros = np.zeros(bundle.arrays[0].dims[::-1], bundle.arrays[0].dtype)
-            toy.write(Bundle([bundle.arrays[0].replace(data=zeros)]), _Again(target))
+            header = Path(target.temp).read_bytes().partition(b"\n")[0]
+            Path(target.temp).write_bytes(header + b"\n" + bytes(bundle.arrays[0].nbytes))
 
     return {"write": write}
 
@@ -343,6 +334,21 @@ def test_kit_finds_what_is_broken(
     finally:
         while _LEFT_OPEN:
             _LEFT_OPEN.pop().close()
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_kit_takes_read_only_formats(
+    check: Callable[[ModuleType], None],
+    toy: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    code = "from raconvert_toy import FORMAT, read, sniff\nFORMAT = FORMAT._replace(writes=False)\n"
+    (tmp_path / "raconvert_reader.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "raconvert_reader", raising=False)
+
+    check(import_module("raconvert_reader"))
 
 
 PRINTING = """

@@ -23,7 +23,7 @@ from raconvert.errors import (
     UnknownFormat,
     Unsafe,
 )
-from raconvert.info import why
+from raconvert.inspection import why
 from raconvert.source import Source
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from raconvert.cli import main
-from raconvert.digest import digest, manifest_line
+from raconvert.checksums import digest, manifest_line
 from raconvert.errors import Corrupt, UsageError
 from raconvert.pipeline import convert
 

@@ -55,7 +55,22 @@ def changes(report: Report) -> list[str]:
 
 # Exact says nothing ------------------------------------------------------------------------------
 
-PLAIN = ["?", "i1", "<i2", "<i4", "<i8", "u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16"]
+PLAIN = [
+    "?",
+    "i1",
+    "<i2",
+    "<i4",
+    "<i8",
+    "u1",
+    "<u2",
+    "<u4",
+    "<u8",
+    "<f2",
+    "<f4",
+    "<f8",
+    "<c8",
+    "<c16",
+]
 OTHERS = [">i2", ">f8", ">c16", "S3", "<U2", "<M8[us]", "<m8[h]", "V5"]
 
 
@@ -79,7 +94,9 @@ def test_exact_says_nothing(
     )
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (0,), (1, 1), (0, 3), (2, 0), (5,), (1, 4, 1), (2,) * 10])
+@pytest.mark.parametrize(
+    "shape", [(), (1,), (0,), (1, 1), (0, 3), (2, 0), (5,), (1, 4, 1), (2,) * 10]
+)
 def test_every_shape_is_exact(
     npy: Callable[[np.ndarray], Path], tmp_path: Path, shape: tuple[int, ...]
 ) -> None:
@@ -307,9 +324,7 @@ def test_an_unknown_loss_is_a_usage_error(tmp_path: Path) -> None:
     assert caught.value.exit_code == 2
 
 
-def test_dtype_is_checked_value_by_value(
-    tmp_path: Path, npy: Callable[[np.ndarray], Path]
-) -> None:
+def test_dtype_is_checked_value_by_value(tmp_path: Path, npy: Callable[[np.ndarray], Path]) -> None:
     values = np.zeros((100, 100), "i8")
     values[70, 30], values[80, 1] = 256, -1
     text = refusal(npy(values), tmp_path / "y.png", dtype="uint8")
@@ -327,6 +342,7 @@ def test_the_first_misfit_aborts_with_its_index_in_a_column_major_array(
     values[2, 1] = 300
     assert "index [2, 1]" in refusal(npy(values), tmp_path / "y.npy", dtype="uint8")
     assert "index [2, 1]" in refusal(npy(values), tmp_path / "y.ra", dtype="uint8")
+    assert "index [2, 1]" in refusal(npy(values), tmp_path / "y.png", dtype="uint8")
 
 
 def test_the_misfit_in_a_stack_is_named_with_the_index_in_the_stack(tmp_path: Path) -> None:

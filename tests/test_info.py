@@ -13,7 +13,7 @@ import pytest
 from raconvert.catalogue import ROWS
 from raconvert.cli import main
 from raconvert.errors import Corrupt, UnknownFormat
-from raconvert.info import format_details, formats, info, plain, why
+from raconvert.inspection import format_details, formats, info, plain, why
 from raconvert.model import Extent
 from raconvert.pipeline import convert
 

@@ -372,13 +372,14 @@ def test_sidecars_of_the_planes() -> None:
 
 def test_every_plane_gets_the_metadata_of_its_item() -> None:
     for number in range(3):
-        meta = Metadata(attributes={"n": number, "same": 1})
+        meta = Metadata(f"number {number}", attributes={"n": number, "same": 1})
         raconvert.write(f"{number}.ra", np.zeros((4, 5), "u1"), meta=meta)
     convert("?.ra", "stack.ra")
     convert("stack.ra", "{}.png", meta="sidecar")
     for number in range(3):
         with raconvert.open(f"{number}.png") as array:
             assert array.meta.attributes == {"n": number, "same": 1}
+            assert array.meta.description == f"number {number}"
 
 
 def test_no_folder_is_left_when_nothing_is_written() -> None:

@@ -399,6 +399,15 @@ def test_decoding_more_than_allowed_is_refused_first(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["x.ra"]
 
 
+@pytest.mark.parametrize("name", ["x.ra", "x.npy", "x.npz", "x.png"])
+def test_more_memory_than_allowed_names_the_file(name: str, tmp_path: Path) -> None:
+    raconvert.write(tmp_path / name, np.zeros((50, 50), "u1"))
+
+    with pytest.raises(TooLarge, match="--max-memory") as error:
+        raconvert.read(tmp_path / name, max_memory=100)
+    assert str(tmp_path / name) in str(error.value)
+
+
 # raconvert.ra ------------------------------------------------------------------------------------
 
 
@@ -721,6 +730,29 @@ def test_encoding_is_read_back(encoding: str, name: str, shape: str, tmp_path: P
     assert same(expected, raconvert.ra.read(tmp_path / "x.ra"))
     with raconvert.open(tmp_path / "x.ra") as array:
         assert same(expected, as_ndarray(array))
+
+
+@pytest.mark.parametrize("shape", ENCODED_SHAPES)
+@pytest.mark.parametrize(
+    "name", ["text", "text-big", "bytes", "datetime-big", "structured", "aligned"]
+)
+def test_encoded_user_elements_are_what_their_sidecar_says(
+    name: str, shape: str, tmp_path: Path
+) -> None:
+    expected = CASES[f"{name}-{shape}-C"].values
+    raconvert.write(tmp_path / "x.ra", expected, out_opts={"encoding": "lz4"})
+
+    assert same(expected, raconvert.read(tmp_path / "x.ra"))
+    with raconvert.open(tmp_path / "x.ra") as array:
+        assert same(expected, array[...])
+
+
+@pytest.mark.parametrize(("eltype", "elbyte"), [(0, 4), (1, 16), (2, 16), (5, 2)])
+def test_leb128_of_a_type_that_no_program_encodes(eltype: int, elbyte: int, tmp_path: Path) -> None:
+    put(tmp_path / "x.ra", ra_file(eltype, elbyte, (3,), b"abc", flags=2, size=3 * elbyte))
+
+    with pytest.raises(Unsupported, match="no known dialect"):
+        raconvert.ra.read(tmp_path / "x.ra")
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

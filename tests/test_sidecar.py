@@ -536,7 +536,7 @@ def test_a_sidecar_above_the_size_limit_is_not_parsed(fortran: Path) -> None:
 def test_what_is_written_can_be_read(tmp_path: Path) -> None:
     """Metadata above the limit of the reader is refused by the writer."""
     meta = Metadata(attributes={"x": "y" * (17 << 20)})
-    with pytest.raises(RaconvertError, match="large|too long|16"):
+    with pytest.raises(RaconvertError, match="too large"):
         raconvert.write(tmp_path / "x.ra", VALUES, meta=meta)
     assert os.listdir(tmp_path) == []
 
@@ -552,8 +552,7 @@ def test_metadata_that_is_nested_too_deep_to_be_read_is_not_written(tmp_path: Pa
 
 @pytest.mark.parametrize(
     "make",
-    [lambda path: os.mkdir(path), lambda path: os.mkfifo(path),
-     lambda path: os.symlink("/dev/zero", path)],
+    [os.mkdir, os.mkfifo, lambda path: os.symlink("/dev/zero", path)],
     ids=["folder", "pipe", "device"],
 )  # fmt: skip
 def test_what_is_no_file_is_no_sidecar(
@@ -664,6 +663,31 @@ def test_a_trailer_becomes_a_sidecar_and_back(tmp_path: Path) -> None:
     assert meta_of(tmp_path / "c.ra").to_dict() == FULL
 
 
+def test_a_trailer_of_a_stack_holds_what_all_share_and_names_the_rest(
+    tmp_path: Path, out: Path
+) -> None:
+    write_items(tmp_path, *(Metadata("same", attributes={"n": n}) for n in range(3)))
+    report = convert(tmp_path / "?.ra", out / "x.ra", meta="trailer")
+    assert meta_of(out / "x.ra").description == "same"
+    assert [fit.property for fit in report.equivalent] == ["metadata"]
+    assert os.listdir(out) == ["x.ra"]
+    convert(out / "x.ra", out / "y.ra")
+
+
+def test_a_trailer_of_a_stack_of_images(tmp_path: Path, out: Path) -> None:
+    from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
+
+    info = PngInfo()
+    info.add_text("Comment", "the same in all")
+    for number in range(3):
+        Image.fromarray(np.full((2, 3), number, "u1")).save(
+            tmp_path / f"{number}.png", pnginfo=info
+        )
+    convert(tmp_path / "?.png", out / "x.ra", meta="trailer")
+    assert "the same in all" in repr(meta_of(out / "x.ra"))
+
+
 def test_the_trailer_is_for_ra_only(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", VALUES)
     with pytest.raises(UsageError, match="--meta sidecar"):
@@ -680,6 +704,22 @@ def test_a_foreign_trailer_is_kept_as_bytes(tmp_path: Path, trailer: bytes) -> N
     assert (tmp_path / "y.ra").read_bytes() == data
     assert report.equivalent == []
     assert not sidecar(tmp_path / "y.ra").exists()
+
+
+@pytest.mark.parametrize("description", [None, "text"], ids=["nothing", "metadata"])
+def test_a_foreign_trailer_is_not_silently_replaced(
+    tmp_path: Path, description: str | None
+) -> None:
+    data = ra_bytes.ra_file(1, 4, (4, 3), VALUES.tobytes(), trailer=b"more")
+    raconvert.write(tmp_path / "x.ra", VALUES, meta=Metadata(description))
+    with (tmp_path / "x.ra").open("ab") as file:
+        file.write(b"more")
+    report = convert(tmp_path / "x.ra", tmp_path / "y.ra", meta="trailer")
+    if description is None:
+        assert (tmp_path / "y.ra").read_bytes() == data
+    else:
+        assert meta_of(tmp_path / "y.ra").description == "text"
+        assert "trailer" in " ".join([*map(str, report.equivalent), *report.notes])
 
 
 def test_a_foreign_trailer_is_named_where_it_has_no_place(tmp_path: Path) -> None:
@@ -831,6 +871,19 @@ def test_items_are_kept_when_the_stack_is_changed_at_once(
     assert load(out / "x.ra")["description"] == "same"
 
 
+def test_items_whose_axis_moved_never_make_the_file_unreadable(tmp_path: Path, out: Path) -> None:
+    """They belong to the slowest axis: kept with it, or left out with a word."""
+    write_items(tmp_path, *(Metadata(attributes={"n": n}) for n in range(3)))
+    convert(tmp_path / "?.ra", out / "x.ra")
+    report = convert(out / "x.ra", out / "y.ra", axes="2,1,0")
+    convert(out / "y.ra", out / "z.ra")
+    assert raconvert.read(out / "z.ra").shape == (4, 3, 3)
+    if (out / "y.ra.items.jsonl").exists():
+        assert read_items(out / "y.ra") == read_items(out / "x.ra")
+    else:
+        assert "item" in " ".join([*map(str, report.equivalent), *report.notes])
+
+
 def test_what_all_files_share_is_kept_when_they_are_concatenated(tmp_path: Path, out: Path) -> None:
     write_items(tmp_path, *[Metadata("same", attributes={"a": 1})] * 3)
     convert(tmp_path / "?.ra", out / "x.ra", stack=("concat", 0))
@@ -877,11 +930,19 @@ def test_png_texts_go_to_the_items(tmp_path: Path, out: Path) -> None:
     for number in range(3):
         info = PngInfo()
         info.add_text("Comment", f"number {number}")
-        Image.fromarray(np.full((2, 3), number, "u1")).save(tmp_path / f"{number}.png", pnginfo=info)
+        Image.fromarray(np.full((2, 3), number, "u1")).save(
+            tmp_path / f"{number}.png", pnginfo=info
+        )
     convert(tmp_path / "?.png", out / "x.ra")
     items = read_items(out / "x.ra")
     assert [item["file"] for item in items] == ["0.png", "1.png", "2.png"]
     assert all(f"number {n}" in json.dumps(item) for n, item in enumerate(items))
+
+
+def test_png_texts_go_to_the_items_when_the_stack_is_permuted(tmp_path: Path, out: Path) -> None:
+    test_png_texts_go_to_the_items(tmp_path, out)
+    convert(tmp_path / "?.png", out / "y.ra", axes="0,2,1")
+    assert read_items(out / "y.ra") == read_items(out / "x.ra")
 
 
 def test_items_come_back_as_planes(tmp_path: Path, out: Path) -> None:

@@ -47,7 +47,9 @@ def series(suffix: str, count: int = 3, shape: tuple[int, ...] = (4, 5)) -> np.n
 
 
 def tree(folder: str = ".") -> list[str]:
-    return sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*") if path.is_file())
+    return sorted(
+        str(path.relative_to(folder)) for path in Path(folder).rglob("*") if path.is_file()
+    )
 
 
 # Stacks ------------------------------------------------------------------------------------------
@@ -280,9 +282,7 @@ def test_labels_of_the_corpus(corpus: Callable[..., Path]) -> None:
     assert labels.dtype == np.uint8
     assert np.bincount(labels).tolist() == [12] * 10
     assert sorted(report.written) == ["images.ra", "labels.ra"]
-    paths = sorted(
-        folder.rglob("*.png"), key=lambda path: (int(path.parent.name), int(path.stem))
-    )
+    paths = sorted(folder.rglob("*.png"), key=lambda path: (int(path.parent.name), int(path.stem)))
     for number in (0, 1, 11, 12, 119):
         with Image.open(paths[number]) as image:
             assert np.asarray(image).tolist() == images[number].tolist()

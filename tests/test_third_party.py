@@ -15,7 +15,7 @@ import pytest
 
 import raconvert
 from raconvert import registry
-from raconvert.errors import UnknownFormat, UsageError
+from raconvert.errors import MissingDependency, UnknownFormat, UsageError
 
 ROOT = Path(__file__).resolve().parents[1]
 TOY = Path(__file__).resolve().parent / "third_party" / "raconvert-toy"
@@ -278,6 +278,24 @@ def test_broken_plugin_is_named(
 
     with pytest.raises(raconvert.RaconvertError, match=message):
         raconvert.formats()
+
+
+def test_plugin_of_a_missing_package_stays_listed(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: None
+) -> None:
+    code = "from raconvert_toy import *\n"
+    code += "FORMAT = FORMAT._replace(name='needy', needs=(('no_such', 'no-such>=2'),))\n"
+    claim(tmp_path, "needy", "needy", "needy_module", code)
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    (row,) = [row for row in raconvert.formats() if row["name"] == "needy"]
+
+    assert row["missing"] == ["no-such>=2"]
+    with pytest.raises(MissingDependency, match="pip install no-such>=2"):
+        raconvert.write(tmp_path / "x", VALUES, to="needy")
+    for module in ("needy_module", "raconvert_toy"):
+        sys.modules.pop(module, None)
 
 
 # No scan where none is needed --------------------------------------------------------------------

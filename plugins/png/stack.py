@@ -120,7 +120,8 @@ class PngStack:
     @property
     def items(self) -> Callable[[], Iterator[dict[str, Any]]] | None:
         """A reader of the metadata that differs, one mapping per item; None if none does."""
-        self._add_alike()
+        if self._items.items is not None:
+            self._add_alike()
         return self._items.items
 
     # --------------------------------------------------------------------------------- batches
@@ -134,26 +135,16 @@ class PngStack:
 
     def _decode_batch(self, batch: Sequence[int], out: Samples, collect: bool) -> None:
         """Decode some images into `out`; those like the first one together."""
-        rows: list[Any] = [None] * len(batch)
-        if self._lane is not None:
-            rows = inflate_alike([self._paths[index] for index in batch], self._lane)
-        if None in rows:
-            for place, found in enumerate(rows):
-                if found is None:
-                    rows[place] = self._long_way(batch[place], out[place], collect)
-                elif collect:
-                    self._alike += 1
-        elif collect:
-            self._alike += len(batch)
-        glued = [place for place, found in enumerate(rows) if found is not None]
+        streams = self._streams(batch, out, collect)
+        glued = [place for place, stream in enumerate(streams) if stream is not None]
         if not glued:
             return
         try:
             if len(glued) == len(batch):
-                self._unglue(rows, out)
+                self._unglue(streams, out)
             else:
                 images = np.empty((len(glued), *self.shape[1:]), self.dtype)
-                self._unglue([rows[place] for place in glued], images)
+                self._unglue([streams[place] for place in glued], images)
                 out[glued] = images
         except (BadFilter, BadIndex):
             for place in glued:  # one of them will say what is wrong with it
@@ -161,6 +152,21 @@ class PngStack:
                 with opened.file:
                     self._decode_alone(opened)
             raise
+
+    def _streams(self, batch: Sequence[int], out: Samples, collect: bool) -> list[Any]:
+        """Return the inflated stream of each image, None for those already decoded into `out`."""
+        streams: list[Any] = [None] * len(batch)
+        if self._lane is not None:
+            streams = inflate_alike([self._paths[index] for index in batch], self._lane)
+            if None not in streams:
+                self._alike += len(batch) * collect
+                return streams
+        for place, stream in enumerate(streams):
+            if stream is None:
+                streams[place] = self._long_way(batch[place], out[place], collect)
+            else:
+                self._alike += collect
+        return streams
 
     def _unglue(self, streams: list[bytes], out: Samples) -> None:
         """Decode the inflated streams of images like the first one into `out`, pass by pass."""

@@ -50,6 +50,8 @@ _INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; never raises, whatever happens."""
     words = list(sys.argv[1:] if argv is None else argv)
+    # numpy starts a pool of threads for linear algebra, of which there is none here.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         code = _run(words)
         sys.stdout.flush()

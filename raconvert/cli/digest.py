@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from raconvert import registry
+from raconvert.checksums import digest_array, manifest_line
 from raconvert.cli.sources import each, expand, reading
-from raconvert.digest import digest_array, manifest_line
 from raconvert.errors import UsageError
 from raconvert.pipeline import open_bundle, open_sources
 

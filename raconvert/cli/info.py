@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from raconvert.cli.console import one_line
 from raconvert.cli.sources import each, expand, reading
-from raconvert.info import info
+from raconvert.inspection import info
 from raconvert.report import size
 
 TYPE_CHECKING = False

@@ -5,8 +5,8 @@ from __future__ import annotations
 from raconvert.cli.console import one_line
 from raconvert.cli.options import GATHERING
 from raconvert.cli.sources import each, expand, reading
-from raconvert.compare import verify
 from raconvert.errors import UsageError
+from raconvert.verification import verify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

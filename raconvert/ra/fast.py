@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from errno import ENOSPC
+from itertools import count
+from stat import S_IMODE, S_ISREG
 from struct import Struct
 
 import numpy as np
 
 from raconvert.elements import dtype_of, element_of, little
 from raconvert.errors import ReadFailed, UsageError
-from raconvert.ra.header import FIXED, MAGIC, data_offset, header_of, pack
+from raconvert.ra.header import FIXED, MAGIC, header_of, pack
 from raconvert.source import Source
-from raconvert.transfer import Target, reserve, write_all, write_failed
+from raconvert.transfer import CREATE_FLAGS, Target, reserve, write_all, write_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
 
 _GUESS_BYTES = 64 << 10  # files up to this size are read with one call
 _THREADS_FROM = 64 << 20  # two threads fill memory faster than one from about this size
+_WRITEV = hasattr(os, "writev")  # Windows has none
+_COUNTER = count()
+_TOKEN = os.urandom(4).hex()  # temporary names of other machines in the same folder differ
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _FLAGS |= getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer must not hang the open
 
@@ -30,6 +36,7 @@ _PLAIN = {
     (3, 4): np.dtype("<f4"), (3, 8): np.dtype("<f8"), (4, 8): np.dtype("<c8"),
     (4, 16): np.dtype("<c16"), (5, 1): np.dtype("?"),
 }  # fmt: skip
+_CODES = {dtype.str: code for code, dtype in _PLAIN.items()}
 _DIMS = tuple(Struct(f"<{n}Q") for n in range(9))
 
 
@@ -58,10 +65,10 @@ def read(path: str | os.PathLike[str], out: np.ndarray[Any, Any] | None = None) 
                 offset = 48 + 8 * ndims
                 if len(data) >= offset + size:
                     dims = _DIMS[ndims].unpack_from(data, 48)
-                    count = elbyte
+                    nbytes = elbyte
                     for length in dims:
-                        count *= length
-                    if count == size and count:
+                        nbytes *= length
+                    if nbytes == size and nbytes:
                         return np.ndarray(dims[::-1], dtype, bytearray(data), offset)
     return _read_any(os.fspath(path), out)
 
@@ -140,31 +147,69 @@ def _fill_part(descriptor: int, offset: int, memory: memoryview, path: str) -> N
 def write(path: str | os.PathLike[str], array: Any, *, sync: bool = False) -> None:
     """Write an array as a plain RA file: flags 0, little-endian, C order, dims = shape reversed.
 
-    Atomic: written beside the destination and renamed over it (an existing file is replaced).
-    `sync` also waits until the bytes are on the disk. Elements without a code in RA (strings,
-    dates, structures) are written as user bytes; `raconvert.write` adds a sidecar that says what
-    they are.
+    Atomic: written beside the destination and renamed over it (an existing file is replaced, its
+    mode kept, a link followed). `sync` also waits until the bytes are on the disk. Elements without
+    a code in RA (strings, dates, structures) are written as user bytes; `raconvert.write` adds a
+    sidecar that says what they are.
     """
-    if isinstance(array, np.ma.MaskedArray):
+    if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
         raise UsageError("a masked array would lose its mask", remedy="fill it first: a.filled()")
     values = np.asarray(array)
+    code = _CODES.get(values.dtype.str)
+    small = values.nbytes <= _GUESS_BYTES and values.ndim < len(_DIMS)
+    if code is None or sync or not small or not values.flags.c_contiguous or not _WRITEV:
+        _write_any(os.fspath(path), values, sync=sync)
+        return
+    shape = values.shape
+    header = FIXED.pack(MAGIC, 0, *code, values.nbytes, len(shape))
+    header += _DIMS[len(shape)].pack(*shape[::-1])
+    try:
+        _write_small(os.fspath(path), header, values)
+    except OSError as error:
+        raise write_failed(os.fspath(path), error) from error
+
+
+def _write_small(path: str, header: bytes, values: np.ndarray[Any, Any]) -> None:
+    """Write header and data with one call: what `Target` does, without its objects."""
+    mode = None
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        pass
+    if mode is not None and not S_ISREG(mode):  # a link, or what must not be replaced
+        _write_any(path, values, sync=False)
+        return
+    folder = path[: path.rfind("/") + 1]
+    temp = f"{folder}.raconvert-{os.getpid()}-{next(_COUNTER)}{_TOKEN}.tmp"
+    descriptor = os.open(temp, CREATE_FLAGS, 0o666)
+    try:
+        try:
+            done = os.writev(descriptor, (header, values) if values.nbytes else (header,))
+            if done != len(header) + values.nbytes:
+                raise OSError(ENOSPC, os.strerror(ENOSPC))
+            if mode is not None:
+                os.fchmod(descriptor, S_IMODE(mode))
+        finally:
+            os.close(descriptor)
+        os.rename(temp, path)
+    except BaseException:
+        os.unlink(temp)
+        raise
+
+
+def _write_any(path: str, values: np.ndarray[Any, Any], *, sync: bool) -> None:
+    """Write any array: large ones with their disk blocks allocated first."""
     element = element_of(values.dtype)
     if element.order == ">":
         values = values.astype(dtype_of(little(element)))
-    if not values.flags.c_contiguous:
-        values = np.ascontiguousarray(values).reshape(values.shape)
+    values = np.ascontiguousarray(values).reshape(values.shape)
     header = pack(header_of(element, values.shape[::-1]))
     data = memoryview(values.reshape(-1).view(np.uint8)) if values.nbytes else b""
-    with Target(os.fspath(path)) as target:
+    with Target(path) as target:
         file = target.open()
         try:
             reserve(file, len(header) + values.nbytes)
-            if hasattr(os, "writev"):
-                done = os.writev(file.fileno(), (header, data))
-            else:
-                done = write_all(file, [header])
-            if done < data_offset(values.ndim) + values.nbytes:
-                write_all(file, [memoryview(data)[max(0, done - len(header)) :]])
+            write_all(file, [header, data])
         except OSError as error:
             raise write_failed(target.path, error) from error
         target.commit(sync=sync)

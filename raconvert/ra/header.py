@@ -48,6 +48,7 @@ RAW, LZ4, LEB128, BITARRAY = "none", "lz4", "leb128", "bits"  # encodings, as us
 _WIDTHS = {0: None, 1: (1, 2, 4, 8), 2: (1, 2, 4, 8), 3: (2, 4, 8), 4: (8, 16), 5: (1, 2)}
 # Widths that exist in files and not in numpy: carried as bytes, the type kept in metadata.
 _CARRIED = {(1, 16): 16, (2, 16): 16, (3, 16): 16, (4, 32): 16}  # -> width of one number
+_LEB128_TYPES = {(1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (2, 2), (2, 4), (2, 8), (5, 1)}
 COMPLEX32 = (4, 4)  # carried as pairs of float16 on a new fastest axis
 
 
@@ -217,12 +218,12 @@ def encoding_of(header: Header, file_size: int, path: str) -> str:
         _check_present(size, present, path)
         _check_expansion(plain, size * LZ4_RATIO, "the LZ4 block", path)
         return LZ4
-    if flags & ENCODED and eltype in (1, 2, 5):
+    if flags & ENCODED and (eltype, header.elbyte) in _LEB128_TYPES:
         _check_expansion(count, present, "the LEB128 data", path)
         return LEB128
-    if flags & ENCODED and eltype == 0:
+    if flags & ENCODED and eltype not in (3, 4):
         raise Unsupported(
-            "RA data is flagged as encoded, but no known dialect encodes user types this way",
+            "RA data is flagged as encoded, but no known dialect encodes this type this way",
             path=path,
             where="byte 8 (flags)",
             got=f"flags {flags}, size {size} = elbyte times the dimensions",
@@ -301,6 +302,8 @@ def uncarried(header: Header, own: dict[str, Any]) -> Header:
     data (same width, or pairs of float16 for complex32).
     """
     code = (own.get("eltype"), own.get("elbyte"))
+    if not all(isinstance(number, int) for number in code):  # a sidecar may say anything
+        return header
     if code == COMPLEX32 and (header.eltype, header.elbyte) == (3, 2) and header.dims[:1] == (2,):
         return header._replace(eltype=4, elbyte=4, dims=header.dims[1:])
     if code in _CARRIED and (header.eltype, header.elbyte) == (0, code[1]):

@@ -23,7 +23,6 @@ known type, sizes that contradict the dimensions, data that is cut off.
 
 from __future__ import annotations
 
-from functools import partial
 from math import prod
 
 from raconvert.elements import little
@@ -132,7 +131,8 @@ def read(source: Source, *, unknown_flags: bool = False) -> Bundle:
     if encoding == RAW:
         array.extent = Extent(source.path, offset, header.size, swap)
     else:
-        array = array.replace(data=partial(_Encoded, source, header, encoding, element, dims, swap))
+        # Late, since a sidecar may say by then what is inside user elements.
+        array._data = lambda: _Encoded(source, header, encoding, array.element, dims, swap)
     end = offset + header.size
     if encoding != LEB128 and source.size > end:
         array.meta.formats["ra"]["trailer"] = Extent(source.path, end, source.size - end)
@@ -176,9 +176,9 @@ class _Encoded:
             count = prod(self.shape)
             what = f"'{self._source.path}': decoding it whole"
             check_memory(count * self.dtype.itemsize, self._source.max_memory, what)
-            pieces = [piece.copy() for piece in self.stream(LARGEST_BLOCK)]
-            flat = np.concatenate(pieces) if pieces else np.empty(0, self.dtype)
-            self._values = flat.reshape(self.shape)
+            pieces = [piece.copy().view("u1") for piece in self.stream(LARGEST_BLOCK)]
+            flat = np.concatenate([np.empty(0, "u1"), *pieces])
+            self._values = flat.view(self.dtype).reshape(self.shape)
         return self._values[key]
 
     def _lz4(self, _: int) -> Iterator[np.ndarray[Any, Any]]:
@@ -266,7 +266,7 @@ def write(bundle: Bundle, target: Target, *, encoding: str = RAW) -> None:
     trailer = own.get("trailer", b"")
     if isinstance(trailer, Extent):
         copy_extent(b"", trailer, file)
-    else:
+    elif isinstance(trailer, bytes):
         write_all(file, [trailer])
 
 

@@ -211,7 +211,7 @@ def why(path: str) -> dict[str, Any]:
 def _verdict(source: Source, row: Row) -> dict[str, Any]:
     """Ask one format about one file; a format that cannot answer says so."""
     try:
-        verdict, reason = registry._ask(source, row) if row.reads else (NO, "is write only")
+        verdict, reason = registry.ask(source, row) if row.reads else (NO, "is write only")
         word = registry.VERDICTS[verdict]
     except RaconvertError as error:
         verdict, word, reason = NO, "unknown", error.what

@@ -1,0 +1,294 @@
+"""Verify a file: decode it to its end, and compare it with the sources it was made from."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from raconvert import registry
+from raconvert.adapt import in_order
+from raconvert.blocks import block_bytes, blocks
+from raconvert.checksums import digest_array
+from raconvert.compare import Rule, compare_data, pair_arrays, type_text
+from raconvert.elements import little
+from raconvert.errors import Corrupt, UsageError
+from raconvert.pipeline import open_bundle
+from raconvert.source import DEFAULT_MAX_MEMORY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from raconvert.model import Array, Bundle
+
+
+def verify(
+    path: str | os.PathLike[str],
+    against: Sequence[str] | None = None,
+    *,
+    max_memory: int = DEFAULT_MAX_MEMORY,
+    gathering: dict[str, Any] | None = None,
+    **reading: Any,
+) -> dict[str, Any]:
+    """Check a file, and with `against` compare it with the sources it was made from.
+
+    Every array is read and decoded to its end; damage raises `Corrupt`. The sidecar must describe
+    the file (checked when it is opened) and have one entry per item. The sources are gathered and
+    stacked as `convert` would, with the arguments in `gathering` (`raconvert.gather.gather`);
+    ``ok``, ``changed``, ``missing`` and ``extra`` count what was compared, ``examples`` names the
+    first of each.
+    """
+    with open_bundle(path, max_memory=max_memory, **reading) as bundle:
+        many = registry.by_name(bundle.format).many
+        found: dict[str, Any] = {
+            "path": os.fspath(path),
+            "same": True,
+            "arrays": [
+                {
+                    "name": array.name,
+                    "type": type_text(array),
+                    "shape": list(array.shape),
+                    "digest": digest_array(array, max_memory),
+                }
+                for array in bundle.arrays
+            ],
+            "container": many,
+            "notes": list(bundle.notes),
+        }
+        for array in bundle.arrays:
+            _check_items(array, bundle.path)
+        if against is not None:
+            compared = _against(bundle, against, many, max_memory, gathering or {})
+            found["against"] = compared
+            found["same"] = not (compared["changed"] or compared["missing"] or compared["extra"])
+    return found
+
+
+def _check_items(array: Array, path: str) -> None:
+    """Check that per-item metadata has one line for every item of the stack."""
+    if array.meta.items is None:
+        return
+    lines = sum(1 for _ in array.meta.items())
+    length = array.shape[0] if array.shape else 0
+    if lines != length:
+        raise Corrupt(
+            "per-item metadata does not fit the array",
+            path=path,
+            expected=f"{length} items",
+            got=lines,
+        )
+
+
+def _against(
+    bundle: Bundle,
+    specs: Sequence[str],
+    many: bool,
+    max_memory: int,
+    gathering: dict[str, Any],
+) -> dict[str, Any]:
+    """Compare an open file with its sources: a stack, one named array each, or one file."""
+    from raconvert.gather import gather
+
+    gathered = gather(specs, **gathering)
+    result = _Verdict()
+    if gathered.many and not many:
+        _against_stack(bundle, gathered.paths, max_memory, result)
+    elif gathered.many:
+        _against_named(bundle, gathered.paths, max_memory, result)
+    else:
+        with open_bundle(gathered.paths[0], max_memory=max_memory) as source:
+            _against_bundle(bundle, source, max_memory, result)
+    return result.to_dict()
+
+
+class _Verdict:
+    """Counts of what is as in the sources and what is not, with the first of each kind."""
+
+    def __init__(self) -> None:
+        self._counts = {"ok": 0, "changed": 0, "missing": 0, "extra": 0}
+        self._examples: dict[str, str] = {}
+
+    def add(self, what: str, example: str) -> None:
+        self._counts[what] += 1
+        if what != "ok":
+            self._examples.setdefault(what, example)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**self._counts, "examples": self._examples}
+
+
+def _against_bundle(bundle: Bundle, source: Bundle, max_memory: int, result: _Verdict) -> None:
+    pairs, only_source, only_file = pair_arrays(source, bundle)
+    rule = Rule(bitwise=True, max_memory=max_memory)
+    for x, y in pairs:
+        result.add(*_judge_pair(x, y, rule))
+    for name in only_file:
+        result.add("missing", f"{source.path}#{name}")
+    for name in only_source:
+        result.add("extra", f"{source.path}#{name}")
+
+
+def _judge_pair(source: Array, array: Array, rule: Rule) -> tuple[str, str]:
+    """Return (ok or changed, where) for an array and what it was made from."""
+    if little(source.element) != little(array.element):
+        return "changed", f"{source.name}: type {type_text(source)}, now {type_text(array)}"
+    if source.shape != array.shape:
+        return "changed", f"{source.name}: shape {source.shape}, now {array.shape}"
+    data = compare_data(source, array, rule)
+    if data["differ"]:
+        return "changed", f"{source.name}: {data['differ']} elements, first at {data['first']}"
+    return "ok", source.name
+
+
+def _against_named(bundle: Bundle, paths: Sequence[str], max_memory: int, result: _Verdict) -> None:
+    """Compare a container with files that each became one array of their stem's name."""
+    rule = Rule(bitwise=True, max_memory=max_memory)
+    seen = set()
+    for path in paths:
+        stem = os.path.splitext(os.path.basename(path))[0]
+        with open_bundle(path, max_memory=max_memory) as source:
+            for array in source.arrays:
+                name = stem if len(source.arrays) == 1 else f"{stem}/{array.name}"
+                seen.add(name)
+                if name in bundle:
+                    what, _ = _judge_pair(array, bundle[name], rule)
+                    result.add(what, path)
+                else:
+                    result.add("extra", path)
+    for name in bundle.names:
+        if name not in seen:
+            result.add("missing", name)
+
+
+def _against_stack(bundle: Bundle, paths: list[str], max_memory: int, result: _Verdict) -> None:
+    """Compare an array, item by item along its first axis, with one file per item."""
+    if len(bundle.arrays) != 1:
+        raise UsageError(
+            f"has {len(bundle.arrays)} arrays; a stack is one",
+            path=bundle.path,
+            remedy=f"choose with FILE#NAME: {', '.join(bundle.names)}",
+        )
+    array = in_order(bundle.arrays[0], "C")
+    if array.ndim == 0:
+        raise UsageError("a stack has at least one axis", path=bundle.path, got="none")
+    with open_stack(paths, max_memory) as source:
+        stack = in_order(source.arrays[0], "C")
+        now = f"{type_text(array)} {array.shape[1:]}"
+        was = f"{type_text(stack)} {stack.shape[1:]}"
+        if now != was:
+            for path in paths:
+                result.add("changed", f"{path}: {was}, now {now}")
+            return
+        kept = list(item_digests(array, max_memory))
+        fresh = list(item_digests(stack, max_memory))
+    names = _item_names(bundle.arrays[0])
+    _align(kept, fresh, paths, names, result)
+
+
+def open_stack(paths: list[str], max_memory: int = DEFAULT_MAX_MEMORY) -> Bundle:
+    """Open files as the stack that `convert` would make of them, in this order."""
+    from raconvert.pipeline import open_sources
+
+    return open_sources([], max_memory=max_memory, files_from=paths)
+
+
+def item_digests(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> Iterator[bytes]:
+    """Yield a digest of each item along the slowest axis, in order; items may exceed memory."""
+    import hashlib
+
+    length = array.dims[-1]
+    nbytes = array.nbytes // length if length else 0
+    if nbytes == 0:
+        yield from [b""] * length
+        return
+    state, have = hashlib.sha256(), 0
+    for block in blocks(array, block_bytes(max_memory)):
+        piece = block.reshape(-1).view(np.uint8).data
+        while piece:
+            part = piece[: nbytes - have]
+            state.update(part)
+            have += len(part)
+            piece = piece[len(part) :]
+            if have == nbytes:
+                yield state.digest()
+                state, have = hashlib.sha256(), 0
+
+
+def _item_names(array: Array) -> list[str]:
+    """Return the file names of the items as the sidecar kept them; empty where it did not."""
+    if array.meta.items is None:
+        return []
+    return [str(item.get("file", "")) for item in array.meta.items()]
+
+
+def _align(
+    kept: list[bytes], fresh: list[bytes], paths: list[str], names: list[str], result: _Verdict
+) -> None:
+    """Pair the items of a file with its sources, in order, when some may be missing or extra.
+
+    Where a pair differs and the lengths differ too, the nearest equal one within that slack
+    decides: sources skipped over are extra, items skipped over are missing.
+    """
+    i = j = 0
+    while i < len(kept) and j < len(fresh):
+        if kept[i] == fresh[j]:
+            result.add("ok", paths[j])
+            i, j = i + 1, j + 1
+            continue
+        slack = (len(kept) - i) - (len(fresh) - j)
+        gone = _distance_to(fresh[j], kept, i, slack)
+        added = _distance_to(kept[i], fresh, j, -slack)
+        for item in range(i, i + gone):
+            result.add("missing", _missing_name(item, i, i + gone, j, paths, names))
+        for path in paths[j : j + added]:
+            result.add("extra", path)
+        if gone or added:
+            i, j = i + gone, j + added
+        else:
+            result.add("changed", paths[j])
+            i, j = i + 1, j + 1
+    for item in range(i, len(kept)):
+        result.add("missing", _missing_name(item, i, len(kept), j, paths, names))
+    for path in paths[j:]:
+        result.add("extra", path)
+
+
+def _distance_to(wanted: bytes, digests: list[bytes], start: int, slack: int) -> int:
+    """Return how far behind `start` the wanted digest is, up to `slack`; 0 if it is not there."""
+    for step in range(1, slack + 1):
+        if digests[start + step] == wanted:
+            return step
+    return 0
+
+
+def _missing_name(
+    item: int, first: int, stop: int, following: int, paths: list[str], names: list[str]
+) -> str:
+    """Return the name of the source that an item had, one of `first` to `stop` that are missing.
+
+    As the sidecar kept it; else counted on from the numbered source before the gap, or back from
+    the one after it; else the number of the item. `following` is the source after the gap.
+    """
+    if item < len(names) and names[item]:
+        return names[item]
+    if following:
+        name = _numbered(paths[following - 1], item - first + 1)
+    else:
+        name = _numbered(paths[0], item - stop) if paths else None
+    if name is None or (following < len(paths) and name == paths[following]):
+        return f"item {item}"
+    return name
+
+
+def _numbered(path: str, shift: int) -> str | None:
+    """Return the path with the last number of its name changed by `shift`, in the same width."""
+    folder, name = os.path.split(path)
+    stem, suffix = os.path.splitext(name)
+    text = stem.rstrip("0123456789")
+    digits = stem[len(text) :]
+    if not digits.isdecimal() or int(digits) + shift < 0:
+        return None
+    number = f"{int(digits) + shift:0{len(digits)}d}"
+    return os.path.join(folder, f"{text}{number}{suffix}")
