@@ -31,7 +31,7 @@ from raconvert.pipeline import (
 )
 from raconvert.report import Report
 from raconvert.settings import Settings
-from raconvert.sidecar import is_ours, path_of
+from raconvert.sidecar import SUFFIX, is_ours, path_of
 from raconvert.source import Source
 from raconvert.transfer import check_target, write_failed
 
@@ -171,14 +171,11 @@ def open_stack(gathered: Gathered, settings: Settings) -> Bundle:
 
 def _any_sidecar(paths: list[str]) -> bool:
     """Tell whether a folder of the sources holds sidecars, which only the general stack honours."""
-    names: set[str] = set()
-    for folder in {os.path.dirname(path) for path in paths}:
-        names.update(
-            os.path.join(folder, entry.name)
-            for entry in os.scandir(folder or ".")
-            if entry.name.endswith(".yaml")
-        )
-    return bool(names) and any(path + ".yaml" in names for path in paths)
+    sidecars: set[str] = set()
+    for folder in {path[: max(path.rfind("/"), path.rfind(os.sep)) + 1] for path in paths}:
+        names = os.listdir(folder or ".")
+        sidecars.update(folder + name for name in names if name.endswith(SUFFIX))
+    return bool(sidecars) and any(path + SUFFIX in sidecars for path in paths)
 
 
 def _first_notes(notes: dict[str, None]) -> list[str]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import re
 from collections import namedtuple
-from itertools import pairwise
+from itertools import islice, pairwise
+from operator import lt
 
 from raconvert.catalogue import ROWS
 from raconvert.errors import ReadFailed, UsageError
@@ -140,8 +141,9 @@ def _expand(
         return [word], True
     if not is_pattern(word):
         raise ReadFailed("does not exist", path=word)
-    paths = [path for path in _glob(word) if _wanted(os.path.basename(path), include, exclude)]
-    paths = _without_sidecars(paths)
+    paths = _without_sidecars(_glob(word))
+    if include or exclude:
+        paths = [path for path in paths if _wanted(os.path.basename(path), include, exclude)]
     if not paths:
         raise ReadFailed("pattern matches no file", path=word)
     return natural_sorted(paths), False
@@ -156,33 +158,30 @@ def _glob(pattern: str) -> list[str]:
         return [path for path in glob(pattern, recursive=True) if not os.path.isdir(path)]
     from fnmatch import translate
 
-    matches = re.compile(translate(os.path.normcase(name))).match
-    hidden = name.startswith(".")
+    case = os.path.normcase
+    matches = re.compile(translate(case(name))).match
+    start = pattern[: len(pattern) - len(name)]
     try:
         with os.scandir(folder or ".") as entries:
-            names = [
-                entry.name
+            found = [
+                start + entry.name
                 for entry in entries
-                if matches(os.path.normcase(entry.name))
-                and (hidden or not entry.name.startswith("."))
-                and not entry.is_dir()
+                if matches(case(entry.name)) and not entry.is_dir()
             ]
     except OSError:  # no such folder: nothing matches
         return []
-    start = pattern[: len(pattern) - len(name)]
-    return [start + name for name in names]
+    if name.startswith("."):
+        return found
+    hidden = start + "."
+    return [path for path in found if not path.startswith(hidden)]
 
 
 def _without_sidecars(paths: list[str]) -> list[str]:
     """Leave out the metadata files of other files in the list."""
     if not any(path.endswith((SUFFIX, ITEMS_SUFFIX)) for path in paths):
         return paths
-    known = set(paths)
-    return [
-        path
-        for path in paths
-        if path.removesuffix(SUFFIX).removesuffix(ITEMS_SUFFIX) not in known - {path}
-    ]
+    beside = {path + suffix for path in paths for suffix in (SUFFIX, ITEMS_SUFFIX)}
+    return [path for path in paths if path not in beside]
 
 
 def _folder(
@@ -246,10 +245,11 @@ def sequence_note(gathered: Gathered, verb: str = "stacking") -> str:
     paths = gathered.paths
     first, last = os.path.basename(paths[0]), os.path.basename(paths[-1])
     details = [gathered.order]
-    gaps = missing_numbers(paths)
+    dense = _is_dense(paths)  # quickly seen, and then there is nothing to say
+    gaps = "" if dense else missing_numbers(paths)
     if gaps:
         details.append(f"gaps {gaps}")
-    twice = repeated(paths)
+    twice = 0 if dense else repeated(paths)
     if twice:
         details.append(f"{twice} duplicate{'s' if twice > 1 else ''}")
     files = "file" if len(paths) == 1 else "files"
@@ -267,7 +267,7 @@ def missing_numbers(paths: Sequence[str]) -> str:
 
     Empty when nothing is missing or the names are no numbered sequence.
     """
-    if len(paths) < 2 or _is_dense(paths):
+    if len(paths) < 2:
         return ""
     numbers: set[int] = set()
     frame: tuple[str, ...] | None = None
@@ -298,13 +298,13 @@ def _is_dense(paths: Sequence[str]) -> bool:
     if len(first) < 3 or first[:-2] != last[:-2] or first[-1] != last[-1]:
         return False
     end = len(paths[0]) - len(first[-1])
+    begin = end - len(first[-2])
     return (
         int(last[-2]) - int(first[-2]) == len(paths) - 1
-        and len({len(path) for path in paths}) == 1
-        and len({path[end:] for path in paths}) == 1
-        and all(map(str.isdecimal, {path[end - len(first[-2]) : end] for path in paths}))
-        and len(set(paths)) == len(paths)
-        and all(map(str.__le__, paths, paths[1:]))
+        and set(map(len, paths)) == {len(paths[0])}
+        and all(map(lt, paths, islice(paths, 1, None)))
+        and all(path.endswith(first[-1]) for path in paths)
+        and "".join([path[begin:end] for path in paths]).isdecimal()
     )
 
 

@@ -149,8 +149,14 @@ def refuse_source(path: str, sources: list[str]) -> None:
         return
     place = os.stat(path)
     for source in sources:
-        file = _file_of(source)
-        if os.path.exists(file) and os.path.samestat(os.stat(file), place):
+        try:
+            found = os.stat(source)
+        except OSError:  # FILE#name, or a file that will be missed when it is read
+            file = _file_of(source)
+            if not os.path.exists(file):
+                continue
+            found = os.stat(file)
+        if os.path.samestat(found, place):
             raise TargetExists("source and destination are the same file", path=path)
 
 
