@@ -109,7 +109,7 @@ FOREIGN: tuple[Foreign, ...] = (
         tuple((at, b"\x89HDF\r\n\x1a\n") for at in (0, 512, 1024, 2048)),
         (".h5", ".hdf5", ".he5", ".jld2"),
     ),
-    Foreign("MAT v5", ((124, b"\x00\x01IM"), (124, b"\x01\x00MI")), ()),
+    Foreign("MAT v5", ((124, b"\x00\x01IM"), (124, b"\x01\x00MI")), (".mat",)),
     Foreign("NRRD", tuple((0, b"NRRD000%d" % n) for n in range(1, 6)), (".nrrd", ".nhdr")),
     Foreign(
         "netCDF classic",

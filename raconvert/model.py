@@ -261,6 +261,9 @@ def _map_extent(array: Array) -> np.ndarray[Any, Any]:
     """Map an array's extent read-only: the same bytes, no copy."""
     import numpy as np
 
+    from raconvert.blocks import check_rank
+
+    check_rank(array)
     extent = array.extent
     shape = array.dims[::-1]
     if array.count == 0 or array.element.nbytes == 0:

@@ -65,7 +65,7 @@ class Target:
         self._used = True
         try:
             descriptor = os.open(self.temp, CREATE_FLAGS, 0o666)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise write_failed(self.path, error) from error
         file = io.FileIO(descriptor, "r+b", closefd=True)
         self._files.append(file)
@@ -164,10 +164,13 @@ def check_target(path: str, *, overwrite: bool) -> None:
         )
 
 
-def write_failed(path: str, error: OSError) -> WriteFailed:
-    """Return the error for a refused write, with the system's reason."""
+def write_failed(path: str, error: OSError | ValueError) -> WriteFailed:
+    """Return the error for a refused write, with the system's reason.
+
+    (`ValueError` is what Python says of a path with a NUL byte.)
+    """
     return WriteFailed(
-        f"cannot be written: {error.strerror or error}",
+        f"cannot be written: {getattr(error, 'strerror', None) or error}",
         path=path,
         remedy="the destination is as it was before",
     )

@@ -165,7 +165,7 @@ def write(path: str | os.PathLike[str], array: Any, *, sync: bool = False) -> No
     header += _DIMS[len(shape)].pack(*shape[::-1])
     try:
         _write_small(os.fspath(path), header, values)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise write_failed(os.fspath(path), error) from error
 
 
