@@ -25,7 +25,8 @@ from raconvert.pipeline import (
     open_spec,
     prepare_target,
     progress_of,
-    refuse_source,
+    refuse_sources,
+    replaceable,
     target_spec,
     write_bundle,
 )
@@ -158,7 +159,8 @@ def open_stack(gathered: Gathered, settings: Settings) -> Bundle:
         from raconvert.stack import stack
 
         notes: dict[str, None] = {}  # in order, each once: every file is opened twice
-        array = stack(paths, partial(_only_array, settings=settings, row=row, notes=notes))
+        open_one = partial(_only_array, settings=settings, row=row, notes=notes)
+        array = stack(paths, open_one, settings.max_memory)
         array.data.notes.extend(_first_notes(notes))
     array.name = array.name or os.path.splitext(os.path.basename(paths[0]))[0]
     source = array._data
@@ -368,13 +370,14 @@ def _write_planes(
         write_bundle(bundle, path, row, settings, report)
         return
     names = _plane_names(path, prod(array.shape[:leading]), sources)
-    kept = {name for name in names if not prepare_target(name, sources, settings, report)}
+    refuse_sources(names, sources)
+    chosen = set(replaceable(names, sources, settings, report))
     # What was asked for is applied once, to the whole; single planes are not synced one by one.
     one = settings.replace(axes=None, scale=None, dtype=None, progress=None, sync=False)
     advance = progress_of(settings.progress, array.nbytes)
     with _Staging(path) as staging:
         for name, plane in zip(names, _planes(array, leading, settings.max_memory), strict=True):
-            if name in kept:
+            if name not in chosen:
                 continue
             part = Report(report.sources)
             staged = name if settings.dry_run else staging.place(name)
@@ -557,7 +560,7 @@ def _labels(paths: list[str]) -> Array:
 
 def _check_labels(path: str, data: str, sources: list[str], settings: Settings) -> None:
     """Refuse a file of labels that exists, is a source, or is the destination of the data."""
-    refuse_source(path, sources)
+    refuse_sources([path], sources)
     if os.path.realpath(path) == os.path.realpath(data):
         raise UsageError("the labels and the data have the same destination", path=path)
     check_target(path, overwrite=settings.overwrite)

@@ -35,7 +35,6 @@ def convert(
     from_: str | None = None,
     to: str | None = None,
     arrays: Sequence[str] | None = None,
-    all_arrays: bool = False,
     out_dir: str | None = None,
     stack: bool | str | tuple[str, int] | None = None,
     sort: str | None = None,
@@ -81,8 +80,7 @@ def convert(
     """
     named = {name: value for name, value in locals().items() if name not in ("src", "dst")}
     settings = Settings(**named)
-    words = [src] if isinstance(src, (str, os.PathLike)) else src
-    words = [os.fspath(word) for word in words]
+    words = [os.fspath(word) for word in ([src] if isinstance(src, (str, os.PathLike)) else src)]
     target = None if dst is None else os.fspath(dst)
     if target is not None and _is_plain(words, target, settings):
         return _convert_one(words[0], target, settings)
@@ -131,33 +129,47 @@ def prepare_target(path: str, sources: list[str], settings: Settings, report: Re
     """Check the destination before anything is read; False means: skip it."""
     if path == "-":
         return True
-    refuse_source(path, sources)
-    if os.path.exists(path):
-        if settings.skip_existing:
-            report.skipped.append((path, "exists already"))
-            return False
-        if settings.update and os.path.getmtime(path) >= max(map(_changed, sources)):
-            report.skipped.append((path, "is not older than its source"))
-            return False
-    check_target(path, overwrite=settings.overwrite or settings.update)
-    return True
+    refuse_sources([path], sources)
+    return bool(replaceable([path], sources, settings, report))
 
 
-def refuse_source(path: str, sources: list[str]) -> None:
-    """Refuse a destination that is one of the sources, under whatever name."""
-    if not os.path.exists(path):
+def replaceable(
+    paths: list[str], sources: list[str], settings: Settings, report: Report
+) -> list[str]:
+    """Return the destinations to write; an existing one is skipped, replaced or refused."""
+    newest = max(map(_changed, sources)) if settings.update else 0.0
+    chosen = []
+    for path in paths:
+        if os.path.exists(path):
+            if settings.skip_existing:
+                report.skipped.append((path, "exists already"))
+                continue
+            if settings.update and os.path.getmtime(path) >= newest:
+                report.skipped.append((path, "is not older than its source"))
+                continue
+        check_target(path, overwrite=settings.overwrite or settings.update)
+        chosen.append(path)
+    return chosen
+
+
+def refuse_sources(paths: list[str], sources: list[str]) -> None:
+    """Refuse destinations that are one of the sources, under whatever name."""
+    places = {_identity(path): path for path in paths if os.path.exists(path)}
+    if not places:
         return
-    place = os.stat(path)
     for source in sources:
         try:
-            found = os.stat(source)
+            path = places.get(_identity(source))
         except OSError:  # FILE#name, or a file that will be missed when it is read
             file = _file_of(source)
-            if not os.path.exists(file):
-                continue
-            found = os.stat(file)
-        if os.path.samestat(found, place):
+            path = places.get(_identity(file)) if os.path.exists(file) else None
+        if path is not None:
             raise TargetExists("source and destination are the same file", path=path)
+
+
+def _identity(path: str) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
 
 
 def _changed(source: str) -> float:
@@ -309,6 +321,7 @@ def write_bundle(
     module = registry.load(row)
     options = registry.check_options(row, "write", settings.out_opts or {})
     _check_count(bundle, path, row, name)
+    report.source_format = bundle.format
     origins = list(bundle.arrays)
     notes = bundle.notes
     bundle = Bundle([adapted(array, row, settings) for array in origins],
@@ -510,7 +523,7 @@ def _elements_hash(array: Array, *, as_bool: bool = False) -> bytes:
     state = sha256()
     for block in blocks(array):
         values = (block != 0) if as_bool else block
-        state.update(values.reshape(-1).view("u1"))
+        state.update(memoryview(values.reshape(-1).view("u1")))
     return state.digest()
 
 

@@ -95,6 +95,7 @@ class Report:
         self.skipped += part.skipped
         self.nbytes += part.nbytes
         self.planned |= part.planned
+        self.source_format = part.source_format or self.source_format
         self.target_format = part.target_format or self.target_format
         self.equivalent += [fit for fit in part.equivalent if fit not in self.equivalent]
         self.allowed += [fit for fit in part.allowed if fit not in self.allowed]

@@ -20,7 +20,6 @@ class Settings:
     from_: str | None = None
     to: str | None = None
     arrays: Sequence[str] = ()
-    all_arrays: bool = False
     out_dir: str | None = None
     stack: bool | str | tuple[str, int] | None = None
     sort: str | None = None

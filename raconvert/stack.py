@@ -27,14 +27,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def stack(paths: list[str], open_one: Callable[[str], Array]) -> Array:
+def stack(
+    paths: list[str],
+    open_one: Callable[[str], Array],
+    max_memory: int = DEFAULT_MAX_MEMORY,
+) -> Array:
     """Return the stack of the arrays that `open_one` finds in each path.
 
     Shape (N, *shape of one), element type of the first, index order C. All headers are read here,
     so that an odd file is found before any data is read.
     """
     first = in_order(open_one(paths[0]), "C")
-    source = Stack(paths, first, open_one)
+    source = Stack(paths, first, open_one, max_memory)
     meta = Metadata.from_dict(source.items_meta.common)
     meta.items = source.items_meta.items
     if meta.axes:
@@ -52,7 +56,13 @@ def stack(paths: list[str], open_one: Callable[[str], Array]) -> Array:
 class Stack:
     """Array source: item after item along a new first axis."""
 
-    def __init__(self, paths: list[str], first: Array, open_one: Callable[[str], Array]) -> None:
+    def __init__(
+        self,
+        paths: list[str],
+        first: Array,
+        open_one: Callable[[str], Array],
+        max_memory: int,
+    ) -> None:
         self.shape = (len(paths), *first.dims[::-1])
         self.dtype = dtype_of(little(first.element))
         self.items_meta = ItemMetadata(paths)
@@ -60,6 +70,7 @@ class Stack:
         self._paths = paths
         self._first = first
         self._open_one = open_one
+        self._max_memory = max_memory
         for path in paths:
             with self._item(path) as item:
                 fields = item.meta.to_dict()
@@ -94,7 +105,7 @@ class Stack:
             path = self._paths[key[0]]
             return as_ndarray(self._item(path))[key[1:]]
         chosen = self._paths[key[0]] if key and isinstance(key[0], slice) else self._paths
-        check_memory(len(chosen) * self._first.nbytes, DEFAULT_MAX_MEMORY, "this part of the stack")
+        check_memory(len(chosen) * self._first.nbytes, self._max_memory, "this part of the stack")
         out = np.empty((len(chosen), *self.shape[1:]), self.dtype)
         for number, path in enumerate(chosen):
             out[number] = as_ndarray(self._item(path))

@@ -15,10 +15,10 @@ from hypothesis.extra import numpy as hnp
 from raconvert.api import array_of
 from raconvert.cli import main
 from raconvert.compare import Rule, compare_arrays, diff, meta_differences
-from raconvert.verification import verify
 from raconvert.errors import Corrupt, UsageError
 from raconvert.model import Axis, Metadata
 from raconvert.pipeline import convert
+from raconvert.verification import verify
 
 if TYPE_CHECKING:
     from pathlib import Path

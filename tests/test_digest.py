@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from raconvert.cli import main
 from raconvert.checksums import digest, manifest_line
+from raconvert.cli import main
 from raconvert.errors import Corrupt, UsageError
 from raconvert.pipeline import convert
 

@@ -30,9 +30,32 @@ def run(args: Any, console: Console) -> int:
     _check(args, console)
     journal = _open_journal(args)
     progress = _progress(args, console)
-    restore = _raise_on_signals()
+    restore, arrived = _raise_on_signals()
     try:
-        report = pipeline.convert(
+        report = _convert(args, progress)
+    except RaconvertError as error:
+        said = "as it was" in (error.remedy or "")
+        if error.exit_code != UsageError.exit_code and not (args.fail_fast or said):
+            error.add_note("nothing was written")
+        if journal is not None:
+            _write_journal(journal, [_failure(args.src, error)])
+        raise
+    except BaseException:
+        if journal is not None:
+            journal.abort()
+        if arrived:  # whatever became of the interruption on its way: numpy's import wraps it
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        restore()
+    if journal is not None:
+        _write_journal(journal, _journal_lines(report))
+    return _tell(report, console)
+
+
+def _convert(args: Any, progress: Progress | None) -> Report:
+    try:
+        return pipeline.convert(
             args.src,
             args.output,
             allow=[word for group in args.allow or () for word in group],
@@ -43,28 +66,9 @@ def run(args: Any, console: Console) -> int:
             progress=progress,
             **{name: getattr(args, name) for name in _PASSED},
         )
-    except RaconvertError as error:
-        if progress is not None:
-            progress.clear()
-        said = "as it was" in (error.remedy or "")
-        if error.exit_code != UsageError.exit_code and not (args.fail_fast or said):
-            error.add_note("nothing was written")
-        if journal is not None:
-            _write_journal(journal, [_failure(args.src, error)])
-        raise
-    except BaseException:
-        if progress is not None:
-            progress.clear()
-        if journal is not None:
-            journal.abort()
-        raise
     finally:
-        restore()
-    if progress is not None:
-        progress.clear()
-    if journal is not None:
-        _write_journal(journal, _journal_lines(report))
-    return _tell(report, console)
+        if progress is not None:
+            progress.clear()
 
 
 def _check(args: Any, console: Console) -> None:
@@ -89,17 +93,23 @@ def _progress(args: Any, console: Console) -> Progress | None:
     return Progress(one_line(args.output or args.out_dir or "raconvert")) if wanted else None
 
 
-def _raise_on_signals() -> Callable[[], None]:
-    """Make polite ends (SIGTERM, SIGHUP) remove temporary files as Ctrl-C does; return the undo."""
-    kept = []
+def _raise_on_signals() -> tuple[Callable[[], None], list[int]]:
+    """Make polite ends (SIGTERM, SIGHUP) remove temporary files as Ctrl-C does.
 
-    def interrupt(*_: object) -> None:
+    Returns the undo, and a list that holds the signals that have arrived.
+    """
+    kept = []
+    arrived: list[int] = []
+
+    def interrupt(number: int, _: object) -> None:
+        arrived.append(number)
         raise KeyboardInterrupt
 
-    for name in ("SIGTERM", "SIGHUP"):
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
+        usual = (signal.SIG_DFL, signal.default_int_handler)
         try:
-            if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            if number is not None and signal.getsignal(number) in usual:
                 kept.append((number, signal.signal(number, interrupt)))
         except ValueError:  # not in the main thread: whoever is there decides
             break
@@ -108,7 +118,7 @@ def _raise_on_signals() -> Callable[[], None]:
         for number, handler in kept:
             signal.signal(number, handler)
 
-    return restore
+    return restore, arrived
 
 
 # What is said ----------------------------------------------------------------------------------

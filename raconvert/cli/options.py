@@ -182,7 +182,6 @@ CONVERT = (
     Opt("--out-opt", "option of the writing format (repeatable)", dest="out_opts", how="append",
         metavar="K=V", kind=pair),
     ARRAY,
-    Opt("--all-arrays", "all arrays of containers", how="flag"),
     Opt("--stack", "stack the sources on a new first axis", how="const", const=True,
         exclusive="many"),
     Opt("--concat", "join the sources along an axis they have", dest="stack", metavar="AXIS",
