@@ -110,7 +110,10 @@ for source in sources:
 run_time = (time.perf_counter() - started) / len(sources)
 
 found = {"seen": [0] * len(sources), "mismatches": 0, "temporary": 0, "errors": []}
-for kill in range(kills):
+for kill in range(10 * kills):
+    # On a busy machine, go on until kills came while a file was written and after one was.
+    if kill >= kills and found["temporary"] and sum(map(bool, found["seen"])) > 1:
+        break
     child = os.fork()
     if not child:
         while True:
@@ -197,7 +200,7 @@ def test_a_killed_conversion_leaves_the_old_file_or_the_new_one(
     found = run_driver(sources, out / f"x.{suffix}", {"sync": False})
 
     assert found["errors"] == []
-    assert sum(found["seen"]) == KILLS
+    assert sum(found["seen"]) >= KILLS
     assert sum(count > 0 for count in found["seen"]) > 1, "kills came before any conversion"
     assert found["temporary"] > 0, "no kill came while a file was written"
     assert found["recovered"]
