@@ -39,17 +39,33 @@ def natural_key(name: str) -> list[Any]:
     return parts
 
 
-_SHAPE = str.maketrans("123456789", "0" * 9)
-
-
 def natural_sorted(paths: Iterable[str]) -> list[str]:
     """Return paths in natural order."""
     ordered = sorted(paths)
-    # Names that differ only in which digits they have, as zero-padded ones do, are in natural
-    # order already; this saves a key per file for folders of tens of thousands.
-    if len({path.translate(_SHAPE) for path in ordered}) > 1:
+    # Zero-padded names are in natural order already; that saves a key per file for folders of
+    # tens of thousands.
+    if not _are_padded(ordered):
         ordered.sort(key=natural_key)
     return ordered
+
+
+def _are_padded(paths: Sequence[str]) -> bool:
+    """Tell whether sorted names are zero-padded numbers between the same text.
+
+    Sorted strings share whatever their first and last share at the front.
+    """
+    if not paths:
+        return True
+    first, last = _DIGITS.split(paths[0]), _DIGITS.split(paths[-1])
+    if len(first) < 3 or first[:-2] != last[:-2] or first[-1] != last[-1]:
+        return False
+    end = len(paths[0]) - len(first[-1])
+    begin = end - len(first[-2])
+    return (
+        set(map(len, paths)) == {len(paths[0])}
+        and all(path.endswith(first[-1]) for path in paths)
+        and "".join([path[begin:end] for path in paths]).isdecimal()
+    )
 
 
 def is_pattern(word: str) -> bool:
@@ -290,22 +306,11 @@ def missing_numbers(paths: Sequence[str]) -> str:
 
 
 def _is_dense(paths: Sequence[str]) -> bool:
-    """Tell quickly whether sorted, zero-padded names count from first to last without a gap.
-
-    Strings of one length in order share whatever their first and last share at the front.
-    """
-    first, last = _DIGITS.split(paths[0]), _DIGITS.split(paths[-1])
-    if len(first) < 3 or first[:-2] != last[:-2] or first[-1] != last[-1]:
+    """Tell quickly whether sorted, zero-padded names count from first to last without a gap."""
+    ends = [_DIGITS.split(path)[-2:-1] for path in (paths[0], paths[-1])]
+    if not all(ends) or int(ends[1][0]) - int(ends[0][0]) != len(paths) - 1:
         return False
-    end = len(paths[0]) - len(first[-1])
-    begin = end - len(first[-2])
-    return (
-        int(last[-2]) - int(first[-2]) == len(paths) - 1
-        and set(map(len, paths)) == {len(paths[0])}
-        and all(map(lt, paths, islice(paths, 1, None)))
-        and all(path.endswith(first[-1]) for path in paths)
-        and "".join([path[begin:end] for path in paths]).isdecimal()
-    )
+    return all(map(lt, paths, islice(paths, 1, None))) and _are_padded(paths)
 
 
 def labels_of(paths: Sequence[str]) -> tuple[list[int], list[str] | None]:

@@ -292,11 +292,12 @@ def inflate_alike(paths: Sequence[str], lane: Lane) -> list[bytes | None]:
     surprising zlib stream, a file that cannot be read.
     """
     lead, tail, stream_bytes = lane
+    inflate, arguments, crc, adler, failures = _engines(stream_bytes)
     start = len(lead) + CHUNK_HEAD.size  # of the compressed pixels
     around = len(lead) + CHUNK_OVERHEAD + len(tail)
-    room = stream_bytes + SLACK_BYTES
-    head_of, crc_of, end_of = CHUNK_HEAD.unpack_from, CRC.unpack_from, ADLER.pack
+    crc_of, end_of = CRC.unpack_from, ADLER.pack
     seed = crc32(b"IDAT")
+    heads: dict[int, bytes] = {}  # size of a file -> all that must come before its pixels
     open_, read, close = os.open, os.read, os.close
     found: list[bytes | None] = []
     for path in paths:
@@ -307,17 +308,40 @@ def inflate_alike(paths: Sequence[str], lane: Lane) -> list[bytes | None]:
                 data = read(descriptor, SMALL_FILE_BYTES)
             finally:
                 close(descriptor)
-            nbytes = len(data) - around
-            if nbytes > 0 and data.startswith(lead) and data.endswith(tail):
-                stop = start + nbytes
+            size = len(data)
+            head = heads.get(size)
+            if head is None:
+                head = lead + CHUNK_HEAD.pack(max(0, size - around), b"IDAT")
+                heads[size] = head
+            if data.startswith(head) and data.endswith(tail):
+                stop = size - around + start
                 packed = data[start:stop]
-                checksum = crc_of(data, stop)[0]
-                head = head_of(data, len(lead))
-                if head == (nbytes, b"IDAT") and checksum == crc32(packed, seed):
-                    rows = decompress(packed, 15, room)
-                    if len(rows) != stream_bytes or not packed.endswith(end_of(adler32(rows))):
+                if crc(packed, seed) == crc_of(data, stop)[0]:
+                    rows = inflate(packed, *arguments)
+                    if len(rows) != stream_bytes or not packed.endswith(end_of(adler(rows))):
                         rows = None
-        except (OSError, ValueError, zlib.error):
+        except failures:
             rows = None
         found.append(rows)
     return found
+
+
+# libdeflate is faster than zlib where there is something to inflate, not below a few kilobytes.
+LIBDEFLATE_FROM = 2048
+
+Engines = namedtuple("Engines", "inflate arguments crc adler failures")
+
+
+def _engines(stream_bytes: int) -> Engines:
+    """Return what inflates and checks streams of this inflated size, and what it may raise."""
+    failures = (OSError, ValueError, zlib.error)
+    if stream_bytes >= LIBDEFLATE_FROM:
+        try:
+            import deflate
+        except ImportError:  # not built for this machine; zlib does the same
+            pass
+        else:
+            failures = (*failures, deflate.DeflateError)
+            inflate = deflate.zlib_decompress
+            return Engines(inflate, (stream_bytes,), deflate.crc32, deflate.adler32, failures)
+    return Engines(decompress, (15, stream_bytes + SLACK_BYTES), crc32, adler32, failures)
