@@ -523,7 +523,7 @@ def _elements_hash(array: Array, *, as_bool: bool = False) -> bytes:
     state = sha256()
     for block in blocks(array):
         values = (block != 0) if as_bool else block
-        state.update(memoryview(values.reshape(-1).view("u1")))
+        state.update(values.reshape(-1).view("u1").data)
     return state.digest()
 
 

@@ -269,9 +269,8 @@ def _refuse_foreign(source: Source, candidates: list[Candidate]) -> None:
         if head.startswith(magic):
             name = source.path.lower()
             inner = next((name[: -len(s)] for s in suffixes if name.endswith(s)), name)
-            inside = next(
-                (f.title for f in (*ROWS, *FOREIGN) if inner.endswith(f.suffixes or ("\0",))), None
-            )
+            known = [(f.title, f.suffixes) for f in ROWS] + [(f.title, f.suffixes) for f in FOREIGN]
+            inside = next((title for title, ends in known if inner.endswith(ends or ("\0",))), None)
             what = f"by its name {inside} inside" if inside else "with unknown content"
             raise NotSupportedYet(
                 f"is {title}-compressed ({what}), not supported yet",

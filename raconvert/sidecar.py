@@ -193,8 +193,9 @@ def parse(text: bytes, path: str) -> dict[str, Any]:
         for event in yaml.parse(text, Loader=loader):
             if isinstance(event, yaml.AliasEvent):
                 raise Corrupt("metadata uses YAML aliases", path=path, where=_place(event))
-            if getattr(event, "tag", None) not in (None, _BINARY):
-                raise Corrupt(f"metadata uses the YAML tag {event.tag}", path=path)
+            tag = getattr(event, "tag", None)
+            if tag not in (None, _BINARY):
+                raise Corrupt(f"metadata uses the YAML tag {tag}", path=path, where=_place(event))
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > MAX_DEPTH:
@@ -304,7 +305,7 @@ def _check_form(fields: dict[str, Any], array: Array, path: str) -> None:
         _check_axis(axis, path)
 
 
-_AXIS_TYPES = {
+_AXIS_TYPES: dict[str, type | tuple[type, ...]] = {
     "name": str,
     "kind": str,
     "units": str,

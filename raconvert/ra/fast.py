@@ -29,7 +29,7 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _FLAGS |= getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer must not hang the open
 
 # (eltype, elbyte) -> dtype: the plain types, which need no further look
-_PLAIN = {
+_PLAIN: dict[tuple[int, int], np.dtype[Any]] = {
     (1, 1): np.dtype("i1"), (1, 2): np.dtype("<i2"), (1, 4): np.dtype("<i4"),
     (1, 8): np.dtype("<i8"), (2, 1): np.dtype("u1"), (2, 2): np.dtype("<u2"),
     (2, 4): np.dtype("<u4"), (2, 8): np.dtype("<u8"), (3, 2): np.dtype("<f2"),
@@ -96,7 +96,7 @@ def _read_any(path: str, out: np.ndarray[Any, Any] | None) -> np.ndarray[Any, An
         _check_out(out, dtype, array.count, path)
         values = out.reshape(shape)
     if extent.nbytes:
-        _fill(path, extent.offset, memoryview(values.reshape(-1).view(np.uint8)))
+        _fill(path, extent.offset, values.reshape(-1).view(np.uint8).data)
     return values
 
 
@@ -184,7 +184,7 @@ def _write_small(path: str, header: bytes, values: np.ndarray[Any, Any]) -> None
     descriptor = os.open(temp, CREATE_FLAGS, 0o666)
     try:
         try:
-            done = os.writev(descriptor, (header, values) if values.nbytes else (header,))
+            done = os.writev(descriptor, [header, values.data] if values.nbytes else [header])
             if done != len(header) + values.nbytes:
                 raise OSError(ENOSPC, os.strerror(ENOSPC))
             if mode is not None:
@@ -204,7 +204,7 @@ def _write_any(path: str, values: np.ndarray[Any, Any], *, sync: bool) -> None:
         values = values.astype(dtype_of(little(element)))
     values = np.ascontiguousarray(values).reshape(values.shape)
     header = pack(header_of(element, values.shape[::-1]))
-    data = memoryview(values.reshape(-1).view(np.uint8)) if values.nbytes else b""
+    data = values.reshape(-1).view(np.uint8).data if values.nbytes else b""
     with Target(path) as target:
         file = target.open()
         try:
