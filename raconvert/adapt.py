@@ -11,10 +11,11 @@ from collections import namedtuple
 
 import numpy as np
 
-from raconvert.blocks import LARGEST_BLOCK, blocks, slabs
+from raconvert.blocks import LARGEST_BLOCK, blocks, plain, plain_dtype, slabs
 from raconvert.elements import dtype_of, element_of, little, needs_swap, type_name
 from raconvert.errors import Unsupported, UsageError, WouldLose
 from raconvert.model import Array
+from raconvert.ra.header import COMPLEX32
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,6 +70,10 @@ def _moved(array: Array, axes: tuple[int, ...]) -> Array:
     meta = array.meta.copy()
     if axes[0] != 0:  # they belong to the slowest axis
         meta.items = None
+    own = meta.formats.get("ra", {})
+    if axes[-1] != array.ndim - 1 and own.get("elbyte") == COMPLEX32[1]:
+        # Its pairs were the fastest axis, which now is another: these are plain halves.
+        del own["eltype"], own["elbyte"]
     if meta.axes:
         seen = meta.axes[::-1]
         meta.axes = [seen[axis] for axis in axes][::-1]
@@ -99,14 +104,15 @@ class _Transposed:
         source, release = _released(self._array)
         for key in slabs(self.shape, self.dtype.itemsize, max_bytes):
             region = source[self._region(key)]
-            slab = np.empty(tuple(region.shape[axis] for axis in self._axes), self.dtype)
+            shape = tuple(region.shape[axis] for axis in self._axes)
+            slab = np.empty(shape, plain_dtype(self.dtype))
             back = slab.transpose(np.argsort(self._axes))
             row_bytes = max(1, self._array.nbytes // max(1, source.shape[0]))
             step = max(1, STRIP_BYTES // row_bytes)
             for start in range(0, region.shape[0], step):
-                back[start : start + step] = region[start : start + step]
+                back[start : start + step] = plain(region[start : start + step])
                 release()
-            yield slab
+            yield slab.view(self.dtype)
 
     def __getitem__(self, key: Any) -> np.ndarray[Any, Any]:
         key = key if isinstance(key, tuple) else (key,)

@@ -45,7 +45,7 @@ def open(  # noqa: A001 - the verb that every array library uses
             path=path,
             remedy=f"name one of them: {', '.join(bundle.names)}",
         )
-    return bundle.arrays[0]
+    return bundle.only()
 
 
 def _is_container(bundle: Bundle) -> bool:

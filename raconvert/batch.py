@@ -12,13 +12,12 @@ import string
 from contextlib import suppress
 from functools import partial
 from math import prod
-from stat import S_IMODE
 
 from raconvert import registry
 from raconvert.elements import little, type_name
 from raconvert.errors import RaconvertError, UsageError
 from raconvert.gather import gather, labels_of, missing_numbers, repeated, sequence_note, split_spec
-from raconvert.model import Array, Bundle
+from raconvert.model import Array, Axis, Bundle
 from raconvert.pipeline import (
     adapted,
     lost_items,
@@ -32,8 +31,9 @@ from raconvert.pipeline import (
 )
 from raconvert.report import Report
 from raconvert.settings import Settings
-from raconvert.sidecar import SUFFIX, is_ours, path_of
+from raconvert.sidecar import SUFFIX
 from raconvert.source import Source
+from raconvert.staging import Staging, make_folders
 from raconvert.transfer import check_target, write_failed
 
 TYPE_CHECKING = False
@@ -62,6 +62,9 @@ def convert_many(words: list[str], dst: str | None, settings: Settings) -> Repor
     _check_sequence(gathered, settings)
     fields = _template_fields(dst)
     if _is_folder(dst, settings) or fields & _EACH_FIELDS:
+        if settings.labels or settings.planes:
+            flag = "--labels" if settings.labels else "--planes"
+            raise UsageError(f"{flag} goes with one destination, not with one file for each source")
         return _each(words, gathered, dst, settings)
     if dst is None:
         raise UsageError("no destination", remedy="name one with -o FILE or --out-dir DIR")
@@ -151,7 +154,8 @@ def open_stack(gathered: Gathered, settings: Settings) -> Bundle:
     row = registry.detect(first, settings.from_).row
     module = registry.load(row)
     # A quick stack knows the metadata of its items only at its end; these need it first.
-    first_metadata = settings.axes or settings.meta == "trailer"
+    joined = isinstance(settings.stack, tuple)
+    first_metadata = settings.axes or settings.meta == "trailer" or joined or settings.arrays
     if hasattr(module, "read_stack") and not first_metadata and not _any_sidecar(paths):
         options = registry.check_options(row, "read", settings.in_opts or {})
         array = module.read_stack(paths, max_memory=settings.max_memory, **options)
@@ -163,10 +167,12 @@ def open_stack(gathered: Gathered, settings: Settings) -> Bundle:
         array = stack(paths, open_one, settings.max_memory)
         array.data.notes.extend(_first_notes(notes))
     array.name = array.name or os.path.splitext(os.path.basename(paths[0]))[0]
-    source = array._data
+    notes_of = getattr(array._data, "notes", [])
     if isinstance(settings.stack, tuple):
+        if array.meta.items is not None:
+            notes_of = [*notes_of, "what the joined files have of their own is left out"]
         array = _concatenated(array, settings.stack[1])
-    bundle = Bundle([array], notes=source.notes)
+    bundle = Bundle([array], notes=notes_of)
     bundle.path, bundle.format = paths[0], row.name
     return bundle
 
@@ -175,8 +181,9 @@ def _any_sidecar(paths: list[str]) -> bool:
     """Tell whether a folder of the sources holds sidecars, which only the general stack honours."""
     sidecars: set[str] = set()
     for folder in {path[: max(path.rfind("/"), path.rfind(os.sep)) + 1] for path in paths}:
-        names = os.listdir(folder or ".")
-        sidecars.update(folder + name for name in names if name.endswith(SUFFIX))
+        with suppress(OSError):  # a folder that is not there is missed when its files are read
+            names = os.listdir(folder or ".")
+            sidecars.update(folder + name for name in names if name.endswith(SUFFIX))
     return bool(sidecars) and any(path + SUFFIX in sidecars for path in paths)
 
 
@@ -204,7 +211,7 @@ def _only_array(path: str, *, settings: Settings, row: Row, notes: dict[str, Non
             path=path,
             remedy=f"choose with --array NAME: {', '.join(bundle.names)}",
         )
-    return bundle.arrays[0]
+    return bundle.only()
 
 
 def _concatenated(array: Array, axis: int) -> Array:
@@ -219,7 +226,15 @@ def _concatenated(array: Array, axis: int) -> Array:
     moved = adapt.permuted(array, order) if axis else array
     shape = moved.shape
     joined = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
-    return moved.replace(dims=joined[::-1], data=_Reshaped(moved, joined))
+    meta = moved.meta.copy()
+    meta.items = None  # there are no items any more
+    if meta.axes:
+        at = moved.ndim - 1 - axis  # of the axis that the stack added; axes are fastest first
+        del meta.axes[at]
+        kept = meta.axes[at - 1].to_dict()
+        kept.pop("labels", None)  # they named the positions of one item
+        meta.axes[at - 1] = Axis(**kept)
+    return moved.replace(dims=joined[::-1], data=_Reshaped(moved, joined), meta=meta)
 
 
 class _Reshaped:
@@ -274,21 +289,27 @@ def _each(words: list[str], gathered: Gathered, dst: str | None, settings: Setti
     report = Report(_few(gathered.paths))
     report.source_count = len(gathered.paths)
     targets: dict[str, str] = {}
+    places: dict[str, str] = {}
     for source, target in _each_target(words, gathered, dst, settings):
-        if target in targets:
+        place = os.path.normcase(os.path.realpath(target))
+        if place in places:
             raise UsageError(
                 f"two sources would both become '{target}'",
                 path=source,
-                got=f"'{targets[target]}' and this one",
+                got=f"'{places[place]}' and this one",
             )
+        places[place] = source
         targets[target] = source
+    # A destination that is its own source fails alone; one that is another's spoils that one.
+    others = [t for t, s in targets.items() if not (os.path.exists(t) and os.path.samefile(t, s))]
+    refuse_sources(others, gathered.paths)
     for target, source in targets.items():
         part = Report([source])
         try:
             if prepare_target(target, [source], settings, part):
                 row = registry.target_row(target, settings.to)
                 if not settings.dry_run:
-                    _make_folders(os.path.dirname(target))
+                    make_folders(os.path.dirname(target))
                 with open_spec(source, settings) as bundle:
                     write_bundle(bundle, target, row, settings, part)
         except (RaconvertError, OSError) as error:
@@ -300,17 +321,6 @@ def _each(words: list[str], gathered: Gathered, dst: str | None, settings: Setti
     if len(report.failed) == len(targets) == 1:
         raise report.failed[0][1]
     return report
-
-
-def _make_folders(folder: str) -> list[str]:
-    """Make a folder and what leads to it; return those that were not there."""
-    missing = []
-    while folder and not os.path.isdir(folder):
-        missing.append(folder)
-        folder = os.path.dirname(folder)
-    for path in reversed(missing):
-        os.mkdir(path)
-    return missing[::-1]
 
 
 def _each_target(
@@ -326,7 +336,12 @@ def _each_target(
             )
         for path in gathered.paths:
             name = os.path.basename(path)
-            yield path, dst.format(stem=os.path.splitext(name)[0], name=name)
+            try:
+                yield path, dst.format(stem=os.path.splitext(name)[0], name=name)
+            except ValueError as error:
+                raise UsageError(
+                    f"destination template is not understood: {error}", path=dst
+                ) from error
         return
     folder = settings.out_dir if settings.out_dir is not None else dst
     if settings.to is None:
@@ -364,10 +379,12 @@ def _write_planes(
             remedy=f"choose with --array NAME: {', '.join(bundle.names)}",
         )
     array = adapted(bundle.arrays[0], row, settings)
+    report.target, report.target_format = path, row.name
     report.judge(lost_items(bundle.arrays, [array]), settings)
     leading = module.split(array)
     if 0 in array.shape or (leading == 0 and not _template_fields(path)):
-        write_bundle(bundle, path, row, settings, report)
+        if prepare_target(path, sources, settings, report):
+            write_bundle(bundle, path, row, settings, report)
         return
     names = _plane_names(path, prod(array.shape[:leading]), sources)
     refuse_sources(names, sources)
@@ -375,7 +392,7 @@ def _write_planes(
     # What was asked for is applied once, to the whole; single planes are not synced one by one.
     one = settings.replace(axes=None, scale=None, dtype=None, progress=None, sync=False)
     advance = progress_of(settings.progress, array.nbytes)
-    with _Staging(path) as staging:
+    with Staging(path, sync=settings.sync) as staging:
         for name, plane in zip(names, _planes(array, leading, settings.max_memory), strict=True):
             if name not in chosen:
                 continue
@@ -427,14 +444,18 @@ def _planes(array: Array, leading: int, max_memory: int) -> Iterator[Array]:
 
     dims = array.dims[: array.ndim - leading]
     items = array.meta.items() if array.meta.items is not None else iter(())
-    for values in runs(array, prod(dims), block_bytes(max_memory)):
+    per_item = prod(array.shape[1:leading])  # planes for each position on the slowest axis
+    item: dict[str, Any] = {}
+    for number, values in enumerate(runs(array, prod(dims), block_bytes(max_memory))):
+        if number % per_item == 0:
+            item = next(items, {})
         plane = array.replace(
             element=little(array.element),
             dims=dims,
             index_order="C",
             extent=None,
             data=values.reshape(dims[::-1]),
-            meta=_plane_meta(array, leading, next(items, {})),
+            meta=_plane_meta(array, leading, item),
         )
         yield plane
 
@@ -452,90 +473,6 @@ def _plane_meta(array: Array, leading: int, item: dict[str, Any]) -> Any:
     for name, space in own.formats.items():
         meta.formats[name] = {**meta.formats.get(name, {}), **space}
     return meta
-
-
-class _Staging:
-    """A folder beside the destinations in which all planes are written before any appears."""
-
-    def __init__(self, template: str) -> None:
-        self._template = template
-        self._folder = ""
-        self._pairs: list[tuple[str, str]] = []
-        self._left_over: list[str] = []
-
-    def __enter__(self) -> _Staging:
-        return self
-
-    def place(self, name: str) -> str:
-        """Return where the file of this final name is to be written for now."""
-        if not self._folder:
-            self._folder = self._make()
-        return os.path.join(self._folder, f"{len(self._pairs)}{os.path.splitext(name)[1]}")
-
-    def add(self, staged: str, name: str, written: list[str], *, overwrite: bool) -> None:
-        """Take in the file of a plane, and the sidecar that was written with it."""
-        places = [name + path.removeprefix(staged) for path in written]
-        for place in places:
-            if place != name and not is_ours(place):
-                check_target(place, overwrite=overwrite)
-        self._pairs += zip(written, places, strict=True)
-        if path_of(name) not in places and is_ours(path_of(name)):
-            self._left_over.append(path_of(name))
-
-    def _make(self) -> str:
-        """Make the folder, as near to the destinations as there is one already."""
-        from tempfile import mkdtemp
-
-        parent = os.path.dirname(self._template.split("{", maxsplit=1)[0])
-        while parent and not os.path.isdir(parent):
-            parent = os.path.dirname(parent)
-        try:
-            return mkdtemp(prefix=".raconvert-", suffix=".tmp", dir=parent or ".")
-        except OSError as error:
-            raise write_failed(self._template, error) from error
-
-    def publish(self) -> list[str]:
-        """Rename all files to their places, or none; return the places."""
-        made: list[str] = []
-        done: list[tuple[str, str | None]] = []
-        try:
-            for folder in sorted({os.path.dirname(name) for _, name in self._pairs}):
-                made += _make_folders(folder)
-            for staged, name in self._pairs:
-                place = os.path.realpath(name) if os.path.islink(name) else name
-                done.append((place, self._keep(place, staged)))
-                os.replace(staged, place)
-        except BaseException as error:
-            for place, kept in reversed(done):
-                with suppress(OSError):
-                    os.replace(kept, place) if kept else os.unlink(place)
-            for folder in reversed(made):
-                with suppress(OSError):  # not empty: something of it is in use
-                    os.rmdir(folder)
-            if isinstance(error, OSError):
-                raise write_failed(self._template, error) from error
-            raise
-        for path in self._left_over:
-            os.unlink(path)
-        return [name for _, name in self._pairs]
-
-    def _keep(self, place: str, staged: str) -> str | None:
-        """Keep a second name of a file that is to be replaced, and give its mode to the new one."""
-        if not os.path.exists(place):
-            return None
-        os.chmod(staged, S_IMODE(os.stat(place).st_mode))
-        kept = f"{staged}.old"
-        try:
-            os.link(place, kept)
-        except OSError:  # a file system without links
-            os.replace(place, kept)
-        return kept
-
-    def __exit__(self, *_: object) -> None:
-        if self._folder:
-            import shutil
-
-            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 # Labels ----------------------------------------------------------------------------------------
@@ -563,7 +500,8 @@ def _check_labels(path: str, data: str, sources: list[str], settings: Settings) 
     refuse_sources([path], sources)
     if os.path.realpath(path) == os.path.realpath(data):
         raise UsageError("the labels and the data have the same destination", path=path)
-    check_target(path, overwrite=settings.overwrite)
+    registry.target_row(path)
+    check_target(path, overwrite=settings.overwrite or settings.update)
 
 
 def _write_labels(labels: Array, path: str, settings: Settings, report: Report) -> None:

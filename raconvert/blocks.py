@@ -53,7 +53,20 @@ def blocks(array: Array, max_bytes: int = LARGEST_BLOCK) -> Iterator[np.ndarray[
     else:
         pieces = (_region(source, key) for key in slabs(source.shape, dtype.itemsize, max_bytes))
     for piece in pieces:
-        yield np.ascontiguousarray(piece).astype(dtype, copy=False)
+        yield np.ascontiguousarray(plain(piece)).view(piece.dtype).astype(dtype, copy=False)
+
+
+def plain_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype that copies whole elements: void in the place of a structure.
+
+    numpy copies structures field by field and leaves the padding between them as it was.
+    """
+    return np.dtype((np.void, dtype.itemsize)) if dtype.names is not None else dtype
+
+
+def plain(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the same memory as elements that are copied whole, padding included."""
+    return values.view(plain_dtype(values.dtype)) if values.dtype.names is not None else values
 
 
 def _region(source: Any, key: tuple[Any, ...]) -> Any:
@@ -96,19 +109,20 @@ def _extent_blocks(array: Array, extent: Extent, max_bytes: int) -> Iterator[np.
 
 def runs(array: Array, count: int, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
     """Yield the elements in pieces of exactly `count`, each valid until the next is asked for."""
-    buffer = np.empty(count, dtype_of(little(array.element)))
+    dtype = dtype_of(little(array.element))
+    buffer = np.empty(count, plain_dtype(dtype))
     filled = 0
     for block in blocks(array, max_bytes):
-        rest = block.reshape(-1)
+        rest = plain(block.reshape(-1))
         while rest.size:
             take = min(count - filled, rest.size)
             if take == count:
-                yield rest[:count]
+                yield rest[:count].view(dtype)
             else:
                 buffer[filled : filled + take] = rest[:take]
                 filled += take
                 if filled == count:
-                    yield buffer
+                    yield buffer.view(dtype)
                     filled = 0
             rest = rest[take:]
 

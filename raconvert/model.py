@@ -144,7 +144,7 @@ class Array:
     data is mapped from `extent`.
     """
 
-    __slots__ = ("_data", "dims", "element", "extent", "index_order", "meta", "name")
+    __slots__ = ("_data", "dims", "element", "extent", "index_order", "meta", "name", "owner")
 
     def __init__(
         self,
@@ -163,6 +163,7 @@ class Array:
         self.name = name
         self.meta = Metadata() if meta is None else meta
         self.extent = extent
+        self.owner: Bundle | None = None  # closed together with an array handed out alone
         self._data = data
 
     @property
@@ -200,7 +201,7 @@ class Array:
         return self._data
 
     def replace(self, **changes: Any) -> Array:
-        """Return a copy with some fields changed; `extent` and `data` go unless given together."""
+        """Return a copy with some fields changed; give `extent` and `data` anew with `dims`."""
         fields = {
             "element": self.element,
             "dims": self.dims,
@@ -211,7 +212,9 @@ class Array:
             "data": self._data,
         }
         fields.update(changes)
-        return Array(fields.pop("element"), fields.pop("dims"), **fields)
+        other = Array(fields.pop("element"), fields.pop("dims"), **fields)
+        other.owner = self.owner
+        return other
 
     def __getitem__(self, key: Any) -> Any:
         """Return a region as an ndarray, indexed in logical order."""
@@ -241,6 +244,9 @@ class Array:
     def close(self) -> None:
         """Drop the data; a mapped file is closed when no view of it is left."""
         self._data = None
+        owner, self.owner = self.owner, None
+        if owner is not None:
+            owner.close()
 
     def __enter__(self) -> Array:
         return self
@@ -299,9 +305,9 @@ class Bundle:
         closers: list[Callable[[], None]] | None = None,
     ) -> None:
         self.arrays = arrays
-        self.attributes = attributes or {}
-        self.notes = notes or []
-        self._closers = closers or []
+        self.attributes = {} if attributes is None else attributes
+        self.notes = [] if notes is None else notes  # may grow while data is read
+        self._closers = [] if closers is None else closers
         # Set by the core: where the bundle comes from, and why it was taken for that format.
         self.path = ""
         self.format = ""
@@ -334,6 +340,12 @@ class Bundle:
 
     def __len__(self) -> int:
         return len(self.arrays)
+
+    def only(self) -> Array:
+        """Return the one array, which from now on closes the bundle when it is closed."""
+        array = self.arrays[0]
+        array.owner = self
+        return array
 
     def add_notes_of(self, other: Bundle) -> None:
         """Take over the notes of another bundle, and the duty to close it."""

@@ -9,7 +9,14 @@ from __future__ import annotations
 import os
 
 from raconvert import registry, sidecar
-from raconvert.errors import RaconvertError, TargetExists, UsageError, WriteFailed
+from raconvert.errors import (
+    Corrupt,
+    RaconvertError,
+    ReadFailed,
+    TargetExists,
+    UsageError,
+    WriteFailed,
+)
 from raconvert.model import Bundle
 from raconvert.plugin import EQUIVALENT, equivalent, refused
 from raconvert.report import Report
@@ -173,7 +180,10 @@ def _identity(path: str) -> tuple[int, int]:
 
 
 def _changed(source: str) -> float:
-    return os.path.getmtime(_file_of(source))
+    try:
+        return os.path.getmtime(_file_of(source))
+    except OSError as error:
+        raise ReadFailed(f"cannot be read: {error.strerror}", path=source) from error
 
 
 def _file_of(spec: str) -> str:
@@ -202,15 +212,19 @@ def open_spec(spec: str, settings: Settings) -> Bundle:
     options = registry.check_options(row, "read", settings.in_opts or {})
     bundle = module.read(source, **options)
     bundle.path, bundle.format, bundle.reason = path, row.name, detection.reason
-    if settings.meta != "ignore":
-        _apply_sidecar(bundle, source, row)
-    if settings.index_order:
-        for array in bundle.arrays:
-            if array.index_order is None:
-                array.index_order = settings.index_order
-    patterns = [name] if name is not None else settings.arrays
-    if patterns:
-        bundle.arrays = select(bundle, patterns, literal=name is not None)
+    try:
+        if settings.meta != "ignore":
+            _apply_sidecar(bundle, source, row)
+        if settings.index_order:
+            for array in bundle.arrays:
+                if array.index_order is None:
+                    array.index_order = settings.index_order
+        patterns = [name] if name is not None else settings.arrays
+        if patterns:
+            bundle.arrays = select(bundle, patterns, literal=name is not None)
+    except BaseException:
+        bundle.close()
+        raise
     return bundle
 
 
@@ -223,6 +237,10 @@ def _apply_sidecar(bundle: Bundle, source: Source, row: Row) -> None:
     many = fields.pop("arrays", None)
     if many is None and len(bundle.arrays) == 1:
         many = {bundle.arrays[0].name: fields}
+    if not isinstance(many, dict | None):
+        raise Corrupt(
+            "metadata field 'arrays' has the wrong form", path=sidecar.path_of(source.path)
+        )
     for array in bundle.arrays:
         own = (many or {}).get(array.name)
         if isinstance(own, dict):
@@ -328,7 +346,9 @@ def write_bundle(
                     attributes=bundle.attributes, notes=notes)  # fmt: skip
     if name is not None:
         bundle.arrays = [bundle.arrays[0].replace(name=name)]
-    report.begin(bundle, row, path, origins)
+    report.begin(bundle, row, path)
+    if settings.axes != "keep-memory":
+        report.add_transposed(origins, bundle.arrays)
     fits = _all_fits(bundle, module, row, options, settings)
     report.judge(lost_items(origins, bundle.arrays) + fits, settings)
     if settings.dry_run:
@@ -352,7 +372,9 @@ def write_bundle(
             report.judge(_all_fits(bundle, module, row, options, settings), settings)
         report.add_notes(notes)
         target.finish(sync=settings.sync)
-        _read_back(module, target, bundle, whole=settings.verify)
+        alike = report.source_format == row.name and settings.in_opts
+        reading = registry.check_options(row, "read", settings.in_opts or {}) if alike else {}
+        _read_back(module, target, bundle, reading, whole=settings.verify)
         if path == "-":
             _to_stdout(target)
         else:
@@ -416,8 +438,11 @@ def _all_fits(
     fits = list(module.fits(bundle, options))
     mode = settings.meta
     if mode == "sidecar":
+        kept = not (row.many and any(array.meta.items is not None for array in bundle.arrays))
         return [
-            fit for fit in fits if not (fit.property == "metadata" and fit.outcome == EQUIVALENT)
+            fit
+            for fit in fits
+            if not (kept and fit.property == "metadata" and fit.outcome == EQUIVALENT)
         ]
     if mode == "trailer" and row.name != "ra":
         raise UsageError("--meta trailer is for .ra destinations; --meta sidecar for all others")
@@ -495,9 +520,11 @@ def _late_metadata(origins: list[Array], bundle: Bundle) -> bool:
     return any(found)
 
 
-def _read_back(module: ModuleType, target: Target, bundle: Bundle, *, whole: bool) -> None:
+def _read_back(
+    module: ModuleType, target: Target, bundle: Bundle, reading: dict[str, Any], *, whole: bool
+) -> None:
     """Read what was written before it takes the destination's place: headers, or the `whole`."""
-    with module.read(Source(target.temp, max_memory=target.max_memory)) as written:
+    with module.read(Source(target.temp, max_memory=target.max_memory), **reading) as written:
         if len(written.arrays) != len(bundle.arrays):
             raise WriteFailed(
                 "the written file does not read back; this is a bug, nothing was replaced",
@@ -554,18 +581,7 @@ def _companions(
     """Write the sidecar and the per-item metadata of a finished file, where there is any."""
     if settings.meta not in ("auto", "sidecar") or (settings.meta == "auto" and row.name != "ra"):
         return []
-    described = {array.name: sidecar.fields_of(array, row.name) for array in bundle.arrays}
-    described = {name: fields for name, fields in described.items() if fields}
-    if not described:
-        return []
-    fields = {"arrays": described} if row.many else described[bundle.arrays[0].name]
-    facts = sidecar.describe(Source(target.temp), is_ra=row.name == "ra")
-    pieces: dict[str, Iterable[bytes]] = {
-        sidecar.path_of(target.path): [sidecar.dump(fields, facts)]
-    }
-    items = bundle.arrays[0].meta.items
-    if items is not None and not row.many:
-        pieces[sidecar.items_path_of(target.path)] = sidecar.items_lines(items())
+    pieces = _pieces(bundle, target, row)
     for path in pieces if not had_sidecar else ():
         check_target(path, overwrite=settings.overwrite or settings.update)
     written: list[Target] = []
@@ -582,6 +598,26 @@ def _companions(
                 raise write_failed(path, error) from error
             raise
     return written
+
+
+def _pieces(bundle: Bundle, target: Target, row: Row) -> dict[str, Iterable[bytes]]:
+    """Return what belongs beside a finished file: path and content of each metadata file."""
+    described = {array.name: sidecar.fields_of(array, row.name) for array in bundle.arrays}
+    if row.many:  # per-item metadata lies beside files of one array only
+        for own in described.values():
+            own.pop("items", None)
+    described = {name: fields for name, fields in described.items() if fields}
+    if not described:
+        return {}
+    fields = {"arrays": described} if row.many else described[bundle.arrays[0].name]
+    facts = sidecar.describe(Source(target.temp), is_ra=row.name == "ra")
+    pieces: dict[str, Iterable[bytes]] = {
+        sidecar.path_of(target.path): [sidecar.dump(fields, facts)]
+    }
+    items = bundle.arrays[0].meta.items
+    if items is not None and not row.many:
+        pieces[sidecar.items_path_of(target.path)] = sidecar.items_lines(items())
+    return pieces
 
 
 def progress_of(

@@ -215,7 +215,11 @@ def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple
     likely: list[tuple[Row, str]] = []
     certain: list[tuple[Row, str]] = []
     for row in rows:
-        verdict, reason = ask(source, row)
+        try:
+            verdict, reason = ask(source, row)
+        except Exception as error:  # a plugin that cannot answer does not stop the others
+            candidates.append(Candidate(row.name, "unknown", f"cannot tell: {error}"))
+            continue
         candidates.append(Candidate(row.name, VERDICTS[verdict], reason))
         if verdict == SURE:
             certain.append((row, reason))
@@ -347,7 +351,7 @@ def _typed(option: Any, value: Any, flag: str) -> Any:
     else:
         try:
             return choices(value)
-        except ValueError:
+        except (ValueError, TypeError, OverflowError):
             expected = {int: "a whole number", float: "a number"}.get(choices, choices.__name__)
     raise UsageError(
         f"{flag} {option.name}={value} is not allowed", expected=expected, got=f"'{value}'"

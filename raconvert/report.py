@@ -44,14 +44,17 @@ class Report:
         self.nbytes = 0
         self.planned = False
 
-    def begin(self, bundle: Bundle, row: Row, path: str, origins: list[Array]) -> None:
+    def begin(self, bundle: Bundle, row: Row, path: str) -> None:
         """Record what is about to be written."""
         self.target_format = row.name
         self.target = path
         for array in bundle.arrays:
             self.arrays.append((array.name, type_name(array.element), array.shape, axes(array)))
             self.nbytes += array.nbytes
-        for origin, array in zip(origins, bundle.arrays, strict=True):
+
+    def add_transposed(self, origins: list[Array], arrays: list[Array]) -> None:
+        """Say which arrays were moved to row-major order."""
+        for origin, array in zip(origins, arrays, strict=True):
             if origin.index_order == "F" and array.index_order == "C" and array.ndim > 1:
                 self.add_notes([f"array '{array.name}': transposed to row-major order, [i,j] kept"])
 

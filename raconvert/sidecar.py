@@ -386,7 +386,8 @@ def _read_items(place: str, count: int) -> Iterator[dict[str, Any]]:
     import json
 
     number = 0
-    with open(place, encoding="utf-8") as lines:
+    with open(place, "rb") as file:
+        lines = iter(lambda: file.readline(MAX_SIDECAR_BYTES), b"")
         for number, line in enumerate(lines, 1):
             try:
                 item = json.loads(line)

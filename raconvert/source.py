@@ -73,9 +73,12 @@ class Source:
         head = self.head
         if offset + nbytes <= len(head):
             return head[offset : offset + nbytes]
-        with self.open() as file:
-            file.seek(offset)
-            return read_up_to(file, min(nbytes, max(0, self.size - offset)))
+        try:
+            with self.open() as file:
+                file.seek(offset)
+                return read_up_to(file, min(nbytes, max(0, self.size - offset)))
+        except OSError as error:
+            raise _read_failed(self.path, error) from error
 
     def read_exact(self, offset: int, nbytes: int, what: str) -> bytes:
         """Return exactly `nbytes` bytes from `offset`; `Corrupt` names `what` if the file ends."""

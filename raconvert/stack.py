@@ -15,7 +15,7 @@ from weakref import finalize
 import numpy as np
 
 from raconvert.adapt import in_order
-from raconvert.blocks import as_ndarray, blocks, check_memory
+from raconvert.blocks import blocks, check_memory, plain, plain_dtype
 from raconvert.elements import dtype_of, little, type_name
 from raconvert.errors import UsageError
 from raconvert.model import Array, Axis, Metadata
@@ -39,6 +39,7 @@ def stack(
     """
     first = in_order(open_one(paths[0]), "C")
     source = Stack(paths, first, open_one, max_memory)
+    first.close()
     meta = Metadata.from_dict(source.items_meta.common)
     meta.items = source.items_meta.items
     if meta.axes:
@@ -76,6 +77,10 @@ class Stack:
                 fields = item.meta.to_dict()
                 if fields.get("formats", {}).get("ra", {}).pop("trailer", None) is not None:
                     self.notes = ["the trailers of the stacked files are not kept"]
+                if item.meta.items is not None:
+                    self.notes = [
+                        "what the items of the stacked files have of their own is left out"
+                    ]
                 self.items_meta.add(fields)
 
     def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
@@ -102,14 +107,23 @@ class Stack:
     def __getitem__(self, key: Any) -> Any:
         key = key if isinstance(key, tuple) else (key,)
         if key and isinstance(key[0], int | np.integer):
-            path = self._paths[key[0]]
-            return as_ndarray(self._item(path))[key[1:]]
+            return self._part(self._paths[key[0]], key[1:])
         chosen = self._paths[key[0]] if key and isinstance(key[0], slice) else self._paths
-        check_memory(len(chosen) * self._first.nbytes, self._max_memory, "this part of the stack")
-        out = np.empty((len(chosen), *self.shape[1:]), self.dtype)
-        for number, path in enumerate(chosen):
-            out[number] = as_ndarray(self._item(path))
-        return out[(slice(None), *key[1:])]
+        if not chosen:
+            return np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *key[1:])]
+        first = self._part(chosen[0], key[1:])
+        check_memory(len(chosen) * first.nbytes, self._max_memory, "this part of the stack")
+        out = np.empty((len(chosen), *first.shape), plain_dtype(self.dtype))
+        out[0] = plain(first)
+        for number, path in enumerate(chosen[1:], 1):
+            out[number] = plain(self._part(path, key[1:]))
+        return out.view(self.dtype)
+
+    def _part(self, path: str, key: tuple[Any, ...]) -> np.ndarray[Any, Any]:
+        """Return a region of one item, in memory of its own."""
+        with self._item(path) as item:
+            region = np.asarray(item.data[key])
+            return plain(region).astype(plain_dtype(self.dtype)).view(self.dtype)
 
 
 def _carried(array: Array) -> tuple[Any, Any]:

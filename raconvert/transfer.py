@@ -13,7 +13,7 @@ import errno
 import os
 import stat
 
-from raconvert.errors import Corrupt, TargetExists, WriteFailed
+from raconvert.errors import Corrupt, ReadFailed, TargetExists, WriteFailed
 from raconvert.source import DEFAULT_MAX_MEMORY, open_regular
 
 TYPE_CHECKING = False
@@ -135,11 +135,21 @@ def sync_folder(path: str) -> None:
     """Make a rename in the folder of `path` durable, where the system knows how."""
     if os.name != "posix":
         return
-    descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
+    try:
+        descriptor = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError:  # not readable, or a network file system; the rename itself is done
+        pass
+
+
+def sync_file(path: str) -> None:
+    """Wait until the bytes of a closed file are on the disk."""
+    descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
     try:
         os.fsync(descriptor)
-    except OSError:  # some network file systems refuse; the rename itself is done
-        pass
     finally:
         os.close(descriptor)
 
@@ -292,7 +302,10 @@ def read_extent_into(source: int, slab: memoryview, extent: Extent, start: int) 
     done = 0
     os.lseek(source, extent.offset + start, os.SEEK_SET)
     while done < len(slab):
-        got = _readinto(source, slab[done:])
+        try:
+            got = _readinto(source, slab[done:])
+        except OSError as error:
+            raise ReadFailed(f"cannot be read: {error.strerror}", path=extent.path) from error
         if got == 0:
             raise Corrupt(
                 "file became shorter while it was read",
@@ -322,11 +335,17 @@ def _data_ranges(source: int, extent: Extent) -> Iterator[tuple[int, int]]:
         return
     end = extent.offset + extent.nbytes
     place = extent.offset
+    if status.st_size < end:  # it became shorter: the plain copy says so
+        yield 0, extent.nbytes
+        return
     while place < end:
         try:
             start = os.lseek(source, place, os.SEEK_DATA)
-        except OSError:  # ENXIO: nothing but a hole from here to the end of the file
-            return
+        except OSError as error:
+            if error.errno != errno.ENXIO:  # a file system that cannot tell: copy all that is left
+                first = place - extent.offset
+                yield first - first % extent.swap, extent.nbytes
+            return  # nothing but a hole from here to the end of the file
         if start >= end:
             return
         place = min(end, os.lseek(source, start, os.SEEK_HOLE))

@@ -50,8 +50,9 @@ def read(path: str | os.PathLike[str], out: np.ndarray[Any, Any] | None = None) 
     if out is None:
         try:
             descriptor = os.open(path, _FLAGS)
-        except OSError as error:
-            raise ReadFailed(f"cannot be read: {error.strerror}", path=path) from error
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ReadFailed(f"cannot be read: {reason}", path=path) from error
         try:
             data = os.read(descriptor, _GUESS_BYTES)
         except OSError as error:

@@ -1,0 +1,132 @@
+"""Defects that a review found, each as the user would have met it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import ra_bytes
+
+import raconvert
+from raconvert import convert
+from raconvert.errors import RaconvertError, TargetExists, UsageError
+from raconvert.model import Array, Axis, Bundle, Metadata
+
+GREY = np.arange(12, dtype="u1").reshape(3, 4)
+
+
+def save(path: Path, values: np.ndarray) -> Path:
+    np.save(path, values)
+    return path
+
+
+def test_planes_of_one_plane_do_not_overwrite(tmp_path: Path) -> None:
+    source = save(tmp_path / "a.npy", GREY)
+    (tmp_path / "o.png").write_bytes(b"mine")
+    with pytest.raises(TargetExists):
+        convert(source, tmp_path / "o.png", planes=True)
+    assert (tmp_path / "o.png").read_bytes() == b"mine"
+
+
+def test_one_file_each_does_not_overwrite_a_source_that_is_still_to_be_read(tmp_path: Path) -> None:
+    first, second = save(tmp_path / "x.npy", GREY), save(tmp_path / "x_1.npy", GREY + 1)
+    with pytest.raises(TargetExists):
+        convert([first, second], str(tmp_path / "{stem}_1.npy"), overwrite=True)
+    assert np.array_equal(np.load(second), GREY + 1)
+
+
+def test_joined_files_with_axes_and_items_can_be_read_back(tmp_path: Path) -> None:
+    for number in range(2):
+        axes = [Axis(name="x", labels=list("abcd")), Axis(name="y")]
+        meta = Metadata(axes=axes, attributes={"n": number, "same": 1})
+        raconvert.write(tmp_path / f"{number}.ra", GREY + number, meta=meta)
+    for axis in (0, 1):
+        out = tmp_path / f"out{axis}.ra"
+        report = convert(str(tmp_path / "?.ra"), out, stack=("concat", axis))
+        assert np.array_equal(raconvert.read(out), np.concatenate([GREY, GREY + 1], axis))
+        with raconvert.open(out) as array:
+            assert [found.name for found in array.meta.axes] == ["x", "y"]
+            assert array.meta.attributes == {"same": 1}
+        assert any("left out" in note for note in report.notes)
+
+
+def test_items_of_a_stack_in_a_container_are_named_not_promised(tmp_path: Path) -> None:
+    for number in range(2):
+        meta = Metadata(attributes={"n": number})
+        raconvert.write(tmp_path / f"{number}.ra", GREY, meta=meta)
+    convert(str(tmp_path / "?.ra"), f"{tmp_path / 'o.npz'}#x", meta="sidecar")
+    assert raconvert.read(tmp_path / "o.npz", "x").shape == (2, 3, 4)
+
+
+@pytest.mark.parametrize("suffix", ["ra", "npy"])
+def test_padding_of_structures_is_copied_when_axes_move(tmp_path: Path, suffix: str) -> None:
+    dtype = np.dtype([("a", "u1"), ("b", "<f8")], align=True)
+    raw = np.full(6 * dtype.itemsize, 7, "u1")
+    save(tmp_path / "a.npy", raw.view(dtype).reshape(2, 3))
+    convert(tmp_path / "a.npy", tmp_path / f"o.{suffix}", axes="1,0")
+    data = (tmp_path / f"o.{suffix}").read_bytes()
+    assert data.endswith(b"\7" * raw.size)
+
+
+def test_pairs_of_half_floats_are_not_paired_anew_after_a_transpose(tmp_path: Path) -> None:
+    halves = np.arange(12, dtype="<f2").reshape(2, 3, 2)
+    (tmp_path / "a.ra").write_bytes(ra_bytes.ra_file(4, 4, (3, 2), halves.tobytes()))
+    convert(tmp_path / "a.ra", tmp_path / "o.ra", axes="0,2,1")
+    assert np.array_equal(raconvert.read(tmp_path / "o.ra"), halves.transpose(0, 2, 1))
+
+
+def test_planes_of_two_leading_axes_have_the_metadata_of_their_item(tmp_path: Path) -> None:
+    for number in range(2):
+        meta = Metadata(formats={"png": {"text": [["Title", f"item {number}", "tEXt", "", ""]]}})
+        raconvert.write(tmp_path / f"{number}.ra", np.zeros((3, 8, 8), "u1"), meta=meta)
+    convert(str(tmp_path / "?.ra"), tmp_path / "s.ra")
+    convert(tmp_path / "s.ra", str(tmp_path / "p" / "{:03d}.png"), planes=True)
+    names = sorted(os.listdir(tmp_path / "p"))
+    assert len(names) == 6
+    for number, name in enumerate(names):
+        with raconvert.open(tmp_path / "p" / name) as array:
+            assert f"item {number // 3}" in str(array.meta.formats["png"])
+
+
+def test_an_array_handed_out_alone_closes_its_bundle() -> None:
+    closed: list[int] = []
+    array = Array(raconvert.read.__globals__["element_of"](GREY.dtype), (4, 3), data=GREY)
+    bundle = Bundle([array], closers=[lambda: closed.append(1)])
+    with bundle.only() as alone:
+        assert alone[0, 1] == 1
+    assert closed == [1]
+
+
+def test_verify_reads_back_as_it_was_read(tmp_path: Path) -> None:
+    from PIL import Image
+
+    image = Image.new("P", (4, 3))
+    image.putpalette([0, 0, 0, 9, 9, 9])
+    image.putdata([0, 1] * 6)
+    image.save(tmp_path / "p.png")
+    options = {"palette": "indices"}
+    convert(tmp_path / "p.png", tmp_path / "q.png", in_opts=options, verify=True)
+    assert raconvert.read(tmp_path / "q.png", in_opts=options).tolist() == [[0, 1, 0, 1]] * 3
+
+
+@pytest.mark.parametrize("option", [{"labels": "l.ra"}, {"planes": True}])
+def test_options_for_one_destination_are_refused_with_many(
+    tmp_path: Path, option: dict[str, object]
+) -> None:
+    source = save(tmp_path / "a.npy", GREY)
+    with pytest.raises(UsageError):
+        convert([source], out_dir=str(tmp_path / "out"), to="ra", **option)
+
+
+def test_a_sidecar_with_arrays_of_the_wrong_form_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=np.asfortranarray(GREY))
+    convert(tmp_path / "a.npz", tmp_path / "b.npz", meta="sidecar")
+    facts = raconvert.sidecar.describe(
+        raconvert.source.Source(str(tmp_path / "b.npz")), is_ra=False
+    )
+    text = raconvert.sidecar.dump({"arrays": [1]}, facts)
+    (tmp_path / "b.npz.yaml").write_bytes(text)
+    with pytest.raises(RaconvertError, match=r"b\.npz\.yaml"):
+        raconvert.read(tmp_path / "b.npz")
