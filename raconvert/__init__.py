@@ -40,10 +40,12 @@ __all__ = sorted(_PUBLIC)  # noqa: PLE0605 - the table is the one place for publ
 
 def __getattr__(name: str) -> object:
     """Import a public name on first use."""
-    if name not in _PUBLIC:
+    if name not in _PUBLIC and name != "ra":
         raise AttributeError(f"module 'raconvert' has no attribute '{name}'")
     from importlib import import_module
 
+    if name == "ra":  # the library for RA files alone
+        return import_module("raconvert.ra")
     value = getattr(import_module(_PUBLIC[name]), name)
     globals()[name] = value
     return value

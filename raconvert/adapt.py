@@ -241,14 +241,29 @@ def _cast_block(
             wrong &= ~_only_rounded(source, cast_values)
     if wrong.any():
         first = int(np.flatnonzero(wrong.reshape(-1))[0])
+        value = block.reshape(-1)[first : first + 1]
         raise WouldLose(
-            f"value {block.reshape(-1)[first]} of array '{name}' does not fit {dtype.name}",
+            f"value {value[0]} of array '{name}' does not fit {dtype.name}",
             where=f"index {list(index(first))}",
-            remedy="nothing was written; --allow precision rounds"
-            if not round_values
-            else "nothing was written; choose a type with a larger range",
+            remedy=f"nothing was written; {_way_out(value, dtype, round_values)}",
         )
     return cast_values
+
+
+def _way_out(value: np.ndarray[Any, Any], dtype: np.dtype[Any], round_values: bool) -> str:
+    """Return what would help a value that does not fit."""
+    if not round_values:
+        try:
+            _cast_block(value, dtype, True, lambda _: (), "")
+        except WouldLose:
+            pass
+        else:
+            return "--allow precision rounds it"
+    if value.dtype.kind == "c" and value[0].imag != 0:
+        return "choose a complex type"
+    if value.dtype.kind in "fc" and not np.isfinite(value[0]):
+        return "choose a floating-point type"
+    return "choose a type with a larger range"
 
 
 def _astype(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -39,6 +39,7 @@ from raconvert.transfer import check_target, write_failed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
     from typing import Any
 
     from raconvert.catalogue import Row
@@ -75,15 +76,17 @@ def convert_many(words: list[str], dst: str | None, settings: Settings) -> Repor
     report.source_count = len(gathered.paths)
     if not planes and not prepare_target(path, gathered.paths, settings, report):
         return report
+    report.target, report.target_format = path, row.name
     if settings.labels:
         _check_labels(settings.labels, path, gathered.paths, settings)
         labels = _labels(gathered.paths)
+        _write_labels(labels, settings.labels, settings.replace(dry_run=True), report)
     with _open(gathered, row, name, settings, report) as bundle:
         if planes:
             _write_planes(bundle, path, row, gathered.paths, settings, report)
         else:
             write_bundle(bundle, path, row, settings, report, name=name)
-    if settings.labels:
+    if settings.labels and not settings.dry_run:
         _write_labels(labels, settings.labels, settings, report)
     return report
 
@@ -96,8 +99,14 @@ def _open(
         return open_spec(gathered.paths[0], settings)
     if row.many and not settings.stack and name is None:
         return _named(gathered, settings)
-    report.add_notes([sequence_note(gathered)])
-    return open_stack(gathered, settings)
+    joined = isinstance(settings.stack, tuple)
+    report.add_notes([sequence_note(gathered, "joining" if joined else "stacking")])
+    bundle = open_stack(gathered, settings)
+    if isinstance(settings.stack, tuple):
+        stack = bundle.arrays[0]
+        bundle.arrays = [_concatenated(stack, settings.stack[1])]
+        report.judge(lost_items([stack], bundle.arrays), settings)
+    return bundle
 
 
 def _few(paths: list[str]) -> list[str]:
@@ -167,12 +176,7 @@ def open_stack(gathered: Gathered, settings: Settings) -> Bundle:
         array = stack(paths, open_one, settings.max_memory)
         array.data.notes.extend(_first_notes(notes))
     array.name = array.name or os.path.splitext(os.path.basename(paths[0]))[0]
-    notes_of = getattr(array._data, "notes", [])
-    if isinstance(settings.stack, tuple):
-        if array.meta.items is not None:
-            notes_of = [*notes_of, "what the joined files have of their own is left out"]
-        array = _concatenated(array, settings.stack[1])
-    bundle = Bundle([array], notes=notes_of)
+    bundle = Bundle([array], notes=getattr(array._data, "notes", []))
     bundle.path, bundle.format = paths[0], row.name
     return bundle
 
@@ -305,14 +309,18 @@ def _each(words: list[str], gathered: Gathered, dst: str | None, settings: Setti
     refuse_sources(others, gathered.paths)
     for target, source in targets.items():
         part = Report([source])
+        made: list[str] = []
         try:
             if prepare_target(target, [source], settings, part):
                 row = registry.target_row(target, settings.to)
                 if not settings.dry_run:
-                    make_folders(os.path.dirname(target))
+                    made = make_folders(os.path.dirname(target))
                 with open_spec(source, settings) as bundle:
                     write_bundle(bundle, target, row, settings, part)
         except (RaconvertError, OSError) as error:
+            for folder in reversed(made):
+                with suppress(OSError):  # something else has come into it
+                    os.rmdir(folder)
             known = error if isinstance(error, RaconvertError) else write_failed(target, error)
             if settings.fail_fast:
                 raise known from error
@@ -365,19 +373,7 @@ def _write_planes(
     bundle: Bundle, path: str, row: Row, sources: list[str], settings: Settings, report: Report
 ) -> None:
     """Write one file per plane: all beside the destination first, then renamed together."""
-    module = registry.load(row)
-    if not hasattr(module, "split"):
-        raise UsageError(
-            f"format {row.name} holds arrays of any rank in one file",
-            path=path,
-            remedy="name one destination without a template and without --planes",
-        )
-    if len(bundle.arrays) != 1:
-        raise UsageError(
-            f"source has {len(bundle.arrays)} arrays; planes are made of one",
-            path=bundle.path,
-            remedy=f"choose with --array NAME: {', '.join(bundle.names)}",
-        )
+    module = _planes_module(bundle, path, row)
     array = adapted(bundle.arrays[0], row, settings)
     report.target, report.target_format = path, row.name
     report.judge(lost_items(bundle.arrays, [array]), settings)
@@ -398,7 +394,11 @@ def _write_planes(
                 continue
             part = Report(report.sources)
             staged = name if settings.dry_run else staging.place(name)
-            write_bundle(Bundle([plane]), staged, row, one, part)
+            try:
+                write_bundle(Bundle([plane]), staged, row, one, part)
+            except RaconvertError as error:
+                error.path = name if error.path == staged else error.path
+                raise
             report.absorb(part, paths=False)
             if settings.dry_run:
                 break
@@ -408,8 +408,28 @@ def _write_planes(
         report.add_rounded([array])
         report.arrays = [(array.name, type_name(array.element), array.shape, f"{len(names)} files")]
         report.nbytes = array.nbytes
-        report.target = path
+        report.target = path if _template_fields(path) else f"{names[0]} … {names[-1]}"
         report.written += staging.publish()
+
+
+def _planes_module(bundle: Bundle, path: str, row: Row) -> ModuleType:
+    """Return the plugin that writes planes; refuse where planes make no sense."""
+    module = registry.load(row)
+    if path == "-":
+        raise UsageError("planes are several files, the standard output is one", path=path)
+    if not hasattr(module, "split"):
+        raise UsageError(
+            f"format {row.name} holds arrays of any rank in one file",
+            path=path,
+            remedy="name one destination without a template and without --planes",
+        )
+    if len(bundle.arrays) != 1:
+        raise UsageError(
+            f"source has {len(bundle.arrays)} arrays; planes are made of one",
+            path=bundle.path,
+            remedy=f"choose with --array NAME: {', '.join(bundle.names)}",
+        )
+    return module
 
 
 def _plane_names(path: str, count: int, sources: list[str]) -> list[str]:
@@ -500,13 +520,19 @@ def _check_labels(path: str, data: str, sources: list[str], settings: Settings) 
     refuse_sources([path], sources)
     if os.path.realpath(path) == os.path.realpath(data):
         raise UsageError("the labels and the data have the same destination", path=path)
-    registry.target_row(path)
+    folder = os.path.dirname(path)
+    if folder and not os.path.isdir(folder):
+        raise UsageError("the folder of the labels does not exist", path=path)
     check_target(path, overwrite=settings.overwrite or settings.update)
 
 
 def _write_labels(labels: Array, path: str, settings: Settings, report: Report) -> None:
     """Write the labels beside the stack, with the settings that concern any destination."""
-    plain = Settings(overwrite=settings.overwrite, dry_run=settings.dry_run, sync=settings.sync)
+    plain = settings.replace(
+        axes=None, scale=None, dtype=None, out_opts=None, progress=None, verify=False
+    )
     part = Report(report.sources)
     write_bundle(Bundle([labels]), path, registry.target_row(path), plain, part)
     report.written += part.written
+    report.equivalent += [fit for fit in part.equivalent if fit not in report.equivalent]
+    report.allowed += [fit for fit in part.allowed if fit not in report.allowed]

@@ -150,7 +150,7 @@ def _expand(
             raise ReadFailed(
                 "folder holds no file of a known format",
                 path=word,
-                remedy="look below it with --recursive" if not recursive else None,
+                remedy=None if recursive else "`convert --recursive` also looks into its folders",
             )
         return paths, False
     if os.path.lexists(split_spec(word)[0]):

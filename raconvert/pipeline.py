@@ -339,6 +339,8 @@ def write_bundle(
     module = registry.load(row)
     options = registry.check_options(row, "write", settings.out_opts or {})
     _check_count(bundle, path, row, name)
+    if path == "-":
+        settings = _without_sidecar(settings)
     report.source_format = bundle.format
     origins = list(bundle.arrays)
     notes = bundle.notes
@@ -381,6 +383,16 @@ def write_bundle(
             _commit(bundle, target, row, settings, report)
     report.written.append(path)
     return report
+
+
+def _without_sidecar(settings: Settings) -> Settings:
+    """Return the settings for the standard output, beside which nothing can lie."""
+    if settings.meta == "sidecar":
+        raise UsageError(
+            "there is no place for a sidecar beside the standard output",
+            remedy="name a file, or put the metadata into an .ra with --meta trailer",
+        )
+    return settings.replace(meta="ignore") if settings.meta == "auto" else settings
 
 
 def _check_count(bundle: Bundle, path: str, row: Row, name: str | None) -> None:
@@ -457,7 +469,7 @@ def _all_fits(
 
 def lost_items(origins: list[Array], arrays: list[Array]) -> list[Fit]:
     """Return where the metadata of single items has no axis to belong to any more."""
-    reason = "what the items have of their own is left out, since their axis moved"
+    reason = "what the items have of their own is left out, since their axis is gone or moved"
     return [
         equivalent(array.name, "metadata", reason)
         for origin, array in zip(origins, arrays, strict=True)

@@ -108,14 +108,17 @@ class Report:
         if not self.written and not self.planned:
             return "; ".join(f"kept {path}: {why}" for path, why in self.skipped) or "nothing done"
         verb = "would write" if self.planned else "wrote"
-        name = self.target or (self.written[-1] if self.written else "")
+        name = self.target or f"{len(self.arrays)} file{'s' if len(self.arrays) != 1 else ''}"
         if len(self.arrays) == 1:
             _, type_text, _, axes_text = self.arrays[0]
             what = f"{type_text} {axes_text}"
         else:
             what = f"{len(self.arrays)} arrays"
-        source = self.sources[0] if self.source_count == 1 else f"{self.source_count} files"
-        return f"{verb} {name}: {what}, {size(self.nbytes)}, from {source}"
+        text = f"{verb} {name}: {what}, {size(self.nbytes)}"
+        done = self.source_count - len(self.failed) - len(self.skipped)
+        if self.source_count == 1:
+            return f"{text}, from {self.sources[0]}"
+        return f"{text}, from {done} files" if self.source_count else text
 
 
 def _is_allowed(fit: Fit, settings: Settings) -> bool:

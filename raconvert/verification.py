@@ -13,7 +13,7 @@ from raconvert.checksums import digest_array
 from raconvert.compare import Rule, compare_data, pair_arrays, type_text
 from raconvert.elements import little
 from raconvert.errors import Corrupt, UsageError
-from raconvert.pipeline import open_bundle
+from raconvert.pipeline import open_bundle, open_sources
 from raconvert.source import DEFAULT_MAX_MEMORY
 
 TYPE_CHECKING = False
@@ -36,11 +36,18 @@ def verify(
 
     Every array is read and decoded to its end; damage raises `Corrupt`. The sidecar must describe
     the file (checked when it is opened) and have one entry per item. The sources are gathered and
-    stacked as `convert` would, with the arguments in `gathering` (`raconvert.gather.gather`);
+    stacked as `convert` would, with the arguments in `gathering` (`raconvert.gather.gather`), and
+    read with `reading` (`raconvert.pipeline.open_bundle`). What was cast or permuted differs.
     ``ok``, ``changed``, ``missing`` and ``extra`` count what was compared, ``examples`` names the
     first of each.
     """
-    with open_bundle(path, max_memory=max_memory, **reading) as bundle:
+    own = reading
+    if against is not None:  # how to read the sources; the file speaks for itself
+        if isinstance(against, (str, os.PathLike)):
+            against = [os.fspath(against)]
+        own = {name: reading[name] for name in ("arrays", "meta", "index_order") if name in reading}
+        reading = {name: value for name, value in reading.items() if name != "arrays"}
+    with open_bundle(path, max_memory=max_memory, **own) as bundle:
         many = registry.by_name(bundle.format).many
         found: dict[str, Any] = {
             "path": os.fspath(path),
@@ -60,7 +67,8 @@ def verify(
         for array in bundle.arrays:
             _check_items(array, bundle.path)
         if against is not None:
-            compared = _against(bundle, against, many, max_memory, gathering or {})
+            sources = {"max_memory": max_memory, **reading}
+            compared = _against(bundle, against, many, sources, gathering or {})
             found["against"] = compared
             found["same"] = not (compared["changed"] or compared["missing"] or compared["extra"])
     return found
@@ -85,7 +93,7 @@ def _against(
     bundle: Bundle,
     specs: Sequence[str],
     many: bool,
-    max_memory: int,
+    reading: dict[str, Any],
     gathering: dict[str, Any],
 ) -> dict[str, Any]:
     """Compare an open file with its sources: a stack, one named array each, or one file."""
@@ -94,12 +102,12 @@ def _against(
     gathered = gather(specs, **gathering)
     result = _Verdict()
     if gathered.many and not many:
-        _against_stack(bundle, gathered.paths, max_memory, result)
+        _against_stack(bundle, gathered.paths, reading, result)
     elif gathered.many:
-        _against_named(bundle, gathered.paths, max_memory, result)
+        _against_named(bundle, gathered.paths, reading, result)
     else:
-        with open_bundle(gathered.paths[0], max_memory=max_memory) as source:
-            _against_bundle(bundle, source, max_memory, result)
+        with open_bundle(gathered.paths[0], **reading) as source:
+            _against_bundle(bundle, source, reading["max_memory"], result)
     return result.to_dict()
 
 
@@ -142,13 +150,15 @@ def _judge_pair(source: Array, array: Array, rule: Rule) -> tuple[str, str]:
     return "ok", source.name
 
 
-def _against_named(bundle: Bundle, paths: Sequence[str], max_memory: int, result: _Verdict) -> None:
+def _against_named(
+    bundle: Bundle, paths: Sequence[str], reading: dict[str, Any], result: _Verdict
+) -> None:
     """Compare a container with files that each became one array of their stem's name."""
-    rule = Rule(bitwise=True, max_memory=max_memory)
+    rule = Rule(bitwise=True, max_memory=reading["max_memory"])
     seen = set()
     for path in paths:
         stem = os.path.splitext(os.path.basename(path))[0]
-        with open_bundle(path, max_memory=max_memory) as source:
+        with open_bundle(path, **reading) as source:
             for array in source.arrays:
                 name = stem if len(source.arrays) == 1 else f"{stem}/{array.name}"
                 seen.add(name)
@@ -162,7 +172,9 @@ def _against_named(bundle: Bundle, paths: Sequence[str], max_memory: int, result
             result.add("missing", name)
 
 
-def _against_stack(bundle: Bundle, paths: list[str], max_memory: int, result: _Verdict) -> None:
+def _against_stack(
+    bundle: Bundle, paths: list[str], reading: dict[str, Any], result: _Verdict
+) -> None:
     """Compare an array, item by item along its first axis, with one file per item."""
     if len(bundle.arrays) != 1:
         raise UsageError(
@@ -173,7 +185,8 @@ def _against_stack(bundle: Bundle, paths: list[str], max_memory: int, result: _V
     array = in_order(bundle.arrays[0], "C")
     if array.ndim == 0:
         raise UsageError("a stack has at least one axis", path=bundle.path, got="none")
-    with open_stack(paths, max_memory) as source:
+    max_memory = reading["max_memory"]
+    with open_sources([], files_from=paths, **reading) as source:
         stack = in_order(source.arrays[0], "C")
         now = f"{type_text(array)} {array.shape[1:]}"
         was = f"{type_text(stack)} {stack.shape[1:]}"
@@ -185,13 +198,6 @@ def _against_stack(bundle: Bundle, paths: list[str], max_memory: int, result: _V
         fresh = list(item_digests(stack, max_memory))
     names = _item_names(bundle.arrays[0])
     _align(kept, fresh, paths, names, result)
-
-
-def open_stack(paths: list[str], max_memory: int = DEFAULT_MAX_MEMORY) -> Bundle:
-    """Open files as the stack that `convert` would make of them, in this order."""
-    from raconvert.pipeline import open_sources
-
-    return open_sources([], max_memory=max_memory, files_from=paths)
 
 
 def item_digests(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> Iterator[bytes]:
@@ -268,18 +274,16 @@ def _missing_name(
 ) -> str:
     """Return the name of the source that an item had, one of `first` to `stop` that are missing.
 
-    As the sidecar kept it; else counted on from the numbered source before the gap, or back from
-    the one after it; else the number of the item. `following` is the source after the gap.
+    As the sidecar kept it; else, between two sources whose numbers leave just this gap, by its
+    number; else the number of the item. `following` is the source after the gap.
     """
     if item < len(names) and names[item]:
         return names[item]
-    if following:
-        name = _numbered(paths[following - 1], item - first + 1)
-    else:
-        name = _numbered(paths[0], item - stop) if paths else None
-    if name is None or (following < len(paths) and name == paths[following]):
-        return f"item {item}"
-    return name
+    if 0 < following < len(paths):
+        before = paths[following - 1]
+        if _numbered(before, stop - first + 1) == paths[following]:
+            return _numbered(before, item - first + 1) or f"item {item}"
+    return f"item {item}"
 
 
 def _numbered(path: str, shift: int) -> str | None:

@@ -11,7 +11,7 @@ import ra_bytes
 
 import raconvert
 from raconvert import convert
-from raconvert.errors import RaconvertError, TargetExists, UsageError
+from raconvert.errors import RaconvertError, TargetExists, UsageError, WouldLose
 from raconvert.model import Array, Axis, Bundle, Metadata
 
 GREY = np.arange(12, dtype="u1").reshape(3, 4)
@@ -49,7 +49,9 @@ def test_joined_files_with_axes_and_items_can_be_read_back(tmp_path: Path) -> No
         with raconvert.open(out) as array:
             assert [found.name for found in array.meta.axes] == ["x", "y"]
             assert array.meta.attributes == {"same": 1}
-        assert any("left out" in note for note in report.notes)
+        assert any("left out" in fit.reason for fit in report.equivalent)
+        with pytest.raises(WouldLose):
+            convert(str(tmp_path / "?.ra"), tmp_path / "s.ra", stack=("concat", axis), strict=True)
 
 
 def test_items_of_a_stack_in_a_container_are_named_not_promised(tmp_path: Path) -> None:
@@ -130,3 +132,84 @@ def test_a_sidecar_with_arrays_of_the_wrong_form_is_refused(tmp_path: Path) -> N
     (tmp_path / "b.npz.yaml").write_bytes(text)
     with pytest.raises(RaconvertError, match=r"b\.npz\.yaml"):
         raconvert.read(tmp_path / "b.npz")
+
+
+def test_the_standard_output_has_no_sidecar_and_says_so(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    source = save(tmp_path / "d.npy", np.array(["2020-01-01"], "M8[D]"))
+    with pytest.raises(WouldLose):
+        convert(source, "-", to="ra")
+    ordered = save(tmp_path / "f.npy", np.asfortranarray(GREY))
+    report = convert(ordered, "-", to="ra")
+    assert [fit.property for fit in report.equivalent] == ["index order"]
+    assert capfdbinary.readouterr().out.startswith(b"rawarray")
+    with pytest.raises(UsageError):
+        convert(ordered, "-", to="ra", meta="sidecar")
+    with pytest.raises(UsageError):
+        convert(ordered, "-", to="png", planes=True)
+
+
+@pytest.mark.parametrize("labels", ["l.txt", "missing/l.npy", "l.png"])
+def test_labels_that_cannot_be_written_are_refused_before_the_stack_is(
+    tmp_path: Path, labels: str
+) -> None:
+    for name in ("cat", "dog"):
+        (tmp_path / name).mkdir()
+        save(tmp_path / name / "1.npy", GREY)
+    with pytest.raises(RaconvertError):
+        convert(str(tmp_path / "*" / "1.npy"), tmp_path / "t.ra", labels=str(tmp_path / labels))
+    assert sorted(os.listdir(tmp_path)) == ["cat", "dog"]
+
+
+def test_names_of_labels_without_a_place_are_named(tmp_path: Path) -> None:
+    for name in ("cat", "dog"):
+        (tmp_path / name).mkdir()
+        save(tmp_path / name / "1.npy", GREY)
+    pattern, target = str(tmp_path / "*" / "1.npy"), tmp_path / "t.ra"
+    with pytest.raises(WouldLose):
+        convert(pattern, target, labels=str(tmp_path / "l.npy"), strict=True)
+    report = convert(pattern, target, labels=str(tmp_path / "l.npy"))
+    assert [fit.array for fit in report.equivalent] == ["labels"]
+
+
+def test_verify_reads_the_sources_as_they_were_read(tmp_path: Path) -> None:
+    bits = np.array([[0, 1], [1, 0]], bool)
+    convert(save(tmp_path / "b.npy", bits), tmp_path / "b.png")
+    options = {"depth": "native"}
+    convert(tmp_path / "b.png", tmp_path / "b.ra", in_opts=options)
+    against = str(tmp_path / "b.png")
+    assert raconvert.verify(tmp_path / "b.ra", against, in_opts=options)["same"]
+    assert not raconvert.verify(tmp_path / "b.ra", against)["same"]
+
+
+def test_a_refused_batch_leaves_no_folder(tmp_path: Path) -> None:
+    source = save(tmp_path / "a.npy", GREY.astype("f8"))
+    with pytest.raises(RaconvertError):
+        convert(source, out_dir=str(tmp_path / "out"), to="png")
+    assert os.listdir(tmp_path) == ["a.npy"]
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "word"),
+    [(1.5, "uint8", "--allow precision"), (-3.0, "uint8", "range"), (np.nan, "int32", "floating"),
+     (1e300, "float32", "range"), (1 + 2j, "float32", "complex")],
+    ids=str,
+)  # fmt: skip
+def test_the_way_out_of_a_cast_helps(tmp_path: Path, value: complex, dtype: str, word: str) -> None:
+    source = save(tmp_path / "a.npy", np.array([value]))
+    with pytest.raises(WouldLose, match=word):
+        convert(source, tmp_path / "o.ra", dtype=dtype)
+
+
+def test_ra_is_there_after_import_raconvert() -> None:
+    assert raconvert.ra.read is not None
+
+
+def test_read_into_an_array_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    raconvert.ra.write(tmp_path / "a.ra", GREY)
+    closed = np.empty_like(GREY)
+    closed.flags.writeable = False
+    for out in (closed, [1], np.empty((3, 4), "u1", order="F"), np.empty((3, 4), ">u2")):
+        with pytest.raises(UsageError):
+            raconvert.ra.read(tmp_path / "a.ra", out=out)  # type: ignore[arg-type]

@@ -102,12 +102,17 @@ def _read_any(path: str, out: np.ndarray[Any, Any] | None) -> np.ndarray[Any, An
 
 
 def _check_out(out: np.ndarray[Any, Any], dtype: np.dtype[Any], count: int, path: str) -> None:
-    if out.dtype != dtype or out.size != count or not out.flags.c_contiguous:
+    if not isinstance(out, np.ndarray):
+        raise UsageError("`out` is no numpy array", path=path, got=type(out).__name__)
+    wanted, found = f"{dtype.str}, {count} elements", f"{out.dtype.str}, {out.size} elements"
+    flags = {"C-contiguous": out.flags.c_contiguous, "writeable": out.flags.writeable}
+    if wanted != found or not all(flags.values()):
+        kept = [name for name, is_set in flags.items() if is_set]
         raise UsageError(
             "the array given as `out` does not suit the file",
             path=path,
-            expected=f"C-contiguous {dtype.name}, {count} elements",
-            got=f"{out.dtype.name}, {out.size} elements",
+            expected=", ".join([*flags, wanted]),
+            got=", ".join([*kept, found]),
         )
 
 
