@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # paths: in order; many: True if they get a leading axis even when there is only one;
-# root: the folder below which relative paths are mirrored.
+# order: how they are sorted, in words.
 Gathered = namedtuple("Gathered", "paths many order")
 
 SORTS = ("natural", "given", "name", "mtime")

@@ -1,4 +1,4 @@
-"""The contract of a plugin: everything that a plugin author imports.
+"""The contract of a plugin, and the types it is made of.
 
 A plugin is a module with one frozen constant and a few plain functions; no base class, no global
 state, no registration by import:
@@ -8,10 +8,11 @@ state, no registration by import:
 ``sniff(source) -> NO | MAYBE | SURE``
     Pure look at a `Source` (`head`, `name`, `size`, `read_at`); never raises on foreign bytes.
 ``read(source, *, named options) -> Bundle``
-    Lazy: checks the header, maps or promises the data. The bundle closes what it opened.
+    Lazy: checks the header, maps or promises the data. The bundle closes what it opened, by its
+    `closers`.
 ``fits(bundle, options) -> list[Fit]``
     What writing would do to each array, decided from type, shape, names and metadata before any
-    data is read. Nothing to say means exact.
+    data is read. Nothing to say means exact. `options` holds those that were given.
 ``write(bundle, target, *, named options) -> None``
     Writes through `target.open()` or below `target.temp`; the core renames, or removes, it.
 
@@ -19,11 +20,15 @@ Optional functions:
 
 ``read_stack(paths, *, named options, max_memory) -> Array``
     Many files of one shape and type as one lazy array on a new slowest axis, for formats of which
-    people have tens of thousands of small files.
+    people have tens of thousands of small files. Its data source may have `notes` (a list of
+    lines) and, complete when its `stream` has ended, `common` (metadata that all files share, as
+    `Metadata.to_dict` gives it) and `items` (a function that yields what differs, one mapping per
+    file, or None).
 ``split(array) -> int``
     For formats of low rank: how many of the slowest axes become separate files with ``--planes``.
 
-The core does temporary files, overwriting, the loss policy, progress, digests and sidecars.
+The core does temporary files, overwriting, the loss policy, progress, digests and sidecars. Writers
+of raw data use `raconvert.transfer.write_raw`, others `raconvert.blocks`.
 Options are explicit keyword-only parameters, one `Option` row in `FORMAT` for each.
 """
 
