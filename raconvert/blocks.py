@@ -38,9 +38,8 @@ def blocks(array: Array, max_bytes: int = LARGEST_BLOCK) -> Iterator[np.ndarray[
     """Yield the elements as C-contiguous little-endian pieces in stored order.
 
     Each piece holds at most `max_bytes` (one element at least, and a whole codec block where a
-    source streams such); its shape is a slab of the data
-    seen slowest axis first, one-dimensional when the array is read from its extent. A piece is
-    only valid until the next one is asked for.
+    source streams such); its shape is a slab of the data seen slowest axis first, one-dimensional
+    when the array is read from its extent. A piece is only valid until the next one is asked for.
     """
     if array.count == 0:
         return
