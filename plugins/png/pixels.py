@@ -157,8 +157,18 @@ def _stored(data: bytes) -> bytes:
         piece = data[start : start + MAX_STORED_BYTES]
         final = start + MAX_STORED_BYTES >= len(data)
         parts += [STORED_HEAD.pack(final, len(piece), len(piece) ^ 0xFFFF), piece]
-    parts.append(ADLER.pack(zlib.adler32(data)))
+    parts.append(ADLER.pack(_adler32(data)))
     return b"".join(parts)
+
+
+def _adler32(data: bytes) -> int:
+    """Return the checksum of a zlib stream, by libdeflate where it is there (five times faster)."""
+    try:
+        import deflate
+    except ImportError:
+        return zlib.adler32(data)
+    checksum: int = deflate.adler32(data)
+    return checksum
 
 
 class BadFilter(Exception):
