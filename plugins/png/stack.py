@@ -334,7 +334,7 @@ Engines = namedtuple("Engines", "inflate arguments crc adler failures")
 
 def _engines(stream_bytes: int) -> Engines:
     """Return what inflates and checks streams of this inflated size, and what it may raise."""
-    failures = (OSError, ValueError, zlib.error)
+    failures: tuple[type[Exception], ...] = (OSError, ValueError, zlib.error)
     if stream_bytes >= LIBDEFLATE_FROM:
         try:
             import deflate
