@@ -7,7 +7,6 @@ only be decoded front to back.
 
 from __future__ import annotations
 
-import os
 from itertools import product
 from math import prod
 
@@ -15,8 +14,8 @@ import numpy as np
 
 from raconvert.elements import dtype_of, little
 from raconvert.errors import Corrupt, TooLarge, Unsupported
-from raconvert.source import DEFAULT_MAX_MEMORY, open_regular
-from raconvert.transfer import read_extent_into, swap_in_place
+from raconvert.source import DEFAULT_MAX_MEMORY
+from raconvert.transfer import extent_slabs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,17 +93,8 @@ def _extent_blocks(array: Array, extent: Extent, max_bytes: int) -> Iterator[np.
     """Read an extent piece by piece into one buffer; nothing is mapped, so nothing piles up."""
     dtype = dtype_of(little(array.element))
     step = max(1, max_bytes // dtype.itemsize) * dtype.itemsize
-    source = open_regular(extent.path)
-    try:
-        buffer = memoryview(bytearray(min(step, extent.nbytes)))
-        for start in range(0, extent.nbytes, step):
-            piece = buffer[: min(step, extent.nbytes - start)]
-            read_extent_into(source, piece, extent, start)
-            if extent.swap > 1:
-                swap_in_place(piece, extent.swap)
-            yield np.frombuffer(piece, dtype)
-    finally:
-        os.close(source)
+    for slab in extent_slabs(extent, step):
+        yield np.frombuffer(slab, dtype)
 
 
 def runs(array: Array, count: int, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:

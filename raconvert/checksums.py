@@ -13,8 +13,8 @@ import os
 from raconvert.elements import little
 from raconvert.errors import Corrupt, UsageError
 from raconvert.ra.header import header_of, pack, uncarried
-from raconvert.source import DEFAULT_MAX_MEMORY, open_regular
-from raconvert.transfer import SLAB_BYTES, read_extent_into, swap_in_place
+from raconvert.source import DEFAULT_MAX_MEMORY
+from raconvert.transfer import SLAB_BYTES, extent_slabs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,17 +73,8 @@ def digest_array(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> str:
 
 def hash_extent(state: Any, extent: Extent) -> None:
     """Feed the bytes of an extent to a hash, little-endian, slab by slab; nothing is mapped."""
-    source = open_regular(extent.path)
-    try:
-        buffer = memoryview(bytearray(min(SLAB_BYTES, extent.nbytes)))
-        for start in range(0, extent.nbytes, SLAB_BYTES):
-            slab = buffer[: min(SLAB_BYTES, extent.nbytes - start)]
-            read_extent_into(source, slab, extent, start)
-            if extent.swap > 1:
-                swap_in_place(slab, extent.swap)
-            state.update(slab)
-    finally:
-        os.close(source)
+    for slab in extent_slabs(extent, SLAB_BYTES):
+        state.update(slab)
 
 
 def _decoded(array: Array, max_memory: int) -> Any:

@@ -297,6 +297,24 @@ def _copy_range(
             progress(length)
 
 
+def extent_slabs(extent: Extent, step: int) -> Iterator[memoryview]:
+    """Yield the bytes of an extent, little-endian, `step` at a time, each in the same buffer.
+
+    `step` is a multiple of the width of a number.
+    """
+    source = open_regular(extent.path)
+    try:
+        buffer = memoryview(bytearray(min(step, extent.nbytes)))
+        for start in range(0, extent.nbytes, step):
+            slab = buffer[: min(step, extent.nbytes - start)]
+            read_extent_into(source, slab, extent, start)
+            if extent.swap > 1:
+                swap_in_place(slab, extent.swap)
+            yield slab
+    finally:
+        os.close(source)
+
+
 def read_extent_into(source: int, slab: memoryview, extent: Extent, start: int) -> None:
     """Fill the slab with the bytes of the extent from `start`, as they are in the file."""
     done = 0
