@@ -139,12 +139,16 @@ class Metadata:
 class Array:
     """One N-dimensional array: type and dimensions known, data lazy, metadata beside it.
 
-    `data` is an array source (anything with `shape`, `dtype` and basic slicing, slowest axis
-    first) or a callable without arguments that opens one when it is first needed. Without it the
-    data is mapped from `extent`.
+    `name` is the path of the array in its file: the groups it lies in, and its own name, with
+    ``/`` between them. `data` is an array source (anything with `shape`, `dtype` and basic slicing,
+    slowest axis first) or a callable without arguments that opens one when it is first needed.
+    Without it the data is mapped from `extent`. `storage` says in plain values how the file stores
+    the array (layout, chunks, filters, stored bytes), for people to read.
     """
 
-    __slots__ = ("_data", "dims", "element", "extent", "index_order", "meta", "name", "owner")
+    __slots__ = (
+        "_data", "dims", "element", "extent", "index_order", "meta", "name", "owner", "storage"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -156,6 +160,7 @@ class Array:
         meta: Metadata | None = None,
         extent: Extent | None = None,
         data: Any = None,
+        storage: dict[str, Any] | None = None,
     ) -> None:
         self.element = element
         self.dims = tuple(dims)
@@ -163,6 +168,7 @@ class Array:
         self.name = name
         self.meta = Metadata() if meta is None else meta
         self.extent = extent
+        self.storage = {} if storage is None else storage
         self.owner: Bundle | None = None  # closed together with an array handed out alone
         self._data = data
 
@@ -210,6 +216,7 @@ class Array:
             "meta": self.meta,
             "extent": self.extent,
             "data": self._data,
+            "storage": self.storage,
         }
         fields.update(changes)
         other = Array(fields.pop("element"), fields.pop("dims"), **fields)
@@ -288,24 +295,33 @@ def _map_extent(array: Array) -> np.ndarray[Any, Any]:
 
 
 class Bundle:
-    """Named arrays in order, file-level attributes, and notes about what was read.
+    """Named arrays in order, what the file says of itself and of its groups, and notes.
 
     It behaves as a read-only mapping from name to `Array`, owns what its arrays need open, and
-    closes it at the end of a ``with`` block.
+    closes it at the end of a ``with`` block. `attributes` are those of the file; `groups` maps the
+    path of each group that has attributes, or that no array lies in, to its attributes; `formats`
+    holds one namespace per format about the file as a whole, as `Metadata.formats` does about an
+    array.
     """
 
-    __slots__ = ("_closers", "arrays", "attributes", "format", "notes", "path", "reason")
+    __slots__ = (
+        "_closers", "arrays", "attributes", "format", "formats", "groups", "notes", "path", "reason"
+    )  # fmt: skip
 
     def __init__(
         self,
         arrays: list[Array],
         *,
         attributes: dict[str, Any] | None = None,
+        groups: dict[str, dict[str, Any]] | None = None,
+        formats: dict[str, dict[str, Any]] | None = None,
         notes: list[str] | None = None,
         closers: list[Callable[[], None]] | None = None,
     ) -> None:
         self.arrays = arrays
         self.attributes = {} if attributes is None else attributes
+        self.groups = {} if groups is None else groups
+        self.formats = {} if formats is None else formats
         self.notes = [] if notes is None else notes  # may grow while data is read
         self._closers = [] if closers is None else closers
         # Set by the core: where the bundle comes from, and why it was taken for that format.
@@ -346,6 +362,18 @@ class Bundle:
         array = self.arrays[0]
         array.owner = self
         return array
+
+    def like(self, arrays: list[Array]) -> Bundle:
+        """Return a bundle of other arrays that says the same of itself; it closes nothing."""
+        other = Bundle(
+            arrays,
+            attributes=self.attributes,
+            groups=self.groups,
+            formats=self.formats,
+            notes=self.notes,
+        )
+        other.path, other.format, other.reason = self.path, self.format, self.reason
+        return other
 
     def add_notes_of(self, other: Bundle) -> None:
         """Take over the notes of another bundle, and the duty to close it."""

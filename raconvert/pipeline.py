@@ -52,6 +52,7 @@ def convert(
     update: bool = False,
     allow: Sequence[str] = (),
     strict: bool = False,
+    trust: Sequence[str] = (),
     dtype: str | None = None,
     axes: str | None = None,
     meta: str = "auto",
@@ -205,7 +206,9 @@ def open_spec(spec: str, settings: Settings) -> Bundle:
         from raconvert.gather import split_spec
 
         path, name = split_spec(spec)
-    source = Source(path, max_memory=settings.max_memory)
+    source = Source(
+        path, max_memory=settings.max_memory, trust_external="external" in settings.trust
+    )
     detection = registry.detect(source, settings.from_)
     row = detection.row
     module = registry.load(row)
@@ -270,48 +273,27 @@ def select(bundle: Bundle, patterns: Sequence[str], *, literal: bool = False) ->
     return [array for array in bundle.arrays if array in chosen]
 
 
-def open_bundle(
-    spec: str | os.PathLike[str],
-    *,
-    from_: str | None = None,
-    arrays: Sequence[str] | None = None,
-    in_opts: dict[str, Any] | None = None,
-    meta: str = "auto",
-    index_order: str | None = None,
-    max_memory: int = DEFAULT_MAX_MEMORY,
-) -> Bundle:
-    """Open one source, ``FILE`` or ``FILE#name``, as a bundle of lazy arrays."""
-    settings = Settings(
-        from_=from_,
-        arrays=arrays,
-        in_opts=in_opts,
-        meta=meta,
-        index_order=index_order,
-        max_memory=max_memory,
-    )
-    return open_spec(os.fspath(spec), settings)
+def open_bundle(spec: str | os.PathLike[str], **reading: Any) -> Bundle:
+    """Open one source, ``FILE`` or ``FILE#name``, as a bundle of lazy arrays.
+
+    `reading` are arguments of `convert` that concern sources: `from_`, `arrays`, `in_opts`,
+    `meta`, `index_order`, `trust`, `max_memory`.
+    """
+    return open_spec(os.fspath(spec), Settings(**reading))
 
 
-def open_sources(
-    specs: Sequence[str],
-    *,
-    from_: str | None = None,
-    arrays: Sequence[str] | None = None,
-    in_opts: dict[str, Any] | None = None,
-    meta: str = "auto",
-    index_order: str | None = None,
-    max_memory: int = DEFAULT_MAX_MEMORY,
-    **gathering: Any,
-) -> Bundle:
-    """Open sources as `convert` would: one file as it is, several files stacked."""
-    settings = Settings(
-        from_=from_,
-        arrays=arrays,
-        in_opts=in_opts,
-        meta=meta,
-        index_order=index_order,
-        max_memory=max_memory,
-    )
+GATHERING = (
+    "sort", "recursive", "include", "exclude", "files_from", "null_separated"
+)  # fmt: skip
+
+
+def open_sources(specs: Sequence[str], **reading: Any) -> Bundle:
+    """Open sources as `convert` would: one file as it is, several files stacked.
+
+    `reading` as for `open_bundle`, and those of `raconvert.gather.gather`.
+    """
+    gathering = {name: reading.pop(name) for name in GATHERING if name in reading}
+    settings = Settings(**reading)
     if len(specs) == 1 and os.path.isfile(specs[0]) and not gathering:
         return open_spec(specs[0], settings)
     from raconvert import batch
@@ -344,8 +326,7 @@ def write_bundle(
     report.source_format = bundle.format
     origins = list(bundle.arrays)
     notes = bundle.notes
-    bundle = Bundle([adapted(array, row, settings) for array in origins],
-                    attributes=bundle.attributes, notes=notes)  # fmt: skip
+    bundle = bundle.like([adapted(array, row, settings) for array in origins])
     if name is not None:
         bundle.arrays = [bundle.arrays[0].replace(name=name)]
     report.begin(bundle, row, path)
@@ -361,6 +342,7 @@ def write_bundle(
         path if path != "-" else _scratch(),
         max_memory=settings.max_memory,
         progress=progress_of(settings.progress, total),
+        overwrite=settings.overwrite or settings.update,
     ) as target:
         try:
             module.write(_with_trailer(bundle, row, settings), target, **options)
@@ -519,7 +501,7 @@ def _with_trailer(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
         fields = sidecar.fields_of(array, "ra")
         if fields:
             own["trailer"] = sidecar.TRAILER_MARK + sidecar.dump(fields)
-    return Bundle([array], attributes=bundle.attributes)
+    return bundle.like([array])
 
 
 def _late_metadata(origins: list[Array], bundle: Bundle) -> bool:
@@ -536,7 +518,9 @@ def _read_back(
     module: ModuleType, target: Target, bundle: Bundle, reading: dict[str, Any], *, whole: bool
 ) -> None:
     """Read what was written before it takes the destination's place: headers, or the `whole`."""
-    with module.read(Source(target.temp, max_memory=target.max_memory), **reading) as written:
+    stand_ins = {os.path.realpath(other.path): other.temp for other in target.companions}
+    source = Source(target.temp, max_memory=target.max_memory, stand_ins=stand_ins)
+    with module.read(source, **reading) as written:
         if len(written.arrays) != len(bundle.arrays):
             raise WriteFailed(
                 "the written file does not read back; this is a bug, nothing was replaced",
@@ -577,7 +561,7 @@ def _commit(bundle: Bundle, target: Target, row: Row, settings: Settings, report
     finally:
         for companion in companions:
             companion.abort()
-    report.written += [companion.path for companion in companions]
+    report.written += [other.path for other in (*target.companions, *companions)]
     if had_sidecar:
         kept = {companion.path for companion in companions}
         for path in (sidecar.path_of(target.path), sidecar.items_path_of(target.path)):

@@ -24,8 +24,15 @@ Optional functions:
     lines) and, complete when its `stream` has ended, `common` (metadata that all files share, as
     `Metadata.to_dict` gives it) and `items` (a function that yields what differs, one mapping per
     file, or None).
+``names(bundle, options) -> list[str]``
+    The names under which the arrays are found again when the file is read, parallel to
+    ``bundle.arrays``, for formats that cannot keep every name or every order.
 ``split(array) -> int``
     For formats of low rank: how many of the slowest axes become separate files with ``--planes``.
+
+A plugin that reads files which its file names asks `raconvert.external.resolve` for each; one that
+writes a second file takes it from `Target.companion`. Properties in a `Fit` are words of this list:
+type, shape, names, metadata, index order, precision, nulls, elements, storage.
 
 The core does temporary files, overwriting, the loss policy, progress, digests and sidecars. Writers
 of raw data use `raconvert.transfer.write_raw`, others `raconvert.blocks`.

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 META_MODES = ("auto", "sidecar", "trailer", "drop", "ignore")
+TRUSTS = ("external",)
 LOSSES = ("dtype", "precision", "nulls", "names", "elements", "all")
 
 
@@ -30,6 +31,7 @@ class Settings:
     update: bool = False
     allow: Sequence[str] = ()
     strict: bool = False
+    trust: Sequence[str] = ()
     dtype: str | None = None
     axes: str | None = None
     meta: str = "auto"
@@ -58,8 +60,10 @@ class Settings:
             setattr(self, name, value)
         self.arrays = _words(self.arrays)
         self.allow = _words(self.allow)
+        self.trust = _words(self.trust)
         _check_words("--meta", [self.meta], META_MODES)
         _check_words("--allow", self.allow, LOSSES)
+        _check_words("--trust", self.trust, TRUSTS)
         if self.index_order is not None:
             _check_words("--index-order", [self.index_order], ("C", "F"))
 

@@ -22,14 +22,26 @@ _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC"
 class Source:
     """A local file to read: `path`, `name` for messages, and bounded access to its bytes.
 
-    `max_memory` is the number of bytes that decoding may hold at once.
+    `max_memory` is the number of bytes that decoding may hold at once; `trust_external` allows
+    the file to name others outside its own folder; `stand_ins` maps the real path of a file that
+    it names to another that is read in its place (what was written and is not yet renamed). Both
+    are for `raconvert.external`.
     """
 
-    __slots__ = ("_head", "_size", "max_memory", "path")
+    __slots__ = ("_head", "_size", "max_memory", "path", "stand_ins", "trust_external")
 
-    def __init__(self, path: str, *, max_memory: int = DEFAULT_MAX_MEMORY) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        max_memory: int = DEFAULT_MAX_MEMORY,
+        trust_external: bool = False,
+        stand_ins: dict[str, str] | None = None,
+    ) -> None:
         self.path = os.fspath(path)
         self.max_memory = max_memory
+        self.trust_external = trust_external
+        self.stand_ins = stand_ins or {}
         self._head: bytes | None = None
         self._size = -1
 

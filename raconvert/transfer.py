@@ -35,10 +35,14 @@ class Target:
     """One output file: written as `temp` beside `path`, then renamed over it by `commit`.
 
     `progress` is called with the number of bytes just written; `max_memory` is what encoding may
-    hold at once. Leaving a ``with`` block without `commit` removes the temporary file.
+    hold at once. `companions` are further files that belong to this one, finished, renamed and
+    removed together with it (before it, so that what it names is there). Leaving a ``with`` block
+    without `commit` removes the temporary files.
     """
 
-    __slots__ = ("_files", "_used", "max_memory", "path", "progress", "temp")
+    __slots__ = (
+        "_files", "_used", "companions", "max_memory", "overwrite", "path", "progress", "temp"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -46,6 +50,7 @@ class Target:
         *,
         max_memory: int = DEFAULT_MAX_MEMORY,
         progress: Callable[[int], object] | None = None,
+        overwrite: bool = False,
     ) -> None:
         self.path = os.fspath(path)
         # A link is written through, as every other tool does; the folder of its end holds `temp`.
@@ -55,6 +60,8 @@ class Target:
         self.temp = os.path.join(os.path.dirname(place), name)
         self.max_memory = max_memory
         self.progress = progress
+        self.overwrite = overwrite
+        self.companions: list[Target] = []
         self._files: list[FileIO] = []
         self._used = False
 
@@ -71,6 +78,18 @@ class Target:
         self._files.append(file)
         return file
 
+    def companion(self, path: str) -> Target:
+        """Return the target of a further file that belongs to this one, beside it.
+
+        Raises `TargetExists` where such a file exists and may not be replaced.
+        """
+        check_target(path, overwrite=self.overwrite)
+        other = Target(
+            path, max_memory=self.max_memory, progress=self.progress, overwrite=self.overwrite
+        )
+        self.companions.append(other)
+        return other
+
     def counted(self, blocks: Iterable[Any]) -> Iterator[Any]:
         """Yield blocks, and report their bytes as progress when the next one is asked for."""
         for block in blocks:
@@ -80,6 +99,8 @@ class Target:
 
     def finish(self, *, sync: bool = True) -> None:
         """Close the temporary file with its bytes on the disk, ready for `rename`."""
+        for companion in self.companions:
+            companion.finish(sync=sync)
         try:
             for file in self._files:
                 if not file.closed:
@@ -92,6 +113,8 @@ class Target:
 
     def rename(self) -> None:
         """Put the finished file in the place of the destination, keeping an old file's mode."""
+        for companion in self.companions:
+            companion.rename()
         place = os.path.realpath(self.path) if os.path.islink(self.path) else self.path
         try:
             try:
@@ -114,6 +137,8 @@ class Target:
 
     def abort(self) -> None:
         """Remove what was written; the destination is as it was."""
+        for companion in self.companions:
+            companion.abort()
         for file in self._files:
             file.close()
         self._files.clear()

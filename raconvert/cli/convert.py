@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from raconvert.transfer import Target
 
 # What is not simply handed to `raconvert.pipeline.convert` under its own name.
-_OWN = ("output", "report", "progress", "allow", "in_opts", "out_opts", "include", "exclude")
+_OWN = ("output", "report", "progress", "allow", "trust", "in_opts", "out_opts", "include", "exclude")
 _PASSED = tuple(dict.fromkeys(option.dest for option in CONVERT if option.dest not in _OWN))
 
 
@@ -59,6 +59,7 @@ def _convert(args: Any, progress: Progress | None) -> Report:
             args.src,
             args.output,
             allow=[word for group in args.allow or () for word in group],
+            trust=args.trust or (),
             in_opts=dict(args.in_opts or ()),
             out_opts=dict(args.out_opts or ()),
             include=args.include or (),

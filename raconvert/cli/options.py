@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import namedtuple
 
 from raconvert.errors import UsageError, did_you_mean
-from raconvert.settings import LOSSES, META_MODES
+from raconvert.settings import LOSSES, META_MODES, TRUSTS
 from raconvert.source import DEFAULT_MAX_MEMORY
 
 TYPE_CHECKING = False
@@ -160,7 +160,11 @@ MAX_MEMORY = Opt(
 READ_META = Opt(
     "--meta", "ignore: do not look at sidecars", choices=("auto", "ignore"), default="auto"
 )
-READING = (FROM, IN_OPT, ARRAY, INDEX_ORDER, READ_META, MAX_MEMORY)
+TRUST = Opt(
+    "--trust", "external: read files that a file names outside its own folder", how="append",
+    metavar="WHAT", kind=one_of("--trust", TRUSTS),
+)  # fmt: skip
+READING = (FROM, IN_OPT, ARRAY, INDEX_ORDER, READ_META, TRUST, MAX_MEMORY)
 GATHERING = (
     Opt("--sort", "order of the sources", choices=("natural", "given", "name", "mtime")),
     Opt("-r --recursive", "folders with everything below them", how="flag"),
@@ -197,6 +201,7 @@ CONVERT = (
         exclusive="existing"),
     Opt("--allow", f"losses to allow: {', '.join(LOSSES)}",
         how="append", metavar="LOSS,...", kind=words),
+    TRUST,
     Opt("--strict", "refuse changes of form too, where every value is kept", how="flag"),
     Opt("--dtype", "element type to convert to, every value checked", metavar="TYPE"),
     Opt("--axes", "c | fortran | keep-memory | 2,0,1: order of the axes", metavar="SPEC"),

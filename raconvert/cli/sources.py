@@ -22,6 +22,7 @@ def reading(args: Any) -> dict[str, Any]:
         "in_opts": dict(args.in_opts or ()),
         "meta": args.meta,
         "index_order": args.index_order,
+        "trust": args.trust or (),
         "max_memory": args.max_memory,
     }
 

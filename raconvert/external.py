@@ -1,0 +1,49 @@
+"""Files that a file names: read only inside the folder tree of the file that names them.
+
+NRRD headers name data files, HDF5 files name external links, external storage and the sources of
+virtual datasets. Whoever made such a file chose those names; following them anywhere would hand out
+whatever the reader may read. ``--trust external`` lifts the rule about the folder, never the rule
+that only regular files are read.
+"""
+
+from __future__ import annotations
+
+import os
+
+from raconvert.errors import ReadFailed, Unsafe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from raconvert.source import Source
+
+
+def resolve(source: Source, name: str, what: str) -> str:
+    """Return the path of the file that `source` names, relative to its folder.
+
+    Links are followed before the folder is compared. `what` tells in messages what the file is:
+    "the data file". Raises `Unsafe` for a file outside the folder tree of the source and for
+    anything but a regular file, `ReadFailed` for one that is not there.
+    """
+    if "\0" in name:
+        raise Unsafe(f"{what} has a NUL character in its name", path=source.path, got=repr(name))
+    folder = os.path.realpath(os.path.dirname(source.path) or ".")
+    path = os.path.realpath(os.path.join(folder, name))
+    if path in source.stand_ins:
+        return source.stand_ins[path]
+    if not source.trust_external and not _is_below(path, folder):
+        raise Unsafe(
+            f"{what} lies outside the folder of the file that names it",
+            path=source.path,
+            expected=f"a file below '{folder}'",
+            got=f"'{name}'",
+            remedy="read it nevertheless with --trust external, if you know who made this file",
+        )
+    if not os.path.lexists(path):
+        raise ReadFailed(f"{what} '{name}' does not exist", path=source.path, expected=f"'{path}'")
+    if not os.path.isfile(path):
+        raise Unsafe(f"{what} is no regular file", path=source.path, got=f"'{name}'")
+    return path
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(os.path.join(folder, ""))
