@@ -207,6 +207,24 @@ def cast(array: Array, name: str, *, round_values: bool = False) -> Array:
     return array.replace(element=element_of(dtype), extent=None, data=source)
 
 
+def as_bool(array: Array) -> Array:
+    """Return numbers that stand for false and true as bool: 0 and 1, or 0 and 255 (images)."""
+
+    def convert(block: np.ndarray[Any, Any], done: int) -> np.ndarray[Any, Any]:
+        wrong = np.flatnonzero(~np.isin(block.reshape(-1), (0, 1, 255)))
+        if wrong.size:
+            raise WouldLose(
+                f"value {block.reshape(-1)[wrong[0]]} of array '{array.name}' is no bool",
+                where=f"index {list(_index(array, done + int(wrong[0])))}",
+            )
+        return block != 0
+
+    if array.element.kind == "bool":
+        return array
+    source = Converted(array, np.dtype(bool), convert)
+    return array.replace(element=element_of(np.dtype(bool)), extent=None, data=source)
+
+
 def parse_dtype(name: str) -> np.dtype[Any]:
     """Return the numpy dtype of a name such as ``uint8``; numbers and bools only."""
     if name == "bfloat16":

@@ -11,9 +11,11 @@ from raconvert.blocks import as_ndarray
 from raconvert.elements import element_of
 from raconvert.errors import RaconvertError, UsageError
 from raconvert.model import Array, Bundle, Metadata
-from raconvert.pipeline import open_bundle, prepare_target, target_spec, write_bundle
+from raconvert.opening import open_bundle
+from raconvert.pipeline import prepare_target, target_spec
 from raconvert.report import Report
 from raconvert.settings import Settings
+from raconvert.writing import write_bundle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ def open(  # noqa: A001 - the verb that every array library uses
     Returns an `Array` for formats of one array and for a chosen `array` (or ``FILE#name``), a
     `Bundle` (a mapping of names to arrays) for containers. Both are context managers. An array is
     indexed in logical order: ``x[3]``, ``numpy.asarray(x)``. `options` as in
-    `raconvert.pipeline.open_bundle` (`from_`, `in_opts`, `meta`, `index_order`, `max_memory`).
+    `raconvert.opening.open_bundle` (`from_`, `in_opts`, `meta`, `index_order`, `max_memory`).
     """
     bundle = open_bundle(path, arrays=[array] if array is not None else None, **options)
     chosen = array is not None or not _is_container(bundle)
@@ -108,7 +110,7 @@ def write(
             array.meta = meta
     settings = Settings(overwrite=overwrite, sync=sync, out_opts=out_opts)
     report = Report([])
-    prepare_target(place, [], settings, report)
+    prepare_target(place, row, [], settings, report)
     return write_bundle(bundle, place, row, settings, report, name=name)
 
 

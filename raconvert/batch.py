@@ -18,23 +18,16 @@ from raconvert.elements import little, type_name
 from raconvert.errors import RaconvertError, UsageError
 from raconvert.gather import gather, labels_of, missing_numbers, repeated, sequence_note, split_spec
 from raconvert.model import Array, Axis, Bundle
-from raconvert.pipeline import (
-    adapted,
-    lost_items,
-    open_spec,
-    prepare_target,
-    progress_of,
-    refuse_sources,
-    replaceable,
-    target_spec,
-    write_bundle,
-)
+from raconvert.opening import open_spec
+from raconvert.pipeline import prepare_target, refuse_sources, replaceable, target_spec
 from raconvert.report import Report
+from raconvert.restore import Reshaped
 from raconvert.settings import Settings
 from raconvert.sidecar import SUFFIX
 from raconvert.source import Source
 from raconvert.staging import Staging, make_folders
 from raconvert.transfer import check_target, write_failed
+from raconvert.writing import adapted, lost_items, progress_of, write_bundle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +55,9 @@ def convert_many(words: list[str], dst: str | None, settings: Settings) -> Repor
     )
     _check_sequence(gathered, settings)
     fields = _template_fields(dst)
-    if _is_folder(dst, settings) or fields & _EACH_FIELDS:
+    if dst is not None and _is_folder(dst, settings) and _becomes_bundle(gathered, settings):
+        settings = settings.replace(to="bundle")
+    elif _is_folder(dst, settings) or fields & _EACH_FIELDS:
         if settings.labels or settings.planes:
             flag = "--labels" if settings.labels else "--planes"
             raise UsageError(f"{flag} goes with one destination, not with one file for each source")
@@ -74,7 +69,7 @@ def convert_many(words: list[str], dst: str | None, settings: Settings) -> Repor
     planes = bool(fields & _PLANE_FIELDS) or settings.planes
     report = Report(_few(gathered.paths))
     report.source_count = len(gathered.paths)
-    if not planes and not prepare_target(path, gathered.paths, settings, report):
+    if not planes and not prepare_target(path, row, gathered.paths, settings, report):
         return report
     report.target, report.target_format = path, row.name
     if settings.labels:
@@ -129,6 +124,18 @@ def _is_folder(dst: str | None, settings: Settings) -> bool:
     return dst is not None and (dst.endswith(("/", os.sep)) or os.path.isdir(dst))
 
 
+def _becomes_bundle(gathered: Gathered, settings: Settings) -> bool:
+    """Tell whether a folder as destination is to be one bundle: on request, or of a container."""
+    if settings.out_dir is not None or settings.stack == "each":
+        return False
+    if settings.to is not None:
+        return settings.to == "bundle"
+    if gathered.many or settings.labels or settings.planes:
+        return False
+    with open_spec(gathered.paths[0], settings) as bundle:
+        return len(bundle.arrays) > 1 or bool(registry.by_name(bundle.format).many)
+
+
 def _template_fields(dst: str | None) -> set[str]:
     """Return the names of the fields of a template; empty for a plain path."""
     if dst is None or "{" not in dst or os.path.lexists(dst):
@@ -175,6 +182,8 @@ def open_stack(gathered: Gathered, settings: Settings) -> Bundle:
         open_one = partial(_only_array, settings=settings, row=row, notes=notes)
         array = stack(paths, open_one, settings.max_memory)
         array.data.notes.extend(_first_notes(notes))
+    if hasattr(array._data, "common"):
+        array.late = array._data
     array.name = array.name or os.path.splitext(os.path.basename(paths[0]))[0]
     bundle = Bundle([array], notes=getattr(array._data, "notes", []))
     bundle.path, bundle.format = paths[0], row.name
@@ -238,27 +247,7 @@ def _concatenated(array: Array, axis: int) -> Array:
         kept = meta.axes[at - 1].to_dict()
         kept.pop("labels", None)  # they named the positions of one item
         meta.axes[at - 1] = Axis(**kept)
-    return moved.replace(dims=joined[::-1], data=_Reshaped(moved, joined), meta=meta)
-
-
-class _Reshaped:
-    """Array source: the same elements in stored order, seen in another shape."""
-
-    def __init__(self, array: Array, shape: tuple[int, ...]) -> None:
-        self.shape = shape
-        self.dtype = array.dtype
-        self._array = array
-
-    def stream(self, max_bytes: int) -> Iterator[Any]:
-        """Yield the blocks of the array behind it."""
-        from raconvert.blocks import blocks
-
-        return blocks(self._array, max_bytes)
-
-    def __getitem__(self, key: Any) -> Any:
-        from raconvert.blocks import as_ndarray
-
-        return as_ndarray(self._array).reshape(self.shape)[key]
+    return moved.replace(dims=joined[::-1], data=Reshaped(moved, joined), meta=meta)
 
 
 def _named(gathered: Gathered, settings: Settings) -> Bundle:
@@ -309,18 +298,9 @@ def _each(words: list[str], gathered: Gathered, dst: str | None, settings: Setti
     refuse_sources(others, gathered.paths)
     for target, source in targets.items():
         part = Report([source])
-        made: list[str] = []
         try:
-            if prepare_target(target, [source], settings, part):
-                row = registry.target_row(target, settings.to)
-                if not settings.dry_run:
-                    made = make_folders(os.path.dirname(target))
-                with open_spec(source, settings) as bundle:
-                    write_bundle(bundle, target, row, settings, part)
+            _one_of_each(source, target, gathered, dst, settings, part)
         except (RaconvertError, OSError) as error:
-            for folder in reversed(made):
-                with suppress(OSError):  # something else has come into it
-                    os.rmdir(folder)
             known = error if isinstance(error, RaconvertError) else write_failed(target, error)
             if settings.fail_fast:
                 raise known from error
@@ -329,6 +309,66 @@ def _each(words: list[str], gathered: Gathered, dst: str | None, settings: Setti
     if len(report.failed) == len(targets) == 1:
         raise report.failed[0][1]
     return report
+
+
+def _one_of_each(
+    source: str,
+    target: str,
+    gathered: Gathered,
+    dst: str | None,
+    settings: Settings,
+    report: Report,
+) -> None:
+    """Convert one of the sources; of a container every array, where the target holds only one."""
+    row = registry.target_row(target, settings.to)
+    if not prepare_target(target, row, [source], settings, report):
+        return
+    made: list[str] = []
+    try:
+        with open_spec(source, settings) as bundle:
+            if len(bundle.arrays) > 1 and not row.many and _is_folder(dst, settings):
+                folder = target.removesuffix(row.suffixes[0]) if gathered.many else None
+                folder = folder or settings.out_dir or dst or "."
+                _each_array(bundle, folder, row, settings, report)
+                return
+            if not settings.dry_run:
+                made = make_folders(os.path.dirname(target))
+            write_bundle(bundle, target, row, settings, report)
+    except BaseException:
+        for place in reversed(made):
+            with suppress(OSError):  # something else has come into it
+                os.rmdir(place)
+        raise
+
+
+def _each_array(bundle: Bundle, folder: str, row: Row, settings: Settings, report: Report) -> None:
+    """Write every array of a container to a file of its own; groups become folders."""
+    from raconvert.bundle.names import files_of
+
+    names = [os.path.join(folder, file) for file in files_of(bundle.names, row.suffixes[0])]
+    refuse_sources(names, [bundle.path])
+    chosen = set(replaceable(names, [bundle.path], settings, report))
+    total = progress_of(settings.progress, sum(array.nbytes for array in bundle.arrays))
+    one = settings.replace(progress=None, sync=False)
+    with Staging(os.path.join(folder, ""), sync=settings.sync) as staging:
+        for array, name in zip(bundle.arrays, names, strict=True):
+            if name not in chosen:
+                continue
+            part = Report(report.sources)
+            staged = name if settings.dry_run else staging.place(name)
+            try:
+                write_bundle(bundle.like([array]), staged, row, one, part)
+            except RaconvertError as error:
+                error.path = name if error.path == staged else error.path
+                raise
+            report.absorb(part, paths=False)
+            report.arrays += part.arrays
+            if not settings.dry_run:
+                overwrite = settings.overwrite or settings.update
+                staging.add(staged, name, part.written, overwrite=overwrite)
+            if total is not None:
+                total(array.nbytes)
+        report.written += staging.publish()
 
 
 def _each_target(
@@ -356,9 +396,9 @@ def _each_target(
         raise UsageError(
             "a folder as destination needs the format of its files",
             path=folder,
-            remedy="name it with --to, for instance --to ra",
+            remedy="name it with --to: ra or npy for one file each, bundle for one folder of all",
         )
-    suffix = registry.by_name(settings.to).suffixes[0]
+    suffix = next(iter(registry.by_name(settings.to).suffixes), "")
     roots = [word for word in words if os.path.isdir(word)]
     for path in gathered.paths:
         root = next((r for r in roots if path.startswith(os.path.join(r, ""))), None)
@@ -379,7 +419,7 @@ def _write_planes(
     report.judge(lost_items(bundle.arrays, [array]), settings)
     leading = module.split(array)
     if 0 in array.shape or (leading == 0 and not _template_fields(path)):
-        if prepare_target(path, sources, settings, report):
+        if prepare_target(path, row, sources, settings, report):
             write_bundle(bundle, path, row, settings, report)
         return
     names = _plane_names(path, prod(array.shape[:leading]), sources)

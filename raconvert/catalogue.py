@@ -15,6 +15,9 @@ Row = namedtuple(
     "name module title suffixes magic proof reads writes many lazy stream meta index_orders needs",
 )
 
+# Formats made of .ra files, each with its own sidecar, and a manifest.
+BUNDLES = ("bundle", "zip", "tar")
+_FROM_RA = {"many": True, "reads": True, "writes": True, "lazy": True, "stream": False, "needs": ()}
 _PILLOW = ("PIL", "pillow")
 
 ROWS: tuple[Row, ...] = (
@@ -33,6 +36,39 @@ ROWS: tuple[Row, ...] = (
         meta="all",
         index_orders="",
         needs=(),
+    ),
+    Row(
+        name="bundle",
+        module="raconvert.bundle.folder",
+        title="Bundle: a folder of .ra files with bundle.yaml",
+        suffixes=(),
+        magic=((0, b"raconvert_bundle: "),),
+        proof=True,
+        meta="all",
+        index_orders="",
+        **_FROM_RA,
+    ),
+    Row(
+        name="zip",
+        module="raconvert.bundle.zipped",
+        title="Bundle of .ra files in a ZIP archive",
+        suffixes=(".zip",),
+        magic=((0, b"PK\x03\x04"), (0, b"PK\x05\x06")),
+        proof=False,
+        meta="all",
+        index_orders="",
+        **_FROM_RA,
+    ),
+    Row(
+        name="tar",
+        module="raconvert.bundle.tarred",
+        title="Bundle of .ra files in a tar archive",
+        suffixes=(".tar",),
+        magic=((257, b"ustar"),),
+        proof=False,
+        meta="all",
+        index_orders="",
+        **_FROM_RA,
     ),
     Row(
         name="npy",

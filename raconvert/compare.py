@@ -16,7 +16,7 @@ from raconvert.blocks import block_bytes, blocks
 from raconvert.elements import little, type_name
 from raconvert.errors import Corrupt, UsageError
 from raconvert.inspection import plain
-from raconvert.pipeline import open_bundle
+from raconvert.opening import open_bundle
 from raconvert.source import DEFAULT_MAX_MEMORY
 
 TYPE_CHECKING = False
@@ -51,7 +51,7 @@ def diff(
     NaN equals NaN at the same place. Two numbers differ if ``abs(x - y) > atol + rtol * max(abs(x),
     abs(y))``; `bitwise` compares bytes instead, so that -0.0 is not 0.0 and NaN payloads count.
     Containers are compared by name, two single arrays whatever their names are. `reading` as in
-    `raconvert.pipeline.open_bundle`. Arrays whose elements cannot be compared (text with numbers)
+    `raconvert.opening.open_bundle`. Arrays whose elements cannot be compared (text with numbers)
     and files whose arrays cannot be paired raise `UsageError`.
     """
     if bitwise and (atol or rtol):
@@ -64,8 +64,11 @@ def diff(
         open_bundle(b, max_memory=max_memory, **reading) as right,
     ):
         pairs, only_a, only_b = pair_arrays(left, right)
-        arrays = [compare_arrays(x, y, rule, ignore_meta=ignore_meta) for x, y in pairs]
-        metadata = [] if ignore_meta else meta_differences(left.attributes, right.attributes)
+        formats = left.format, right.format
+        arrays = [
+            compare_arrays(x, y, rule, ignore_meta=ignore_meta, formats=formats) for x, y in pairs
+        ]
+        metadata = [] if ignore_meta else meta_differences(_about(left), _about(right))
         same = all(item["same"] for item in arrays) and not (only_a or only_b or metadata)
         return {
             "a": os.fspath(a),
@@ -114,9 +117,18 @@ def pair_arrays(a: Bundle, b: Bundle) -> tuple[list[tuple[Array, Array]], list[s
     return pairs, only_a, only_b
 
 
-def compare_arrays(a: Array, b: Array, rule: Rule, *, ignore_meta: bool = True) -> dict[str, Any]:
+def compare_arrays(
+    a: Array,
+    b: Array,
+    rule: Rule,
+    *,
+    ignore_meta: bool = True,
+    formats: tuple[str, str] = ("", ""),
+) -> dict[str, Any]:
     """Return how two arrays differ in type, shape, elements and, unless ignored, metadata.
 
+    What a third format than the two `formats` keeps for its own way back is compared only where
+    both sides have it: it says through which files the data came, not what it is.
     ``data`` is None where the shapes differ, and elements cannot be compared by index.
     """
     same_type = little(a.element) == little(b.element)
@@ -127,7 +139,8 @@ def compare_arrays(a: Array, b: Array, rule: Rule, *, ignore_meta: bool = True) 
         _check_comparable(a, b)
         data = compare_data(a, b, rule)
         differ = data["differ"]
-    metadata = [] if ignore_meta else meta_differences(_meta_of(a), _meta_of(b))
+    left, right = _without_traces(_meta_of(a), _meta_of(b), formats)
+    metadata = [] if ignore_meta else meta_differences(left, right)
     return {
         "name": a.name,
         "name_b": b.name,
@@ -364,6 +377,27 @@ def _meta_of(array: Array) -> dict[str, Any]:
         own = {**fields["formats"]["ra"], "trailer": _trailer_digest(trailer)}
         fields = {**fields, "formats": {**fields["formats"], "ra": own}}
     return fields
+
+
+def _without_traces(
+    a: dict[str, Any], b: dict[str, Any], formats: tuple[str, str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Leave out the namespaces of third formats that only one side has."""
+    names = set(a.get("formats", {})) & set(b.get("formats", {})) | set(formats)
+    left, right = (
+        {
+            **fields,
+            "formats": {n: own for n, own in fields.get("formats", {}).items() if n in names},
+        }
+        for fields in (a, b)
+    )
+    return left, right
+
+
+def _about(bundle: Bundle) -> dict[str, Any]:
+    """Return what a file says of itself and of its groups."""
+    groups = {name: own for name, own in bundle.groups.items() if own}
+    return {**bundle.attributes, **({"groups": groups} if groups else {})}
 
 
 def _trailer_digest(trailer: Any) -> str:

@@ -170,6 +170,31 @@ def dtype_of(element: Element) -> np.dtype[Any]:
     return np.dtype(element.order + _CODES[element.kind, element.nbytes])
 
 
+def code_of(element: Element) -> Any:
+    """Return the type in the notation of the NPY header: a string, or fields of a structure."""
+    if element.kind == "user":
+        descr = f"|V{element.nbytes}" if element.descr is None else element.descr
+        return _plain(descr)
+    if element.kind == "bfloat":
+        return "bfloat16"
+    return element.order + _CODES[element.kind, element.nbytes]
+
+
+def _plain(descr: Any) -> Any:
+    return [_plain(item) for item in descr] if isinstance(descr, tuple) else descr
+
+
+def element_from(code: Any) -> Element:
+    """Return the element that `code_of` described, its lists frozen.
+
+    Raises `Unsupported`, or what numpy raises on nonsense: TypeError, ValueError, SyntaxError.
+    """
+    if code == "bfloat16":
+        return Element("bfloat", 2, "<", None)
+    known = element_of_code(code) if isinstance(code, str) else None
+    return known or element_of(dtype_of(Element("user", 0, "|", code)))
+
+
 def bfloat16() -> np.dtype[Any]:
     """Return the numpy dtype of bfloat16; `MissingDependency` without the ml_dtypes package."""
     import numpy as np

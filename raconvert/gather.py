@@ -144,6 +144,8 @@ def _expand(
     word: str, recursive: bool, include: Sequence[str], exclude: Sequence[str]
 ) -> tuple[list[str], bool]:
     """Return the files that one word means, and whether it was a literal file."""
+    if os.path.isfile(os.path.join(word, "bundle.yaml")):
+        return [word], True
     if os.path.isdir(word):
         paths = natural_sorted(_folder(word, recursive, include, exclude))
         if not paths:

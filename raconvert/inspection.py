@@ -11,7 +11,7 @@ from raconvert import registry
 from raconvert.catalogue import ROWS
 from raconvert.elements import type_name
 from raconvert.errors import RaconvertError
-from raconvert.pipeline import open_bundle
+from raconvert.opening import open_bundle
 from raconvert.plugin import NO, SURE
 from raconvert.source import Source
 
@@ -31,7 +31,7 @@ _ORDERS = {"<": "little", ">": "big", "|": None}
 def info(path: str | os.PathLike[str], **reading: Any) -> dict[str, Any]:
     """Return what a file holds: format, sizes, arrays with type and both axis views, metadata.
 
-    Only headers are read. `reading` as in `raconvert.pipeline.open_bundle` (`from_`, `arrays`,
+    Only headers are read. `reading` as in `raconvert.opening.open_bundle` (`from_`, `arrays`,
     `in_opts`, `meta`, `index_order`, `max_memory`).
     """
     with open_bundle(path, **reading) as bundle:
@@ -49,13 +49,22 @@ def describe(bundle: Bundle, path: str) -> dict[str, Any]:
         "reason": bundle.reason,
         "plugin": row.module,
         "container": row.many,
-        "stored_bytes": os.stat(bundle.path).st_size,
+        "stored_bytes": _stored_bytes(bundle.path),
         "nbytes": sum(array.nbytes for array in bundle.arrays),
         "sidecar": sidecar if _is_sidecar(sidecar) else None,
         "attributes": plain(bundle.attributes),
+        "groups": plain(bundle.groups),
         "arrays": [_describe_array(array, row) for array in bundle.arrays],
         "notes": list(bundle.notes),
     }
+
+
+def _stored_bytes(path: str) -> int:
+    """Return the size of a file, or of all files in a folder."""
+    if not os.path.isdir(path):
+        return os.stat(path).st_size
+    places = [os.path.join(place, name) for place, _, names in os.walk(path) for name in names]
+    return sum(os.lstat(place).st_size for place in places)
 
 
 def _is_sidecar(path: str) -> bool:
@@ -89,6 +98,7 @@ def _describe_array(array: Array, row: Row) -> dict[str, Any]:
         "count": array.count,
         "nbytes": array.nbytes,
         "layout": layout,
+        "storage": plain(array.storage),
         "metadata": plain(array.meta.to_dict()),
         "to_ra": _to_ra(array, row),
     }

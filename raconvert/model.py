@@ -147,7 +147,8 @@ class Array:
     """
 
     __slots__ = (
-        "_data", "dims", "element", "extent", "index_order", "meta", "name", "owner", "storage"
+        "_data", "dims", "element", "extent", "index_order", "late", "meta", "name", "owner",
+        "storage",
     )  # fmt: skip
 
     def __init__(
@@ -169,6 +170,7 @@ class Array:
         self.meta = Metadata() if meta is None else meta
         self.extent = extent
         self.storage = {} if storage is None else storage
+        self.late: Any = None  # an array source that knows some metadata only at its end
         self.owner: Bundle | None = None  # closed together with an array handed out alone
         self._data = data
 
@@ -220,8 +222,21 @@ class Array:
         }
         fields.update(changes)
         other = Array(fields.pop("element"), fields.pop("dims"), **fields)
-        other.owner = self.owner
+        other.owner, other.late = self.owner, self.late
         return other
+
+    def take_late(self) -> bool:
+        """Take over the metadata that the source knows now that all data was read; True if any.
+
+        `late` has `common` (what all items of a stack share) and `items` (what differs).
+        """
+        if self.late is None:
+            return False
+        found = Metadata.from_dict(self.late.common)
+        self.meta.attributes = {**found.attributes, **self.meta.attributes}
+        self.meta.formats = {**found.formats, **self.meta.formats}
+        self.meta.items = self.late.items
+        return bool(self.meta)
 
     def __getitem__(self, key: Any) -> Any:
         """Return a region as an ndarray, indexed in logical order."""
@@ -348,8 +363,12 @@ class Bundle:
                 return array
         raise KeyError(name)
 
+    def get(self, name: str) -> Array | None:
+        """Return the array of this name, or None."""
+        return next((array for array in self.arrays if array.name == name), None)
+
     def __contains__(self, name: object) -> bool:
-        return any(array.name == name for array in self.arrays)
+        return self.get(name) is not None  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)

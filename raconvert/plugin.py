@@ -27,6 +27,10 @@ Optional functions:
 ``names(bundle, options) -> list[str]``
     The names under which the arrays are found again when the file is read, parallel to
     ``bundle.arrays``, for formats that cannot keep every name or every order.
+``check(source) -> None``
+    What `verify` checks besides decoding every array: raises `Corrupt`.
+``target(path, *, max_memory, progress, overwrite) -> Target``
+    The target of a format that is no single file.
 ``split(array) -> int``
     For formats of low rank: how many of the slowest axes become separate files with ``--planes``.
 

@@ -157,7 +157,7 @@ def target_row(path: str, to: str | None = None) -> Row:
 
 def _unknown_target(path: str) -> UnknownFormat:
     """Return the error for a destination that no format has the suffix of."""
-    known = ", ".join(row.suffixes[0] for row in ROWS if row.writes)
+    known = ", ".join(row.suffixes[0] for row in ROWS if row.writes and row.suffixes)
     name = path.lower()
     for foreign in FOREIGN:
         if name.endswith(foreign.suffixes or ("\0",)):
@@ -214,7 +214,11 @@ def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple
     rows = [row for row in (rows() if callable(rows) else rows) if row.reads]
     likely: list[tuple[Row, str]] = []
     certain: list[tuple[Row, str]] = []
-    for row in rows:
+    # Those without a magic are only asked where nobody with one is sure: it takes their plugins.
+    fits = {row: by_suffix(source.path, (row,)) is not None for row in rows}
+    for row in sorted(rows, key=lambda row: (not row.magic, not fits[row])):
+        if not row.magic and (certain or likely):
+            break
         try:
             verdict, reason = ask(source, row)
         except Exception as error:  # a plugin that cannot answer does not stop the others
@@ -225,7 +229,7 @@ def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple
             certain.append((row, reason))
             if row.proof:
                 return row, reason
-        elif verdict == MAYBE and by_suffix(source.path, (row,)):
+        elif verdict == MAYBE and fits[row]:
             likely.append((row, f"{reason}; suffix {_suffix(source.path, row)}"))
     for group in (certain, likely):
         if len(group) > 1:

@@ -8,13 +8,17 @@ the file beside it is an error, never silently used.
 After that: `index_order` (only F), `dtype` (what is inside user elements, in the notation of the
 NPY header), and the fields of `Metadata`. Fields that differ between the items of a stack lie in
 ``TARGET.items.jsonl``, one JSON object per line.
+
+Beside files that are no .ra it is `complete`: it takes the place of the metadata in the file, and
+`was` says what the array was before the format changed its form (`raconvert.restore`). Beside
+containers the fields of each array stand under `arrays`, by name.
 """
 
 from __future__ import annotations
 
 import os
 
-from raconvert.elements import Element, dtype_of, frozen
+from raconvert.elements import Element, code_of, dtype_of, frozen
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 from raconvert.model import Array, Extent, Metadata
 from raconvert.source import Source
@@ -55,17 +59,18 @@ def fields_of(array: Array, row_name: str) -> dict[str, Any]:
     """Return what a target of this format leaves to its sidecar; empty when there is nothing.
 
     RA itself holds type and dimensions, its own namespace and a trailer; the rest is kept here.
+    Beside other formats everything is kept, so that it can take the place of what they say.
     """
     fields: dict[str, Any] = {}
     if array.index_order == "F" and array.ndim > 1:
         fields["index_order"] = "F"
-    if array.element.kind == "user" and not _is_void(array.element):
-        fields["dtype"] = _plain_descr(array.element.descr)
+    if row_name == "ra" and array.element.kind == "user" and not _is_void(array.element):
+        fields["dtype"] = code_of(array.element)
     meta = array.meta.to_dict()
     formats = {
         name: _without_extents(space)
         for name, space in meta.get("formats", {}).items()
-        if name != row_name
+        if not name == row_name == "ra"
     }
     meta.pop("formats", None)
     fields.update(meta)
@@ -85,12 +90,13 @@ def _without_extents(space: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in space.items() if not isinstance(value, Extent)}
 
 
-def _plain_descr(descr: Any) -> Any:
-    return [_plain_descr(item) for item in descr] if isinstance(descr, tuple) else descr
-
-
-def dump(fields: dict[str, Any], describes: dict[str, Any] | None = None) -> bytes:
-    """Return the YAML text of the fields, behind `describes`."""
+def dump(
+    fields: dict[str, Any],
+    describes: dict[str, Any] | None = None,
+    *,
+    limit: int = MAX_SIDECAR_BYTES,
+) -> bytes:
+    """Return the YAML text of the fields, behind `describes`; at most `limit` bytes."""
     import yaml
 
     class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
@@ -101,7 +107,7 @@ def dump(fields: dict[str, Any], describes: dict[str, Any] | None = None) -> byt
     try:
         text = yaml.dump(whole, Dumper=Dumper, sort_keys=False, allow_unicode=True)
         data = text.encode()
-        parse(data, "")  # what is written can be read
+        parse(data, "", limit=limit)  # what is written can be read
     except (yaml.YAMLError, RecursionError, ValueError, Corrupt) as error:
         reason = error.what if isinstance(error, Corrupt) else " ".join(str(error).split())
         raise Unsupported(
@@ -152,9 +158,12 @@ def describe(source: Source, *, is_ra: bool) -> dict[str, Any]:
 def load(source: Source, *, is_ra: bool) -> dict[str, Any] | None:
     """Return the fields of the sidecar beside a file, or None; a mismatch is `Corrupt`."""
     path = path_of(source.path)
-    if not os.path.exists(path):
-        return None
-    beside = Source(path)
+    return load_from(Source(path), source, is_ra=is_ra) if os.path.exists(path) else None
+
+
+def load_from(beside: Source, source: Source, *, is_ra: bool) -> dict[str, Any] | None:
+    """Return the fields of a sidecar, or None if it is none; it must describe `source`."""
+    path = beside.path
     if beside.size > MAX_SIDECAR_BYTES:
         raise Corrupt(
             "metadata sidecar is too large",
@@ -181,11 +190,11 @@ def load(source: Source, *, is_ra: bool) -> dict[str, Any] | None:
     return fields
 
 
-def parse(text: bytes, path: str) -> dict[str, Any]:
+def parse(text: bytes, path: str, *, limit: int = MAX_SIDECAR_BYTES) -> dict[str, Any]:
     """Return the mapping in a sidecar's text: safe YAML, no aliases, bounded depth and size."""
     import yaml
 
-    if len(text) > MAX_SIDECAR_BYTES:
+    if len(text) > limit:
         raise Corrupt("metadata is too large", path=path, got=f"{len(text)} bytes")
     loader = _loader()
     try:
@@ -257,8 +266,11 @@ _TYPES = {
 }
 
 
-def apply(fields: dict[str, Any], array: Array, path: str = "") -> None:
-    """Give an array what its sidecar says; wrong types or a contradiction raise `Corrupt`."""
+def apply(fields: dict[str, Any], array: Array, path: str = "", *, complete: bool = False) -> None:
+    """Give an array what its sidecar says; wrong types or a contradiction raise `Corrupt`.
+
+    `complete`: it takes the place of the metadata that the file itself has.
+    """
     _check_form(fields, array, path)
     order = fields.get("index_order", "C")
     if order not in ("C", "F"):
@@ -270,6 +282,9 @@ def apply(fields: dict[str, Any], array: Array, path: str = "") -> None:
     if "dtype" in fields:
         array.element = _described(array.element, frozen(fields["dtype"]), path)
     told = Metadata.from_dict(fields)
+    if complete:
+        array.meta = told
+        return
     meta = array.meta
     meta.description = told.description or meta.description
     meta.units = told.units or meta.units
@@ -372,21 +387,30 @@ def read_trailer(array: Array, source: Source) -> None:
 def items_reader(path: str, array: Array) -> Callable[[], Iterator[dict[str, Any]]]:
     """Return a function that reads the per-item metadata of the stack at `path`, line by line."""
     place = items_path_of(path)
-    if not os.path.isfile(place):
+    return items_of(Source(place) if os.path.isfile(place) else None, place, array)
+
+
+def items_of(
+    beside: Source | None, place: str, array: Array
+) -> Callable[[], Iterator[dict[str, Any]]]:
+    """Return a function that reads per-item metadata, line by line; None: it is missing."""
+    if beside is None:
         raise Corrupt(
             "per-item metadata is missing, although the sidecar promises it",
             path=place,
             remedy="read without metadata: --meta ignore",
         )
     count = array.dims[-1] if array.dims else 0  # of the slowest axis
-    return lambda: _read_items(place, count)
+    return lambda: _read_items(beside, count)
 
 
-def _read_items(place: str, count: int) -> Iterator[dict[str, Any]]:
+def _read_items(beside: Source, count: int) -> Iterator[dict[str, Any]]:
     import json
+    from io import BufferedReader
 
     number = 0
-    with open(place, "rb") as file:
+    place = beside.path
+    with BufferedReader(beside.open()) as file:
         lines = iter(lambda: file.readline(MAX_SIDECAR_BYTES), b"")
         for number, line in enumerate(lines, 1):
             try:

@@ -5,6 +5,7 @@ The first 4 KiB (`head`), the size and `read_at` are what a sniffer needs; `open
 
 from __future__ import annotations
 
+import io
 import os
 from stat import S_ISDIR, S_ISREG
 
@@ -13,6 +14,7 @@ from raconvert.errors import Corrupt, ReadFailed, Unsafe
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from io import FileIO
+    from typing import Any
 
 HEAD_BYTES = 4096  # enough for every magic and for most headers, in one page
 DEFAULT_MAX_MEMORY = 1 << 30  # 1 GiB, the default of --max-memory
@@ -28,7 +30,7 @@ class Source:
     are for `raconvert.external`.
     """
 
-    __slots__ = ("_head", "_size", "max_memory", "path", "stand_ins", "trust_external")
+    __slots__ = ("_head", "_size", "base", "max_memory", "path", "stand_ins", "trust_external")
 
     def __init__(
         self,
@@ -42,6 +44,7 @@ class Source:
         self.max_memory = max_memory
         self.trust_external = trust_external
         self.stand_ins = stand_ins or {}
+        self.base = 0  # where byte 0 is in the file at `path`
         self._head: bytes | None = None
         self._size = -1
 
@@ -106,10 +109,83 @@ class Source:
 
     def open(self) -> FileIO:
         """Open the file for reading, unbuffered; the caller closes it."""
-        import io
-
         descriptor = open_regular(self.path)
         return io.FileIO(descriptor, "rb", closefd=True)
+
+
+class Window(Source):
+    """A stretch of a file seen as a file of its own: a stored member of an archive.
+
+    `path` is the archive's, so that data can be copied and mapped out of it; `name` the member's.
+    """
+
+    __slots__ = ("_name",)
+
+    def __init__(self, path: str, name: str, base: int, size: int, max_memory: int) -> None:
+        super().__init__(path, max_memory=max_memory)
+        self._name = name
+        self._size = size
+        self.base = base
+
+    @property
+    def name(self) -> str:
+        """The last part of the member's path."""
+        return self._name.rsplit("/", 1)[-1]
+
+    @property
+    def head(self) -> bytes:
+        """The first 4 KiB of the member."""
+        if self._head is None:
+            self._head = self._read(0, min(HEAD_BYTES, self._size))
+        return self._head
+
+    def read_at(self, offset: int, nbytes: int) -> bytes:
+        """Return up to `nbytes` bytes from `offset`: fewer only where the member ends."""
+        return self._read(offset, max(0, min(nbytes, self._size - offset)))
+
+    def _read(self, offset: int, nbytes: int) -> bytes:
+        try:
+            with Source.open(self) as file:
+                file.seek(self.base + offset)
+                return read_up_to(file, nbytes)
+        except OSError as error:
+            raise _read_failed(self.path, error) from error
+
+    def open(self) -> Any:
+        """Open the member for reading, unbuffered; it ends where the member does."""
+        return io.BufferedReader(_Part(Source.open(self), self.base, self._size))
+
+
+class _Part(io.RawIOBase):
+    """The bytes of a window, as a file."""
+
+    def __init__(self, file: FileIO, base: int, size: int) -> None:
+        self._file = file
+        self._base = base
+        self._size = size
+        self._place = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._size}[whence]
+        self._place = max(0, start + offset)
+        return self._place
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer)[: max(0, self._size - self._place)]
+        self._file.seek(self._base + self._place)
+        got = self._file.readinto(view) or 0
+        self._place += got
+        return got
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def open_regular(path: str) -> int:

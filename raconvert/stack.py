@@ -218,18 +218,3 @@ def _nested(pairs: Iterable[tuple[tuple[Any, ...], Any]]) -> dict[str, Any]:
             place = place.setdefault(part, {})
         place[path[-1]] = value
     return root
-
-
-def late_metadata(origin: Array, array: Array) -> bool:
-    """Give an array what its source, a stack, could only know of its items at the end.
-
-    `origin` is the stack as it was read, `array` what became of it. True if there is anything.
-    """
-    source = origin._data
-    if not hasattr(source, "common"):
-        return False
-    found = Metadata.from_dict(source.common)
-    array.meta.attributes = {**found.attributes, **array.meta.attributes}
-    array.meta.formats = {**found.formats, **array.meta.formats}
-    array.meta.items = source.items
-    return bool(array.meta)

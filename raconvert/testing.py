@@ -25,6 +25,7 @@ import gc
 import inspect
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -41,11 +42,12 @@ from raconvert.catalogue import FOREIGN, ROWS, Row
 from raconvert.elements import Element, dtype_of, element_of, little
 from raconvert.errors import RaconvertError, WouldLose
 from raconvert.model import Array, Axis, Bundle, Metadata
-from raconvert.pipeline import _apply_sidecar, adapted, write_bundle
+from raconvert.opening import apply_sidecar
 from raconvert.plugin import API, EQUIVALENT, MAYBE, NO, REFUSED, SURE, Fit, Format, Option
 from raconvert.report import Report
 from raconvert.settings import Settings
 from raconvert.source import Source
+from raconvert.writing import adapted, write_bundle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -254,7 +256,7 @@ def read(plugin: ModuleType, path: Path) -> Bundle:
     source = Source(str(path), max_memory=MAX_MEMORY)
     bundle: Bundle = plugin.read(source)
     bundle.path = str(path)
-    _apply_sidecar(bundle, source, row_of(plugin))
+    apply_sidecar(bundle, source, row_of(plugin))
     return bundle
 
 
@@ -277,9 +279,19 @@ def _joined(array: Array, max_bytes: int) -> Values:
 
 
 def suffix_of(plugin: ModuleType) -> str:
-    """Return the usual suffix of the plugin's files."""
-    suffix: str = plugin.FORMAT.suffixes[0]
-    return suffix
+    """Return the usual suffix of the plugin's files; folders have none."""
+    return next(iter(plugin.FORMAT.suffixes), "")
+
+
+def contents_of(path: Path) -> dict[str, bytes]:
+    """Return what a file, or every file in a folder, holds."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return {str(file.relative_to(path)): file.read_bytes() for file in files if file.is_file()}
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder."""
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 @contextmanager
@@ -348,8 +360,8 @@ _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "title": (lambda v: isinstance(v, str) and bool(v), "a text"),
     "suffixes": (
-        lambda v: _tuple_of(str, v) and v and all(s[0] == "." and s == s.lower() for s in v),
-        "a tuple of lower-case suffixes with their dot",
+        lambda v: _tuple_of(str, v) and all(s[0] == "." and s == s.lower() for s in v),
+        "a tuple of lower-case suffixes with their dot, or () for folders",
     ),
     "magic": (
         lambda v: (
@@ -485,7 +497,8 @@ def check_samples_are_sure(plugin: ModuleType) -> None:
             contents = path.read_bytes()
             fitting = any(contents[at : at + len(text)] == text for at, text in form.magic)
             require(fitting or not form.magic, f"sample {path.name} has none of the magics")
-            require(path.name.endswith(form.suffixes), f"sample {path.name} has another suffix")
+            fitting = path.name.endswith(form.suffixes) or not form.suffixes
+            require(fitting, f"sample {path.name} has another suffix")
             verdict = plugin.sniff(Source(str(path)))
             require(verdict == SURE, f"sniff says {verdict} to sample {path.name}")
 
@@ -536,7 +549,8 @@ def check_read_is_lazy(plugin: ModuleType) -> None:
         for path in paths:
             with plugin.read(Source(str(path))) as bundle:
                 require(isinstance(bundle, Bundle), f"read gives a {type(bundle).__name__}")
-                require(bundle.arrays, f"sample {path.name} has no array")
+                fitting = bundle.arrays or not plugin.FORMAT.suffixes  # of a folder only one file
+                require(fitting, f"sample {path.name} has no array")
                 require_none(_not_well_formed(bundle), "things are wrong in the bundle")
                 decoded = [
                     array.name
@@ -709,14 +723,15 @@ def check_cut_files(plugin: ModuleType) -> None:
     with scratch() as folder:
         problems = []
         for path, values in _held(plugin, folder).values():
-            contents = path.read_bytes()
-            for length in range(0, len(contents), 1 + len(contents) // 100):
-                path.write_bytes(contents[:length])
-                problem = _attempt(plugin, path)
-                if problem is None and not _is_whole_or_refused(plugin, path, values):
-                    problem = "is taken for another array"
-                if problem:
-                    problems.append(f"{values.shape} cut to {length} bytes: {problem}")
+            for name, contents in contents_of(path).items():
+                for length in range(0, len(contents), 1 + len(contents) // 100):
+                    (path / name).write_bytes(contents[:length])
+                    problem = _attempt(plugin, path)
+                    if problem is None and not _is_whole_or_refused(plugin, path, values):
+                        problem = "is taken for another array"
+                    if problem:
+                        problems.append(f"{values.shape} cut to {length} bytes: {problem}")
+                (path / name).write_bytes(contents)
         require_none(problems, "cut files are mishandled")
 
 
@@ -751,7 +766,7 @@ def _over_cases(
             if problem:
                 problems.append(f"{name}: {problem}")
             for left in folder.iterdir():
-                left.unlink()
+                remove(left)
     require_none(problems, f"of {len(chosen)} arrays are mishandled")
 
 
@@ -881,7 +896,7 @@ def check_output_is_deterministic(plugin: ModuleType) -> None:
                 write(plugin, [case.array()], path)
             except WouldLose:
                 return None
-            written.append(path.read_bytes())
+            written.append(contents_of(path))
         return None if written[0] == written[1] else "the files differ"
 
     _over_cases(plugin, judge, FEW_SHAPES)
@@ -891,14 +906,14 @@ def check_failed_write_leaves_nothing(plugin: ModuleType) -> None:
     """When the data fails halfway, the destination is as it was and nothing is beside it."""
     with scratch() as folder:
         for path, values in _held(plugin, folder).values():
-            before = path.read_bytes()
+            before = contents_of(path)
             files = sorted(os.listdir(folder))
             array = Array(element_of(values.dtype), values.shape[::-1], name="x", index_order="C",
                           data=_Failing(values))  # fmt: skip
             try:
                 write(plugin, [array], path, overwrite=True)
             except _FailedHalfwayError:
-                require(path.read_bytes() == before, "the destination was changed")
+                require(contents_of(path) == before, "the destination was changed")
                 require(sorted(os.listdir(folder)) == files, f"left behind: {os.listdir(folder)}")
             else:
                 raise AssertionError(f"data of shape {values.shape} failed, and write went on")

@@ -13,8 +13,8 @@ from raconvert.checksums import digest_array
 from raconvert.compare import Rule, compare_data, pair_arrays, type_text
 from raconvert.elements import little
 from raconvert.errors import Corrupt, UsageError
-from raconvert.pipeline import open_bundle, open_sources
-from raconvert.source import DEFAULT_MAX_MEMORY
+from raconvert.opening import open_bundle, open_sources
+from raconvert.source import DEFAULT_MAX_MEMORY, Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def verify(
     Every array is read and decoded to its end; damage raises `Corrupt`. The sidecar must describe
     the file (checked when it is opened) and have one entry per item. The sources are gathered and
     stacked as `convert` would, with the arguments in `gathering` (`raconvert.gather.gather`), and
-    read with `reading` (`raconvert.pipeline.open_bundle`). What was cast or permuted differs.
+    read with `reading` (`raconvert.opening.open_bundle`). What was cast or permuted differs.
     ``ok``, ``changed``, ``missing`` and ``extra`` count what was compared, ``examples`` names the
     first of each.
     """
@@ -48,6 +48,9 @@ def verify(
         own = {name: reading[name] for name in ("arrays", "meta", "index_order") if name in reading}
         reading = {name: value for name, value in reading.items() if name != "arrays"}
     with open_bundle(path, max_memory=max_memory, **own) as bundle:
+        module = registry.load(registry.by_name(bundle.format))
+        if hasattr(module, "check"):
+            module.check(Source(bundle.path, max_memory=max_memory))
         many = registry.by_name(bundle.format).many
         found: dict[str, Any] = {
             "path": os.fspath(path),

@@ -553,7 +553,7 @@ def test_missing_file(call: Callable[..., Any], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("call", [raconvert.ra.read, raconvert.read, raconvert.open])
 def test_folder(call: Callable[..., Any], tmp_path: Path) -> None:
-    with pytest.raises((ReadFailed, Unsafe), match=str(tmp_path)):
+    with pytest.raises((ReadFailed, Unsafe, Unsupported), match=str(tmp_path)):
         call(tmp_path)
 
 

@@ -16,7 +16,7 @@ import raconvert
 from raconvert import Metadata, convert
 from raconvert.blocks import blocks
 from raconvert.errors import Corrupt, RaconvertError, TargetExists, UnknownFormat, UsageError
-from raconvert.pipeline import open_sources
+from raconvert.opening import open_sources
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,17 @@ if TYPE_CHECKING:
     from raconvert.transfer import Target
 
 # What is not simply handed to `raconvert.pipeline.convert` under its own name.
-_OWN = ("output", "report", "progress", "allow", "trust", "in_opts", "out_opts", "include", "exclude")
+_OWN = (
+    "output",
+    "report",
+    "progress",
+    "allow",
+    "trust",
+    "in_opts",
+    "out_opts",
+    "include",
+    "exclude",
+)
 _PASSED = tuple(dict.fromkeys(option.dest for option in CONVERT if option.dest not in _OWN))
 
 

@@ -6,7 +6,7 @@ from raconvert import registry
 from raconvert.checksums import digest_array, manifest_line
 from raconvert.cli.sources import each, expand, reading
 from raconvert.errors import UsageError
-from raconvert.pipeline import open_bundle, open_sources
+from raconvert.opening import open_bundle, open_sources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

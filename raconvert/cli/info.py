@@ -59,18 +59,13 @@ def lines(facts: dict[str, Any], console: Console) -> Iterator[str]:
         f"{console.bold(one_line(facts['path']))}   {facts['title']} "
         f"({facts['reason']}; plugin {facts['plugin']})   {size(facts['stored_bytes'])}"
     )
-    names = facts["container"]
-    width = max((len(one_line(a["name"])) for a in facts["arrays"]), default=0) if names else 0
-    types = max((len(array["type"]) for array in facts["arrays"]), default=0)
-    for array in facts["arrays"]:
-        name = f"{one_line(array['name']):<{width}}   " if names else ""
-        order = ", big-endian" if array["byte_order"] == "big" else ""
-        yield (
-            f"  {name}{array['type']:<{types}}   shape {axes(array)} (RA, Julia, MATLAB)   "
-            f"{size(array['nbytes'])}   {_layout(array)}{order}"
-        )
-        for line in _fields(array["metadata"]):
-            yield f"    {line}"
+    if facts["container"]:
+        yield from _tree(facts)
+    else:
+        for array in facts["arrays"]:
+            yield f"  {_array(array)}"
+            for line in _fields(array["metadata"]):
+                yield f"    {line}"
     for line in _fields(facts["attributes"]):
         yield f"  {line}"
     if facts["sidecar"]:
@@ -78,6 +73,38 @@ def lines(facts: dict[str, Any], console: Console) -> Iterator[str]:
     for note in facts["notes"]:
         yield f"  note: {one_line(note)}"
     yield f"to RA: {_to_ra(facts)}"
+
+
+def _tree(facts: dict[str, Any]) -> Iterator[str]:
+    """Yield groups and arrays as a tree, each array with its type, axes, size and storage."""
+    arrays = {tuple(array["name"].split("/")): array for array in facts["arrays"]}
+    groups = {tuple(name.split("/")): own for name, own in facts["groups"].items()}
+    width = max((2 * len(path) + len(one_line(path[-1])) for path in arrays), default=0)
+    types = max((len(array["type"]) for array in facts["arrays"]), default=0)
+    shown: set[tuple[str, ...]] = set()
+    for path in [*arrays, *(path for path in groups if path not in arrays)]:
+        for depth in range(1, len(path) + (path not in arrays)):
+            above = path[:depth]
+            if above not in shown:
+                shown.add(above)
+                yield f"{'  ' * depth}{one_line(above[-1])}/"
+                for line in _fields(groups.get(above, {})):
+                    yield f"{'  ' * depth}    {line}"
+        if path in arrays:
+            indent = "  " * len(path)
+            name = f"{indent}{one_line(path[-1])}"
+            yield f"{name:<{width}}   {_array(arrays[path], types)}"
+            for line in _fields(arrays[path]["metadata"]):
+                yield f"{indent}    {line}"
+
+
+def _array(array: dict[str, Any], width: int = 0) -> str:
+    """Return type, both views of the axes, size and storage of an array as one line."""
+    order = ", big-endian" if array["byte_order"] == "big" else ""
+    return (
+        f"{array['type']:<{width}}   shape {axes(array)} (RA, Julia, MATLAB)   "
+        f"{size(array['nbytes'])}   {_layout(array)}{order}"
+    )
 
 
 def axes(array: dict[str, Any]) -> str:
@@ -90,7 +117,20 @@ def axes(array: dict[str, Any]) -> str:
 
 def _layout(array: dict[str, Any]) -> str:
     layout = array["layout"]
-    return "encoded" if layout["kind"] == "encoded" else f"plain from byte {layout['offset']}"
+    told = [_told(name, value) for name, value in array["storage"].items()]
+    if layout["kind"] != "encoded":
+        told.insert(0, f"plain from byte {layout['offset']}")
+    return ", ".join(told) or "encoded"
+
+
+def _told(name: str, value: Any) -> str:
+    """Return one fact of how an array is stored."""
+    if isinstance(value, list):
+        times = "\N{MULTIPLICATION SIGN}" if all(isinstance(v, int) for v in value) else ", "
+        value = times.join(map(str, value))
+    if name == "stored_bytes":
+        return f"{size(int(value))} stored"
+    return one_line(str(value) if name in ("layout", "filters") else f"{name} {value}")
 
 
 def _fields(fields: dict[str, Any]) -> Iterator[str]:

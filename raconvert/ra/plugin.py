@@ -59,11 +59,11 @@ from raconvert.ra.header import (
     uncarried,
     unpack,
 )
-from raconvert.transfer import copy_extent, write_all, write_raw
+from raconvert.transfer import SLAB_BYTES, copy_extent, extent_slabs, write_all, write_raw
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from io import FileIO
     from typing import Any
 
@@ -129,13 +129,15 @@ def read(source: Source, *, unknown_flags: bool = False) -> Bundle:
     array = Array(element, dims, name=source.stem)
     array.meta = Metadata(formats={"ra": own})
     if encoding == RAW:
-        array.extent = Extent(source.path, offset, header.size, swap)
+        array.extent = Extent(source.path, source.base + offset, header.size, swap)
     else:
         # Late, since a sidecar may say by then what is inside user elements.
         array._data = lambda: _Encoded(source, header, encoding, array.element, dims, swap)
     end = offset + header.size
     if encoding != LEB128 and source.size > end:
-        array.meta.formats["ra"]["trailer"] = Extent(source.path, end, source.size - end)
+        array.meta.formats["ra"]["trailer"] = Extent(
+            source.path, source.base + end, source.size - end
+        )
     return Bundle([array])
 
 
@@ -268,6 +270,26 @@ def write(bundle: Bundle, target: Target, *, encoding: str = RAW) -> None:
         copy_extent(b"", trailer, file)
     elif isinstance(trailer, bytes):
         write_all(file, [trailer])
+
+
+def pieces(array: Array, blocks: Iterable[Any]) -> Iterator[Any]:
+    """Yield what an .ra of the array consists of: header, its `blocks` as bytes, trailer."""
+    own = array.meta.formats.get("ra", {})
+    yield pack(uncarried(header_of(little(array.element), array.dims), own))
+    for block in blocks:
+        yield block.reshape(-1).view("u1")
+    trailer = own.get("trailer", b"")
+    if isinstance(trailer, Extent):
+        yield from extent_slabs(trailer, SLAB_BYTES)
+    elif trailer:
+        yield trailer
+
+
+def size_of(array: Array) -> int:
+    """Return the size in bytes of the .ra that `pieces` yields."""
+    trailer = array.meta.formats.get("ra", {}).get("trailer", b"")
+    behind = trailer.nbytes if isinstance(trailer, Extent) else len(trailer)
+    return data_offset(array.ndim) + array.nbytes + behind
 
 
 def _write_encoded(array: Array, header: Header, encoding: str, target: Target) -> FileIO:

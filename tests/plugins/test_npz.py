@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from raconvert.plugins import npz
 
+from raconvert import zips
 from raconvert.blocks import as_ndarray, blocks
 from raconvert.elements import dtype_of, element_of, little
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsafe, Unsupported
@@ -326,12 +327,12 @@ def test_bomb_behind_a_small_array(tmp_path: Path) -> None:
 
 
 def test_directory_above_the_limit(tmp_path: Path) -> None:
-    size = npz.MAX_DIRECTORY_BYTES + 1
+    size = zips.MAX_DIRECTORY_BYTES + 1
     end = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, 1, 1, size, 0, 0)
     path = tmp_path / "x.npz"
     path.write_bytes(b"PK\1\2" + bytes(size - 4) + end)
 
-    with pytest.raises(Unsupported, match=f"at most {npz.MAX_DIRECTORY_BYTES} bytes"):
+    with pytest.raises(Unsupported, match=f"at most {zips.MAX_DIRECTORY_BYTES} bytes"):
         read(path)
 
 

@@ -1,0 +1,206 @@
+"""A bundle as a folder: ``bundle.yaml``, one .ra file for each array, sidecars beside them.
+
+The folder appears whole: everything is written into a hidden folder beside the destination, which
+is renamed at the end. An existing bundle is replaced only with ``--overwrite``, and only if there
+is nothing else in it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from raconvert import external, sidecar
+from raconvert.bundle import manifest, members
+from raconvert.bundle.names import MANIFEST
+from raconvert.errors import RaconvertError, TargetExists, Unsupported
+from raconvert.plugin import NO, SURE, Bundle, Format, Source
+from raconvert.ra import plugin as ra
+from raconvert.transfer import Target, sync_file, sync_folder, write_all, write_failed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+__all__ = ["FORMAT", "check_target", "fits", "read", "sniff", "target", "write"]
+
+FORMAT = Format(
+    name="bundle",
+    title="Bundle: a folder of .ra files with bundle.yaml",
+    suffixes=(),
+    magic=((0, manifest.MARK),),
+    proof=True,
+    many=True,
+    meta="all",
+    index_orders="",
+    read_options=members.READ_OPTIONS,
+    samples={MANIFEST: manifest.MARK + b"1\narrays: []\n...\n"},
+    spec=members.SPEC,
+    losses=members.LOSSES,
+)
+fits = members.fits
+
+
+def sniff(source: Source) -> int:
+    """Sure by the first words of ``bundle.yaml``."""
+    return SURE if source.head.startswith(manifest.MARK) else NO
+
+
+def is_bundle(path: str) -> bool:
+    """Tell whether a folder is a bundle."""
+    return os.path.isfile(os.path.join(path, MANIFEST))
+
+
+def folder_of(names: Iterable[str], path: str) -> str:
+    """Return what stands before ``bundle.yaml`` in an archive: nothing, or one folder and ``/``."""
+    listed = [name for name in names if name.split("/")[-1] == MANIFEST and name.count("/") < 2]
+    if len(listed) > 1 and MANIFEST not in listed:
+        raise Unsupported(f"holds several bundles: {', '.join(listed[:5])}", path=path)
+    return "" if MANIFEST in listed or not listed else listed[0].removesuffix(MANIFEST)
+
+
+# Reading ---------------------------------------------------------------------------------------
+
+
+def read(source: Source, *, metadata: bool = True) -> Bundle:
+    """Return the arrays of the bundle whose folder, or ``bundle.yaml``, is named."""
+    folder = source.path if os.path.isdir(source.path) else os.path.dirname(source.path)
+    listing = Source(
+        os.path.join(folder, MANIFEST),
+        max_memory=source.max_memory,
+        trust_external=source.trust_external,
+    )
+
+    def find(file: str) -> Source | None:
+        if not os.path.lexists(os.path.join(folder, file)):
+            return None
+        path = external.resolve(listing, file, f"file '{file}' of the bundle")
+        return Source(path, max_memory=source.max_memory)
+
+    return members.read(find, source.path, metadata=metadata)
+
+
+# Writing ---------------------------------------------------------------------------------------
+
+
+def check_target(path: str, *, overwrite: bool) -> None:
+    """Refuse (`TargetExists`) a destination that is there, unless it is an empty folder.
+
+    With `overwrite` a bundle may be replaced, if every file in it is one of the bundle's.
+    """
+    if not os.path.lexists(path):
+        return
+    if not os.path.isdir(path):
+        raise TargetExists("is a file, where a folder is to be written", path=path)
+    if not os.listdir(path):
+        return
+    if not overwrite:
+        raise TargetExists(
+            "exists already, and is left as it was",
+            path=path,
+            remedy="use --overwrite to replace a bundle, or name another folder",
+        )
+    strange = _strangers(path)
+    if strange:
+        raise TargetExists(
+            f"holds what is no part of a bundle, such as '{strange}', and is left as it was",
+            path=path,
+            remedy="move that elsewhere, or name another folder",
+        )
+
+
+def _strangers(folder: str) -> str | None:
+    """Return the path of a file that does not belong to the bundle in a folder, or None."""
+    if not is_bundle(folder):
+        return next(iter(os.listdir(folder)))
+    try:
+        entries = manifest.load(Source(os.path.join(folder, MANIFEST))).entries
+    except RaconvertError:
+        return MANIFEST
+    own = {MANIFEST}
+    for entry in entries:
+        own |= {entry.file, sidecar.path_of(entry.file), sidecar.items_path_of(entry.file)}
+    for place, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.relpath(os.path.join(place, name), folder).replace(os.sep, "/")
+            if path not in own:
+                return path
+    return None
+
+
+class FolderTarget(Target):
+    """A folder to be written: as `temp` beside `path`, then renamed to it."""
+
+    __slots__ = ()
+
+    def member(self, file: str) -> Target:
+        """Return the target of one file in the folder."""
+        self._used = True
+        path = os.path.join(self.temp, *file.split("/"))
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+        except OSError as error:
+            raise write_failed(self.path, error) from error
+        return Target(path, max_memory=self.max_memory, progress=self.progress)
+
+    def finish(self, *, sync: bool = True) -> None:
+        """Wait until all files are on the disk, ready for `rename`."""
+        try:
+            for place, _, names in os.walk(self.temp) if sync else ():
+                for name in names:
+                    sync_file(os.path.join(place, name))
+                sync_folder(os.path.join(place, MANIFEST))
+        except OSError as error:
+            raise write_failed(self.path, error) from error
+
+    def rename(self) -> None:
+        """Put the folder in its place; what was there goes when the new one is."""
+        check_target(self.path, overwrite=self.overwrite)
+        old = self.temp + ".old"
+        try:
+            if os.path.isdir(self.path):
+                os.rename(self.path, old)
+            try:
+                os.rename(self.temp, self.path)
+            except BaseException:
+                if os.path.isdir(old):
+                    os.rename(old, self.path)
+                raise
+        except OSError as error:
+            raise write_failed(self.path, error) from error
+        self._used = False
+        shutil.rmtree(old, ignore_errors=True)
+
+    def abort(self) -> None:
+        """Remove what was written; the destination is as it was."""
+        if self._used:
+            self._used = False
+            shutil.rmtree(self.temp, ignore_errors=True)
+
+
+def target(path: str, **named: Any) -> FolderTarget:
+    """Return the target for a destination."""
+    return FolderTarget(path.rstrip("/" + os.sep) or path, **named)
+
+
+def write(bundle: Bundle, target: FolderTarget) -> None:
+    """Write the arrays with their sidecars, and the manifest."""
+    for array, file in zip(bundle.arrays, members.paths_of(bundle), strict=True):
+        place = target.member(file)
+        with place:
+            ra.write(bundle.like([array]), place)
+            place.commit(sync=False)
+        written = Source(place.path, max_memory=target.max_memory)
+        for beside, content in members.sidecars_of(array, file, written):
+            _write_file(target, beside, content)
+    _write_file(target, MANIFEST, [members.manifest_of(bundle)])
+
+
+def _write_file(target: FolderTarget, file: str, content: Iterable[bytes]) -> None:
+    with target.member(file) as place:
+        try:
+            write_all(place.open(), content)
+        except OSError as error:
+            raise write_failed(target.path, error) from error
+        place.commit(sync=False)

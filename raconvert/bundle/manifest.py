@@ -1,0 +1,133 @@
+"""The text of ``bundle.yaml``.
+
+    raconvert_bundle: 1
+    arrays:
+    - {name: mnist/images, file: mnist/images.ra, index_order: C}
+    groups: {mnist: {title: digits}}      # attributes of groups; groups without arrays
+    attributes: {source: scanner 3}       # of the whole
+    formats: {hdf5: {...}}                # what single formats need to know about the whole
+    ...
+
+The last line is YAML's end of a document: without it the file is cut off. `index_order` says how
+[i,j,k] are counted, so that an array means the same wherever the bundle is converted to; without it
+the axes are only listed, fastest first, as RA does it.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+from raconvert.bundle.names import is_inside
+from raconvert.errors import Corrupt, Unsafe, Unsupported
+from raconvert.sidecar import dump, parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.model import Bundle
+    from raconvert.source import Source
+
+VERSION = 1
+KEY = "raconvert_bundle"
+MARK = f"{KEY}: ".encode()
+END = b"...\n"
+MAX_BYTES = 64 << 20  # a hundred thousand arrays and their groups
+
+Entry = namedtuple("Entry", "name file index_order")
+Manifest = namedtuple("Manifest", "entries groups attributes formats")
+
+
+def text_of(bundle: Bundle, files: list[str]) -> bytes:
+    """Return ``bundle.yaml`` for a bundle whose arrays lie in these files."""
+    entries = []
+    for array, file in zip(bundle.arrays, files, strict=True):
+        entry = {"name": array.name, "file": file}
+        if array.index_order is not None:
+            entry["index_order"] = array.index_order
+        entries.append(entry)
+    fields: dict[str, Any] = {KEY: VERSION, "arrays": entries}
+    for name in ("groups", "attributes", "formats"):
+        if getattr(bundle, name):
+            fields[name] = getattr(bundle, name)
+    return dump(fields, limit=MAX_BYTES) + END
+
+
+def load(source: Source) -> Manifest:
+    """Return what ``bundle.yaml`` says, checked; `Corrupt`, `Unsafe` or `Unsupported` otherwise."""
+    if source.size > MAX_BYTES:
+        raise Corrupt(
+            "bundle.yaml is too large",
+            path=source.path,
+            expected=f"at most {MAX_BYTES} bytes",
+            got=source.size,
+        )
+    text = source.read_exact(0, source.size, "bundle.yaml")
+    if not text.rstrip().endswith(END.rstrip()):
+        raise Corrupt("bundle.yaml is cut off", path=source.path, expected="'...' as its last line")
+    fields = parse(text, source.path, limit=MAX_BYTES)
+    if fields.get(KEY) != VERSION:
+        raise Unsupported(
+            "is no bundle of a known version",
+            path=source.path,
+            expected=f"{KEY}: {VERSION}",
+            got=f"{KEY}: {fields.get(KEY)}",
+        )
+    entries = [_entry(item, source) for item in _typed(fields, "arrays", list, source)]
+    _check_unique(entries, source)
+    groups = _typed(fields, "groups", dict, source)
+    if not all(isinstance(own, dict) for own in groups.values()):
+        raise Corrupt("field 'groups' has the wrong form", path=source.path)
+    attributes = _typed(fields, "attributes", dict, source)
+    formats = _typed(fields, "formats", dict, source)
+    return Manifest(entries, groups, attributes, formats)
+
+
+def _typed(fields: dict[str, Any], name: str, kind: type, source: Source) -> Any:
+    value = fields.get(name, kind())
+    if not isinstance(value, kind):
+        raise Corrupt(
+            f"field '{name}' has the wrong form",
+            path=source.path,
+            expected=kind.__name__,
+            got=type(value).__name__,
+        )
+    return value
+
+
+def _entry(item: Any, source: Source) -> Entry:
+    """Return one entry of the list of arrays."""
+    fields = item if isinstance(item, dict) else {}
+    if not all(isinstance(fields.get(key), str) for key in ("name", "file")):
+        raise Corrupt(
+            "an entry of 'arrays' has the wrong form",
+            path=source.path,
+            expected="a name and a file",
+            got=repr(item)[:80],
+        )
+    order = item.get("index_order")
+    if order not in (None, "C", "F"):
+        raise Corrupt(
+            f"array '{item['name']}' has an unknown index order",
+            path=source.path,
+            expected="C or F",
+            got=repr(order)[:80],
+        )
+    if not is_inside(item["file"]):
+        raise Unsafe(
+            f"array '{item['name']}' is said to lie outside the bundle",
+            path=source.path,
+            expected="a path below the folder, without '..'",
+            got=repr(item["file"])[:80],
+        )
+    return Entry(item["name"], item["file"], order)
+
+
+def _check_unique(entries: list[Entry], source: Source) -> None:
+    for field in ("name", "file"):
+        seen: set[str] = set()
+        for entry in entries:
+            value = getattr(entry, field)
+            if value in seen:
+                raise Corrupt(f"lists the {field} '{value}' twice", path=source.path)
+            seen.add(value)

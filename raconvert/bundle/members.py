@@ -1,0 +1,125 @@
+"""What folder, .zip and .tar share: arrays read from members, and the sidecars that belong to them.
+
+A store is a mapping from the path of a member to a `Source` over it: the whole file in a folder, a
+window into an archive.
+"""
+
+from __future__ import annotations
+
+from raconvert import sidecar
+from raconvert.bundle import manifest
+from raconvert.bundle.names import MANIFEST, files_of
+from raconvert.errors import Corrupt, RaconvertError, Unsupported
+from raconvert.model import Array, Bundle
+from raconvert.plugin import Fit, Option, refused
+from raconvert.ra import plugin as ra
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from raconvert.source import Source
+
+    Find = Callable[[str], Source | None]  # the member of this path, or None
+
+SUFFIX = ".ra"
+READ_OPTIONS = (Option("metadata", True, bool, "read the sidecars of the arrays"),)
+LOSSES = "nothing that RA and its sidecars can hold"
+SPEC = "docs/guide.md, Bundles"
+
+
+# Reading ---------------------------------------------------------------------------------------
+
+
+def read(find: Find, path: str, *, metadata: bool) -> Bundle:
+    """Return the bundle whose members `find` gives; `path` is for messages."""
+    listing = find(MANIFEST)
+    if listing is None:
+        raise Unsupported(
+            f"holds no {MANIFEST}",
+            path=path,
+            remedy="only bundles are read; other files are converted one by one",
+        )
+    told = manifest.load(listing)
+    arrays = [_array(find, entry, path, metadata=metadata) for entry in told.entries]
+    return Bundle(arrays, attributes=told.attributes, groups=told.groups, formats=told.formats)
+
+
+def _array(find: Find, entry: manifest.Entry, path: str, *, metadata: bool) -> Array:
+    source = find(entry.file)
+    if source is None:
+        raise Corrupt(
+            f"file '{entry.file}' of array '{entry.name}' is missing from the bundle", path=path
+        )
+    try:
+        array = ra.read(source).arrays[0]
+        if metadata:
+            _apply_sidecar(array, source, find, entry.file)
+    except RaconvertError as error:
+        if error.path == path:
+            error.where = f"'{entry.file}'" + (f", {error.where}" if error.where else "")
+        raise
+    array.name = entry.name
+    array.index_order = entry.index_order or array.index_order
+    return array
+
+
+def _apply_sidecar(array: Array, source: Source, find: Find, file: str) -> None:
+    sidecar.read_trailer(array, source)
+    beside = find(sidecar.path_of(file))
+    fields = None if beside is None else sidecar.load_from(beside, source, is_ra=True)
+    if beside is None or not fields:
+        return
+    sidecar.apply(fields, array, beside.path)
+    if fields.get("items"):
+        place = sidecar.items_path_of(file)
+        array.meta.items = sidecar.items_of(find(place), place, array)
+
+
+# Writing ---------------------------------------------------------------------------------------
+
+
+def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
+    """A bundle holds everything that RA and its sidecars hold; only names must be text, and one."""
+    found = []
+    seen: set[str] = set()
+    for array in bundle.arrays:
+        if array.name in seen:
+            found.append(refused(array.name, "names", "the name is used twice"))
+        seen.add(array.name)
+        try:
+            array.name.encode()
+        except UnicodeEncodeError:
+            found.append(refused(array.name, "names", "the name is no valid text"))
+    return found
+
+
+def paths_of(bundle: Bundle) -> list[str]:
+    """Return the path of each array's file in the bundle."""
+    return files_of(bundle.names, SUFFIX)
+
+
+def manifest_of(bundle: Bundle) -> bytes:
+    """Return the text of the bundle's ``bundle.yaml``."""
+    return manifest.text_of(bundle, paths_of(bundle))
+
+
+def sidecars_of(array: Array, file: str, written: Source) -> Iterator[tuple[str, list[bytes]]]:
+    """Yield path and content of the metadata files of an array whose .ra has been written."""
+    if array.late is not None:
+        array.take_late()
+    fields = sidecar.fields_of(array, "ra")
+    if not fields:
+        return
+    facts = sidecar.describe(written, is_ra=True)
+    yield sidecar.path_of(file), [sidecar.dump(fields, facts)]
+    if array.meta.items is not None:
+        yield sidecar.items_path_of(file), list(sidecar.items_lines(array.meta.items()))
+
+
+def plain_blocks(array: Array, target: Any) -> Iterator[Any]:
+    """Yield the blocks of an array, counted as progress."""
+    from raconvert.blocks import block_bytes, blocks
+
+    return target.counted(blocks(array, block_bytes(target.max_memory)))

@@ -1,0 +1,67 @@
+"""Array names as relative file paths: groups become folders, odd characters are percent-escaped.
+
+The escapes need not be undone: ``bundle.yaml`` says which name each file has. They must be valid
+names on every system, and different where the array names are, also where case does not count.
+"""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# Windows, "Naming Files, Paths, and Namespaces": characters and names that files cannot have there;
+# besides, what a shell, a URL or an archive tool might take for something else.
+_ODD = re.compile(r'[\x00-\x1f\x7f<>:"\\|?*%]|^[. ~-]|[. ]$')
+_RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)")
+_LONGEST = 180  # bytes of one part: with suffixes and a counter it stays below 255
+MANIFEST = "bundle.yaml"
+
+
+def files_of(names: Iterable[str], suffix: str) -> list[str]:
+    """Return one relative path for each name, with ``/`` between folders; no two are alike."""
+    folders: dict[tuple[str, ...], str] = {(): ""}
+    taken = {MANIFEST}
+    found = []
+    for name in names:
+        *groups, last = name.split("/")
+        for depth in range(1, len(groups) + 1):
+            path = tuple(groups[:depth])
+            if path not in folders:
+                above = folders[path[:-1]]
+                folders[path] = _free(above + escaped(groups[depth - 1]), "", taken) + "/"
+        found.append(_free(folders[tuple(groups)] + escaped(last), suffix, taken))
+    return found
+
+
+def _free(stem: str, suffix: str, taken: set[str]) -> str:
+    """Return the path, with a counter where another one would be the same file."""
+    path, number = stem + suffix, 1
+    while path.casefold() in taken:
+        number += 1
+        path = f"{stem}%{number}{suffix}"
+    taken.add(path.casefold())
+    return path
+
+
+def escaped(part: str) -> str:
+    """Return one part of a name as a file name without its suffix."""
+    text = _ODD.sub(lambda match: f"%{ord(match.group()):02X}", part)
+    if _RESERVED.match(text):
+        text = f"%{ord(text[0]):02X}{text[1:]}"
+    raw = text.encode("utf-8", "surrogateescape")
+    if len(raw) > _LONGEST:
+        from hashlib import sha256
+
+        mark = sha256(part.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+        text = raw[:_LONGEST].decode("utf-8", "ignore").rstrip(". ") + f"%{mark}"
+    return text or "%"
+
+
+def is_inside(path: str) -> bool:
+    """Tell whether a relative path from a manifest stays below the folder it is relative to."""
+    parts = path.split("/")
+    plain = "\\" not in path and "\0" not in path and not re.match(r"[A-Za-z]:", path)
+    return plain and all(part not in ("", ".", "..") for part in parts)

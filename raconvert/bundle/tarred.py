@@ -1,0 +1,179 @@
+"""A bundle in one .tar: the same members as in a folder, readable in place.
+
+Specification: POSIX.1-2017, pax interchange format; `raconvert.bundle.manifest` for the content.
+
+Written: ``bundle.yaml`` first, then each array followed by its sidecar; fixed owner and date.
+Members begin at multiples of 512 bytes, so the data of an .ra in it at a multiple of 8.
+Reads: any uncompressed tar with a bundle at its top or in one folder; links and everything that is
+no regular file are passed over, sparse members are refused.
+"""
+
+from __future__ import annotations
+
+from raconvert.bundle import members
+from raconvert.bundle.folder import folder_of
+from raconvert.bundle.names import MANIFEST
+from raconvert.errors import Corrupt, Unsupported
+from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Source
+from raconvert.ra import plugin as ra
+from raconvert.source import Window
+from raconvert.transfer import write_all, write_failed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from io import FileIO
+    from tarfile import TarFile
+    from typing import Any
+
+    from raconvert.plugin import Target
+
+__all__ = ["FORMAT", "fits", "read", "sniff", "write"]
+
+BLOCK = 512
+MAX_HEADER_BYTES = 8 << 20  # of extended headers, which are read whole
+MAX_MEMBERS = 300_000  # a hundred thousand arrays with all that may lie beside them
+_NAME = MANIFEST.encode()
+
+# one array x = [1, 2, 3] of uint8, packed by Python's tarfile
+_SAMPLE = (
+    b"bundle.yaml"
+    + bytes(89)
+    + b"0000644\x000000000\x000000000\x0000000000067\x0000000000000\x00010105\x00 0"
+    + bytes(100)
+    + b"ustar\x0000"
+    + bytes(247)
+    + b"raconvert_bundle: 1\narrays:\n- name: x\n  file: x.ra\n...\n"
+    + bytes(457)
+    + b"x.ra"
+    + bytes(96)
+    + b"0000644\x000000000\x000000000\x0000000000073\x0000000000000\x00006540\x00 0"
+    + bytes(100)
+    + b"ustar\x0000"
+    + bytes(247)
+    + b"rawarray\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00"
+    + b"\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x03\x00"
+    + b"\x00\x00\x00\x00\x00\x00\x01\x02\x03"
+    + bytes(1477)
+)  # fmt: skip
+
+FORMAT = Format(
+    name="tar",
+    title="Bundle of .ra files in a tar archive",
+    suffixes=(".tar",),
+    magic=((257, b"ustar"),),
+    many=True,
+    meta="all",
+    index_orders="",
+    read_options=members.READ_OPTIONS,
+    samples={"empty.tar": _SAMPLE},
+    spec=members.SPEC,
+    losses=members.LOSSES,
+)
+fits = members.fits
+
+
+def sniff(source: Source) -> int:
+    """Sure if the first member is ``bundle.yaml``, maybe for any other tar."""
+    if source.head[257:262] != b"ustar":
+        return NO
+    return SURE if source.head.startswith(_NAME + b"\0") else MAYBE
+
+
+def read(source: Source, *, metadata: bool = True) -> Bundle:
+    """Return the arrays of a bundle, each a window into the archive."""
+    places = _members(source)
+    above = folder_of(places, source.path)
+
+    def find(file: str) -> Source | None:
+        place = places.get(above + file)
+        return Window(source.path, file, *place, source.max_memory) if place else None
+
+    return members.read(find, source.path, metadata=metadata)
+
+
+def _members(source: Source) -> dict[str, tuple[int, int]]:
+    """Return offset and size of every regular file in the archive; the last of a name counts."""
+    import tarfile
+
+    places: dict[str, tuple[int, int]] = {}
+    try:
+        with source.open() as file, _open(file, source) as archive:
+            for number, member in enumerate(archive):
+                if number == MAX_MEMBERS:
+                    raise Unsupported("has too many members", path=source.path)
+                if member.issparse():
+                    raise Unsupported(f"member '{member.name}' is sparse", path=source.path)
+                if member.isreg():
+                    places[member.name.removeprefix("./")] = member.offset_data, member.size
+    except (tarfile.TarError, ValueError, OverflowError, EOFError, RecursionError) as error:
+        raise Corrupt(f"is no readable tar archive ({error})", path=source.path) from error
+    for name, (offset, size) in places.items():
+        if size < 0 or offset + size > source.size:
+            raise Corrupt(
+                f"archive ends inside member '{name}'",
+                path=source.path,
+                where=f"byte {offset}",
+                expected=f"{size} bytes",
+                got=max(0, source.size - offset),
+            )
+    return places
+
+
+def _open(file: FileIO, source: Source) -> TarFile:
+    import tarfile
+
+    bounded: Any = _Bounded(file, source)
+    return tarfile.open(fileobj=bounded, mode="r:")
+
+
+class _Bounded:
+    """What tarfile reads from: a file that refuses to read too much at once."""
+
+    mode = "rb"
+
+    def __init__(self, file: FileIO, source: Source) -> None:
+        self.seek = file.seek
+        self.tell = file.tell
+        self.name = source.path
+        self._file = file
+        self._path = source.path
+
+    def read(self, nbytes: int = -1) -> bytes:
+        """Read `nbytes` bytes; `Unsupported` where more than a header may have is asked for."""
+        if not 0 <= nbytes <= MAX_HEADER_BYTES:
+            raise Unsupported("has a header that is too long to be read safely", path=self._path)
+        return self._file.read(nbytes) or b""
+
+
+def write(bundle: Bundle, target: Target) -> None:
+    """Write the manifest, then each array followed by its sidecar."""
+    try:
+        file = target.open()
+        _add(file, MANIFEST, [members.manifest_of(bundle)])
+        for array, path in zip(bundle.arrays, members.paths_of(bundle), strict=True):
+            size = ra.size_of(array)
+            pieces = ra.pieces(array, members.plain_blocks(array, target))
+            offset = _add(file, path, pieces, size)
+            written = Window(target.temp, path, offset, size, target.max_memory)
+            for beside, content in members.sidecars_of(array, path, written):
+                _add(file, beside, content)
+        write_all(file, [bytes(2 * BLOCK)])
+    except OSError as error:
+        raise write_failed(target.path, error) from error
+
+
+def _add(file: FileIO, name: str, pieces: Iterable[Any], size: int | None = None) -> int:
+    """Write one member and return where it begins; without a size the pieces are a list."""
+    import tarfile
+
+    info = tarfile.TarInfo(name)
+    info.size = sum(map(len, pieces)) if size is None else size
+    write_all(file, [info.tobuf(tarfile.PAX_FORMAT)])
+    offset = file.tell()
+    written = write_all(file, pieces)
+    file.seek(offset + info.size)
+    write_all(file, [bytes(-info.size % BLOCK)])
+    if written != info.size:
+        raise Corrupt(f"'{name}' ended early", expected=f"{info.size} bytes", got=written)
+    return offset

@@ -1,0 +1,131 @@
+"""A bundle in one .zip: every array an .ra member, stored, its data aligned, mappable in place.
+
+Specification: PKWARE APPNOTE 6.3 (`raconvert.zips`); `raconvert.bundle.manifest` for the content.
+
+Written: ``bundle.yaml`` first, so that the kind of archive shows in its first bytes; then each
+array, its data at a multiple of 64 bytes of the file, followed by its sidecar; ZIP64, fixed dates.
+Reads: any stored bundle, also below one folder and in any order of members; nothing is unpacked,
+arrays are windows into the archive. The CRC-32 of members is for unpacking tools; `raconvert`
+checks it with ``verify``, since mapping would otherwise read everything first.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from raconvert import zips
+from raconvert.bundle import members
+from raconvert.bundle.folder import folder_of
+from raconvert.bundle.names import MANIFEST
+from raconvert.errors import Corrupt, Unsupported
+from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Source
+from raconvert.ra import plugin as ra
+from raconvert.ra.header import data_offset
+from raconvert.source import Window
+from raconvert.transfer import write_failed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+    from zipfile import ZipFile
+
+    from raconvert.plugin import Target
+
+__all__ = ["FORMAT", "check", "fits", "read", "sniff", "write"]
+
+_NAME = MANIFEST.encode()
+# one array x = [1, 2, 3] of uint8, packed by Python's zipfile
+_SAMPLE = (
+    b"PK\x03\x04\x14\x00\x00\x00\x00\x00\x00\x00!\x00\\b$\xec7\x00\x00\x007\x00\x00\x00\x0b\x00"
+    b"\x00\x00bundle.yamlraconvert_bundle: 1\narrays:\n- name: x\n  file: x.ra\n...\nPK\x03\x04"
+    b"\x14\x00\x00\x00\x00\x00\x00\x00!\x00\xfcQ\xb6\xcf;\x00\x00\x00;\x00\x00\x00\x04\x00\x00"
+    b"\x00x.rarawarray\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x01\x00"
+    b"\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00"
+    b"\x03\x00\x00\x00\x00\x00\x00\x00\x01\x02\x03PK\x01\x02\x14\x03\x14\x00\x00\x00\x00\x00"
+    b"\x00\x00!\x00\\b$\xec7\x00\x00\x007\x00\x00\x00\x0b\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+    b"\x00\x00\xa4\x01\x00\x00\x00\x00bundle.yamlPK\x01\x02\x14\x03\x14\x00\x00\x00\x00\x00\x00"
+    b"\x00!\x00\xfcQ\xb6\xcf;\x00\x00\x00;\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+    b"\x00\x00\xa4\x01`\x00\x00\x00x.raPK\x05\x06\x00\x00\x00\x00\x02\x00\x02\x00k\x00\x00\x00"
+    b"\xbd\x00\x00\x00\x00\x00"
+)  # fmt: skip
+
+FORMAT = Format(
+    name="zip",
+    title="Bundle of .ra files in a ZIP archive",
+    suffixes=(".zip",),
+    magic=((0, zips.LOCAL_MAGIC), (0, zips.EMPTY_MAGIC)),
+    many=True,
+    meta="all",
+    index_orders="",
+    read_options=members.READ_OPTIONS,
+    samples={"empty.zip": _SAMPLE},
+    spec=members.SPEC,
+    losses=members.LOSSES,
+)
+fits = members.fits
+
+
+def sniff(source: Source) -> int:
+    """Sure if the first member is ``bundle.yaml``, maybe for other ZIPs, no for NPZ."""
+    head = source.head
+    if not head.startswith((zips.LOCAL_MAGIC, zips.EMPTY_MAGIC)):
+        return NO
+    name = head[zips.LOCAL.size :][: int.from_bytes(head[26:28], "little")]
+    if name == _NAME:
+        return SURE
+    return NO if name.endswith(b".npy") else MAYBE
+
+
+def read(source: Source, *, metadata: bool = True) -> Bundle:
+    """Return the arrays of a bundle, each a window into the archive."""
+    found = {member.filename: member for member in zips.members(source)}
+    above = folder_of(found, source.path)
+
+    def find(file: str) -> Source | None:
+        member = found.get(above + file)
+        if member is None:
+            return None
+        if member.method != zips.STORED:
+            raise Unsupported(
+                f"member '{file}' is compressed, so that it cannot be read in place",
+                path=source.path,
+                expected="stored members, as `zip -0` and raconvert write them",
+                remedy="unpack the archive and convert the folder",
+            )
+        return Window(source.path, file, member.offset, member.size, source.max_memory)
+
+    return members.read(find, source.path, metadata=metadata)
+
+
+def write(bundle: Bundle, target: Target) -> None:
+    """Write the manifest, then each array followed by its sidecar."""
+    try:
+        with zips.begin_archive(target.open()) as archive:
+            _add(archive, MANIFEST, [members.manifest_of(bundle)])
+            for array, file in zip(bundle.arrays, members.paths_of(bundle), strict=True):
+                pieces = ra.pieces(array, members.plain_blocks(array, target))
+                offset = _add(archive, file, pieces, data_offset(array.ndim))
+                size = ra.size_of(array)
+                written = Window(target.temp, file, offset, size, target.max_memory)
+                for beside, content in members.sidecars_of(array, file, written):
+                    _add(archive, beside, content)
+    except OSError as error:
+        raise write_failed(target.path, error) from error
+
+
+def _add(archive: ZipFile, file: str, pieces: Iterable[Any], header_bytes: int = 0) -> int:
+    """Write one stored member; return where it begins in the archive."""
+    info = zips.new_member(archive, file, zips.STORED, header_bytes)
+    return zips.write_member(archive, info, pieces)
+
+
+def check(source: Source) -> None:
+    """Read every member to its end; `Corrupt` where a CRC-32 is not what the archive promises."""
+    for member in zips.members(source):
+        try:
+            with closing(zips.Decoded(source, member)) as decoded:
+                decoded.finish()
+        except Corrupt as error:
+            error.where = f"member '{member.filename}'"
+            raise

@@ -1,0 +1,166 @@
+"""Open sources: detect, read, honour the sidecar, choose arrays; one file, or several stacked."""
+
+from __future__ import annotations
+
+import os
+
+from raconvert import registry, sidecar
+from raconvert.catalogue import BUNDLES
+from raconvert.errors import Corrupt, UsageError
+from raconvert.settings import Settings
+from raconvert.source import Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from raconvert.catalogue import Row
+    from raconvert.model import Array, Bundle
+
+
+def open_spec(spec: str, settings: Settings) -> Bundle:
+    """Open one source, ``FILE`` or ``FILE#name``, with its sidecar honoured."""
+    path, name = spec, None
+    if not os.path.lexists(spec):
+        from raconvert.gather import split_spec
+
+        path, name = split_spec(spec)
+    source = Source(
+        path, max_memory=settings.max_memory, trust_external="external" in settings.trust
+    )
+    row, reason = _detect(source, settings.from_)
+    module = registry.load(row)
+    options = registry.check_options(row, "read", settings.in_opts or {})
+    if settings.meta == "ignore" and row.name in BUNDLES:
+        options["metadata"] = False
+    bundle: Bundle = module.read(source, **options)
+    bundle.path, bundle.format, bundle.reason = path, row.name, reason
+    try:
+        if settings.meta != "ignore" and row.name not in BUNDLES:
+            apply_sidecar(bundle, source, row)
+        if settings.index_order:
+            for array in bundle.arrays:
+                if array.index_order is None:
+                    array.index_order = settings.index_order
+        patterns = [name] if name is not None else settings.arrays
+        if patterns:
+            bundle.arrays = select(bundle, patterns, literal=name is not None)
+    except BaseException:
+        bundle.close()
+        raise
+    return bundle
+
+
+def _detect(source: Source, name: str | None) -> tuple[Row, str]:
+    """Return the format of a source and the reason; folders are bundles."""
+    if os.path.isdir(source.path):
+        row = registry.by_name(name or "bundle")
+        if row.name != "bundle":
+            raise UsageError(f"is a folder, no file in format {row.name}", path=source.path)
+        return row, "a folder with bundle.yaml"
+    detection = registry.detect(source, name)
+    return detection.row, detection.reason
+
+
+def apply_sidecar(bundle: Bundle, source: Source, row: Row) -> None:
+    """Give the arrays of a file, and the file, what the sidecar says of them."""
+    for array in bundle.arrays:
+        sidecar.read_trailer(array, source)
+    fields = sidecar.load(source, is_ra=row.name == "ra")
+    if fields is None:
+        return
+    path = sidecar.path_of(source.path)
+    many = _typed(fields, "arrays", path)
+    if "arrays" not in fields and len(bundle.arrays) == 1:
+        many = {bundle.arrays[0].name: fields}
+    elif fields.get("complete") is True:
+        bundle.attributes = _typed(fields, "attributes", path)
+        bundle.groups = _typed(fields, "groups", path)
+        bundle.formats = _typed(fields, "formats", path)
+    complete = fields.get("complete") is True
+    found = {
+        a.name: _described(a, many.get(a.name), source, path, complete=complete)
+        for a in bundle.arrays
+    }
+    order = [*many, *(name for name in found if name not in many)]  # in which they once were
+    bundle.arrays = [found[name] for name in order if name in found]
+
+
+def _typed(fields: dict[str, Any], name: str, path: str) -> dict[str, Any]:
+    value = fields.get(name, {})
+    if not isinstance(value, dict):
+        raise Corrupt(f"metadata field '{name}' has the wrong form", path=path)
+    return value
+
+
+def _described(array: Array, fields: Any, source: Source, path: str, *, complete: bool) -> Array:
+    """Return an array with what its sidecar says."""
+    if not isinstance(fields, dict):
+        return array
+    if "was" in fields:
+        from raconvert.restore import restored
+
+        array = restored(array, fields["was"], path)
+    sidecar.apply(fields, array, path, complete=complete)
+    if fields.get("items"):
+        array.meta.items = sidecar.items_reader(source.path, array)
+    return array
+
+
+def select(bundle: Bundle, patterns: Sequence[str], *, literal: bool = False) -> list[Array]:
+    """Return the arrays of these names, groups or globs, in the bundle's order.
+
+    A ``/`` in front is optional; `literal` names are no globs.
+    """
+    from fnmatch import fnmatchcase
+
+    chosen: set[str] = set()
+    for pattern in patterns:
+        name = pattern.lstrip("/")
+        found = {pattern, name} & set(bundle.names)
+        found = found or {n for n in bundle.names if n.startswith(f"{name}/")}
+        if not found and not literal:
+            found = {n for n in bundle.names if fnmatchcase(n, name)}
+        if not found:
+            from raconvert.errors import did_you_mean
+
+            raise UsageError(
+                f"has no array '{pattern}'{did_you_mean(pattern, bundle.names)}",
+                path=bundle.path,
+                remedy=f"its arrays: {', '.join(bundle.names)}",
+            )
+        chosen |= found
+    return [array for array in bundle.arrays if array.name in chosen]
+
+
+def open_bundle(spec: str | os.PathLike[str], **reading: Any) -> Bundle:
+    """Open one source, ``FILE`` or ``FILE#name``, as a bundle of lazy arrays.
+
+    `reading` are arguments of `convert` that concern sources: `from_`, `arrays`, `in_opts`,
+    `meta`, `index_order`, `trust`, `max_memory`.
+    """
+    return open_spec(os.fspath(spec), Settings(**reading))
+
+
+GATHERING = (
+    "sort", "recursive", "include", "exclude", "files_from", "null_separated"
+)  # fmt: skip
+
+
+def open_sources(specs: Sequence[str], **reading: Any) -> Bundle:
+    """Open sources as `convert` would: one file as it is, several files stacked.
+
+    `reading` as for `open_bundle`, and those of `raconvert.gather.gather`.
+    """
+    gathering = {name: reading.pop(name) for name in GATHERING if name in reading}
+    settings = Settings(**reading)
+    if len(specs) == 1 and os.path.isfile(specs[0]) and not gathering:
+        return open_spec(specs[0], settings)
+    from raconvert import batch
+    from raconvert.gather import gather
+
+    gathered = gather(specs, **gathering)
+    if not gathered.many:
+        return open_spec(gathered.paths[0], settings)
+    return batch.open_stack(gathered, settings)

@@ -1,0 +1,479 @@
+"""Write one bundle to one destination: adapt, judge, write, read back, sidecar, rename.
+
+Nothing is written before `fits` has said yes; nothing is renamed before everything is written.
+"""
+
+from __future__ import annotations
+
+import os
+
+from raconvert import registry, sidecar
+from raconvert.catalogue import BUNDLES
+from raconvert.errors import RaconvertError, UsageError, WriteFailed
+from raconvert.model import Bundle, Metadata
+from raconvert.plugin import EQUIVALENT, REFUSED, equivalent, refused
+from raconvert.restore import difference, restored
+from raconvert.source import Source
+from raconvert.transfer import Target, check_target, sync_folder, write_all, write_failed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import ModuleType
+    from typing import Any
+
+    from raconvert.catalogue import Row
+    from raconvert.model import Array
+    from raconvert.plugin import Fit
+    from raconvert.report import Report
+    from raconvert.settings import Settings
+
+
+def write_bundle(
+    bundle: Bundle,
+    path: str,
+    row: Row,
+    settings: Settings,
+    report: Report,
+    *,
+    name: str | None = None,
+) -> Report:
+    """Adapt, judge and write one bundle to one file, with its sidecar; fill in the report."""
+    module = registry.load(row)
+    options = registry.check_options(row, "write", settings.out_opts or {})
+    _check_count(bundle, path, row, name)
+    if path == "-":
+        settings = _for_stdout(row, settings)
+    report.source_format = bundle.format
+    origins = list(bundle.arrays)
+    bundle = bundle.like([adapted(array, row, settings) for array in origins])
+    if name is not None:
+        bundle.arrays = [bundle.arrays[0].replace(name=name)]
+    report.begin(bundle, row, path)
+    if settings.axes != "keep-memory":
+        report.add_transposed(origins, bundle.arrays)
+    fits = _all_fits(bundle, module, row, options, settings)
+    report.judge(lost_items(origins, bundle.arrays) + fits, settings)
+    if settings.dry_run:
+        report.planned = True
+        return report
+    make = getattr(module, "target", Target)
+    with make(
+        path if path != "-" else _scratch(),
+        max_memory=settings.max_memory,
+        progress=progress_of(settings.progress, sum(array.nbytes for array in bundle.arrays)),
+        overwrite=settings.overwrite or settings.update,
+    ) as target:
+        _write(bundle, target, module, row, settings, options)
+        report.add_rounded(bundle.arrays)
+        late = [array.take_late() for array in bundle.arrays]
+        if any(late):
+            report.judge(_all_fits(bundle, module, row, options, settings), settings)
+        report.add_notes(bundle.notes)
+        target.finish(sync=settings.sync)
+        alike = report.source_format == row.name and settings.in_opts
+        reading = registry.check_options(row, "read", settings.in_opts or {}) if alike else {}
+        names = module.names(bundle, options) if hasattr(module, "names") else bundle.names
+        forms = _read_back(module, target, bundle, row, names, reading, whole=settings.verify)
+        if path == "-":
+            _to_stdout(target)
+        else:
+            _commit(bundle, target, row, settings, report, dict(zip(names, forms, strict=True)))
+    report.written.append(path)
+    return report
+
+
+def _write(
+    bundle: Bundle,
+    target: Target,
+    module: ModuleType,
+    row: Row,
+    settings: Settings,
+    options: dict[str, Any],
+) -> None:
+    """Let the plugin write, with every failure under the name of the destination."""
+    if row.name in BUNDLES and settings.meta in ("drop", "ignore"):
+        bundle = _stripped(bundle)
+    try:
+        module.write(_with_trailer(bundle, row, settings), target, **options)
+    except OSError as error:
+        raise write_failed(target.path, error) from error
+    except RaconvertError as error:
+        error.path = error.path or target.path
+        raise
+
+
+def _stripped(bundle: Bundle) -> Bundle:
+    """Return a bundle that says nothing but names, types and dimensions."""
+    arrays = []
+    for array in bundle.arrays:
+        element = array.element
+        if element.kind == "user":
+            element = element._replace(descr=None)
+        own = {"ra": array.meta.formats.get("ra", {})}
+        arrays.append(array.replace(element=element, meta=Metadata(formats=own), index_order=None))
+    return Bundle(arrays, notes=bundle.notes)
+
+
+def _for_stdout(row: Row, settings: Settings) -> Settings:
+    """Return the settings for the standard output, beside which nothing can lie."""
+    if not row.suffixes:
+        raise UsageError(f"format {row.name} is a folder, which the standard output cannot hold")
+    if settings.meta == "sidecar":
+        raise UsageError(
+            "there is no place for a sidecar beside the standard output",
+            remedy="name a file, or put the metadata into an .ra with --meta trailer",
+        )
+    return settings.replace(meta="ignore") if settings.meta == "auto" else settings
+
+
+def _check_count(bundle: Bundle, path: str, row: Row, name: str | None) -> None:
+    if len(bundle.arrays) == 1 or (row.many and name is None and bundle.arrays):
+        return
+    if not bundle.arrays:
+        raise UsageError("the source holds no array", path=bundle.path)
+    raise UsageError(
+        f"source has {len(bundle.arrays)} arrays, '{path}' holds one",
+        path=bundle.path,
+        remedy=f"choose with --array NAME or FILE#NAME: {', '.join(bundle.names)}",
+    )
+
+
+def adapted(array: Array, row: Row, settings: Settings) -> Array:
+    """Apply what the user asked for (--axes, --scale, --dtype) and what the target needs."""
+    if settings.axes:
+        array = _with_axes(array, settings.axes)
+    order, wanted = array.index_order, row.index_orders
+    if wanted and array.ndim > 1 and order is not None and order not in wanted:
+        from raconvert import adapt
+
+        array = adapt.in_order(array, wanted[0])
+    # Values last: what moves is read in strips from the file, and a misfit has its index.
+    if settings.scale not in (None, "none") or settings.dtype:
+        from raconvert import adapt
+
+        if settings.scale not in (None, "none"):
+            array = adapt.scaled(array, settings.scale, settings.bits)
+        if settings.dtype:
+            array = adapt.cast(array, settings.dtype, round_values=settings.allows("precision"))
+    return array
+
+
+def _with_axes(array: Array, axes: str) -> Array:
+    from raconvert import adapt
+
+    if axes == "keep-memory":
+        return adapt.relisted(array)
+    if axes in ("c", "fortran"):
+        return adapt.in_order(array, "C" if axes == "c" else "F")
+    try:
+        order = tuple(int(part) for part in axes.split(","))
+    except ValueError as error:
+        raise UsageError(
+            f"--axes {axes} is not understood", expected="c | fortran | keep-memory | 2,0,1"
+        ) from error
+    return adapt.permuted(array, order)
+
+
+def _all_fits(
+    bundle: Bundle, module: ModuleType, row: Row, options: dict[str, Any], settings: Settings
+) -> list[Fit]:
+    """Return what the plugin and the metadata mode would change or lose."""
+    fits = list(module.fits(bundle, options))
+    mode = settings.meta
+    if mode == "sidecar":
+        return [*_kept(fits), *_items_without_a_place(bundle, row)]
+    if mode == "trailer" and row.name != "ra":
+        raise UsageError("--meta trailer is for .ra destinations; --meta sidecar for all others")
+    if mode == "trailer":
+        for array in bundle.arrays:
+            fits += _replaced_trailer(array)
+    if mode in ("drop", "ignore") and row.name in ("ra", *BUNDLES):
+        for array in bundle.arrays:
+            fits += _dropped(array, mode)
+        if bundle.attributes or bundle.groups or bundle.formats:
+            fits.append(equivalent("", "metadata", "dropped: what the file says of itself"))
+    elif row.name == "ra" and (bundle.attributes or any(bundle.groups.values())):
+        reason = f"an .ra has no place for attributes of the file: {_named(bundle)}"
+        fits.append(equivalent(bundle.names[0], "metadata", reason))
+    return fits
+
+
+def _named(bundle: Bundle) -> str:
+    """Return the names of the attributes of a file and of its groups, the first ones."""
+    names = [*bundle.attributes]
+    names += [f"{group}/{name}" for group, own in bundle.groups.items() for name in own]
+    return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+
+
+def _kept(fits: list[Fit]) -> list[Fit]:
+    """Return what remains to be said when a sidecar keeps metadata and names."""
+    found = []
+    for fit in fits:
+        if fit.outcome == REFUSED and fit.flag == "--allow names":
+            found.append(equivalent(fit.array, fit.property, f"{fit.reason}; the sidecar keeps it"))
+        elif not (fit.property == "metadata" and fit.outcome == EQUIVALENT):
+            found.append(fit)
+    return found
+
+
+def _items_without_a_place(bundle: Bundle, row: Row) -> list[Fit]:
+    """Return which arrays have metadata of single items, which lie beside single arrays only."""
+    if not row.many or row.name in BUNDLES:
+        return []
+    reason = "what the items have of their own has no place in the sidecar of a container"
+    return [
+        equivalent(array.name, "metadata", reason)
+        for array in bundle.arrays
+        if array.meta.items is not None
+    ]
+
+
+def lost_items(origins: list[Array], arrays: list[Array]) -> list[Fit]:
+    """Return where the metadata of single items has no axis to belong to any more."""
+    reason = "what the items have of their own is left out, since their axis is gone or moved"
+    return [
+        equivalent(array.name, "metadata", reason)
+        for origin, array in zip(origins, arrays, strict=True)
+        if origin.meta.items is not None and array.meta.items is None
+    ]
+
+
+def _replaced_trailer(array: Array) -> list[Fit]:
+    """Return what has no place beside, or in, the trailer that --meta trailer writes."""
+    found = []
+    if array.meta.items is not None:
+        reason = "what the items have of their own has no place in a trailer"
+        found.append(equivalent(array.name, "metadata", reason))
+    if "trailer" in array.meta.formats.get("ra", {}) and sidecar.fields_of(array, "ra"):
+        found.append(equivalent(array.name, "metadata", "the trailer that was there is replaced"))
+    return found
+
+
+def _dropped(array: Array, mode: str) -> list[Fit]:
+    """Return what an .ra loses without its sidecar."""
+    fields = sidecar.fields_of(array, "ra")
+    found = []
+    if "dtype" in fields:
+        reason = f"without a sidecar the elements are read as V{array.element.nbytes}"
+        found.append(refused(array.name, "type", reason, "--allow dtype"))
+    if "index_order" in fields:
+        reason = "without a sidecar row-major readers list the axes reversed"
+        found.append(equivalent(array.name, "index order", reason))
+    rest = [name for name in fields if name not in ("dtype", "index_order")]
+    if mode == "drop" and "trailer" in array.meta.formats.get("ra", {}):
+        rest.append("trailer")
+    if rest:
+        found.append(equivalent(array.name, "metadata", f"dropped: {', '.join(rest)}"))
+    return found
+
+
+def _with_trailer(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
+    """Put the metadata behind the data of an .ra, or take a trailer away, as --meta says."""
+    if row.name != "ra" or settings.meta not in ("trailer", "drop"):
+        return bundle
+    array = bundle.arrays[0].replace(meta=bundle.arrays[0].meta.copy())
+    own = array.meta.formats.setdefault("ra", {})
+    if settings.meta == "drop":
+        own.pop("trailer", None)
+    else:
+        array.meta.items = None
+        fields = sidecar.fields_of(array, "ra")
+        if fields:
+            own["trailer"] = sidecar.TRAILER_MARK + sidecar.dump(fields)
+    return bundle.like([array])
+
+
+def _read_back(
+    module: ModuleType,
+    target: Target,
+    bundle: Bundle,
+    row: Row,
+    names: list[str],
+    reading: dict[str, Any],
+    *,
+    whole: bool,
+) -> list[dict[str, Any]]:
+    """Read what was written before it takes the destination's place: headers, or the `whole`.
+
+    Returns for each array how its form differs from what is read back (`raconvert.restore`).
+    """
+    stand_ins = {os.path.realpath(other.path): other.temp for other in target.companions}
+    source = Source(target.temp, max_memory=target.max_memory, stand_ins=stand_ins)
+    forms = []
+    with module.read(source, **reading) as written:
+        for number, (array, name) in enumerate(zip(bundle.arrays, names, strict=True)):
+            found = written.get(name) if row.many else written.arrays[number]
+            if found is None or len(written.arrays) != len(bundle.arrays):
+                raise WriteFailed(
+                    "the written file does not read back; this is a bug, nothing was replaced",
+                    path=target.path,
+                    expected=f"{len(names)} arrays: {', '.join(names[:10])}",
+                    got=f"{len(written.arrays)}: {', '.join(written.names[:10])}",
+                )
+            back = found if row.many else found.replace(name=array.name)
+            forms.append(difference(array, back))
+            if whole:
+                _compare(array, restored(back, forms[-1]), target.path)
+    return forms
+
+
+def _compare(array: Array, back: Array, path: str) -> None:
+    """Compare every element with what was written."""
+    if _elements_hash(array) != _elements_hash(back):
+        raise WriteFailed(
+            f"array '{array.name}' does not read back as it was; nothing was replaced",
+            path=path,
+            remedy="the disk may be failing, or this is a bug",
+        )
+
+
+def _elements_hash(array: Array) -> bytes:
+    """Return the SHA-256 of the elements in stored order."""
+    from hashlib import sha256
+
+    from raconvert.blocks import blocks
+
+    state = sha256()
+    for block in blocks(array):
+        state.update(block.reshape(-1).view("u1").data)
+    return state.digest()
+
+
+def _commit(
+    bundle: Bundle,
+    target: Target,
+    row: Row,
+    settings: Settings,
+    report: Report,
+    forms: dict[str, dict[str, Any]],
+) -> None:
+    """Rename: the sidecar first, then the file; a left-over sidecar goes last."""
+    had_sidecar = sidecar.is_ours(sidecar.path_of(target.path))
+    companions = _companions(bundle, target, row, settings, forms, had_sidecar=had_sidecar)
+    try:
+        for companion in companions:
+            companion.rename()
+        target.rename()
+    finally:
+        for companion in companions:
+            companion.abort()
+    report.written += [other.path for other in (*target.companions, *companions)]
+    if had_sidecar:
+        kept = {companion.path for companion in companions}
+        for path in (sidecar.path_of(target.path), sidecar.items_path_of(target.path)):
+            if path not in kept and os.path.exists(path):
+                os.unlink(path)
+    if settings.sync:
+        sync_folder(target.path)
+
+
+def _companions(
+    bundle: Bundle,
+    target: Target,
+    row: Row,
+    settings: Settings,
+    forms: dict[str, dict[str, Any]],
+    *,
+    had_sidecar: bool,
+) -> list[Target]:
+    """Write the sidecar and the per-item metadata of a finished file, where there is any."""
+    usual = settings.meta == "auto" and row.name == "ra"
+    if not usual and (settings.meta != "sidecar" or row.name in BUNDLES):
+        return []
+    pieces = _pieces(bundle, target, row, forms)
+    for path in pieces if not had_sidecar else ():
+        check_target(path, overwrite=settings.overwrite or settings.update)
+    written: list[Target] = []
+    for path, lines in pieces.items():
+        companion = Target(path)
+        written.append(companion)
+        try:
+            write_all(companion.open(), lines)
+            companion.finish(sync=settings.sync)
+        except BaseException as error:
+            for done in written:
+                done.abort()
+            if isinstance(error, OSError):
+                raise write_failed(path, error) from error
+            raise
+    return written
+
+
+def _pieces(
+    bundle: Bundle, target: Target, row: Row, forms: dict[str, dict[str, Any]]
+) -> dict[str, Iterable[bytes]]:
+    """Return what belongs beside a finished file: path and content of each metadata file."""
+    described = {
+        name: sidecar.fields_of(array, row.name)
+        for name, array in zip(forms, bundle.arrays, strict=True)
+    }
+    if row.name == "ra":
+        fields = next(iter(described.values()))
+    else:
+        fields = _whole_story(bundle, row, described, forms)
+    if not fields:
+        return {}
+    facts = sidecar.describe(Source(target.temp), is_ra=row.name == "ra")
+    pieces: dict[str, Iterable[bytes]] = {
+        sidecar.path_of(target.path): [sidecar.dump(fields, facts)]
+    }
+    items = bundle.arrays[0].meta.items
+    if items is not None and not row.many:
+        pieces[sidecar.items_path_of(target.path)] = sidecar.items_lines(items())
+    return pieces
+
+
+def _whole_story(
+    bundle: Bundle,
+    row: Row,
+    described: dict[str, dict[str, Any]],
+    forms: dict[str, dict[str, Any]],
+) -> dict[str, Any]:
+    """Return the fields beside a file that is no .ra: all metadata, and what the arrays were."""
+    for name, own in described.items():
+        if forms[name]:
+            own["was"] = forms[name]
+        if row.many:
+            own.pop("items", None)  # they lie beside files of one array only
+    if not row.many:
+        fields = next(iter(described.values()))
+    else:
+        parts = ("attributes", "groups", "formats")
+        fields = {name: getattr(bundle, name) for name in parts if getattr(bundle, name)}
+        if fields or any(described.values()):
+            fields["arrays"] = described
+    return {"complete": True, **fields} if fields else {}
+
+
+def progress_of(
+    report: Callable[[int, int], object] | None, total: int
+) -> Callable[[int], object] | None:
+    """Turn bytes just written into a call with bytes done and bytes in all."""
+    if report is None:
+        return None
+    done = 0
+
+    def advance(nbytes: int) -> None:
+        nonlocal done
+        done += nbytes
+        report(done, total)
+
+    return advance
+
+
+def _scratch() -> str:
+    """Return a path in the temporary folder for a result that goes to the standard output."""
+    from tempfile import gettempdir
+
+    return os.path.join(gettempdir(), "raconvert-stdout")
+
+
+def _to_stdout(target: Target) -> None:
+    """Send the finished file to the standard output; the temporary file goes with the target."""
+    import shutil
+    import sys
+
+    with open(target.temp, "rb") as file:
+        shutil.copyfileobj(file, sys.stdout.buffer, 1 << 20)
+    sys.stdout.buffer.flush()
