@@ -6,16 +6,17 @@ does not fit aborts with its index and leaves no output.
 
 from __future__ import annotations
 
-import mmap
 from collections import namedtuple
 
 import numpy as np
 
-from raconvert.blocks import LARGEST_BLOCK, blocks, plain, plain_dtype, slabs
-from raconvert.elements import dtype_of, element_of, little, needs_swap, type_name
+from raconvert.blocks import LARGEST_BLOCK, blocks
+from raconvert.elements import element_of, little, type_name
 from raconvert.errors import Unsupported, UsageError, WouldLose
 from raconvert.model import Array
 from raconvert.ra.header import COMPLEX32
+from raconvert.source import DEFAULT_MAX_MEMORY
+from raconvert.transpose import Transposed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 # Axis order ------------------------------------------------------------------------------------
 
 
-def in_order(array: Array, order: str) -> Array:
+def in_order(array: Array, order: str, max_memory: int = DEFAULT_MAX_MEMORY) -> Array:
     """Return the array with its elements stored in this index order (C or F), [i,j,k] kept.
 
     Nothing moves when it is so already, when the index order is unknown, or below two dimensions.
@@ -36,12 +37,12 @@ def in_order(array: Array, order: str) -> Array:
             return array.replace(index_order=order)
         return array
     back = tuple(range(array.ndim))[::-1]
-    moved = _moved(array, back)
+    moved = _moved(array, back, max_memory)
     moved.index_order = order
     return moved
 
 
-def permuted(array: Array, axes: tuple[int, ...]) -> Array:
+def permuted(array: Array, axes: tuple[int, ...], max_memory: int = DEFAULT_MAX_MEMORY) -> Array:
     """Return the array with its logical axes in the order `axes` (as numpy.transpose)."""
     if sorted(axes) != list(range(array.ndim)):
         raise UsageError(
@@ -53,8 +54,8 @@ def permuted(array: Array, axes: tuple[int, ...]) -> Array:
     if array.index_order == "F":
         # The data is seen with its axes reversed: logical axis i is data axis n-1-i.
         last = array.ndim - 1
-        return _moved(array, tuple(last - axes[last - i] for i in range(array.ndim)))
-    return _moved(array, axes)
+        axes = tuple(last - axes[last - i] for i in range(array.ndim))
+    return _moved(array, axes, max_memory)
 
 
 def relisted(array: Array) -> Array:
@@ -63,7 +64,7 @@ def relisted(array: Array) -> Array:
     return array.replace(index_order=order)
 
 
-def _moved(array: Array, axes: tuple[int, ...]) -> Array:
+def _moved(array: Array, axes: tuple[int, ...], max_memory: int) -> Array:
     """Transpose the data, seen slowest axis first, and everything that is known per axis."""
     shape = array.dims[::-1]
     new_shape = tuple(shape[axis] for axis in axes)
@@ -82,68 +83,8 @@ def _moved(array: Array, axes: tuple[int, ...]) -> Array:
         dims=new_shape[::-1],
         meta=meta,
         extent=None,
-        data=lambda: _Transposed(array, axes),
+        data=lambda: Transposed(array, axes, max_memory),
     )
-
-
-class _Transposed:
-    """Array source: another one with its axes in another order, moved in bounded memory."""
-
-    def __init__(self, array: Array, axes: tuple[int, ...]) -> None:
-        self._array = array
-        self._axes = axes
-        self.shape = tuple(array.dims[::-1][axis] for axis in axes)
-        self.dtype = dtype_of(little(array.element))
-
-    def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
-        """Yield slabs in stored order; the source is read in strips along its slowest axis.
-
-        What a strip maps is given back before the next one, so that the memory in use is that of
-        a slab and a strip, however the bytes of a slab are scattered over the file.
-        """
-        source, release = _released(self._array)
-        for key in slabs(self.shape, self.dtype.itemsize, max_bytes):
-            region = source[self._region(key)]
-            shape = tuple(region.shape[axis] for axis in self._axes)
-            slab = np.empty(shape, plain_dtype(self.dtype))
-            back = slab.transpose(np.argsort(self._axes))
-            row_bytes = max(1, self._array.nbytes // max(1, source.shape[0]))
-            step = max(1, STRIP_BYTES // row_bytes)
-            for start in range(0, region.shape[0], step):
-                back[start : start + step] = plain(region[start : start + step])
-                release()
-            yield slab.view(self.dtype)
-
-    def __getitem__(self, key: Any) -> np.ndarray[Any, Any]:
-        key = key if isinstance(key, tuple) else (key,)
-        values = np.asarray(self._array.data[self._region(key)]).transpose(self._axes)
-        picked = tuple(0 if isinstance(k, int | np.integer) else slice(None) for k in key)
-        return values[picked]
-
-    def _region(self, key: tuple[Any, ...]) -> tuple[slice, ...]:
-        """Return the region of the source behind a key of this one; integers keep their axis."""
-        plain = []
-        for k, length in zip(key, self.shape, strict=False):
-            at = k if isinstance(k, slice) else range(length)[k]
-            plain.append(at if isinstance(at, slice) else slice(at, at + 1))
-        plain += [slice(None)] * (len(self.shape) - len(plain))
-        return tuple(plain[self._axes.index(axis)] for axis in range(len(self.shape)))
-
-
-STRIP_BYTES = 32 << 20  # how much of a mapped source is touched before it is given back
-
-
-def _released(array: Array) -> tuple[Any, Callable[[], object]]:
-    """Return the data of an array, and a function that gives mapped pages back to the system."""
-    extent = array.extent
-    if extent is None or array.count == 0 or extent.swap != needs_swap(array.element):
-        return array.data, lambda: None
-    mapped = np.memmap(extent.path, array.dtype, "r", extent.offset, array.dims[::-1])
-    pages = mapped._mmap  # type: ignore[attr-defined]
-    advice = getattr(mmap, "MADV_DONTNEED", None)
-    if advice is None:  # Windows trims mapped pages by itself
-        return np.asarray(mapped), lambda: None
-    return np.asarray(mapped), lambda: pages.madvise(advice)
 
 
 # Element type ----------------------------------------------------------------------------------

@@ -257,7 +257,7 @@ def _named(gathered: Gathered, settings: Settings) -> Bundle:
     bundle = Bundle(arrays)
     for path in gathered.paths:
         one = open_spec(path, settings)
-        stem = os.path.splitext(os.path.basename(path))[0]
+        stem = _stem(path)
         for array in one.arrays:
             name = stem if len(one.arrays) == 1 else f"{stem}/{array.name}"
             if name in seen:
@@ -383,9 +383,9 @@ def _each_target(
                 remedy="use --out-dir DIR --to FORMAT, or -o '{stem}.npy'",
             )
         for path in gathered.paths:
-            name = os.path.basename(path)
+            name = os.path.basename(path.rstrip("/" + os.sep))
             try:
-                yield path, dst.format(stem=os.path.splitext(name)[0], name=name)
+                yield path, dst.format(stem=_stem(path), name=name)
             except ValueError as error:
                 raise UsageError(
                     f"destination template is not understood: {error}", path=dst
@@ -402,8 +402,14 @@ def _each_target(
     roots = [word for word in words if os.path.isdir(word)]
     for path in gathered.paths:
         root = next((r for r in roots if path.startswith(os.path.join(r, ""))), None)
-        relative = os.path.relpath(path, root) if root else os.path.basename(path)
-        yield path, os.path.join(folder or ".", os.path.splitext(relative)[0] + suffix)
+        above = os.path.dirname(os.path.relpath(path, root)) if root else ""
+        yield path, os.path.join(folder or ".", above, _stem(path) + suffix)
+
+
+def _stem(path: str) -> str:
+    """Return the last part of a path without its suffix; of a folder, all of it."""
+    name = os.path.basename(path.rstrip("/" + os.sep))
+    return name if os.path.isdir(path) else os.path.splitext(name)[0]
 
 
 # Planes ----------------------------------------------------------------------------------------

@@ -75,9 +75,9 @@ def apply_sidecar(bundle: Bundle, source: Source, row: Row) -> None:
     if "arrays" not in fields and len(bundle.arrays) == 1:
         many = {bundle.arrays[0].name: fields}
     elif fields.get("complete") is True:
-        bundle.attributes = _typed(fields, "attributes", path)
-        bundle.groups = _typed(fields, "groups", path)
-        bundle.formats = _typed(fields, "formats", path)
+        from raconvert.bundle.manifest import about_file
+
+        bundle.groups, bundle.attributes, bundle.formats = about_file(fields, path)
     complete = fields.get("complete") is True
     found = {
         a.name: _described(a, many.get(a.name), source, path, complete=complete)
@@ -85,6 +85,8 @@ def apply_sidecar(bundle: Bundle, source: Source, row: Row) -> None:
     }
     order = [*many, *(name for name in found if name not in many)]  # in which they once were
     bundle.arrays = [found[name] for name in order if name in found]
+    if len(set(bundle.names)) < len(bundle.arrays):
+        raise Corrupt("metadata gives two arrays one name", path=path)
 
 
 def _typed(fields: dict[str, Any], name: str, path: str) -> dict[str, Any]:
@@ -96,8 +98,10 @@ def _typed(fields: dict[str, Any], name: str, path: str) -> dict[str, Any]:
 
 def _described(array: Array, fields: Any, source: Source, path: str, *, complete: bool) -> Array:
     """Return an array with what its sidecar says."""
-    if not isinstance(fields, dict):
+    if fields is None:
         return array
+    if not isinstance(fields, dict):
+        raise Corrupt(f"metadata of array '{array.name}' has the wrong form", path=path)
     if "was" in fields:
         from raconvert.restore import restored
 

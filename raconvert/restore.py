@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from math import prod
 
-from raconvert.elements import Element, element_from, frozen, little, type_name
-from raconvert.errors import Corrupt, RaconvertError
+from raconvert.elements import Element, dtype_of, element_from, frozen, little, type_name
+from raconvert.errors import Corrupt, Unsupported, WouldLose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     import numpy as np
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from raconvert.model import Array
 
 NUMBERS = ("int", "uint", "float", "complex", "bool", "bfloat")
+MAX_TEXT_BYTES = 16 << 20  # of one string; a sidecar is no reason to allocate more
 
 
 def difference(array: Array, back: Array) -> dict[str, Any]:
@@ -51,15 +53,19 @@ def restored(array: Array, was: Any, path: str = "") -> Array:
             raise Corrupt("metadata has an unknown index order", path=path, expected="C or F")
     if "shape" in was:
         array = _as_shape(array, was["shape"], path)
-    if isinstance(was.get("name"), str):
+    if "name" in was:
+        if not isinstance(was["name"], str):
+            raise Corrupt("metadata gives an array a name that is no text", path=path)
         array = array.replace(name=was["name"])
     return array
 
 
 def _as_shape(array: Array, shape: Any, path: str) -> Array:
     """Return the array with axes of length 1 added or removed: no element moves."""
+    from raconvert.blocks import MAX_RANK
+
     known = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
-    if not known or not _same_but_ones(shape, array.shape):
+    if not known or len(shape) > MAX_RANK or not _same_but_ones(shape, array.shape):
         raise Corrupt(
             f"metadata gives array '{array.name}' a shape that it cannot have had",
             path=path,
@@ -98,17 +104,21 @@ def _as_type(array: Array, code: Any, path: str) -> Array:
     """Return the array as elements of another type, every value checked while it streams."""
     try:
         element = element_from(frozen(code))
-    except (RaconvertError, TypeError, ValueError, SyntaxError) as error:
+        dtype = dtype_of(element)
+    except _NO_TYPE as error:
         raise Corrupt("metadata has an unreadable type", path=path, got=repr(code)[:80]) from error
     kinds = array.element.kind, element.kind
     if all(kind in NUMBERS for kind in kinds):
         from raconvert import adapt
 
-        if element.kind == "bool":
-            return adapt.as_bool(array)
-        return adapt.cast(array, code)
-    if kinds == ("user", "user") and _letter(array.element) + _letter(element) in _TEXTS:
-        return _as_text(array, element)
+        known = adapt.as_bool(array) if element.kind == "bool" else adapt.cast(array, dtype.name)
+        return known.replace(data=_Promised(known, path)) if known is not array else array
+    if kinds == ("user", "user"):
+        letters = _letter(array.element) + _letter(element)
+        if letters in _TEXTS and element.nbytes <= MAX_TEXT_BYTES:
+            return _as_text(array, element, path)
+        if _is_void(array.element) and array.element.nbytes == element.nbytes:
+            return _described(array, element)
     raise Corrupt(
         f"metadata gives array '{array.name}' a type that it cannot have had",
         path=path,
@@ -117,19 +127,76 @@ def _as_type(array: Array, code: Any, path: str) -> Array:
     )
 
 
+# What the code of a type may raise that is none.
+_NO_TYPE = (
+    Unsupported, TypeError, ValueError, SyntaxError, LookupError, AttributeError, OverflowError,
+    RecursionError,
+)  # fmt: skip
 _TEXTS = ("SS", "UU", "SU", "US")
+
+
+def _is_void(element: Element) -> bool:
+    return element.descr in (None, f"|V{element.nbytes}")
 
 
 def _letter(element: Element) -> str:
     return element.descr[1] if isinstance(element.descr, str) else "V"
 
 
-def _as_text(array: Array, element: Element) -> Array:
-    """Return strings in their own width and kind: bytes are characters 0 to 255."""
+class _Promised:
+    """Array source: values in the type that a sidecar promises; those that have none are `Corrupt`.
+
+    (`WouldLose`, with its flags, is about what the user asks for.)
+    """
+
+    def __init__(self, array: Array, path: str) -> None:
+        self.shape = array.dims[::-1]
+        self.dtype = array.dtype
+        self._array = array
+        self._path = path
+
+    def stream(self, max_bytes: int) -> Iterator[Any]:
+        """Yield the blocks of the array behind it."""
+        from raconvert.blocks import blocks
+
+        try:
+            yield from blocks(self._array, max_bytes)
+        except WouldLose as error:
+            raise self._corrupt(error) from error
+
+    def __getitem__(self, key: Any) -> Any:
+        try:
+            return self._array.data[key]
+        except WouldLose as error:
+            raise self._corrupt(error) from error
+
+    def _corrupt(self, error: WouldLose) -> Corrupt:
+        return Corrupt(
+            f"metadata promises another type: {error.what}", path=self._path, where=error.where
+        )
+
+
+def _described(array: Array, element: Element) -> Array:
+    """Return bytes that had no description as the elements that they are."""
     from raconvert.adapt import Converted
-    from raconvert.elements import dtype_of
 
     dtype = dtype_of(element)
+    data = None
+    if array.extent is None:
+        data = Converted(array, dtype, lambda block, _: block.view(dtype))
+    return array.replace(element=element, data=data)
+
+
+def _as_text(array: Array, element: Element, path: str) -> Array:
+    """Return strings in their own width and kind: bytes are characters 0 to 255."""
+    from raconvert.adapt import Converted
+
+    dtype = dtype_of(element)
+    growth = max(1, element.nbytes // array.element.nbytes)
+
+    class Texts(Converted):
+        def stream(self, max_bytes: int) -> Iterator[Any]:
+            return super().stream(max(1, max_bytes // growth))
 
     def convert(block: np.ndarray[Any, Any], _: int) -> np.ndarray[Any, Any]:
         units = _units(block)
@@ -137,17 +204,18 @@ def _as_text(array: Array, element: Element) -> Array:
         if units[..., width:].any() or (dtype.kind == "S" and (units > 255).any()):
             raise Corrupt(
                 f"a string of array '{array.name}' is no {dtype.kind}{width}",
+                path=path,
                 remedy="the metadata beside the file belongs to other content",
             )
         return _packed(units, width, dtype)
 
-    return array.replace(element=element, extent=None, data=Converted(array, dtype, convert))
+    return array.replace(element=element, extent=None, data=Texts(array, dtype, convert))
 
 
 def _units(block: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the characters of fixed-width strings as numbers, on a new last axis."""
-    unit = "u1" if block.dtype.kind == "S" else "<u4"
-    width = block.dtype.itemsize // (1 if unit == "u1" else 4)
+    unit = _unit(block.dtype)
+    width = block.dtype.itemsize // unit.itemsize
     return block.reshape(*block.shape, 1).view(unit).reshape(*block.shape, width)
 
 
@@ -156,7 +224,14 @@ def _packed(units: np.ndarray[Any, Any], width: int, dtype: np.dtype[Any]) -> An
     import numpy as np
 
     shape = units.shape[:-1]
-    room = np.zeros((prod(shape), width), "u1" if dtype.kind == "S" else "<u4")
+    room = np.zeros((prod(shape), width), _unit(dtype))
     kept = min(width, units.shape[-1])
     room[:, :kept] = units.reshape(prod(shape), units.shape[-1])[:, :kept]
     return room.view(dtype).reshape(shape)
+
+
+def _unit(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of one character: a byte, or a code point in the byte order of the text."""
+    import numpy as np
+
+    return np.dtype("u1" if dtype.kind == "S" else "u4").newbyteorder(dtype.byteorder)

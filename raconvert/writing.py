@@ -111,7 +111,9 @@ def _stripped(bundle: Bundle) -> Bundle:
         if element.kind == "user":
             element = element._replace(descr=None)
         own = {"ra": array.meta.formats.get("ra", {})}
-        arrays.append(array.replace(element=element, meta=Metadata(formats=own), index_order=None))
+        plain = array.replace(element=element, meta=Metadata(formats=own), index_order=None)
+        plain.late = None
+        arrays.append(plain)
     return Bundle(arrays, notes=bundle.notes)
 
 
@@ -142,12 +144,12 @@ def _check_count(bundle: Bundle, path: str, row: Row, name: str | None) -> None:
 def adapted(array: Array, row: Row, settings: Settings) -> Array:
     """Apply what the user asked for (--axes, --scale, --dtype) and what the target needs."""
     if settings.axes:
-        array = _with_axes(array, settings.axes)
+        array = _with_axes(array, settings.axes, settings.max_memory)
     order, wanted = array.index_order, row.index_orders
     if wanted and array.ndim > 1 and order is not None and order not in wanted:
         from raconvert import adapt
 
-        array = adapt.in_order(array, wanted[0])
+        array = adapt.in_order(array, wanted[0], settings.max_memory)
     # Values last: what moves is read in strips from the file, and a misfit has its index.
     if settings.scale not in (None, "none") or settings.dtype:
         from raconvert import adapt
@@ -159,20 +161,20 @@ def adapted(array: Array, row: Row, settings: Settings) -> Array:
     return array
 
 
-def _with_axes(array: Array, axes: str) -> Array:
+def _with_axes(array: Array, axes: str, max_memory: int) -> Array:
     from raconvert import adapt
 
     if axes == "keep-memory":
         return adapt.relisted(array)
     if axes in ("c", "fortran"):
-        return adapt.in_order(array, "C" if axes == "c" else "F")
+        return adapt.in_order(array, "C" if axes == "c" else "F", max_memory)
     try:
         order = tuple(int(part) for part in axes.split(","))
     except ValueError as error:
         raise UsageError(
             f"--axes {axes} is not understood", expected="c | fortran | keep-memory | 2,0,1"
         ) from error
-    return adapt.permuted(array, order)
+    return adapt.permuted(array, order, max_memory)
 
 
 def _all_fits(
@@ -314,7 +316,7 @@ def _read_back(
             back = found if row.many else found.replace(name=array.name)
             forms.append(difference(array, back))
             if whole:
-                _compare(array, restored(back, forms[-1]), target.path)
+                _compare(array, restored(back, forms[-1], target.path), target.path)
     return forms
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from stat import S_IMODE
 
 from raconvert import external, sidecar
 from raconvert.bundle import manifest, members
 from raconvert.bundle.names import MANIFEST
-from raconvert.errors import RaconvertError, TargetExists, Unsupported
+from raconvert.errors import RaconvertError, TargetExists, Unsupported, UsageError
 from raconvert.plugin import NO, SURE, Bundle, Format, Source
 from raconvert.ra import plugin as ra
 from raconvert.transfer import Target, sync_file, sync_folder, write_all, write_failed
@@ -89,6 +90,10 @@ def check_target(path: str, *, overwrite: bool) -> None:
 
     With `overwrite` a bundle may be replaced, if every file in it is one of the bundle's.
     """
+    if os.path.basename(path.rstrip("/" + os.sep)) in ("", os.curdir, os.pardir):
+        raise UsageError(
+            "a bundle takes the place of a folder, which must be named by its own name", path=path
+        )
     if not os.path.lexists(path):
         return
     if not os.path.isdir(path):
@@ -157,26 +162,53 @@ class FolderTarget(Target):
     def rename(self) -> None:
         """Put the folder in its place; what was there goes when the new one is."""
         check_target(self.path, overwrite=self.overwrite)
+        place = os.path.realpath(self.path) if os.path.islink(self.path) else self.path
         old = self.temp + ".old"
         try:
-            if os.path.isdir(self.path):
-                os.rename(self.path, old)
-            try:
-                os.rename(self.temp, self.path)
-            except BaseException:
-                if os.path.isdir(old):
-                    os.rename(old, self.path)
-                raise
+            if os.path.isdir(place):
+                os.chmod(self.temp, S_IMODE(os.stat(place).st_mode))
+                _replace(self.temp, place, old)
+            else:
+                os.rename(self.temp, place)
         except OSError as error:
             raise write_failed(self.path, error) from error
         self._used = False
-        shutil.rmtree(old, ignore_errors=True)
+        for left in (self.temp, old):  # one of them is what was there
+            shutil.rmtree(left, ignore_errors=True)
 
     def abort(self) -> None:
         """Remove what was written; the destination is as it was."""
         if self._used:
             self._used = False
             shutil.rmtree(self.temp, ignore_errors=True)
+
+
+def _replace(new: str, place: str, old: str) -> None:
+    """Put a folder in the place of another: in one step where the system can, else by way of `old`.
+
+    A process that is killed between two steps would leave nothing in the place.
+    """
+    if _exchanged(new, place):
+        return
+    try:
+        os.rename(place, old)
+        os.rename(new, place)
+    except BaseException:
+        if os.path.isdir(old) and not os.path.lexists(place):
+            os.rename(old, place)
+        raise
+
+
+def _exchanged(a: str, b: str) -> bool:
+    """Exchange two paths in one step (Linux, renameat2); False where that is not possible."""
+    import ctypes
+
+    try:
+        renameat2 = ctypes.CDLL(None).renameat2
+    except (OSError, AttributeError, TypeError):  # no Linux, or an old C library
+        return False
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return bool(renameat2(here, os.fsencode(a), here, os.fsencode(b), exchange) == 0)
 
 
 def target(path: str, **named: Any) -> FolderTarget:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 VERSION = 1
 KEY = "raconvert_bundle"
 MARK = f"{KEY}: ".encode()
-END = b"...\n"
+END = b"\n...\n"  # at the start of a line, where no text of the content can be
 MAX_BYTES = 64 << 20  # a hundred thousand arrays and their groups
 
 Entry = namedtuple("Entry", "name file index_order")
@@ -50,7 +50,7 @@ def text_of(bundle: Bundle, files: list[str]) -> bytes:
     for name in ("groups", "attributes", "formats"):
         if getattr(bundle, name):
             fields[name] = getattr(bundle, name)
-    return dump(fields, limit=MAX_BYTES) + END
+    return dump(fields, limit=MAX_BYTES).rstrip(b"\n") + END
 
 
 def load(source: Source) -> Manifest:
@@ -66,21 +66,29 @@ def load(source: Source) -> Manifest:
     if not text.rstrip().endswith(END.rstrip()):
         raise Corrupt("bundle.yaml is cut off", path=source.path, expected="'...' as its last line")
     fields = parse(text, source.path, limit=MAX_BYTES)
-    if fields.get(KEY) != VERSION:
+    version = fields.get(KEY)
+    if type(version) is not int or version != VERSION:
         raise Unsupported(
             "is no bundle of a known version",
             path=source.path,
             expected=f"{KEY}: {VERSION}",
-            got=f"{KEY}: {fields.get(KEY)}",
+            got=f"{KEY}: {version!r}"[:80],
         )
     entries = [_entry(item, source) for item in _typed(fields, "arrays", list, source)]
     _check_unique(entries, source)
-    groups = _typed(fields, "groups", dict, source)
-    if not all(isinstance(own, dict) for own in groups.values()):
-        raise Corrupt("field 'groups' has the wrong form", path=source.path)
-    attributes = _typed(fields, "attributes", dict, source)
-    formats = _typed(fields, "formats", dict, source)
-    return Manifest(entries, groups, attributes, formats)
+    return Manifest(entries, *about_file(fields, source.path))
+
+
+def about_file(fields: dict[str, Any], path: str) -> list[dict[str, Any]]:
+    """Return what a file says of its groups and itself, and what single formats know, checked."""
+    found = []
+    for name, nested in (("groups", True), ("attributes", False), ("formats", True)):
+        own = fields.get(name, {})
+        known = isinstance(own, dict) and all(isinstance(key, str) for key in own)
+        if not known or (nested and not all(isinstance(value, dict) for value in own.values())):
+            raise Corrupt(f"metadata field '{name}' has the wrong form", path=path)
+        found.append(own)
+    return found
 
 
 def _typed(fields: dict[str, Any], name: str, kind: type, source: Source) -> Any:

@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import re
 
+from raconvert import sidecar
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 # Windows, "Naming Files, Paths, and Namespaces": characters and names that files cannot have there;
 # besides, what a shell, a URL or an archive tool might take for something else.
-_ODD = re.compile(r'[\x00-\x1f\x7f<>:"\\|?*%]|^[. ~-]|[. ]$')
-_RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)")
+_ODD = re.compile(r'[\x00-\x1f\x7f<>:"\\|?*%\ud800-\udfff]|^[. ~-]|[. ]$')
+_RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$) *(\.|$)")
 _LONGEST = 180  # bytes of one part: with suffixes and a counter it stays below 255
 MANIFEST = "bundle.yaml"
 
 
 def files_of(names: Iterable[str], suffix: str) -> list[str]:
-    """Return one relative path for each name, with ``/`` between folders; no two are alike."""
+    """Return one relative path for each name, with ``/`` between folders; no two are alike.
+
+    Each leaves room for the sidecar and the per-item metadata of its file.
+    """
     folders: dict[tuple[str, ...], str] = {(): ""}
     taken = {MANIFEST}
+    besides = ("", sidecar.SUFFIX, sidecar.ITEMS_SUFFIX)
     found = []
     for name in names:
         *groups, last = name.split("/")
@@ -32,18 +38,30 @@ def files_of(names: Iterable[str], suffix: str) -> list[str]:
             if path not in folders:
                 above = folders[path[:-1]]
                 folders[path] = _free(above + escaped(groups[depth - 1]), "", taken) + "/"
-        found.append(_free(folders[tuple(groups)] + escaped(last), suffix, taken))
+        found.append(_free(folders[tuple(groups)] + escaped(last), suffix, taken, besides))
     return found
 
 
-def _free(stem: str, suffix: str, taken: set[str]) -> str:
-    """Return the path, with a counter where another one would be the same file."""
+def _free(stem: str, suffix: str, taken: set[str], besides: tuple[str, ...] = ("",)) -> str:
+    """Return the path, with a counter where another one would be the same file.
+
+    `besides` are the ends of all files that will lie there.
+    """
     path, number = stem + suffix, 1
-    while path.casefold() in taken:
+    while not taken.isdisjoint(places := [_folded(path + end) for end in besides]):
         number += 1
         path = f"{stem}%{number}{suffix}"
-    taken.add(path.casefold())
+    taken.update(places)
     return path
+
+
+def _folded(path: str) -> str:
+    """Return what two paths share that are one file somewhere: macOS composes letters itself."""
+    if path.isascii():
+        return path.casefold()
+    from unicodedata import normalize
+
+    return normalize("NFC", normalize("NFD", path).casefold())
 
 
 def escaped(part: str) -> str:
@@ -51,11 +69,11 @@ def escaped(part: str) -> str:
     text = _ODD.sub(lambda match: f"%{ord(match.group()):02X}", part)
     if _RESERVED.match(text):
         text = f"%{ord(text[0]):02X}{text[1:]}"
-    raw = text.encode("utf-8", "surrogateescape")
+    raw = text.encode()
     if len(raw) > _LONGEST:
         from hashlib import sha256
 
-        mark = sha256(part.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+        mark = sha256(part.encode("utf-8", "surrogatepass")).hexdigest()[:12]
         text = raw[:_LONGEST].decode("utf-8", "ignore").rstrip(". ") + f"%{mark}"
     return text or "%"
 

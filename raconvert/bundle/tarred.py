@@ -106,8 +106,16 @@ def _members(source: Source) -> dict[str, tuple[int, int]]:
                     raise Unsupported(f"member '{member.name}' is sparse", path=source.path)
                 if member.isreg():
                     places[member.name.removeprefix("./")] = member.offset_data, member.size
+            end = archive.offset
     except (tarfile.TarError, ValueError, OverflowError, EOFError, RecursionError) as error:
         raise Corrupt(f"is no readable tar archive ({error})", path=source.path) from error
+    if source.read_at(end, BLOCK) != bytes(BLOCK):  # tarfile stops at a damaged header, too
+        raise Corrupt(
+            "archive is cut off or damaged",
+            path=source.path,
+            where=f"byte {end}",
+            expected="another member, or the block of zeros that ends an archive",
+        )
     for name, (offset, size) in places.items():
         if size < 0 or offset + size > source.size:
             raise Corrupt(
