@@ -140,13 +140,15 @@ def measure(name: str, shape: tuple[int, ...], space: str, options: argparse.Nam
     pattern = os.path.join(folder, "*.png")
     raw = os.path.join(space, "raw")
     few = min(options.peer_count, options.count)
-    contenders = {"raconvert": program(*RACONVERT, pattern, "-o", out, "--overwrite", "--quiet")}
+    ours = program(*RACONVERT, pattern, "-o", out, "--quiet")
+    contenders = {"raconvert": ours}
     for peer, code in LOOPS.items():
         number = options.count if peer == "only read the files" else few
         contenders[peer] = python(code, pattern, str(number), raw)
         if number < options.count:
             contenders[f"{peer}, no file"] = python(code, pattern, "0", raw)
-    samples = interleave(contenders, options.rounds)
+    samples = interleave(contenders, options.rounds, after=lambda: remove(out))
+    ours()
     run(sys.executable, "-c", CHECK, os.path.join(space, "truth.npy"), out)
 
     if few < options.count:
@@ -162,6 +164,12 @@ def measure(name: str, shape: tuple[int, ...], space: str, options: argparse.Nam
         found = sorted(ratios(samples, peer, "raconvert", "cpu"))
         print(f"  {found[len(found) // 2]:5.2f} x the CPU time of raconvert: {peer}")
     print(f"  {options.count / cpu:,.0f} files per CPU second; every pixel as encoded\n")
+
+
+def remove(path: str) -> None:
+    """Remove a result: every run writes a new file."""
+    if os.path.exists(path):
+        os.unlink(path)
 
 
 def scaled(some: Sample, none: Sample, factor: float) -> Sample:

@@ -193,11 +193,18 @@ def open_stack(gathered: Gathered, settings: Settings) -> Bundle:
 def _any_sidecar(paths: list[str]) -> bool:
     """Tell whether a folder of the sources holds sidecars, which only the general stack honours."""
     sidecars: set[str] = set()
-    for folder in {path[: max(path.rfind("/"), path.rfind(os.sep)) + 1] for path in paths}:
+    for folder in _folders(paths):
         with suppress(OSError):  # a folder that is not there is missed when its files are read
             names = os.listdir(folder or ".")
             sidecars.update(folder + name for name in names if name.endswith(SUFFIX))
     return bool(sidecars) and any(path + SUFFIX in sidecars for path in paths)
+
+
+def _folders(paths: list[str]) -> set[str]:
+    """Return what stands before the names of files, separator included."""
+    if os.sep == "/":  # measured: the names of a data set are many
+        return {path[: path.rfind("/") + 1] for path in paths}
+    return {path[: len(path) - len(os.path.basename(path))] for path in paths}
 
 
 def _first_notes(notes: dict[str, None]) -> list[str]:

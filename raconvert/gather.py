@@ -176,15 +176,15 @@ def _glob(pattern: str) -> list[str]:
         return [path for path in glob(pattern, recursive=True) if not os.path.isdir(path)]
     from fnmatch import translate
 
-    case = os.path.normcase
-    matches = re.compile(translate(case(name))).match
+    ignore_case = re.IGNORECASE if os.path.normcase("A") == "a" else 0
+    matches = re.compile(translate(name), ignore_case).match
     start = pattern[: len(pattern) - len(name)]
     try:
         with os.scandir(folder or ".") as entries:
             found = [
                 start + entry.name
                 for entry in entries
-                if matches(case(entry.name)) and not entry.is_dir()
+                if matches(entry.name) and not entry.is_dir()
             ]
     except OSError:  # no such folder: nothing matches
         return []

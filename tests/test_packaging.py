@@ -32,10 +32,13 @@ PROJECT_FILES = (
     "MANIFEST.in",
     "README.md",
     "pyproject.toml",
+    "setup.py",
 )
 NOT_SOURCE = shutil.ignore_patterns(
-    "__pycache__", "*.py[cod]", ".*_cache", ".hypothesis", "*.egg-info"
+    "__pycache__", "*.py[cod]", "*.so", ".*_cache", ".hypothesis", "*.egg-info"
 )
+
+COMPILED = {"raconvert/plugins/png/_fast.abi3.so"}  # optional: a build without it is whole
 
 # Imports every module and says where each lies; run as a separate program in different folders.
 PROBE = """\
@@ -68,9 +71,10 @@ def source_files(folder: str, base: Path = ROOT) -> set[str]:
 
 
 def packaged_files(base: Path = ROOT) -> set[str]:
-    """Return what a wheel must hold, as paths inside it."""
+    """Return what a wheel must hold, as paths inside it: all but what is compiled."""
     plugins = {f"raconvert/{path}" for path in source_files("plugins", base)}
-    return source_files("raconvert", base) | plugins
+    files = source_files("raconvert", base) | plugins
+    return {path for path in files if not path.endswith(".c")}
 
 
 def modules() -> list[str]:
@@ -103,11 +107,9 @@ def test_every_folder_with_modules_is_a_package() -> None:
     assert {f"{folder}/__init__.py" for folder in folders} <= packaged_files()
 
 
-@pytest.mark.parametrize("path", sorted(source_files("plugins")))
+@pytest.mark.parametrize("path", sorted(p for p in source_files("plugins") if p.endswith(".py")))
 def test_plugins_import_the_core_absolutely_and_siblings_relatively(path: str) -> None:
     """Type checkers see plugin files of a checkout as `plugins.*`, installed ones elsewhere."""
-    if not path.endswith(".py"):
-        pytest.skip("not a module")
     depth = path.count("/")
     for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
@@ -180,7 +182,9 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
     return done.stdout
 
 
-def pip_install(place: Path, *what: str | Path, cwd: Path) -> tuple[Path, Path, Path]:
+def pip_install(
+    place: Path, *what: str | Path, cwd: Path, **environment: str
+) -> tuple[Path, Path, Path]:
     """Install into a new environment that also sees the packages of this one, except raconvert."""
     venv.create(place, with_pip=False)
     site = Path(sysconfig.get_path("purelib", vars={"base": str(place), "platbase": str(place)}))
@@ -194,7 +198,8 @@ def pip_install(place: Path, *what: str | Path, cwd: Path) -> tuple[Path, Path, 
     (site / "shared.pth").write_text(f"{shared}\n", encoding="utf-8")
     python = place / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
-    run(*pip, "install", "--quiet", "--no-deps", "--no-build-isolation", *what, cwd=cwd)
+    options = ["--quiet", "--no-deps", "--no-build-isolation"]
+    run(*pip, "install", *options, *what, cwd=cwd, **environment)
     return python, place / "bin" / "raconvert", site
 
 
@@ -206,7 +211,10 @@ def space(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def tree(space: Path) -> Path:
     """Return a copy of the project, so that nothing is built inside the real one."""
-    copy = space / "tree"
+    return copy_project(space / "tree")
+
+
+def copy_project(copy: Path) -> Path:
     for folder in PROJECT_FOLDERS:
         shutil.copytree(ROOT / folder, copy / folder, ignore=NOT_SOURCE)
     for file in PROJECT_FILES:
@@ -345,6 +353,56 @@ def test_a_folder_called_plugins_does_no_harm(install: Install, tmp_path: Path) 
     check_places(output, install.raconvert, install.plugins)
 
 
+# What is compiled -------------------------------------------------------------------------------
+
+LOOPS = "from raconvert.plugins.png import engine; print(engine.fast and engine.fast.__file__)"
+# Two images alike, so that they go through what is compiled or stands in for it.
+STACK = (
+    "import numpy, PIL.Image; a = numpy.arange(12, dtype='u1').reshape(3, 4); "
+    "[PIL.Image.fromarray(a + n).save(f'{n}.png') for n in range(2)]"
+)
+
+
+@pytest.fixture(scope="module")
+def compiler() -> None:
+    """Skip, with the reason in the summary, where Python's extensions cannot be compiled."""
+    command = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    if shutil.which(command) is None:
+        pytest.skip(f"no C compiler ({command}): raconvert works, with the loops in Python")
+    header = Path(sysconfig.get_path("include"), "Python.h")
+    if not header.exists():
+        pytest.skip(f"no {header}: raconvert works, with the loops in Python")
+
+
+@pytest.mark.usefixtures("compiler")
+def test_every_install_compiles_the_loops(install: Install, tmp_path: Path) -> None:
+    place = Path(run(install.python, "-c", LOOPS, cwd=tmp_path).strip())
+
+    assert place.resolve() == (install.plugins / "png" / "_fast.abi3.so").resolve()
+
+
+@pytest.mark.usefixtures("compiler")
+def test_one_wheel_for_every_later_python(wheel: Path) -> None:
+    assert wheel.name.split("-")[2:4] == ["cp311", "abi3"]
+    with zipfile.ZipFile(wheel) as archive:
+        assert set(archive.namelist()) >= COMPILED
+
+
+@pytest.mark.parametrize("how", ["regular", "editable"])
+def test_install_without_a_compiler(space: Path, tmp_path: Path, how: str) -> None:
+    source = copy_project(space / f"no-compiler-{how}")
+    what = ["."] if how == "regular" else ["-e", "."]
+    place = tmp_path / "environment"
+
+    python, script, _ = pip_install(place, *what, cwd=source, CC="false")
+
+    assert run(python, "-c", LOOPS, cwd=tmp_path) == "None\n"
+    run(python, "-c", STACK, cwd=tmp_path)
+    run(script, "0.png", "1.png", "-o", "both.npy", cwd=tmp_path)
+    check = "import numpy; a = numpy.load('both.npy'); assert (a[0] + 1 == a[1]).all(), a"
+    run(python, "-c", check, cwd=tmp_path)
+
+
 # The archives -----------------------------------------------------------------------------------
 
 
@@ -352,7 +410,7 @@ def test_wheel_holds_the_tree_and_nothing_else(wheel: Path, tree: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
 
-    assert names == packaged_files(tree)
+    assert names - COMPILED == packaged_files(tree)
     assert "raconvert/py.typed" in names
 
 

@@ -1,9 +1,9 @@
 """From compressed rows to samples: inflate, unfilter, unpack, expand (PNG 3, clauses 7 to 10).
 
-Pillow is the pixel engine for one thing only, undoing the row filters. It is given rows that were
-inflated and checked here, as a stored zlib stream: its ZIP decoder runs in C over any number of
-rows, so many small images go through it in one call. An all-zero row in front of each image resets
-the "row above" that the filters look at (`unfilter`).
+Row filters are undone by compiled loops where they were built (`engine`), else by Pillow. Pillow is
+given rows that were inflated and checked here, as a stored zlib stream: its ZIP decoder runs in C
+over any number of rows, so many small images go through it in one call. An all-zero row in front of
+each image resets the "row above" that the filters look at (`unfilter`).
 
 Filters work on bytes at the distance of a pixel. Pillow has modes for pixels of 1 to 4 bytes; the
 6 and 8 bytes of 16-bit RGB and RGBA are split into two lanes, all first and all second bytes, which
@@ -20,6 +20,7 @@ import numpy as np
 
 from raconvert.errors import Corrupt, MissingDependency, TooLarge
 
+from . import engine
 from .chunks import PALETTE, Header, Pass, Png, payload
 
 TYPE_CHECKING = False
@@ -121,6 +122,10 @@ def unfilter(rows: bytes, row_bytes: int, pixel_bytes: int) -> Samples:
     if filters.max() > LAST_FILTER:
         row = int(np.argmax(filters > LAST_FILTER))
         raise BadFilter(row, int(filters[row]))
+    if engine.fast is not None:
+        plain = np.empty((1, len(filtered), row_bytes), np.uint8)
+        engine.fast.unfilter([rows], 0, pixel_bytes, plain)
+        return plain[0]
     # Only filtered rows need the decoder, each with the row above it to start from.
     needed = filters != 0
     needed[:-1] |= needed[1:]
@@ -157,18 +162,8 @@ def _stored(data: bytes) -> bytes:
         piece = data[start : start + MAX_STORED_BYTES]
         final = start + MAX_STORED_BYTES >= len(data)
         parts += [STORED_HEAD.pack(final, len(piece), len(piece) ^ 0xFFFF), piece]
-    parts.append(ADLER.pack(_adler32(data)))
+    parts.append(ADLER.pack(engine.adler32(data)))
     return b"".join(parts)
-
-
-def _adler32(data: bytes) -> int:
-    """Return the checksum of a zlib stream, by libdeflate where it is there (five times faster)."""
-    try:
-        import deflate
-    except ImportError:
-        return zlib.adler32(data)
-    checksum: int = deflate.adler32(data)
-    return checksum
 
 
 class BadFilter(Exception):
@@ -185,15 +180,23 @@ def _pillow() -> Any:
     return Image
 
 
-def unfilter_glued(images: list[bytes], row_bytes: int, pixel_bytes: int) -> Samples:
+def unfilter_images(streams: list[bytes], start: int, part: Pass, pixel_bytes: int) -> Samples:
     """Undo the filters of many images of one size at once.
 
-    `images` are their filtered bytes, (height, 1 + row_bytes) each. Returns uint8 of shape
+    Their filtered rows of pass `part` begin at byte `start` of each stream. Returns uint8 of shape
     (images, height, row_bytes).
     """
-    reset = bytes(1 + row_bytes)
-    rows = reset.join([b"", *images])
-    return unfilter(rows, row_bytes, pixel_bytes).reshape(len(images), -1, row_bytes)[:, 1:]
+    shape = (len(streams), part.height, part.row_bytes)
+    if engine.fast is not None:
+        plain = np.empty(shape, np.uint8)
+        if not engine.fast.unfilter(streams, start, pixel_bytes, plain):
+            raise BadFilter
+        return plain
+    stop = start + part.height * (1 + part.row_bytes)
+    reset = bytes(1 + part.row_bytes)
+    rows = reset.join([b"", *[stream[start:stop] for stream in streams]])
+    plain = unfilter(rows, part.row_bytes, pixel_bytes)
+    return plain.reshape(len(streams), -1, part.row_bytes)[:, 1:]
 
 
 # ------------------------------------------------------------------------------------- decode

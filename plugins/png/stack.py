@@ -5,6 +5,8 @@ the bytes before and after that chunk (`Lane`) are compared as a whole, so that 
 chunks, checksums and metadata are as checked as the first file's; then only the checksum and the
 inflated length of IDAT are left to verify, and a batch of images is unfiltered in one call.
 Everything else takes the long way through `scan`, one file at a time.
+
+Where the compiled loops are missing (`engine`), `read_alike` stands in for theirs.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import zlib
 from collections import namedtuple
 from io import BufferedReader, BytesIO
 from math import prod
-from zlib import adler32, crc32, decompress
+from zlib import decompressobj
 
 import numpy as np
 
@@ -23,7 +25,7 @@ from raconvert.errors import UsageError
 from raconvert.plugin import Metadata, Source
 from raconvert.stack import ItemMetadata
 
-from . import meta
+from . import engine, meta
 from .chunks import CHUNK_HEAD, CHUNK_OVERHEAD, CRC, PALETTE, Header, Png, scan
 from .pixels import (
     ADLER,
@@ -32,7 +34,7 @@ from .pixels import (
     Expansion,
     Inflater,
     decode,
-    unfilter_glued,
+    unfilter_images,
     unpack,
 )
 
@@ -47,6 +49,7 @@ SMALL_FILE_BYTES = 1 << 16  # read with one call; anything longer takes the long
 GLUE_BYTES = 1 << 18  # filtered bytes that are unfiltered at once: they fit the processor's cache
 MAX_NOTES = 10  # about single files of a stack
 SLACK_BYTES = 512  # zlib decodes fast while 258 bytes of output are free, slowly after that
+LIBDEFLATE_FROM = 2048  # inflated bytes; for less, zlib is as fast
 
 _FLAGS = (
     os.O_RDONLY
@@ -173,12 +176,10 @@ class PngStack:
         header = self._header
         start = 0
         for part in header.passes():
-            stop = start + part.height * (1 + part.row_bytes)
-            images = [stream[start:stop] for stream in streams]
-            plain = unfilter_glued(images, part.row_bytes, header.pixel_bytes)
+            plain = unfilter_images(streams, start, part, header.pixel_bytes)
             samples = self._expansion(unpack(plain, header, part.width))
             out[:, part.y :: part.dy, part.x :: part.dx] = samples
-            start = stop
+            start += part.height * (1 + part.row_bytes)
 
     def _long_way(self, index: int, out: Samples, collect: bool) -> bytes | None:
         """Return the filtered rows of an image that can be glued; else decode it into `out`."""
@@ -285,63 +286,92 @@ def _lane(first: Opened) -> Lane | None:
     return Lane(lead, first.data[offset + nbytes + CRC.size :], png.header.stream_bytes)
 
 
-def inflate_alike(paths: Sequence[str], lane: Lane) -> list[bytes | None]:
+def inflate_alike(paths: list[str], lane: Lane) -> list[Any]:
     """Return the filtered rows of each file, None for those that need a closer look.
 
     Whatever is odd gives None: another header, other chunks, a wrong checksum, a damaged or
     surprising zlib stream, a file that cannot be read.
     """
-    lead, tail, stream_bytes = lane
-    inflate, arguments, crc, adler, failures = _engines(stream_bytes)
-    start = len(lead) + CHUNK_HEAD.size  # of the compressed pixels
-    around = len(lead) + CHUNK_OVERHEAD + len(tail)
-    crc_of, end_of = CRC.unpack_from, ADLER.pack
-    seed = crc32(b"IDAT")
-    heads: dict[int, bytes] = {}  # size of a file -> all that must come before its pixels
-    open_, read, close = os.open, os.read, os.close
-    found: list[bytes | None] = []
-    for path in paths:
+    read = read_alike if engine.fast is None else engine.fast.read_alike
+    inflate, failure = _inflater(lane.stream_bytes)
+    found = []
+    for packed in read(paths, lane.lead, lane.tail):
         rows = None
-        try:
-            descriptor = open_(path, _FLAGS)
+        if packed is not None:
             try:
-                data = read(descriptor, SMALL_FILE_BYTES)
-            finally:
-                close(descriptor)
-            size = len(data)
-            head = heads.get(size)
-            if head is None:
-                head = lead + CHUNK_HEAD.pack(max(0, size - around), b"IDAT")
-                heads[size] = head
-            if data.startswith(head) and data.endswith(tail):
-                stop = size - around + start
-                packed = data[start:stop]
-                if crc(packed, seed) == crc_of(data, stop)[0]:
-                    rows = inflate(packed, *arguments)
-                    if len(rows) != stream_bytes or not packed.endswith(end_of(adler(rows))):
-                        rows = None
-        except failures:
-            rows = None
+                rows = inflate(packed)
+            except failure:
+                pass
         found.append(rows)
     return found
 
 
-# libdeflate is faster than zlib where there is something to inflate, not below a few kilobytes.
-LIBDEFLATE_FROM = 2048
+def read_alike(paths: list[str], lead: bytes, tail: bytes) -> list[bytes | None]:
+    """Return the compressed pixels of each file, None for those that need a closer look.
 
-Engines = namedtuple("Engines", "inflate arguments crc adler failures")
+    `lead` and `tail` are all that comes before and after the only IDAT chunk.
+    """
+    start = len(lead) + CHUNK_HEAD.size  # of the compressed pixels
+    around = len(lead) + CHUNK_OVERHEAD + len(tail)
+    crc32, crc_at = engine.crc32, CRC.unpack_from
+    seed = crc32(b"IDAT")
+    heads: dict[int, bytes] = {}  # size of a file -> all that must come before its pixels
+    found = []
+    for path in paths:
+        packed = None
+        data = _small_file(path)
+        size = len(data)
+        head = heads.get(size)
+        if head is None:
+            head = heads[size] = lead + CHUNK_HEAD.pack(max(0, size - around), b"IDAT")
+        if data.startswith(head) and data.endswith(tail):
+            stop = size - around + start
+            pixels = data[start:stop]
+            if crc32(pixels, seed) == crc_at(data, stop)[0]:
+                packed = pixels
+        found.append(packed)
+    return found
 
 
-def _engines(stream_bytes: int) -> Engines:
-    """Return what inflates and checks streams of this inflated size, and what it may raise."""
-    failures: tuple[type[Exception], ...] = (OSError, ValueError, zlib.error)
-    if stream_bytes >= LIBDEFLATE_FROM:
+def _small_file(path: str) -> bytes:
+    """Return a small file whole, nothing if it is longer or cannot be read."""
+    try:
+        descriptor = os.open(path, _FLAGS)
         try:
-            import deflate
+            data = os.read(descriptor, SMALL_FILE_BYTES + 1)
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError):
+        return b""
+    return data if len(data) <= SMALL_FILE_BYTES else b""
+
+
+def _inflater(nbytes: int) -> tuple[Callable[[bytes], Any], type[Exception]]:
+    """Return what inflates a stream to exactly `nbytes`, else to None, and what it may raise."""
+    if nbytes >= LIBDEFLATE_FROM:
+        try:
+            return _libdeflate(nbytes)
         except ImportError:  # not built for this machine; zlib does the same
             pass
-        else:
-            failures = (*failures, deflate.DeflateError)
-            inflate = deflate.zlib_decompress
-            return Engines(inflate, (stream_bytes,), deflate.crc32, deflate.adler32, failures)
-    return Engines(decompress, (15, stream_bytes + SLACK_BYTES), crc32, adler32, failures)
+
+    def inflate(packed: bytes) -> bytes | None:
+        stream = decompressobj()
+        rows = stream.decompress(packed, nbytes + SLACK_BYTES)
+        whole = len(rows) == nbytes and stream.eof and not stream.unused_data
+        return rows if whole else None
+
+    return inflate, zlib.error
+
+
+def _libdeflate(nbytes: int) -> tuple[Callable[[bytes], Any], type[Exception]]:
+    from deflate import DeflateError, zlib_decompress
+
+    adler32, adler_bytes = engine.adler32, ADLER.pack
+
+    def inflate(packed: bytes) -> bytearray | None:
+        rows = zlib_decompress(packed, nbytes)
+        # libdeflate does not mind bytes behind the stream: its checksum must be the last of them.
+        whole = len(rows) == nbytes and packed.endswith(adler_bytes(adler32(rows)))
+        return rows if whole else None
+
+    return inflate, DeflateError

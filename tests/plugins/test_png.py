@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image, PngImagePlugin
 from raconvert.plugins import png
+from raconvert.plugins.png import engine
 
 from raconvert.blocks import as_ndarray, blocks
 from raconvert.elements import element_of
@@ -30,11 +31,22 @@ from raconvert.source import Source
 from raconvert.transfer import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "fixtures" / "png"
 NATIVE = {"palette": "indices", "depth": "native"}
+
+
+@pytest.fixture(scope="module", autouse=True, params=["compiled", "python"])
+def loops(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run everything twice, with the compiled loops and with what stands in for them."""
+    if request.param == "compiled" and engine.fast is None:
+        pytest.skip("the compiled loops were not built (no C compiler?)")
+    with pytest.MonkeyPatch.context() as patched:
+        if request.param == "python":
+            patched.setattr(engine, "fast", None)
+        yield
 
 
 def read(path: Path | str, **options: str) -> tuple[Array, list[str]]:

@@ -12,19 +12,35 @@ import struct
 import tracemalloc
 import zlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from raconvert.plugins import png
+from raconvert.plugins.png import engine
 
 from raconvert.blocks import as_ndarray
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 from raconvert.source import Source
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 ROWS = b"".join(b"\0" + bytes(range(8 * y, 8 * y + 8)) for y in range(8))  # 8 x 8 grey
+
+
+@pytest.fixture(scope="module", autouse=True, params=["compiled", "python"])
+def loops(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run everything twice, with the compiled loops and with what stands in for them."""
+    if request.param == "compiled" and engine.fast is None:
+        pytest.skip("the compiled loops were not built (no C compiler?)")
+    with pytest.MonkeyPatch.context() as patched:
+        if request.param == "python":
+            patched.setattr(engine, "fast", None)
+        yield
 
 
 def chunk(kind: bytes, data: bytes = b"", *, crc: int = 0) -> bytes:

@@ -1,0 +1,24 @@
+"""What pyproject.toml has no stable word for: the optional compiled loops of the PNG plugin.
+
+A build that cannot compile them says so and goes on (docs/decisions/0012-compiled-loops.md).
+"""
+
+import sysconfig
+
+from setuptools import Extension, setup
+
+# One wheel serves Python 3.11 and all later ones. Only free-threaded Python has no stable ABI;
+# there the loops are left out.
+STABLE_ABI = not sysconfig.get_config_var("Py_GIL_DISABLED")
+
+setup(
+    ext_modules=[
+        Extension(
+            "raconvert.plugins.png._fast",
+            ["plugins/png/_fast.c"],
+            optional=True,
+            py_limited_api=STABLE_ABI,
+        )
+    ],
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if STABLE_ABI else {},
+)
