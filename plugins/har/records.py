@@ -1,0 +1,173 @@
+r"""Fortran sequential records in three framings: found by their marks, and written.
+
+little, big::
+
+    int32 N | N bytes | int32 N           in that byte order, which is also that of all numbers
+
+lahey (F77L3, LF90; GEMPACK up to release 7; an option of ViewHAR), numbers little-endian::
+
+    one byte FD at the start of the file, then for every record
+    mark(N) | N bytes | the bytes of mark(N + bytes of the leading mark) in reverse
+    mark(n): (n << 2) | k, little-endian in k+1 bytes, smallest k in 0..3 with n < 2^(6+8k)
+
+Records of 2 GiB and more would be split by some compilers under negative lengths; GEMPACK never
+writes such, and a negative length is refused.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from struct import Struct
+
+from raconvert.errors import Corrupt, ReadFailed
+from raconvert.source import read_up_to
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, NoReturn
+
+    from raconvert.plugin import Source
+
+LITTLE, BIG, LAHEY = "little", "big", "lahey"
+LAHEY_START = b"\xfd"
+BLANKS = b"    "  # how every record but a header's name begins
+HEAD_BYTES = 64  # what is read of every record: all of a position record
+WINDOW_BYTES = 512  # read at once; more would read the data that indexing skips
+_PART_BYTES = 84  # a position record with its marks, the mark and head of the data record
+_INT32 = {LITTLE: Struct("<i"), BIG: Struct(">i")}
+
+# What a mark can tell; that of a Lahey record also counts the leading one.
+_MAX_BYTES = {LITTLE: 1 << 31, BIG: 1 << 31, LAHEY: (1 << 30) - 4}
+
+# One record: its payload of `nbytes` begins at `start`; `end` is where the next record begins,
+# `head` the first 64 bytes of the payload.
+Record = namedtuple("Record", "offset start nbytes end head")
+
+
+def byte_order(framing: str) -> str:
+    """Return ``<`` or ``>``, the byte order of all numbers in the payloads."""
+    return ">" if framing == BIG else "<"
+
+
+def mark(nbytes: int) -> bytes:
+    """Return the Lahey mark of a length."""
+    more = next((k for k in range(3) if nbytes < 1 << (6 + 8 * k)), 3)
+    return (nbytes << 2 | more).to_bytes(more + 1, "little")
+
+
+def marks(framing: str, nbytes: int) -> tuple[bytes, bytes]:
+    """Return what stands before and behind a payload of this length."""
+    if framing == LAHEY:
+        lead = mark(nbytes)
+        return lead, mark(nbytes + len(lead))[::-1]
+    both = _INT32[framing].pack(nbytes)
+    return both, both
+
+
+def framed(framing: str, parts: Iterable[Any]) -> list[Any]:
+    """Return the pieces of one record whose payload is made of `parts`."""
+    payload = list(parts)
+    lead, trail = marks(framing, sum(memoryview(part).nbytes for part in payload))
+    return [lead, *payload, trail]
+
+
+def framing_of(head: bytes) -> str | None:
+    """Return the framing in which these first bytes are the name of a header, or None."""
+    if head[:2] == LAHEY_START + mark(4) and head[6:7] == mark(5):
+        return LAHEY
+    for framing in (LITTLE, BIG):
+        four = _INT32[framing].pack(4)
+        if head[:4] == four == head[8:12]:
+            return framing
+    return None
+
+
+class Records:
+    """The records of an open file, one after the other; only marks and heads are read."""
+
+    def __init__(self, source: Source, file: Any, framing: str) -> None:
+        self.path = source.path
+        self.size = source.size
+        self.framing = framing
+        self.order = byte_order(framing)
+        self.first = len(LAHEY_START) if framing == LAHEY else 0
+        self.window = WINDOW_BYTES
+        self._part = Struct(f"{self.order}i4s15i2i4si")
+        self._file = file
+        self._data = b""
+        self._start = 0
+
+    def bytes_at(self, offset: int, nbytes: int) -> bytes:
+        """Return up to `nbytes` bytes from `offset`: fewer only where the file ends."""
+        place = offset - self._start
+        if place < 0 or place + nbytes > len(self._data):
+            try:
+                self._file.seek(offset)
+                wanted = min(max(nbytes, self.window), max(0, self.size - offset))
+                self._data = read_up_to(self._file, wanted)
+            except OSError as error:
+                raise ReadFailed(f"cannot be read: {error.strerror}", path=self.path) from error
+            self._start, place = offset, 0
+        return self._data[place : place + nbytes]
+
+    def at(self, offset: int, where: str) -> Record:
+        """Return the record at `offset`, both its marks checked; `Corrupt` names the place."""
+        head = self.bytes_at(offset, HEAD_BYTES + 4)
+        lead, nbytes = self._lead(head, offset, where)
+        start = offset + lead
+        trail = b"" if start + nbytes >= self.size else marks(self.framing, nbytes)[1]
+        end = start + nbytes + len(trail)
+        if not trail or end > self.size:
+            self._refuse(
+                "file ends inside a record", offset, where,
+                f"{nbytes} bytes and their mark", max(0, self.size - start),
+            )  # fmt: skip
+        head = head[lead : lead + min(nbytes, HEAD_BYTES)]
+        found = self.bytes_at(start + nbytes, len(trail))
+        if found != trail:
+            self._refuse(
+                "the two marks of a record differ", offset, where,
+                f"{trail.hex()} at byte {start + nbytes}", found.hex(),
+            )  # fmt: skip
+        return Record(offset, start, nbytes, end, head)
+
+    def part(self, offset: int) -> tuple[int, ...] | None:
+        """Return what stands at a usual part of full data: a position and a data record.
+
+        That is the counter and 14 ends of the position, the counter of the data and its number of
+        values; their marks are checked. None where anything is unusual: `at` tells what. This is
+        what makes indexing a file of thousands of parts take no longer than reading it.
+        """
+        if self.framing == LAHEY:
+            return None
+        raw = self.bytes_at(offset, _PART_BYTES)
+        if len(raw) < _PART_BYTES:
+            return None
+        lead, blanks, *numbers, trail, nbytes, more, counter = self._part.unpack(raw)
+        if lead != 64 or trail != 64 or blanks != BLANKS or more != BLANKS or nbytes < 8:
+            return None
+        if self.bytes_at(offset + 76 + nbytes, 4) != raw[72:76]:
+            return None
+        return (*numbers, counter, (nbytes - 8) // 4)
+
+    def _lead(self, head: bytes, offset: int, where: str) -> tuple[int, int]:
+        """Return how many bytes the leading mark has, and the length that it tells."""
+        if self.framing == LAHEY:
+            lead = (head[0] & 3) + 1 if head else 1
+            nbytes = int.from_bytes(head[:lead], "little") >> 2
+        else:
+            lead = 4
+            nbytes = int.from_bytes(head[:4], "big" if self.order == ">" else "little", signed=True)
+        if len(head) < lead:
+            self._refuse("file ends inside the mark of a record", offset, where, lead, len(head))
+        if not len(BLANKS) <= nbytes < _MAX_BYTES[self.framing]:
+            self._refuse(
+                "a record has an impossible length", offset, where,
+                f"{len(BLANKS)} to {_MAX_BYTES[self.framing]} bytes", nbytes,
+            )  # fmt: skip
+        return lead, nbytes
+
+    def _refuse(self, what: str, offset: int, where: str, expected: Any, got: Any) -> NoReturn:
+        place = f"{where}, byte {offset}" if where else f"byte {offset}"
+        raise Corrupt(what, path=self.path, where=place, expected=expected, got=got)
