@@ -1,0 +1,385 @@
+"""Reading: the pages of a TIFF file as one lazy array, and the tags as metadata."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from raconvert.blocks import check_memory
+from raconvert.errors import Corrupt, RaconvertError, Unsupported, UsageError
+from raconvert.plugin import Array, Bundle, Extent, Metadata, dtype_of, element
+
+from ..meta import NAMESPACE
+from .directory import TYPES, Directory, Tiff
+from .page import PHOTOMETRICS, Page
+from .shapes import fits_pages, imagej_images, noted_shape, plain_shape
+from .tags import BYTES, KNOWN, TEXTS, UNITS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.plugin import Element, Source
+
+REDUCED, MASK = 1, 4  # bits of NewSubfileType (tag 254)
+PLANES_OF_STK = 33629  # MetaMorph: as many images as this tag has values, in one directory
+MAX_TAG_BYTES = 1 << 20
+
+
+def read_pages(source: Source, *, palette: str, pages: str) -> Bundle:
+    """Return the bundle that `raconvert.plugins.image.tiff.read` promises."""
+    with source.open() as file:
+        tiff = Tiff(file, source.path, source.size)
+        chosen = _Chosen(tiff, pages)
+        first, notes = chosen.first, chosen.notes
+        text = _text(first.directory.data(270))
+        meta = _metadata(first, text)
+        array = _array(source, chosen, text)
+        if palette == "expand" and first.photometric == 3:
+            array = _expanded(source, array, first)
+            meta.formats[NAMESPACE].pop("photometric")
+    array.meta = meta
+    return Bundle([array], notes=notes)
+
+
+class _Chosen:
+    """The pages of the array: all of one kind; their directories, and whether they lie in a row."""
+
+    def __init__(self, tiff: Tiff, pages: str) -> None:
+        self.tiff = tiff
+        self.notes: list[str] = []
+        self.offsets: list[int] = []
+        self.run: tuple[int, int] | None = None  # start and end of the pixels of all pages
+        wanted = _range_of(pages, tiff.path)
+        found: Page | None = None
+        reduced = number = 0
+        several_texts = False
+        for offset in tiff.offsets():
+            directory = Directory(tiff, offset)
+            if directory.number(254, 0) & (REDUCED | MASK):
+                reduced += 1
+                continue
+            if number in wanted:
+                page = Page(directory)
+                if found is None:
+                    found = page
+                    description = directory.data(270)
+                elif page.kind != found.kind:
+                    raise self._odd(page, found, number)
+                else:
+                    several_texts |= directory.data(270) not in (b"", description)
+                self._extend(page)
+            number += 1
+        if found is None:
+            raise self._none(number, reduced, pages)
+        self.first = found
+        if reduced:
+            self.notes.append(f"{reduced} reduced images or masks are left out")
+        if several_texts:
+            self.notes.append("pages have descriptions of their own; the first one is kept")
+
+    def _extend(self, page: Page) -> None:
+        """Add a page; keep the run as long as the pages lie behind each other."""
+        run = page.run()
+        if not self.offsets:
+            self.run = run
+        elif self.run is not None:
+            follows = run is not None and run[0] == self.run[1]
+            self.run = (self.run[0], run[1]) if follows and run is not None else None
+        self.offsets.append(page.offset)
+
+    def _odd(self, page: Page, first: Page, number: int) -> Unsupported:
+        return Unsupported(
+            f"page {number} is not like the first one",
+            path=self.tiff.path,
+            expected=_words(first),
+            got=_words(page),
+            remedy="read the pages one by one with --in-opt pages=N, or a range pages=START:STOP",
+        )
+
+    def _none(self, number: int, reduced: int, pages: str) -> RaconvertError:
+        if number:
+            return UsageError(
+                f"has no page {pages}", path=self.tiff.path, expected=f"0 to {number - 1}"
+            )
+        what = "has only reduced images or masks" if reduced else "has no page"
+        return Corrupt(what, path=self.tiff.path)
+
+
+def _words(page: Page) -> str:
+    kind = page.kind
+    name = PHOTOMETRICS.get(kind.photometric, "grey" if kind.photometric == 1 else "RGB")
+    return f"{kind.bits}-bit {page.element[0]} {page.shape}, {name}"
+
+
+def _range_of(pages: str, path: str) -> range:
+    """Return the page numbers that the option names."""
+    if pages == "all":
+        return range(1 << 62)
+    start, colon, stop = pages.partition(":")
+    try:
+        first = int(start or 0)
+        last = (int(stop) if stop else 1 << 62) if colon else first + 1
+    except ValueError:
+        first, last = 0, 0
+    if not 0 <= first < last:
+        raise UsageError(
+            f"pages={pages} is not understood", path=path, expected="all, N or START:STOP"
+        )
+    return range(first, last)
+
+
+# --------------------------------------------------------------------------------------- arrays
+
+
+def _array(source: Source, chosen: _Chosen, text: str) -> Array:
+    page, count = chosen.first, len(chosen.offsets)
+    kind, nbytes = page.element
+    triple = (page.height, page.width, page.samples)
+    shape = plain_shape(count, triple)
+    noted = noted_shape(text)
+    hidden = _hidden(chosen, text, prod(noted[0]) // prod(triple) if noted else 0)
+    if hidden:
+        count = hidden
+        shape = plain_shape(count, triple)
+    if noted and fits_pages(noted[0], count, triple):
+        shape = noted[0]
+    order = page.tiff.layout.order if nbytes > 1 and page.bits % 8 == 0 and chosen.run else "<"
+    stored = element(kind, nbytes, order)
+    fields: dict[str, Any] = {"index_order": "C", "name": source.stem}
+    if chosen.run is not None:
+        start, end = chosen.run
+        swap = 1 if stored.order != ">" else nbytes // (2 if kind == "complex" else 1)
+        fields["extent"] = Extent(source.path, start, end - start, swap)
+    else:
+        check_memory(
+            page.decoded_bytes + 2 * page.nbytes,
+            source.max_memory,
+            f"'{source.path}': a page of {page.height} × {page.width}",
+        )
+        fields["data"] = lambda: Pages(source, chosen.offsets, page, shape, stored)
+    storage = {"pages": count, "compression": page.compression, "tiled": page.tiled}
+    return Array(stored, shape[::-1], storage=storage, **fields)
+
+
+def _hidden(chosen: _Chosen, text: str, noted: int) -> int:
+    """Return the number of images in a file that has one directory for several; 0 for others.
+
+    They lie behind the first one, uncompressed. Where they cannot be there the file is refused:
+    silence would lose them.
+    """
+    page = chosen.first
+    planes = page.directory.entries.get(PLANES_OF_STK)
+    count = max(imagej_images(text), noted, planes.count if planes else 0)
+    if len(chosen.offsets) > 1 or count <= 1:
+        return 0
+    if chosen.run is None:
+        if planes or imagej_images(text):
+            raise Unsupported(
+                f"has one directory for {count} images, and they are compressed",
+                path=page.tiff.path,
+            )
+        return 0
+    start, end = chosen.run
+    if start + count * (end - start) > page.tiff.size:
+        if noted == count and not planes:
+            return 0  # a description that was copied from another file
+        raise Corrupt(
+            "file is shorter than the images that its description announces",
+            path=page.tiff.path,
+            expected=f"{count} images of {end - start} bytes",
+            got=f"{page.tiff.size - start} bytes",
+        )
+    chosen.run = (start, start + count * (end - start))
+    return count
+
+
+class Pages:
+    """Array source: the pages of a file, decoded one at a time."""
+
+    def __init__(
+        self,
+        source: Source,
+        offsets: list[int],
+        first: Page,
+        shape: tuple[int, ...],
+        stored: Element,
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype_of(stored)
+        self._source = source
+        self._offsets = offsets
+        self._kind = first.kind
+        self._page_shape = first.shape
+        self._last: tuple[int, np.ndarray[Any, Any]] | None = None
+
+    def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
+        """Yield pieces in stored order; every page is decoded once."""
+        step = max(1, max_bytes // self.dtype.itemsize)
+        with self._source.open() as file:
+            tiff = Tiff(file, self._source.path, self._source.size)
+            for number in range(len(self._offsets)):
+                flat = self._decoded(tiff, number).reshape(-1)
+                for start in range(0, flat.size, step):
+                    yield flat[start : start + step]
+
+    def _decoded(self, tiff: Tiff, number: int) -> np.ndarray[Any, Any]:
+        page = Page(Directory(tiff, self._offsets[number]))
+        if page.kind != self._kind:
+            raise tiff.corrupt("page changed while the file was read", page.offset)
+        return page.decode()
+
+    def _page(self, number: int) -> np.ndarray[Any, Any]:
+        if self._last is None or self._last[0] != number:
+            with self._source.open() as file:
+                tiff = Tiff(file, self._source.path, self._source.size)
+                self._last = number, self._decoded(tiff, number)
+        return self._last[1]
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a region; pages outside it are not decoded if there is one axis of them."""
+        if len(self._offsets) == 1:
+            return self._page(0).reshape(self.shape)[key]
+        pages = len(self._offsets)
+        if self.shape[0] != pages:
+            return self._whole()[key]
+        key = key if isinstance(key, tuple) else (key,)
+        if key and key[0] is Ellipsis:
+            key = (slice(None),) * (len(self.shape) - len(key) + 1) + key[1:]
+        first, rest = (key[0], key[1:]) if key else (slice(None), ())
+        tail = self.shape[1:]
+        if not isinstance(first, slice):
+            return self._page(range(pages)[first]).reshape(tail)[rest]
+        numbers = range(pages)[first]
+        if not numbers:
+            return np.empty((0, *tail), self.dtype)[(slice(None), *rest)]
+        part = np.array(self._page(numbers[0]).reshape(tail)[rest])
+        what = f"'{self._source.path}': these {len(numbers)} pages"
+        check_memory(len(numbers) * part.nbytes, self._source.max_memory, what)
+        out = np.empty((len(numbers), *part.shape), self.dtype)
+        for place, number in enumerate(numbers):
+            out[place] = self._page(number).reshape(tail)[rest]
+        return out
+
+    def _whole(self) -> np.ndarray[Any, Any]:
+        nbytes = prod(self.shape) * self.dtype.itemsize
+        check_memory(nbytes, self._source.max_memory, f"'{self._source.path}': all pages")
+        pieces = [self._page(number).reshape(-1) for number in range(len(self._offsets))]
+        return np.concatenate(pieces).reshape(self.shape)
+
+
+class Colors:
+    """Array source: indices of another one, looked up in a table of colours."""
+
+    def __init__(self, source: Any, table: np.ndarray[Any, Any]) -> None:
+        self.shape = (*source.shape, 3)
+        self.dtype = table.dtype
+        self._source = source
+        self._table = table
+
+    def __getitem__(self, key: Any) -> Any:
+        key = key if isinstance(key, tuple) else (key,)
+        if any(part is Ellipsis for part in key):
+            at = next(i for i, part in enumerate(key) if part is Ellipsis)
+            missing = len(self.shape) - len(key) + 1
+            key = (*key[:at], *[slice(None)] * missing, *key[at + 1 :])
+        inner, last = key[: len(self.shape) - 1], key[len(self.shape) - 1 :]
+        return self._table[np.asarray(self._source[inner])][(..., *last)]
+
+
+def _expanded(source: Source, array: Array, page: Page) -> Array:
+    """Return the colours of a palette image: uint16, as the color map of a TIFF has them."""
+    numbers = page.directory.numbers(320)
+    if len(numbers) != 3 << page.bits or page.element[0] != "uint":
+        raise Corrupt(
+            "color map has the wrong length", path=source.path, expected=3 << page.bits,
+            got=len(numbers),
+        )  # fmt: skip
+    table = np.array(numbers, np.uint16).reshape(3, -1).T
+    return array.replace(
+        element=element("uint", 2),
+        dims=(3, *array.dims),
+        extent=None,
+        data=lambda: Colors(array.data, table),
+    )
+
+
+# ------------------------------------------------------------------------------------- metadata
+
+
+def _metadata(page: Page, text: str) -> Metadata:
+    directory = page.directory
+    fields: dict[str, Any] = {}
+    _add_resolution(directory, fields)
+    _add_pixels(page, fields)
+    for tag, name in TEXTS.items():
+        if value := _text(directory.data(tag)):
+            fields[name] = value
+    for tag, name in BYTES.items():
+        if data := directory.data(tag):
+            fields[name] = data
+    if tags := _other_tags(directory):
+        fields["tags"] = tags
+    noted = noted_shape(text)
+    description: str | None = text
+    if noted:
+        description = noted[1].pop("description", None)
+        if noted[1]:
+            fields["shaped"] = noted[1]
+    return Metadata(
+        description=description if isinstance(description, str) else None,
+        formats={NAMESPACE: fields} if fields else None,
+    )
+
+
+def _add_pixels(page: Page, fields: dict[str, Any]) -> None:
+    """Add what the numbers of the pixels mean, where it is not the usual thing."""
+    directory = page.directory
+    orientation = directory.number(274, 1)
+    if 1 < orientation <= 8:
+        fields["orientation"] = orientation
+    if page.photometric in PHOTOMETRICS:
+        fields["photometric"] = PHOTOMETRICS[page.photometric]
+    elif page.photometric == 1 and page.samples in (3, 4):
+        fields["photometric"] = "minisblack"
+    if page.bits % 8 and page.bits > 1:
+        fields["bits"] = page.bits
+    extra = directory.numbers(338)
+    if extra and (list(extra) != [2] or page.samples > 4):
+        fields["extra_samples"] = list(extra)
+    if page.photometric == 3:
+        fields["colormap"] = np.array(directory.numbers(320), "<u2").tobytes()
+
+
+def _add_resolution(directory: Directory, fields: dict[str, Any]) -> None:
+    x, y = directory.fraction(282), directory.fraction(283)
+    unit = UNITS.get(directory.number(296, 2))
+    plain = [[0, 1], [1, 1]]
+    if x and y and unit and not (x in plain and y in plain and unit == "none"):
+        fields["resolution"] = [x, y, unit]
+
+
+def _other_tags(directory: Directory) -> list[list[Any]]:
+    """Return [tag, type, little-endian bytes] of everything that is not understood here."""
+    found = []
+    swap = directory.tiff.layout.order == ">"
+    for tag, entry in sorted(directory.entries.items()):
+        if tag in KNOWN or entry.nbytes > MAX_TAG_BYTES or entry.type in (13, 18):
+            continue
+        data = directory.tiff.raw(entry)
+        width = TYPES[entry.type][1]
+        if swap and width > 1:
+            data = np.frombuffer(data, f"u{width}").byteswap().tobytes()
+        found.append([tag, entry.type, data])
+    return found
+
+
+def _text(data: bytes) -> str:
+    """Return the text of an ASCII tag; writers also put UTF-8 and Latin-1 there."""
+    data = data.rstrip(b"\0")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")

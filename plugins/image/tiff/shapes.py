@@ -1,0 +1,70 @@
+"""How axes become pages and samples, and what of it has to be written down."""
+
+from __future__ import annotations
+
+from math import prod
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAX_SAMPLES = 4  # a last axis that is longer is never taken for the samples
+
+
+def page_rank(shape: tuple[int, ...], kind: str) -> int:
+    """Return how many of the last axes make a page: 2, or 3 with samples."""
+    has_samples = len(shape) > 2 and shape[-1] <= MAX_SAMPLES and kind != "bool"
+    return 3 if has_samples else 2
+
+
+def page_shape(shape: tuple[int, ...], kind: str) -> tuple[int, ...]:
+    """Return (height, width, samples) of the pages of an array of this shape."""
+    if len(shape) < 2:
+        return (1, prod(shape), 1)
+    rank = page_rank(shape, kind)
+    return shape[-3:] if rank == 3 else (*shape[-2:], 1)
+
+
+def plain_shape(pages: int, page: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape that pages alone give: no axis for one page or for one sample."""
+    height, width, samples = page
+    return (pages,) * (pages > 1) + (height, width) + (samples,) * (samples > 1)
+
+
+def noted_shape(text: str) -> tuple[tuple[int, ...], dict[str, Any]] | None:
+    """Return the shape that a description of tifffile's kind notes, and what else is in it.
+
+    ``{"shape": [2, 3, 4, 5], ...}``; None for any other text.
+    """
+    if not text.startswith('{"shape":'):
+        return None
+    import json
+
+    try:
+        fields = json.loads(text)
+        shape = fields.pop("shape")
+        if not all(type(n) is int and n > 0 for n in shape):
+            return None
+    except (ValueError, TypeError, RecursionError, KeyError, AttributeError):
+        return None
+    return tuple(shape), fields
+
+
+def fits_pages(shape: tuple[int, ...], pages: int, page: tuple[int, ...]) -> bool:
+    """Tell whether a noted shape is another view of these pages: same count, same last axes."""
+    if prod(shape) != pages * prod(page):
+        return False
+    plain = [n for n in plain_shape(pages, page)[pages > 1 :] if n > 1]
+    tail = [n for n in shape if n > 1]
+    return tail[len(tail) - len(plain) :] == plain
+
+
+def imagej_images(text: str) -> int:
+    """Return the number of images in the description of an ImageJ file; 0 if it is none."""
+    if not text.startswith("ImageJ="):
+        return 0
+    for line in text.splitlines():
+        name, _, value = line.partition("=")
+        if name == "images" and value.isascii() and value.isdecimal() and len(value) < 12:
+            return int(value)
+    return 0

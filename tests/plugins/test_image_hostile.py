@@ -1,0 +1,273 @@
+"""Damaged and hostile images: refused by an error of ours that names the file, at little cost."""
+
+from __future__ import annotations
+
+import random
+import struct
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from image_tiff import SHORT, entry, tiff
+from PIL import Image
+
+import raconvert
+from raconvert.blocks import blocks
+from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
+from raconvert.source import Source
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "image"
+MODULES = {
+    ".tif": "tiff", ".jpg": "jpeg", ".gif": "gif", ".webp": "webp", ".bmp": "bmp",
+    ".pgm": "netpbm", ".ppm": "netpbm", ".pbm": "netpbm", ".pam": "netpbm",
+}  # fmt: skip
+NAMES = sorted(path.name for path in FIXTURES.iterdir() if path.suffix in MODULES)
+# Text has no end mark: what is cut off the last number, or behind it, cannot be known.
+OPEN_ENDED = {"pnmtoplain_grey.pgm": 4, "pnmtoplain_rgb.ppm": 4, "pnmtoplain_bits.pbm": 2}
+BOUNDARY = {"two_images.ppm"}  # cut between its images, it is a file of one image
+MAX_MEMORY = 64 << 20
+
+
+def decode(path: Path) -> list[np.ndarray]:
+    plugin = import_module(f"raconvert.plugins.image.{MODULES[path.suffix]}")
+    with plugin.read(Source(str(path), max_memory=MAX_MEMORY)) as bundle:
+        return [np.concatenate([b.reshape(-1).copy() for b in blocks(bundle.arrays[0], 4096)])]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cut_anywhere(name: str, tmp_path: Path) -> None:
+    """Never other values; the cuts are every byte of short files, a sample of the others."""
+    contents = (FIXTURES / name).read_bytes()
+    whole = None if name == "tiffcp_mixed_pages.tif" else decode(FIXTURES / name)[0]
+    path = tmp_path / f"cut{Path(name).suffix}"
+    end = len(contents) - OPEN_ENDED.get(name, 0)
+    for length in {*range(0, end, 1 + end // 200), *range(max(0, end - 20), end)}:
+        path.write_bytes(contents[:length])
+        try:
+            got = decode(path)[0]
+        except RaconvertError as error:
+            assert str(path) in str(error)  # noqa: PT017 - not every cut or flip is an error
+        else:
+            half = name in BOUNDARY and np.array_equal(got, whole[: len(whole) // 2])
+            assert half or (whole is not None and np.array_equal(got, whole)), length
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_flipped_bytes(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Only errors of ours, and not a word on the terminal, from libtiff neither."""
+    contents = (FIXTURES / name).read_bytes()
+    path = tmp_path / f"flipped{Path(name).suffix}"
+    rng = random.Random(3)
+    for _ in range(150):
+        damaged = bytearray(contents)
+        for _ in range(rng.choice([1, 1, 3])):
+            place = rng.randrange(min(len(damaged), rng.choice([64, 1 << 20])))
+            damaged[place] = rng.choice([0, 255, damaged[place] ^ 1 << rng.randrange(8)])
+        path.write_bytes(damaged)
+        try:
+            decode(path)
+        except RaconvertError as error:
+            assert str(path) in str(error)  # noqa: PT017 - not every cut or flip is an error
+    assert capfd.readouterr() == ("", "")
+
+
+# TIFF --------------------------------------------------------------------------------------------
+
+GREY_TAGS = [entry(256, 4), entry(257, 2), entry(258, 8, SHORT), entry(262, 1, SHORT)]
+PIXELS = [entry(273, 8), entry(279, 8)]
+
+
+def refused_tiff(path: Path, data: bytes, error: type[Exception], match: str) -> None:
+    path.write_bytes(data)
+    with pytest.raises(error, match=match):
+        decode(path)
+
+
+@pytest.mark.parametrize(
+    ("tags", "error", "match"),
+    [
+        ([entry(256, 0), *GREY_TAGS[1:], *PIXELS], Corrupt, "no pixels"),
+        ([*GREY_TAGS[1:], *PIXELS], Corrupt, "no tag 256"),
+        ([*GREY_TAGS], Corrupt, "too few strips"),
+        ([*GREY_TAGS, entry(273, 8), entry(279, 7)], Corrupt, "than its compressed bytes"),
+        ([*GREY_TAGS, entry(273, 9000), entry(279, 8)], Corrupt, "ends inside its pixels"),
+        ([*GREY_TAGS, entry(273, 0), entry(279, 0)], Unsupported, "without data"),
+        ([entry(256, 1 << 31), entry(257, 1 << 31), *GREY_TAGS[2:], *PIXELS], Corrupt, "than its"),
+        ([entry(256, 1 << 31), entry(257, 1 << 31), *GREY_TAGS[2:], *PIXELS, entry(259, 4, SHORT)],
+         Unsupported, "CCITT"),
+        ([entry(256, 1 << 28), entry(257, 1), entry(258, 1, SHORT), entry(262, 1, SHORT),
+          entry(259, 4, SHORT), *PIXELS], TooLarge, "--max-memory"),
+        ([*GREY_TAGS, *PIXELS, entry(259, 7, SHORT)], Unsupported, "JPEG"),
+        ([*GREY_TAGS, *PIXELS, entry(259, 999, SHORT)], Unsupported, "unknown compression 999"),
+        ([*GREY_TAGS, *PIXELS, entry(317, 9, SHORT)], Unsupported, "predictor 9"),
+        ([*GREY_TAGS, *PIXELS, entry(339, 5, SHORT)], Unsupported, "format 5"),
+        ([*GREY_TAGS, *PIXELS, entry(277, 65535, SHORT)], Corrupt, "than its"),
+        ([*GREY_TAGS, *PIXELS, entry(278, 0)], Corrupt, "no pixels"),
+        ([*GREY_TAGS, *PIXELS, entry(322, 0), entry(323, 0)], Corrupt, "no pixels"),
+        ([*GREY_TAGS, *PIXELS, entry(32997, 5)], Unsupported, "depth"),
+        ([*GREY_TAGS, *PIXELS, entry(270, 8, 2, count=1 << 30)], Corrupt, "value of tag 270"),
+        ([*GREY_TAGS, entry(273, 8, 4, count=1 << 30), entry(279, 8)], Corrupt, "value of tag 273"),
+    ],
+)  # fmt: skip
+def test_hostile_directories(
+    tags: list[bytes], error: type[Exception], match: str, tmp_path: Path
+) -> None:
+    refused_tiff(tmp_path / "x.tif", tiff(tags, bytes(8)), error, match)
+
+
+def test_the_directory_of_those_tests_is_a_good_one(tmp_path: Path) -> None:
+    (tmp_path / "x.tif").write_bytes(tiff([*GREY_TAGS, *PIXELS], bytes(range(8))))
+
+    assert decode(tmp_path / "x.tif")[0].tolist() == list(range(8))
+
+
+@pytest.mark.parametrize("to", [0, 1], ids=["itself", "the_first"])
+def test_directories_in_a_loop(to: int, tmp_path: Path) -> None:
+    data = tiff([*GREY_TAGS, *PIXELS], bytes(8), pages=2, loop_to=to)
+
+    refused_tiff(tmp_path / "x.tif", data, Corrupt, "loop")
+
+
+def test_strips_that_overlap(tmp_path: Path) -> None:
+    """One strip named a thousand times would take a thousand times its bytes."""
+    count = 1000
+    offsets = struct.pack("<I", 8) * count
+    sizes = struct.pack("<I", 400) * count
+    data = bytes(400)
+    tags = [entry(256, 1), entry(257, count * 400), entry(258, 8, SHORT), entry(262, 1, SHORT),
+            entry(278, 400), entry(273, 8 + len(data), 4, count=count),
+            entry(279, 8 + len(data) + len(offsets), 4, count=count)]  # fmt: skip
+
+    refused_tiff(tmp_path / "x.tif", tiff(tags, data + offsets + sizes), Corrupt, "overlap")
+
+
+def test_a_deflate_bomb(tmp_path: Path) -> None:
+    """256 MiB of zeros behind 256 KiB, declared as 16 pixels, are not inflated."""
+    import zlib
+
+    packed = zlib.compress(bytes(1 << 28), 9)
+    tags = [entry(256, 4), entry(257, 4), entry(258, 8, SHORT), entry(262, 1, SHORT),
+            entry(259, 8, SHORT), entry(273, 8), entry(279, len(packed))]  # fmt: skip
+    path = tmp_path / "x.tif"
+    path.write_bytes(tiff(tags, packed))
+    code = f"""
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (700 << 20, 700 << 20))
+from raconvert.plugins.image import tiff
+from raconvert.source import Source
+from raconvert.blocks import as_ndarray
+print(as_ndarray(tiff.read(Source({str(path)!r})).arrays[0]).sum())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert (done.stdout, done.returncode) == ("0\n", 0), done.stderr
+
+
+def test_thousands_of_pages(tmp_path: Path) -> None:
+    pages = 20_000
+    values = (np.arange(pages) % 251).astype("u1").reshape(pages, 1, 1) + np.zeros((2, 3), "u1")
+    raconvert.write(tmp_path / "x.tif", values)
+
+    assert np.array_equal(raconvert.read(tmp_path / "x.tif"), values)
+
+
+def test_an_announcement_of_more_images_than_there_are(tmp_path: Path) -> None:
+    text = b"ImageJ=1.5\nimages=900\n\0"
+    tags = [*GREY_TAGS, *PIXELS, entry(270, 16, 2, count=len(text))]
+
+    refused_tiff(tmp_path / "x.tif", tiff(tags, bytes(8) + text), Corrupt, "announces")
+
+
+# The others --------------------------------------------------------------------------------------
+
+
+def bmp(width: int, height: int, bits: int = 24, compression: int = 0) -> bytes:
+    head = struct.pack("<IiiHHIIiiII", 40, width, height, 1, bits, compression, 0, 0, 0, 0, 0)
+    return b"BM" + struct.pack("<IHHI", 0, 0, 0, 54) + head + bytes(100)
+
+
+def gif(width: int, height: int, data: bytes = b"\x02\x02\x44\x01\x00") -> bytes:
+    head = b"GIF89a" + struct.pack("<HHBBB", width, height, 0x80, 0, 0) + bytes(6)
+    return head + b"," + struct.pack("<HHHHB", 0, 0, width, height, 0) + data + b";"
+
+
+def jpeg(width: int, height: int, precision: int = 8, code: int = 0xC0) -> bytes:
+    frame = struct.pack(">BHHB", precision, height, width, 1) + b"\x01\x11\x00"
+    marker = bytes([0xFF, code]) + struct.pack(">H", len(frame) + 2) + frame
+    return b"\xff\xd8" + marker + b"\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00" + b"\0\xff\xd9"
+
+
+def webp(width: int, height: int) -> bytes:
+    size = (width - 1).to_bytes(3, "little") + (height - 1).to_bytes(3, "little")
+    body = b"WEBPVP8X" + struct.pack("<I", 10) + bytes(4) + size + b"VP8L" + bytes([5, 0, 0, 0])
+    body += b"\x2f\0\0\0\0\0"
+    return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+HOSTILE = {
+    "huge.bmp": (bmp(1 << 30, 1 << 30), Corrupt),
+    "negative.bmp": (bmp(-4, 4), Corrupt),
+    "empty.bmp": (bmp(0, 0), Corrupt),
+    "huge_rle.bmp": (bmp(60_000, 60_000, 8, 1), TooLarge),
+    "jpeg_inside.bmp": (bmp(2, 2, 24, 4), RaconvertError),
+    "unknown_header.bmp": (b"BM" + bytes(12) + b"\x29\0\0\0" + bytes(100), Corrupt),
+    "huge.gif": (gif(65535, 65535), Corrupt),
+    "empty.gif": (gif(0, 0), Corrupt),
+    "no_end.gif": (gif(1, 1)[:-1], Corrupt),
+    "unknown_block.gif": (gif(1, 1)[:-1] + b"x;", Corrupt),
+    "no_image.gif": (b"GIF89a" + bytes(7) + b";", Corrupt),
+    "outside.gif": (gif(1, 1)[:-1] + b"," + struct.pack("<HHHHB", 5, 5, 9, 9, 0)
+                    + b"\x02\x02\x44\x01\x00;", Corrupt),
+    "huge.jpg": (jpeg(65535, 65535), Corrupt),
+    "no_height.jpg": (jpeg(5, 0), Unsupported),
+    "12_bit.jpg": (jpeg(5, 5, 12, 0xC1), Unsupported),
+    "lossless.jpg": (jpeg(5, 5, 8, 0xC3), Unsupported),
+    "no_end.jpg": (jpeg(5, 5)[:-2], Corrupt),
+    "two_bytes.jpg": (b"\xff\xd8\xff", Corrupt),
+    "huge.webp": (webp(1 << 24, 1 << 24), TooLarge),
+    "no_chunk.webp": (b"RIFF\4\0\0\0WEBP", Corrupt),
+    "huge.pgm": (b"P5\n4000000000 4000000000 255\n0", Corrupt),
+    "long_number.pgm": (b"P5\n" + b"9" * 5000 + b" 1 255\n0", Corrupt),
+    "maxval.pgm": (b"P5\n1 1 70000\n00", Corrupt),
+    "above_maxval.pgm": (b"P2\n2 1 9\n5 12\n", Corrupt),
+    "letters.pgm": (b"P2\n2 1 9\n5 x\n", Corrupt),
+    "no_depth.pam": (b"P7\nWIDTH 1\nHEIGHT 1\nMAXVAL 255\nENDHDR\n0", Corrupt),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files(name: str, tmp_path: Path) -> None:
+    data, error = HOSTILE[name]
+    (tmp_path / name).write_bytes(data)
+
+    with pytest.raises(error, match=name.replace(".", r"\.")):
+        decode(tmp_path / name)
+
+
+def test_a_large_image_needs_permission_not_trust_in_a_warning(tmp_path: Path) -> None:
+    """Pillow's own limit is no limit here: what counts is the memory."""
+    Image.new("L", (10_000, 10_000)).save(tmp_path / "x.webp", lossless=True)
+    plugin = import_module("raconvert.plugins.image.webp")
+    with pytest.raises(TooLarge, match="allow it with --max-memory"):
+        plugin.read(Source(str(tmp_path / "x.webp"), max_memory=256 << 20))
+
+    with plugin.read(Source(str(tmp_path / "x.webp"), max_memory=2 << 30)) as bundle:
+        assert bundle.arrays[0].shape == (10_000, 10_000, 3)
+        assert not bundle.arrays[0][5000].any()
+
+
+def test_truncated_images_stay_refused_when_pillow_would_take_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from PIL import ImageFile
+
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
+    contents = (FIXTURES / "cjpeg_rgb.jpg").read_bytes()
+    (tmp_path / "x.jpg").write_bytes(contents[: len(contents) // 2] + b"\xff\xd9")
+
+    with pytest.raises(Corrupt):
+        decode(tmp_path / "x.jpg")
+    assert ImageFile.LOAD_TRUNCATED_IMAGES
