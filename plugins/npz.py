@@ -37,6 +37,7 @@ from __future__ import annotations
 from contextlib import closing
 from functools import partial
 from math import prod
+from weakref import ref
 
 from raconvert import zips
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
@@ -227,7 +228,7 @@ class _Values:
         self._source = source
         self._member = member
         self._header = header
-        self._whole: np.ndarray[Any, Any] | None = None
+        self._whole: ref[np.ndarray[Any, Any]] | None = None  # as long as anybody looks at it
 
     def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
         """Yield one-dimensional pieces in stored order; the last one after the CRC-32 is checked.
@@ -258,9 +259,11 @@ class _Values:
         return np.array(self[...], dtype=dtype, copy=copy)
 
     def __getitem__(self, key: Any) -> Any:
-        if self._whole is None:
-            self._whole = self._load()
-        return self._whole[key]
+        whole = self._whole() if self._whole is not None else None
+        if whole is None:
+            whole = self._load()
+            self._whole = ref(whole)
+        return whole[key]
 
     def _load(self) -> np.ndarray[Any, Any]:
         import numpy as np

@@ -18,7 +18,19 @@ Row = namedtuple(
 # Formats made of .ra files, each with its own sidecar, and a manifest.
 BUNDLES = ("bundle", "zip", "tar")
 _FROM_RA = {"many": True, "reads": True, "writes": True, "lazy": True, "stream": False, "needs": ()}
+_IMAGEIO = ("imageio", "imageio")
 _PILLOW = ("PIL", "pillow")
+# Byte 124: v5 and v7.3; the first word of v4 is decimal: byte order, storage (0 to 5), kind (0 to 2).
+_MAT_MAGICS = tuple(
+    (124, mark) for mark in (b"\0\1IM", b"\1\0MI", b"\0\2IM", b"\2\0MI")
+) + tuple(
+    (0, (1000 * machine + 10 * stored + kind).to_bytes(4, order))
+    for machine, order in enumerate(("little", "big"))
+    for stored in range(6)
+    for kind in range(3)
+)
+_TIFF_MAGICS = ((0, b"II*\x00"), (0, b"MM\x00*"), (0, b"II+\x00\x08\x00\x00\x00"),
+                (0, b"MM\x00+\x00\x08\x00\x00"))  # fmt: skip
 
 ROWS: tuple[Row, ...] = (
     Row(
@@ -118,12 +130,190 @@ ROWS: tuple[Row, ...] = (
         index_orders="C",
         needs=(_PILLOW,),
     ),
+    Row(
+        name="mat",
+        module="raconvert.plugins.mat",
+        title="MATLAB MAT",
+        suffixes=(".mat",),
+        magic=_MAT_MAGICS,
+        proof=False,
+        reads=True,
+        writes=True,
+        many=True,
+        lazy=True,
+        stream=False,
+        meta="none",
+        index_orders="F",
+        needs=(("h5py", "h5py"),),
+    ),
+    Row(
+        name="har",
+        module="raconvert.plugins.har",
+        title="GEMPACK HAR",
+        suffixes=(".har", ".prm", ".upd", ".shk", ".sl4"),
+        magic=(),
+        proof=False,
+        reads=True,
+        writes=True,
+        many=True,
+        lazy=True,
+        stream=False,
+        meta="some",
+        index_orders="F",
+        needs=(),
+    ),
+    Row(
+        name="tiff",
+        module="raconvert.plugins.image.tiff",
+        title="TIFF image or stack",
+        suffixes=(".tif", ".tiff", ".btf", ".tf8"),
+        magic=_TIFF_MAGICS,
+        proof=True,
+        reads=True,
+        writes=True,
+        many=False,
+        lazy=True,
+        stream=False,
+        meta="some",
+        index_orders="C",
+        needs=(_IMAGEIO, _PILLOW, ("tifffile", "tifffile")),
+    ),
+    Row(
+        name="jpeg",
+        module="raconvert.plugins.image.jpeg",
+        title="JPEG image",
+        suffixes=(".jpg", ".jpeg", ".jpe", ".jfif"),
+        magic=((0, b"\xff\xd8\xff"),),
+        proof=True,
+        reads=True,
+        writes=True,
+        many=False,
+        lazy=True,
+        stream=False,
+        meta="some",
+        index_orders="C",
+        needs=(_IMAGEIO, _PILLOW),
+    ),
+    Row(
+        name="gif",
+        module="raconvert.plugins.image.gif",
+        title="GIF image",
+        suffixes=(".gif",),
+        magic=((0, b"GIF87a"), (0, b"GIF89a")),
+        proof=True,
+        reads=True,
+        writes=True,
+        many=False,
+        lazy=True,
+        stream=False,
+        meta="some",
+        index_orders="C",
+        needs=(_IMAGEIO, _PILLOW),
+    ),
+    Row(
+        name="webp",
+        module="raconvert.plugins.image.webp",
+        title="WebP image",
+        suffixes=(".webp",),
+        magic=((8, b"WEBP"),),
+        proof=False,
+        reads=True,
+        writes=True,
+        many=False,
+        lazy=True,
+        stream=False,
+        meta="some",
+        index_orders="C",
+        needs=(_IMAGEIO, _PILLOW),
+    ),
+    Row(
+        name="bmp",
+        module="raconvert.plugins.image.bmp",
+        title="BMP image",
+        suffixes=(".bmp", ".dib"),
+        magic=((0, b"BM"),),
+        proof=False,
+        reads=True,
+        writes=True,
+        many=False,
+        lazy=True,
+        stream=False,
+        meta="some",
+        index_orders="C",
+        needs=(_IMAGEIO, _PILLOW),
+    ),
+    Row(
+        name="netpbm",
+        module="raconvert.plugins.image.netpbm",
+        title="netpbm image (PBM, PGM, PPM, PAM)",
+        suffixes=(".pnm", ".pbm", ".pgm", ".ppm", ".pam"),
+        magic=tuple((0, b"P%d" % n) for n in range(1, 8)),
+        proof=False,
+        reads=True,
+        writes=True,
+        many=False,
+        lazy=True,
+        stream=False,
+        meta="some",
+        index_orders="C",
+        needs=(),
+    ),
+    Row(
+        name="nrrd",
+        module="raconvert.plugins.nrrd",
+        title="NRRD",
+        suffixes=(".nrrd", ".nhdr"),
+        magic=tuple(
+            (0, b"NRRD" + version)
+            for version in (b"00.01", b"0001", b"0002", b"0003", b"0004", b"0005", b"0006")
+        ),
+        proof=False,
+        reads=True,
+        writes=True,
+        many=False,
+        lazy=True,
+        stream=True,
+        meta="all",
+        index_orders="",
+        needs=(),
+    ),
+    Row(
+        name="scidb",
+        module="raconvert.plugins.scidb",
+        title="SciDB binary",
+        suffixes=(".scidb", ".sdbbin"),
+        magic=(),
+        proof=False,
+        reads=True,
+        writes=True,
+        many=True,
+        lazy=True,
+        stream=False,
+        meta="some",
+        index_orders="C",
+        needs=(),
+    ),
+    Row(
+        name="hdf5",
+        module="raconvert.plugins.hdf5",
+        title="HDF5",
+        suffixes=(".h5", ".hdf5", ".he5"),
+        magic=tuple((at, b"\x89HDF\r\n\x1a\n") for at in (0, 512, 1024, 2048)),
+        proof=False,
+        reads=True,
+        writes=True,
+        many=True,
+        lazy=True,
+        stream=False,
+        meta="all",
+        index_orders="C",
+        needs=(("h5py", "h5py>=3.11"),),
+    ),
 )
 
 # Recognised, and named when met. `magic` as above; `note` is one sentence for the error message.
 Foreign = namedtuple("Foreign", "title magic suffixes note", defaults=("",))
 
-_MAT_TEXT = b"MATLAB 7.3 MAT-file"
 FOREIGN: tuple[Foreign, ...] = (
     Foreign(
         "RawArray with a byte-swapped magic",
@@ -139,14 +329,7 @@ FOREIGN: tuple[Foreign, ...] = (
         "The 64-bit magic was written big-endian; a real RA file begins with 'rawarray'.",
     ),
     Foreign("RealAudio", ((0, b".ra\xfd"), (0, b".RMF")), (), "It only shares the suffix with RA."),
-    Foreign("MAT v7.3 (HDF5)", ((0, _MAT_TEXT),), ()),
-    Foreign(
-        "HDF5",
-        tuple((at, b"\x89HDF\r\n\x1a\n") for at in (0, 512, 1024, 2048)),
-        (".h5", ".hdf5", ".he5", ".jld2"),
-    ),
-    Foreign("MAT v5", ((124, b"\x00\x01IM"), (124, b"\x01\x00MI")), (".mat",)),
-    Foreign("NRRD", tuple((0, b"NRRD000%d" % n) for n in range(1, 6)), (".nrrd", ".nhdr")),
+    Foreign("JLD2 (read as hdf5)", (), (".jld2",)),
     Foreign(
         "netCDF classic",
         ((0, b"CDF\x01"), (0, b"CDF\x02"), (0, b"CDF\x05")),
@@ -154,18 +337,6 @@ FOREIGN: tuple[Foreign, ...] = (
         "Only netCDF-4 files are HDF5 inside.",
     ),
     Foreign("NIfTI-1", ((344, b"n+1\x00"), (344, b"ni1\x00")), (".nii", ".hdr")),
-    Foreign("TIFF image", ((0, b"II*\x00"), (0, b"MM\x00*"), (0, b"II+\x00")), (".tif", ".tiff")),
-    Foreign("JPEG image", ((0, b"\xff\xd8\xff"),), (".jpg", ".jpeg")),
-    Foreign("GIF image", ((0, b"GIF87a"), (0, b"GIF89a")), (".gif",)),
-    Foreign("BMP image", (), (".bmp",)),
-    Foreign("WebP image", (), (".webp",)),
-    Foreign(
-        "netpbm image",
-        tuple((0, b"P%d" % n + space) for n in range(1, 8) for space in (b"\n", b" ", b"\r")),
-        (".pbm", ".pgm", ".ppm", ".pam"),
-    ),
-    Foreign("SciDB binary", (), (".scidb",)),
-    Foreign("GEMPACK HAR", (), (".har",)),
     Foreign("CFL", (), (".cfl",)),
 )
 

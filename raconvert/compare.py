@@ -17,6 +17,7 @@ from raconvert.elements import little, type_name
 from raconvert.errors import Corrupt, UsageError
 from raconvert.inspection import plain
 from raconvert.opening import open_bundle
+from raconvert.restore import units_of
 from raconvert.source import DEFAULT_MAX_MEMORY
 
 TYPE_CHECKING = False
@@ -169,7 +170,7 @@ def _check_comparable(a: Array, b: Array) -> None:
         same_width = a.element.nbytes == b.element.nbytes
         if same_width and ("V" in letters or len(letters) == 1):
             return
-        if len(letters) == 1 and "V" not in letters:
+        if (len(letters) == 1 and "V" not in letters) or letters == {"S", "U"}:
             return
     raise UsageError(
         f"elements of '{a.name}' and '{b.name}' cannot be compared",
@@ -264,6 +265,8 @@ def _same_values(x: Values, y: Values) -> Values:
     numpy compares integers with floats in float64, which rounds beyond 2**53: there the float is
     turned into an integer instead, if it is one.
     """
+    if {x.dtype.kind, y.dtype.kind} == {"S", "U"}:
+        return _same_text(x, y)
     x, y = _widened(x), _widened(y)
     if x.dtype.kind in "iu" and y.dtype.kind in "fc":
         return _same_integer(x, y)
@@ -277,6 +280,16 @@ def _same_values(x: Values, y: Values) -> Values:
     if x.dtype.kind in "mM" and y.dtype.kind in "mM":
         same |= np.isnat(x) & np.isnat(y)
     return same
+
+
+def _same_text(x: Values, y: Values) -> Values:
+    """Compare bytes with text: each byte is the character of its number."""
+    units = [units_of(values) for values in (x, y)]
+    width = max(unit.shape[-1] for unit in units)
+    left, right = (
+        np.pad(unit.astype(np.uint32), ((0, 0), (0, width - unit.shape[-1]))) for unit in units
+    )
+    return (left == right).all(axis=-1)
 
 
 def _widened(values: Values) -> Values:
@@ -384,14 +397,12 @@ def _without_traces(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Leave out the namespaces of third formats that only one side has."""
     names = set(a.get("formats", {})) & set(b.get("formats", {})) | set(formats)
-    left, right = (
-        {
-            **fields,
-            "formats": {n: own for n, own in fields.get("formats", {}).items() if n in names},
-        }
-        for fields in (a, b)
-    )
-    return left, right
+    found = []
+    for fields in (a, b):
+        spaces = {name: own for name, own in fields.get("formats", {}).items() if name in names}
+        plain_fields = {name: value for name, value in fields.items() if name != "formats"}
+        found.append({**plain_fields, **({"formats": spaces} if spaces else {})})
+    return found[0], found[1]
 
 
 def _about(bundle: Bundle) -> dict[str, Any]:

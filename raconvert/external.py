@@ -24,8 +24,13 @@ def resolve(source: Source, name: str, what: str) -> str:
     "the data file". Raises `Unsafe` for a file outside the folder tree of the source and for
     anything but a regular file, `ReadFailed` for one that is not there.
     """
-    if "\0" in name:
-        raise Unsafe(f"{what} has a NUL character in its name", path=source.path, got=repr(name))
+    try:
+        odd = b"\0" in os.fsencode(name)
+    except UnicodeEncodeError:
+        odd = True
+    if odd:
+        raise Unsafe(f"{what} has a name that no file can have", path=source.path, got=ascii(name))
+    shown = name if len(name) <= 200 else name[:197] + "..."
     folder = os.path.realpath(os.path.dirname(source.path) or ".")
     path = os.path.realpath(os.path.join(folder, name))
     if path in source.stand_ins:
@@ -35,13 +40,15 @@ def resolve(source: Source, name: str, what: str) -> str:
             f"{what} lies outside the folder of the file that names it",
             path=source.path,
             expected=f"a file below '{folder}'",
-            got=f"'{name}'",
+            got=f"'{shown}'",
             remedy="read it nevertheless with --trust external, if you know who made this file",
         )
     if not os.path.lexists(path):
-        raise ReadFailed(f"{what} '{name}' does not exist", path=source.path, expected=f"'{path}'")
+        raise ReadFailed(
+            f"{what} '{shown}' does not exist", path=source.path, where=f"'{path[:200]}'"
+        )
     if not os.path.isfile(path):
-        raise Unsafe(f"{what} is no regular file", path=source.path, got=f"'{name}'")
+        raise Unsafe(f"{what} is no regular file", path=source.path, got=f"'{shown}'")
     return path
 
 

@@ -52,11 +52,21 @@ class Report:
             self.arrays.append((array.name, type_name(array.element), array.shape, axes(array)))
             self.nbytes += array.nbytes
 
-    def add_transposed(self, origins: list[Array], arrays: list[Array]) -> None:
-        """Say which arrays were moved to row-major order."""
+    def add_order(self, origins: list[Array], arrays: list[Array]) -> None:
+        """Say which arrays were moved to row-major order, or read with the axes as listed."""
         for origin, array in zip(origins, arrays, strict=True):
-            if origin.index_order == "F" and array.index_order == "C" and array.ndim > 1:
+            if array.ndim < 2:
+                continue
+            if origin.index_order == "F" and array.index_order == "C":
                 self.add_notes([f"array '{array.name}': transposed to row-major order, [i,j] kept"])
+            if origin.index_order is None and array.index_order == "F":
+                shape = f"({', '.join(map(str, array.shape))})"
+                self.add_notes(
+                    [
+                        f"array '{array.name}': its axes have no index order and are taken as "
+                        f"listed, {shape}; --index-order C reads them reversed"
+                    ]
+                )
 
     def judge(self, fits: list[Fit], settings: Settings) -> None:
         """Sort out what `fits` said: recorded, allowed, or refused for all reasons at once."""

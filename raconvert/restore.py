@@ -118,7 +118,7 @@ def _as_type(array: Array, code: Any, path: str) -> Array:
         if letters in _TEXTS and element.nbytes <= MAX_TEXT_BYTES:
             return _as_text(array, element, path)
         if _is_void(array.element) and array.element.nbytes == element.nbytes:
-            return _described(array, element)
+            return _seen_as(array, element)
     raise Corrupt(
         f"metadata gives array '{array.name}' a type that it cannot have had",
         path=path,
@@ -176,8 +176,15 @@ class _Promised:
         )
 
 
-def _described(array: Array, element: Element) -> Array:
-    """Return bytes that had no description as the elements that they are."""
+def undescribed(array: Array) -> Array:
+    """Return an array without the description of what is inside user elements."""
+    if array.element.kind != "user" or _is_void(array.element):
+        return array
+    return _seen_as(array, array.element._replace(descr=None))
+
+
+def _seen_as(array: Array, element: Element) -> Array:
+    """Return the same bytes as other user elements of the same width."""
     from raconvert.adapt import Converted
 
     dtype = dtype_of(element)
@@ -199,7 +206,7 @@ def _as_text(array: Array, element: Element, path: str) -> Array:
             return super().stream(max(1, max_bytes // growth))
 
     def convert(block: np.ndarray[Any, Any], _: int) -> np.ndarray[Any, Any]:
-        units = _units(block)
+        units = units_of(block)
         width = element.nbytes // (1 if dtype.kind == "S" else 4)
         if units[..., width:].any() or (dtype.kind == "S" and (units > 255).any()):
             raise Corrupt(
@@ -212,7 +219,7 @@ def _as_text(array: Array, element: Element, path: str) -> Array:
     return array.replace(element=element, extent=None, data=Texts(array, dtype, convert))
 
 
-def _units(block: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def units_of(block: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the characters of fixed-width strings as numbers, on a new last axis."""
     unit = _unit(block.dtype)
     width = block.dtype.itemsize // unit.itemsize

@@ -12,7 +12,7 @@ from raconvert.catalogue import BUNDLES
 from raconvert.errors import RaconvertError, UsageError, WriteFailed
 from raconvert.model import Bundle, Metadata
 from raconvert.plugin import EQUIVALENT, REFUSED, equivalent, refused
-from raconvert.restore import difference, restored
+from raconvert.restore import difference, restored, undescribed
 from raconvert.source import Source
 from raconvert.transfer import Target, check_target, sync_folder, write_all, write_failed
 
@@ -46,12 +46,16 @@ def write_bundle(
         settings = _for_stdout(row, settings)
     report.source_format = bundle.format
     origins = list(bundle.arrays)
-    bundle = bundle.like([adapted(array, row, settings) for array in origins])
+    # Of several arrays only the numbers are cast and scaled; text stays what it is.
+    text = settings.replace(dtype=None, scale=None) if len(origins) > 1 else settings
+    bundle = bundle.like(
+        [adapted(a, row, text if a.element.kind == "user" else settings) for a in origins]
+    )
     if name is not None:
         bundle.arrays = [bundle.arrays[0].replace(name=name)]
     report.begin(bundle, row, path)
     if settings.axes != "keep-memory":
-        report.add_transposed(origins, bundle.arrays)
+        report.add_order(origins, bundle.arrays)
     fits = _all_fits(bundle, module, row, options, settings)
     report.judge(lost_items(origins, bundle.arrays) + fits, settings)
     if settings.dry_run:
@@ -74,7 +78,9 @@ def write_bundle(
         alike = report.source_format == row.name and settings.in_opts
         reading = registry.check_options(row, "read", settings.in_opts or {}) if alike else {}
         names = module.names(bundle, options) if hasattr(module, "names") else bundle.names
-        forms = _read_back(module, target, bundle, row, names, reading, whole=settings.verify)
+        lossy = {fit.array for fit in report.allowed}
+        exact = {n for n in bundle.names if settings.verify and not lossy & {n, ""}}
+        forms = _read_back(module, target, bundle, row, names, reading, exact)
         if path == "-":
             _to_stdout(target)
         else:
@@ -107,11 +113,8 @@ def _stripped(bundle: Bundle) -> Bundle:
     """Return a bundle that says nothing but names, types and dimensions."""
     arrays = []
     for array in bundle.arrays:
-        element = array.element
-        if element.kind == "user":
-            element = element._replace(descr=None)
         own = {"ra": array.meta.formats.get("ra", {})}
-        plain = array.replace(element=element, meta=Metadata(formats=own), index_order=None)
+        plain = undescribed(array).replace(meta=Metadata(formats=own), index_order=None)
         plain.late = None
         arrays.append(plain)
     return Bundle(arrays, notes=bundle.notes)
@@ -146,7 +149,9 @@ def adapted(array: Array, row: Row, settings: Settings) -> Array:
     if settings.axes:
         array = _with_axes(array, settings.axes, settings.max_memory)
     order, wanted = array.index_order, row.index_orders
-    if wanted and array.ndim > 1 and order is not None and order not in wanted:
+    if order is None and wanted == "F":  # what says nothing of indices is read as it is listed
+        array = array.replace(index_order="F")
+    elif wanted and array.ndim > 1 and order is not None and order not in wanted:
         from raconvert import adapt
 
         array = adapt.in_order(array, wanted[0], settings.max_memory)
@@ -293,12 +298,12 @@ def _read_back(
     row: Row,
     names: list[str],
     reading: dict[str, Any],
-    *,
-    whole: bool,
+    exact: set[str],
 ) -> list[dict[str, Any]]:
-    """Read what was written before it takes the destination's place: headers, or the `whole`.
+    """Read what was written before it takes the destination's place, headers only.
 
-    Returns for each array how its form differs from what is read back (`raconvert.restore`).
+    Of the arrays named in `exact` every element is compared. Returns for each array how its form
+    differs from what is read back (`raconvert.restore`).
     """
     stand_ins = {os.path.realpath(other.path): other.temp for other in target.companions}
     source = Source(target.temp, max_memory=target.max_memory, stand_ins=stand_ins)
@@ -315,7 +320,7 @@ def _read_back(
                 )
             back = found if row.many else found.replace(name=array.name)
             forms.append(difference(array, back))
-            if whole:
+            if array.name in exact:
                 _compare(array, restored(back, forms[-1], target.path), target.path)
     return forms
 

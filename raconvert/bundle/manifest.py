@@ -36,6 +36,7 @@ MAX_BYTES = 64 << 20  # a hundred thousand arrays and their groups
 
 Entry = namedtuple("Entry", "name file index_order")
 Manifest = namedtuple("Manifest", "entries groups attributes formats")
+_FIELDS = (KEY, "arrays", "groups", "attributes", "formats")
 
 
 def text_of(bundle: Bundle, files: list[str]) -> bytes:
@@ -74,7 +75,16 @@ def load(source: Source) -> Manifest:
             expected=f"{KEY}: {VERSION}",
             got=f"{KEY}: {version!r}"[:80],
         )
-    entries = [_entry(item, source) for item in _typed(fields, "arrays", list, source)]
+    _check_known(fields, _FIELDS, source)
+    listed = fields.get("arrays")
+    if not isinstance(listed, list):
+        raise Corrupt(
+            "field 'arrays' has the wrong form",
+            path=source.path,
+            expected="list",
+            got=type(listed).__name__,
+        )
+    entries = [_entry(item, source) for item in listed]
     _check_unique(entries, source)
     return Manifest(entries, *about_file(fields, source.path))
 
@@ -91,16 +101,15 @@ def about_file(fields: dict[str, Any], path: str) -> list[dict[str, Any]]:
     return found
 
 
-def _typed(fields: dict[str, Any], name: str, kind: type, source: Source) -> Any:
-    value = fields.get(name, kind())
-    if not isinstance(value, kind):
+def _check_known(fields: dict[str, Any], known: tuple[str, ...], source: Source) -> None:
+    """Refuse what this version does not know: it may say what the arrays mean."""
+    unknown = [str(name) for name in fields if name not in known]
+    if unknown:
         raise Corrupt(
-            f"field '{name}' has the wrong form",
+            f"bundle.yaml has an unknown field '{unknown[0][:80]}'",
             path=source.path,
-            expected=kind.__name__,
-            got=type(value).__name__,
+            expected=", ".join(known),
         )
-    return value
 
 
 def _entry(item: Any, source: Source) -> Entry:
@@ -113,6 +122,7 @@ def _entry(item: Any, source: Source) -> Entry:
             expected="a name and a file",
             got=repr(item)[:80],
         )
+    _check_known(fields, Entry._fields, source)
     order = item.get("index_order")
     if order not in (None, "C", "F"):
         raise Corrupt(

@@ -6,6 +6,8 @@ window into an archive.
 
 from __future__ import annotations
 
+from functools import partial
+
 from raconvert import sidecar
 from raconvert.bundle import manifest
 from raconvert.bundle.names import MANIFEST, files_of
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     Find = Callable[[str], Source | None]  # the member of this path, or None
 
 SUFFIX = ".ra"
+MAX_PATH_BYTES = 2048  # systems take 4096, the folder that the bundle lies in included
 READ_OPTIONS = (Option("metadata", True, bool, "read the sidecars of the arrays"),)
 LOSSES = "nothing that RA and its sidecars can hold"
 SPEC = "docs/guide.md, Bundles"
@@ -50,19 +53,55 @@ def _array(find: Find, entry: manifest.Entry, path: str, *, metadata: bool) -> A
     source = find(entry.file)
     if source is None:
         raise Corrupt(
-            f"file '{entry.file}' of array '{entry.name}' is missing from the bundle", path=path
+            f"file '{_cut(entry.file)}' of array '{_cut(entry.name)}' is missing from the bundle",
+            path=path,
         )
     try:
         array = ra.read(source).arrays[0]
         if metadata:
             _apply_sidecar(array, source, find, entry.file)
     except RaconvertError as error:
-        if error.path == path:
-            error.where = f"'{entry.file}'" + (f", {error.where}" if error.where else "")
-        raise
+        raise _located(error, path, entry.file) from error.__cause__
+    if array.extent is None and source.path == path:
+        array._data = partial(_Member, array._data, path, entry.file)
     array.name = entry.name
     array.index_order = entry.index_order or array.index_order
     return array
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def _located(error: RaconvertError, path: str, file: str) -> RaconvertError:
+    """Return an error about an archive with the member that it is about."""
+    if error.path == path:
+        error.where = f"'{_cut(file)}'" + (f", {error.where}" if error.where else "")
+    return error
+
+
+class _Member:
+    """Array source: an encoded member of an archive, named in what goes wrong with it."""
+
+    def __init__(self, opened: Callable[[], Any], path: str, file: str) -> None:
+        self._source = opened()
+        self._path = path
+        self._file = file
+        self.shape = self._source.shape
+        self.dtype = self._source.dtype
+
+    def stream(self, max_bytes: int) -> Iterator[Any]:
+        """Yield the blocks of the member."""
+        try:
+            yield from self._source.stream(max_bytes)
+        except RaconvertError as error:
+            raise _located(error, self._path, self._file) from error.__cause__
+
+    def __getitem__(self, key: Any) -> Any:
+        try:
+            return self._source[key]
+        except RaconvertError as error:
+            raise _located(error, self._path, self._file) from error.__cause__
 
 
 def _apply_sidecar(array: Array, source: Source, find: Find, file: str) -> None:
@@ -84,7 +123,10 @@ def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
     """A bundle holds everything that RA and its sidecars hold; only names must be text, and one."""
     found = []
     seen: set[str] = set()
-    for array in bundle.arrays:
+    for array, path in zip(bundle.arrays, paths_of(bundle), strict=True):
+        if len(path.encode()) > MAX_PATH_BYTES:
+            reason = f"the path of its file would be longer than {MAX_PATH_BYTES} bytes"
+            found.append(refused(array.name[:80], "names", reason))
         if array.name in seen:
             found.append(refused(array.name, "names", "the name is used twice"))
         seen.add(array.name)

@@ -10,6 +10,8 @@ no regular file are passed over, sparse members are refused.
 
 from __future__ import annotations
 
+from re import split
+
 from raconvert.bundle import members
 from raconvert.bundle.folder import folder_of
 from raconvert.bundle.names import MANIFEST
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "fits", "read", "sniff", "write"]
 
 BLOCK = 512
-MAX_HEADER_BYTES = 8 << 20  # of extended headers, which are read whole
+MAX_HEADER_BYTES = 1 << 20  # of extended headers, which are read whole
+MAX_DIGITS = 512  # in a row: tarfile before 3.11.10 takes the square of their number as time
 MAX_MEMBERS = 300_000  # a hundred thousand arrays with all that may lie beside them
 _NAME = MANIFEST.encode()
 
@@ -107,7 +110,14 @@ def _members(source: Source) -> dict[str, tuple[int, int]]:
                 if member.isreg():
                     places[member.name.removeprefix("./")] = member.offset_data, member.size
             end = archive.offset
-    except (tarfile.TarError, ValueError, OverflowError, EOFError, RecursionError) as error:
+    except (
+        tarfile.TarError,
+        OSError,
+        ValueError,
+        OverflowError,
+        EOFError,
+        RecursionError,
+    ) as error:
         raise Corrupt(f"is no readable tar archive ({error})", path=source.path) from error
     if source.read_at(end, BLOCK) != bytes(BLOCK):  # tarfile stops at a damaged header, too
         raise Corrupt(
@@ -151,7 +161,10 @@ class _Bounded:
         """Read `nbytes` bytes; `Unsupported` where more than a header may have is asked for."""
         if not 0 <= nbytes <= MAX_HEADER_BYTES:
             raise Unsupported("has a header that is too long to be read safely", path=self._path)
-        return self._file.read(nbytes) or b""
+        data = self._file.read(nbytes) or b""
+        if nbytes > BLOCK and max(map(len, split(rb"[^0-9]+", data))) > MAX_DIGITS:
+            raise Corrupt("has a header with a number that is none", path=self._path)
+        return data
 
 
 def write(bundle: Bundle, target: Target) -> None:

@@ -5,7 +5,7 @@ Specification: PKWARE APPNOTE 6.3 (`raconvert.zips`); `raconvert.bundle.manifest
 Written: ``bundle.yaml`` first, so that the kind of archive shows in its first bytes; then each
 array, its data at a multiple of 64 bytes of the file, followed by its sidecar; ZIP64, fixed dates.
 Reads: any stored bundle, also below one folder and in any order of members; nothing is unpacked,
-arrays are windows into the archive. The CRC-32 of members is for unpacking tools; `raconvert`
+arrays are windows into the archive. The CRC-32 of arrays is for unpacking tools; `raconvert`
 checks it with ``verify``, since mapping would otherwise read everything first.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from raconvert import zips
+from raconvert import sidecar, zips
 from raconvert.bundle import members
 from raconvert.bundle.folder import folder_of
 from raconvert.bundle.names import MANIFEST
@@ -93,6 +93,8 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
                 expected="stored members, as `zip -0` and raconvert write them",
                 remedy="unpack the archive and convert the folder",
             )
+        if file.endswith(sidecar.SUFFIX):  # the manifest and the sidecars, which are read whole
+            _check(source, member)
         return Window(source.path, file, member.offset, member.size, source.max_memory)
 
     return members.read(find, source.path, metadata=metadata)
@@ -123,9 +125,13 @@ def _add(archive: ZipFile, file: str, pieces: Iterable[Any], header_bytes: int =
 def check(source: Source) -> None:
     """Read every member to its end; `Corrupt` where a CRC-32 is not what the archive promises."""
     for member in zips.members(source):
-        try:
-            with closing(zips.Decoded(source, member)) as decoded:
-                decoded.finish()
-        except Corrupt as error:
-            error.where = f"member '{member.filename}'"
-            raise
+        _check(source, member)
+
+
+def _check(source: Source, member: zips.Member) -> None:
+    try:
+        with closing(zips.Decoded(source, member)) as decoded:
+            decoded.finish()
+    except Corrupt as error:
+        error.where = f"member '{member.filename}'"
+        raise
