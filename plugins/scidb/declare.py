@@ -1,0 +1,345 @@
+"""What a file of records is: from options, the schema beside it, or a schema for its folder.
+
+Binary SciDB files say nothing about themselves. In this order:
+
+1. the options ``schema=``, ``format=`` and the others;
+2. ``FILE.schema``: one AFL schema, then optional lines ``format: (...)`` and further options by
+   the same names, ``layout: flat``; comments as in AFL;
+3. ``_schema.scidb-schema``, the same for all files of its folder.
+
+An option wins over the file; a schema given as an option leaves the files alone. The format string
+decides what the bytes are, the schema names them and gives dimensions. Without a format string the
+schema's own types are it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import namedtuple
+
+from raconvert.errors import Corrupt, RaconvertError, Unsupported, UsageError
+from raconvert.external import resolve
+from raconvert.source import Source
+
+from . import content
+from .formatstring import parse_format, parse_sizes, size_of
+from .schema import Dimension, Schema, in_c_order, parse_schema, schema_text
+from .syntax import Fault, Scanner
+from .types import NATIVE, SKIP, VARIABLE, Column
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SUFFIX = ".schema"
+FOLDER_FILE = "_schema.scidb-schema"
+MAX_SCHEMA_BYTES = 1 << 18
+LARGEST_SHOWN = 3  # names in messages
+
+# The words of every option; `auto` takes what the schema file says, or what the schema suggests.
+CHOICES = {
+    "layout": ("auto", "dense", "flat"),
+    "order": ("auto", "C", "chunk"),
+    "coords": ("auto", "none", "before", "after"),
+    "records": ("auto", "attributes", "raw"),
+    "nullable_default": ("auto", "null", "not null"),
+}
+_TEXTS = ("format", "types")
+_LINE = re.compile(rf"({'|'.join((*CHOICES, *_TEXTS))})[ \t]*:[ \t]*([^\n]*)")
+
+# `columns` with `names`, one each; `coordinates` are the indices of the columns of dimensions.
+# `schema_text` is as it was given, `origin` the file it came from ("" for options).
+Declaration = namedtuple(
+    "Declaration",
+    "schema schema_text columns names coordinates layout order coords raw sizes notes origin",
+)
+
+
+class Text(namedtuple("Text", "value name path")):
+    """One text that was given: its value, what it is called, and the file that it is from."""
+
+    __slots__ = ()
+
+    def refuse(self, fault: Fault) -> RaconvertError:
+        """Return the error for a fault in this text."""
+        if self.path:
+            what = f"{self.name} is wrong: {fault.what}"
+            return Corrupt(
+                what, path=self.path, where=fault.place, expected=fault.expected, got=fault.got
+            )
+        what = f"--in-opt {self.name} is wrong: {fault.what}"
+        return UsageError(what, where=fault.place, expected=fault.expected, got=fault.got)
+
+
+def declare(source: Source, options: dict[str, str]) -> Declaration:
+    """Return what the file of records is; `options` are those of `read`, by name."""
+    given = {name: value for name, value in options.items() if value not in ("", "auto")}
+    texts = {name: Text(value, name, "") for name, value in given.items()}
+    if "schema" not in given:
+        beside = find_schema_file(source)
+        if beside:
+            texts = load_schema_file(beside) | texts
+    if "schema" not in texts and "format" not in texts:
+        _refuse_by_name(source)
+        raise _nothing_known(source)
+    return combine(source.path, texts)
+
+
+def find_schema_file(source: Source) -> str:
+    """Return the path of the schema file that belongs to the source, or nothing."""
+    for path, stand_in in source.stand_ins.items():
+        if path.endswith(SUFFIX):
+            return stand_in
+    folder = os.path.dirname(source.path)
+    for name in (source.name + SUFFIX, FOLDER_FILE):
+        if os.path.lexists(os.path.join(folder, name)):
+            return resolve(source, name, "the schema file")
+    return ""
+
+
+def load_schema_file(path: str) -> dict[str, Text]:
+    """Return the texts of a schema file: its schema and its options."""
+    file = Source(path)
+    if file.size > MAX_SCHEMA_BYTES:
+        raise Corrupt(
+            "schema file is too large",
+            path=path,
+            expected=f"at most {MAX_SCHEMA_BYTES} bytes",
+            got=file.size,
+        )
+    try:
+        text = file.read_at(0, file.size).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Corrupt("schema file is no UTF-8", path=path, where=f"byte {error.start}") from error
+    try:
+        return _texts_in(text, path)
+    except Fault as fault:
+        raise Text(text, "schema", path).refuse(fault) from fault
+
+
+def _texts_in(text: str, path: str) -> dict[str, Text]:
+    texts: dict[str, Text] = {}
+    at = _skipped(text, 0)
+    if not _LINE.match(text, at):
+        _, at = parse_schema(text)
+        texts["schema"] = Text(text[:at].strip(), "schema", path)
+        at = _skipped(text, at)
+    while at < len(text):
+        line = _LINE.match(text, at)
+        if line is None:
+            expected, got = "'format: (...)' or another option", repr(text[at : at + 40])
+            raise Fault("line is not understood", text, at, expected, got)
+        name, value = line.group(1), line.group(2).strip()
+        if name in CHOICES and value not in CHOICES[name]:
+            expected = " | ".join(CHOICES[name])
+            raise Fault(f"{name} is not understood", text, line.start(2), expected, value[:40])
+        texts[name] = Text(value, name, path)
+        at = _skipped(text, line.end())
+    return texts
+
+
+def _skipped(text: str, at: int) -> int:
+    """Return where the next thing but white space and comments begins."""
+    from .syntax import _SPACE
+
+    space = _SPACE.match(text, at)
+    return space.end() if space else at
+
+
+def _refuse_by_name(source: Source) -> None:
+    named = content.name_of(source.head)
+    if named is not None:
+        raise Unsupported(
+            f"is {named}, no binary file of records",
+            path=source.path,
+            where="byte 0",
+            remedy="save it anew in SciDB: save(ARRAY, '/path/x.scidb', -2, '(double null, int64)')"
+            "; if it is binary nevertheless, give its --in-opt schema= or format=",
+        )
+
+
+def _nothing_known(source: Source) -> UsageError:
+    name = source.name
+    return UsageError(
+        "SciDB binary files do not say what they hold, and no schema was given",
+        path=source.path,
+        remedy="add for instance --in-opt 'schema=<a:double NOT NULL, b:string>[i=0:*]' or "
+        f"--in-opt 'format=(double, string null)'; or write such a schema to '{name}{SUFFIX}' "
+        f"beside it, or to '{FOLDER_FILE}' for all files of the folder",
+    )
+
+
+def combine(path: str, texts: dict[str, Text]) -> Declaration:
+    """Return what the texts say together, of the file at `path`."""
+
+    def word(name: str) -> str:
+        return str(texts[name].value) if name in texts else "auto"
+
+    if "schema" not in texts and "format" not in texts:
+        raise UsageError("neither schema nor format string is given", path=path)
+    notes: list[str] = []
+    sizes = _parsed(texts.get("types"), parse_sizes, default={})
+    schema, origin = None, ""
+    if "schema" in texts:
+        schema = _whole_schema(texts["schema"])
+        origin = texts["schema"].path
+    if "format" in texts:
+        columns = _parsed(texts["format"], lambda text: parse_format(text, sizes))
+    else:
+        columns = _columns_of(texts["schema"], schema, sizes, word("nullable_default"), notes)
+    coords = word("coords").replace("auto", "none")
+    if schema is None:
+        schema = _unnamed(columns, coords)
+    names, coordinates = _named(path, schema, columns, coords)
+    text = texts["schema"].value if "schema" in texts else _text_of(columns, names, coordinates)
+    layout = word("layout")
+    order = _order(path, schema, word("order"), layout)
+    return Declaration(
+        schema, text, columns, names, coordinates, layout, order, coords,
+        word("records") == "raw", {k: v for k, v in sizes.items() if _used(k, columns)}, notes,
+        origin,
+    )  # fmt: skip
+
+
+def _used(kind: str, columns: list[Column]) -> bool:
+    return any(column.type == kind for column in columns)
+
+
+def _parsed(text: Text | None, parse: Any, default: Any = None) -> Any:
+    if text is None:
+        return default
+    try:
+        return parse(text.value)
+    except Fault as fault:
+        raise text.refuse(fault) from fault
+
+
+def _whole_schema(text: Text) -> Schema:
+    """Parse a schema after which nothing follows."""
+
+    def parse(value: str) -> Schema:
+        schema, stop = parse_schema(value)
+        scanner = Scanner(value, stop)
+        if scanner.token.kind != "end":
+            scanner.fail("schema goes on after its end", "nothing")
+        return schema
+
+    found: Schema = _parsed(text, parse)
+    return found
+
+
+def _columns_of(
+    text: Text, schema: Schema | None, sizes: dict[str, int], default: str, notes: list[str]
+) -> list[Column]:
+    """Return the columns that the schema itself amounts to."""
+    assert schema is not None  # noqa: S101 - one of schema and format is there
+    columns = []
+    for attribute in schema.attributes:
+        kind, null = attribute.type, attribute.null
+        try:
+            size = None if kind in VARIABLE else size_of(kind, sizes, text.value, attribute.at)
+        except Fault as fault:
+            raise text.refuse(fault) from fault
+        if kind in ("void", SKIP):
+            raise text.refuse(Fault(f"no attribute has type {kind}", text.value, attribute.at))
+        columns.append(Column(kind, size, default != "not null" if null is None else null))
+    said = {attribute.null for attribute in schema.attributes}
+    if default == "auto" and True in said and None in said and False not in said:
+        bare = [a.name for a in schema.attributes if a.null is None]
+        notes.append(
+            f"the schema says NULL but never NOT NULL, as those of SciDB before 15.12, in which "
+            f"{_listed(bare)} would not be nullable; if so, add "
+            "--in-opt 'nullable_default=not null'"
+        )
+    return columns
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(f"'{name}'" for name in names[:LARGEST_SHOWN])
+    return shown + (f" and {len(names) - LARGEST_SHOWN} more" if len(names) > LARGEST_SHOWN else "")
+
+
+def _unnamed(columns: list[Column], coords: str) -> Schema:
+    """Return the schema of a format string alone: attributes a0, a1, …, one open dimension."""
+    if coords != "none":
+        raise UsageError(
+            f"--in-opt coords={coords} needs a schema that names the dimensions",
+            remedy="add --in-opt 'schema=<a:double>[i=0:*; j=0:*]'",
+        )
+    from .schema import Attribute
+
+    kinds = [column for column in columns if not column.is_skip]
+    attributes = [Attribute(f"a{n}", c.type, 0, c.nullable) for n, c in enumerate(kinds)]
+    return Schema("", attributes, [Dimension("i", 0, None, None)])
+
+
+def _text_of(columns: list[Column], names: list[str], coordinates: list[int]) -> str:
+    attributes = [
+        (name, column.type, column.nullable)
+        for n, (name, column) in enumerate(zip(names, columns, strict=True))
+        if not column.is_skip and n not in coordinates
+    ]
+    return schema_text(attributes, [Dimension("i", 0, None, None)]) if attributes else ""
+
+
+def _named(
+    path: str, schema: Schema, columns: list[Column], coords: str
+) -> tuple[list[str], list[int]]:
+    """Return a name for every column, and which columns are coordinates."""
+    attributes = [attribute.name for attribute in schema.attributes]
+    dims = [dim.name for dim in schema.dims]
+    values = [n for n, column in enumerate(columns) if not column.is_skip]
+    if coords == "none":
+        expected, coordinates = attributes, []
+    elif coords == "before":
+        expected, coordinates = dims + attributes, values[: len(dims)]
+    else:
+        expected, coordinates = attributes + dims, values[len(attributes) :]
+    if len(values) != len(expected):
+        raise _counts_differ(path, schema, len(values), len(expected), coords)
+    for n in coordinates:
+        if columns[n] != Column("int64", NATIVE["int64"].element.nbytes, False):
+            raise UsageError(
+                f"column {n} holds no coordinates", expected="int64", got=f"'{columns[n]}'",
+                path=path,
+            )  # fmt: skip
+    names, skips, rest = [], 0, iter(expected)
+    for column in columns:
+        skips += column.is_skip
+        names.append(f"{SKIP}.{skips}" if column.is_skip else next(rest))
+    return names, coordinates
+
+
+def _counts_differ(
+    path: str, schema: Schema, columns: int, expected: int, coords: str
+) -> UsageError:
+    remedy = "name an attribute in the schema for every column but skip in the format string"
+    if coords == "none" and columns == len(schema.attributes) + len(schema.dims):
+        remedy = (
+            "if the dimensions are columns too, add --in-opt coords=after (behind the attributes: "
+            "aio_save, SciDB-R) or --in-opt coords=before (SciDB-Py)"
+        )
+    return UsageError(
+        "format string and schema do not belong together",
+        path=path,
+        expected=f"{expected} columns",
+        got=str(columns),
+        remedy=remedy,
+    )
+
+
+def _order(path: str, schema: Schema, order: str, layout: str) -> str:
+    """Return C or chunk: the order of the cells of a bounded array in the file."""
+    if not schema.bounded:
+        if order == "chunk" or layout == "dense":
+            what = "order=chunk" if order == "chunk" else "layout=dense"
+            raise UsageError(
+                f"{what} needs a schema whose dimensions all have both bounds",
+                path=path,
+                remedy="write for instance [i=0:99; j=0:199]",
+            )
+        return "C"
+    if order == "auto":
+        return "C" if in_c_order(schema.shape, schema.chunks) else "chunk"
+    return order

@@ -1,0 +1,396 @@
+"""A SciDB binary file as a bundle: an array for every attribute, companions beside it."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from raconvert.blocks import MAX_RANK, check_memory
+from raconvert.errors import Corrupt, Unsupported
+from raconvert.plugin import Array, Axis, Bundle, Element, Extent, Metadata, Source, element
+
+from . import content
+from .declare import Declaration, declare
+from .records import Layout, Place, Scan, layout_of, numpy_type, refuse_cut
+from .roles import CELLS, RAW, Namer
+from .sources import Chunked, Dense, Field, Pieces, Scattered, Window
+from .types import PAIR_LABELS, PRESENT, UNITS, Column, format_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    Values = np.ndarray[Any, Any]
+
+BYTE = element("uint", 1)
+INDEX = element("int", 8)
+MAX_SPAN = (1 << 63) - 1  # numpy's limit for one array, empty axes left out
+COORDINATE_BYTES = 8
+SHOWN = 3  # names in a note
+
+
+def read_bundle(source: Source, options: dict[str, str]) -> Bundle:
+    """Return the arrays of a file; `options` are those of the plugin's `read`, by name."""
+    size = source.size
+    declaration = declare(source, options)
+    try:
+        return _Reader(source, size, declaration).bundle()
+    except Corrupt as error:
+        named = content.name_of(source.head)
+        if named is not None and size:
+            error.remedy = f"it looks like {named}; " + (
+                error.remedy or "is the schema of another?"
+            )
+        raise
+
+
+class _Reader:
+    """What is known of one file while its bundle is made."""
+
+    def __init__(self, source: Source, size: int, declaration: Declaration) -> None:
+        self.source = source
+        self.declaration = declaration
+        self.layout: Layout = layout_of(declaration.columns)
+        self.notes = list(declaration.notes)
+        self.scan: Scan | None = None
+        width = self.layout.width
+        if width is None:
+            self.scan = Scan(source, self.layout, declaration.names)
+            self.count = self.scan.count
+        else:
+            self.count, rest = divmod(size, width)
+            if rest:
+                at = self.count * width
+                refuse_cut(source, declaration.names, self.layout, self.count, at)
+        self.dense = self._is_dense()
+        self.shape = declaration.schema.shape if self.dense else (self.count,)
+        self._check_shape()
+        self.window = Window(source)
+        self.cells = self._cells() if self.dense and declaration.coordinates else None
+        self._namer = Namer()
+        self._warned = False
+
+    # --- shape ---
+
+    def _is_dense(self) -> bool:
+        """Tell whether the records are the cells of an array of the schema's dimensions."""
+        told = self.declaration
+        if told.layout == "flat" or not told.schema.bounded:
+            self._note_open_dimensions()
+            return False
+        reason = None
+        if told.coordinates and told.layout == "auto":
+            return False
+        if told.coordinates and self.scan:
+            reason = "strings and binaries are not scattered by their coordinates"
+        if told.order == "chunk" and self.scan:
+            reason = "strings and binaries that lie chunk after chunk are not put into order"
+        if reason is None:
+            return True
+        if told.layout == "dense":
+            raise Unsupported(
+                f"{reason}, since their records differ in width",
+                path=self.source.path,
+                remedy="read the records in their order with --in-opt layout=flat",
+            )
+        self.notes.append(f"{reason}: the arrays hold the records in the order of the file")
+        return False
+
+    def _note_open_dimensions(self) -> None:
+        told = self.declaration
+        if len(told.schema.dims) > 1 and not told.coordinates and told.layout == "auto":
+            self.notes.append(
+                "dimensions without bounds: the arrays hold the records in the order of the file"
+            )
+
+    def _check_shape(self) -> None:
+        total = prod(self.shape)
+        told = self.declaration
+        if self.dense and not told.coordinates and total != self.count:
+            names = " x ".join(
+                f"{d.name}={n}" for d, n in zip(told.schema.dims, self.shape, strict=True)
+            )
+            raise Corrupt(
+                f"file holds {self.count} records, and the dimensions of its schema {total} cells "
+                f"({names})",
+                path=self.source.path,
+                where=f"record {self.count}, byte {self.source.size}",
+                expected=f"{total} records",
+                got=self.count,
+                remedy="SciDB leaves out empty cells, and then nobody knows the places of the "
+                "others: save with the coordinates as columns and read with --in-opt "
+                "coords=after, or read the records as a table with --in-opt layout=flat; "
+                "otherwise the file is cut off, or the schema is of another",
+            )
+        chunked = self.dense and told.order == "chunk"
+        rank = 2 * len(self.shape) if chunked else len(self.shape)
+        if rank >= MAX_RANK:
+            raise Unsupported(
+                f"array has {len(self.shape)} dimensions",
+                path=self.source.path,
+                expected=f"fewer than {MAX_RANK // 2 if chunked else MAX_RANK}",
+                remedy="read the records as a table with --in-opt layout=flat",
+            )
+        if prod(n for n in self.shape if n) * (self.layout.width or 1) > MAX_SPAN:
+            raise Unsupported(
+                "dimensions of the schema span 2**63 bytes or more", path=self.source.path
+            )
+
+    # --- coordinates ---
+
+    def _cells(self) -> Values | None:
+        """Return the places of the records; None if they are all cells in row-major order."""
+        told = self.declaration
+        total = prod(self.shape)
+        what = f"'{self.source.path}': the coordinates of {self.count} records"
+        in_order = self.count == total
+        found: list[Values] = []
+        first = 0
+        columns = [self._field(n).records(self.count) for n in told.coordinates]
+        for rows in zip(*columns, strict=True):
+            place = np.zeros(len(rows[0]), np.int64)
+            for dim, values in zip(told.schema.dims, rows, strict=True):
+                outside = (values < dim.lo) | (values > dim.hi)
+                if outside.any():
+                    self._refuse_coordinate(dim, first, values, outside)
+                place = place * (dim.hi - dim.lo + 1) + (values - dim.lo)
+            if in_order and not np.array_equal(place, np.arange(first, first + len(place))):
+                in_order = False
+                check_memory(2 * COORDINATE_BYTES * self.count, self.source.max_memory, what)
+                if first:
+                    found = [np.arange(first)]
+            if not in_order:
+                found.append(place)
+            first += len(place)
+        if in_order:
+            return None
+        check_memory(2 * COORDINATE_BYTES * self.count, self.source.max_memory, what)
+        cells = np.concatenate([np.zeros(0, np.int64), *found])
+        self._refuse_repeated(cells)
+        return cells
+
+    def _refuse_coordinate(self, dim: Any, first: int, values: Values, outside: Values) -> None:
+        at = int(np.flatnonzero(outside)[0])
+        record = first + at
+        raise Corrupt(
+            f"coordinate {dim.name} of record {record} (counted from 0) is outside the schema",
+            path=self.source.path,
+            where=f"byte {record * (self.layout.width or 0)}",
+            expected=f"{dim.lo} to {dim.hi}",
+            got=int(values[at]),
+        )
+
+    def _refuse_repeated(self, cells: Values) -> None:
+        order = np.argsort(cells, kind="stable")
+        same = np.flatnonzero(cells[order[1:]] == cells[order[:-1]])
+        if same.size:
+            one, two = (int(order[same[0] + n]) for n in (0, 1))
+            raise Corrupt(
+                f"records {one} and {two} (counted from 0) have the same coordinates",
+                path=self.source.path,
+                where=f"byte {two * (self.layout.width or 0)}",
+                remedy="read the records as a table with --in-opt layout=flat",
+            )
+
+    # --- arrays ---
+
+    def bundle(self) -> Bundle:
+        told = self.declaration
+        arrays = [self._raw()] if told.raw else list(self._arrays())
+        nullable = [name for name, c in zip(told.names, told.columns, strict=True) if c.nullable]
+        if nullable and not told.raw:
+            shown = ", ".join(nullable[:SHOWN]) + ", …" * (len(nullable) > SHOWN)
+            self.notes.append(
+                f"which values of {shown} are missing, and why, is in the arrays NAME.null "
+                "(255: there; 0 to 127: missing)"
+            )
+        space = self.namespace()
+        if len(arrays) == 1:
+            arrays[0].meta.formats["scidb"]["file"] = space
+        return Bundle(
+            arrays, formats={"scidb": space}, notes=self.notes, closers=[self.window.close]
+        )
+
+    def namespace(self) -> dict[str, Any]:
+        """Return what an exact way back needs to know of the file as a whole."""
+        told = self.declaration
+        return {
+            "schema": told.schema_text,
+            "format": format_text(told.columns),
+            "layout": "dense" if self.dense else "flat",
+            "order": told.order if self.dense else "C",
+            "coords": told.coords,
+            **({"types": told.sizes} if told.sizes else {}),
+            **({"records": "raw"} if told.raw else {}),
+        }
+
+    def _arrays(self) -> Iterator[Array]:
+        told = self.declaration
+        for number, column in enumerate(told.columns):
+            if number in told.coordinates and self.dense:
+                continue  # told by the place in the array
+            if column.size is None:
+                yield from self._variable(number)
+            else:
+                yield self._fixed(number, column)
+            if column.nullable:
+                yield self._nulls(number)
+        if self.cells is not None:
+            data = self.cells
+            yield self._array(CELLS, "cells", None, INDEX, (len(data),), data=data)
+
+    def _array(
+        self, attribute: str, role: str, number: int | None, kind: Element, shape: tuple[int, ...],
+        **fields: Any,
+    ) -> Array:  # fmt: skip
+        told = self.declaration
+        own: dict[str, Any] = {"role": role}
+        meta = Metadata(formats={"scidb": own})
+        if number is not None:
+            column = told.columns[number]
+            own |= {
+                "attribute": told.names[number], "column": number, "type": column.type_text,
+            }  # fmt: skip
+            if role == "values" and column.type in UNITS:
+                meta.units = UNITS[column.type]
+            if number in told.coordinates:
+                own["role"] = "coordinate"
+            pair = role == "values" and column.items > 1
+            if role in ("values", "null"):
+                meta.axes = self._axes(pair=pair)
+        storage = {"layout": "records", "record_bytes": self.layout.width or "variable"}
+        return Array(
+            kind,
+            shape[::-1],
+            name=self._namer.name(attribute, "values" if number is None else role),
+            index_order="C",
+            meta=meta,
+            storage=storage,
+            **fields,
+        )
+
+    def _axes(self, *, pair: bool) -> list[Axis]:
+        """Return the axes, fastest first; empty where the schema says nothing of them."""
+        dims = self.declaration.schema.dims
+        axes = [Axis() for _ in self.shape]
+        if self.dense or (len(dims) == 1 and not self.declaration.coordinates):
+            axes = [Axis(name=dim.name, origin=dim.lo or None) for dim in dims[::-1]]
+        return [Axis(labels=list(PAIR_LABELS)), *axes] if pair else axes
+
+    def _field(self, number: int) -> Field:
+        """Return the values of a column of records of one width."""
+        place, column = self.layout.places[number], self.declaration.columns[number]
+        dtype, items = numpy_type(column)
+        return Field(self.layout.width or 0, place.value, dtype, items, self.window)
+
+    def _shaped(self, field: Field) -> Any:
+        if self.cells is not None:
+            return Scattered(field, self.shape, self.cells)
+        if self.dense and self.declaration.order == "chunk":
+            return Chunked(field, self.shape, self.declaration.schema.chunks)
+        return Dense(field, self.shape)
+
+    def _fixed(self, number: int, column: Column) -> Array:
+        name, place = self.declaration.names[number], self.layout.places[number]
+        items = (column.items,) if column.items > 1 else ()
+        shape = (*self.shape, *items)
+        if self.scan:
+            pieces = partial(_fixed_pieces, self.scan, place, column)
+            dtype = numpy_type(column)[0]
+            data: Any = Pieces(self.scan, pieces, dtype, shape, name)
+        elif self._is_verbatim(column):
+            extent = Extent(self.source.path, 0, self.source.size)
+            return self._array(name, "values", number, column.element, shape, extent=extent)
+        else:
+            data = self._shaped(self._field(number))
+        return self._array(name, "values", number, column.element, shape, data=data)
+
+    def _is_verbatim(self, column: Column) -> bool:
+        """Tell whether the file is nothing but the values of this column in order."""
+        plain = self.cells is None and (not self.dense or self.declaration.order == "C")
+        return plain and column.size == self.layout.width
+
+    def _nulls(self, number: int) -> Array:
+        name, place = self.declaration.names[number], self.layout.places[number]
+        if self.scan:
+            pieces = partial(_null_pieces, self.scan, place, self._watch)
+            data: Any = Pieces(self.scan, pieces, np.dtype(np.uint8), self.shape, name)
+        else:
+            width, dtype = self.layout.width or 0, np.dtype(np.uint8)
+            field = Field(width, place.prefix, dtype, (), self.window, self._watch)
+            data = self._shaped(field)
+        return self._array(name, "null", number, BYTE, self.shape, data=data)
+
+    def _watch(self, prefixes: Values) -> None:
+        """Note prefixes that readers do not agree about."""
+        if not self._warned and (prefixes.view(np.int8) < PRESENT - 256).any():  # 128 to 254
+            self._warned = True
+            self.notes.append(
+                "some null prefixes are 128 to 254: SciDB takes such values as present, as done "
+                "here; SciDB-Py takes them as missing"
+            )
+
+    def _variable(self, number: int) -> Iterator[Array]:
+        assert self.scan is not None  # noqa: S101 - there is a column without a width
+        name, scan = self.declaration.names[number], self.scan
+        which = sum(c.size is None for c in self.declaration.columns[:number])
+        for role, kind, length, pieces in (
+            ("offsets", INDEX, scan.count + 1, partial(_offset_pieces, scan, which)),
+            ("bytes", BYTE, scan.payloads[which], partial(_byte_pieces, scan, which)),
+        ):
+            dtype = np.dtype(np.int64 if role == "offsets" else np.uint8)
+            data = Pieces(scan, pieces, dtype, (length,), f"{name}.{role}")
+            yield self._array(name, role, number, kind, (length,), data=data)
+
+    def _raw(self) -> Array:
+        """Return the records verbatim."""
+        extent = Extent(self.source.path, 0, self.source.size)
+        if self.layout.width is None:
+            kind, shape = Element("user", 1, "|", "|V1"), (self.source.size,)
+        else:
+            plain = self.dense and self.cells is None and self.declaration.order == "C"
+            kind, shape = self._record_element(), self.shape if plain else (self.count,)
+        return self._array(RAW, "records", None, kind, shape, extent=extent)
+
+    def _record_element(self) -> Element:
+        """Return a record as one element: a structure, nullable fields as (null, val)."""
+        fields: list[tuple[Any, ...]] = []
+        for name, column in zip(self.declaration.names, self.declaration.columns, strict=True):
+            value = numpy_type(column)[0].str
+            items = (column.items,) if column.items > 1 else ()
+            if column.nullable:
+                pair = (("null", "|u1"), ("val", value, items) if items else ("val", value))
+                fields.append((name, pair))
+            else:
+                fields.append((name, value, items) if items else (name, value))
+        return Element("user", self.layout.width, "|", tuple(fields))
+
+
+def _fixed_pieces(scan: Scan, place: Place, column: Column) -> Iterator[Values]:
+    for block in scan.decoded():
+        yield block.fixed(place, column)
+
+
+def _null_pieces(scan: Scan, place: Place, watch: Any) -> Iterator[Values]:
+    for block in scan.decoded():
+        found = block.prefixes(place)
+        watch(found)
+        yield found
+
+
+def _byte_pieces(scan: Scan, which: int) -> Iterator[Values]:
+    for block in scan.decoded():
+        yield block.payload(which)
+
+
+def _offset_pieces(scan: Scan, which: int) -> Iterator[Values]:
+    total = 0
+    yield np.zeros(1, np.int64)
+    for block in scan.decoded():
+        ends = np.cumsum(block.sizes(which), dtype=np.int64)
+        ends += total
+        total = int(ends[-1])
+        yield ends

@@ -1,0 +1,396 @@
+"""Array sources over SciDB binary files: a column of records as an N-dimensional array.
+
+Columns of records of one width are strided views of the file: streamed by blocks of records, or
+mapped for a region. Columns of other records are decoded block by block after the offset pass.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from raconvert.blocks import check_memory
+from raconvert.errors import Corrupt
+
+from .records import Scan, read_into
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from raconvert.source import Source
+
+    Values = np.ndarray[Any, Any]
+
+
+READ_BYTES = 1 << 20  # a block of records of one width: it stays in the cache of a processor
+
+
+class Window:
+    """The bytes of a file, mapped; `nbytes` of them must be there.
+
+    Files below a quarter of `max_memory` are mapped once, until `close`: several columns then cost
+    one pass over the file. Larger ones are mapped anew every time, so that their pages do not pile
+    up, and streamed with ordinary reads.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.nbytes = source.size
+        self.is_small = 4 * self.nbytes <= source.max_memory
+        self._data: Values | None = None
+
+    def data(self) -> Values:
+        """Return the whole file; empty files cannot be mapped and must not be asked for."""
+        if self._data is not None:
+            return self._data
+        data = np.memmap(self.source.path, np.uint8, mode="r")
+        if len(data) < self.nbytes:
+            raise Corrupt("file became shorter while it was read", path=self.source.path)
+        if self.is_small:
+            self._data = data
+        return data
+
+    def close(self) -> None:
+        """Let go of the file as soon as no view of it is left."""
+        self._data = None
+
+
+class Field:
+    """One field of all records of a file: `offset` in the record of `width` bytes, and its type.
+
+    `items` is the shape of one value, () or (2,); `watch` is shown all that is read.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        offset: int,
+        dtype: np.dtype[Any],
+        items: tuple[int, ...],
+        window: Window | None = None,
+        watch: Callable[[Values], object] | None = None,
+    ) -> None:
+        self.width = width
+        self.offset = offset
+        self.dtype = dtype
+        self.items = items
+        self._window = window
+        self.watch = watch
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of one value."""
+        return self.dtype.itemsize * prod(self.items)
+
+    @property
+    def window(self) -> Window:
+        """The file; fields that are written have none."""
+        if self._window is None:
+            raise AssertionError("this field is not of a file")
+        return self._window
+
+    @property
+    def source(self) -> Source:
+        """The file that the field is of."""
+        return self.window.source
+
+    def rows(self, data: Any, first: int, count: int) -> Values:
+        """Return the field of `count` records in `data`, from number `first` on, as a view."""
+        strides = (self.width, self.dtype.itemsize)[: 1 + len(self.items)]
+        offset = first * self.width + self.offset
+        return np.ndarray((count, *self.items), self.dtype, data, offset, strides)
+
+    def records(self, count: int) -> Iterator[Values]:
+        """Yield the values of the first `count` records in blocks, each valid until the next."""
+        step = max(1, READ_BYTES // self.width)
+        check_memory(self.nbytes, self.source.max_memory, f"'{self.source.path}': one value")
+        buffer = np.empty((min(step, count), *self.items), self.dtype)
+        for first in range(0, count, step):
+            piece = buffer[: count - first]
+            self._fill(piece, first)
+            if self.watch is not None:
+                self.watch(piece)
+            yield piece.reshape(-1)
+
+    def _fill(self, piece: Values, first: int) -> None:
+        count = len(piece)
+        if self.window.is_small:
+            piece[...] = self.rows(self.window.data(), first, count)
+            return
+        # From the field in one record to its end in another: wide records are not read whole.
+        data = bytearray((count - 1) * self.width + self.nbytes)
+        with self.source.open() as file:  # many columns at once would be many open files
+            begin = first * self.width + self.offset
+            read_into(file, begin, memoryview(data), self.source.path)
+        strides = (self.width, self.dtype.itemsize)[: 1 + len(self.items)]
+        piece[...] = np.ndarray(piece.shape, self.dtype, data, 0, strides)
+
+
+def split(pieces: Iterator[Values], max_bytes: int) -> Iterator[Values]:
+    """Yield one-dimensional pieces in smaller ones of at most `max_bytes`."""
+    for piece in pieces:
+        step = max(1, max_bytes // piece.itemsize)
+        for first in range(0, piece.size, step):
+            yield piece[first : first + step]
+
+
+class Dense:
+    """A field as an array whose cells come in row-major order: of N dimensions, or one."""
+
+    def __init__(self, field: Field, shape: tuple[int, ...]) -> None:
+        self.field = field
+        self.cells = shape
+        self.shape = (*shape, *field.items)
+        self.dtype = field.dtype
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield one-dimensional pieces in stored order."""
+        return split(self.field.records(prod(self.cells)), max_bytes)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
+        return np.array(self[...], dtype=dtype, copy=copy)
+
+    def __getitem__(self, key: Any) -> Any:
+        if prod(self.shape) == 0:
+            return np.zeros(self.shape, self.dtype)[key]
+        field = self.field
+        strides = [field.width * prod(self.cells[n + 1 :]) for n in range(len(self.cells))]
+        strides += [field.dtype.itemsize] * len(field.items)
+        data = field.window.data()
+        values = np.ndarray(self.shape, self.dtype, data, field.offset, tuple(strides))
+        return _seen(field, values[key])
+
+
+def _seen(field: Field, values: Any) -> Any:
+    found = np.array(values)
+    if field.watch is not None:
+        field.watch(found)
+    return found if found.ndim else found[()]
+
+
+class Part:
+    """A run of chunks, or of cells in one chunk, along one axis."""
+
+    __slots__ = ("count", "height", "inner", "length", "out", "start")
+
+    def __init__(
+        self, out: int, start: int, count: int, inner: int, length: int, height: int
+    ) -> None:
+        self.out = out  # where the first cell goes, from the beginning of the region
+        self.start = start  # the first cell of the first chunk
+        self.count = count  # chunks
+        self.inner = inner  # the first cell in each chunk
+        self.length = length  # cells in each chunk
+        self.height = height  # all cells of each chunk
+
+
+def parts_of(begin: int, end: int, length: int, chunk: int) -> list[Part]:
+    """Cut the cells `begin` to `end` of an axis into runs in which all chunks are alike."""
+    found = []
+    place = begin
+    while place < end:
+        number, inner = divmod(place, chunk)
+        height = min(chunk, length - number * chunk)
+        whole = (min(end, length - length % chunk) - place) // chunk if inner == 0 else 0
+        if whole > 0:
+            found.append(Part(place - begin, place, whole, 0, chunk, chunk))
+            place += whole * chunk
+        else:
+            count = min(end - place, height - inner)
+            found.append(Part(place - begin, number * chunk, 1, inner, count, height))
+            place += count
+    return found
+
+
+class Region:
+    """A box of an array that is stored chunk after chunk, each chunk and the grid row-major.
+
+    SciDB writes the cells in this order; chunks at the edges are clipped.
+    """
+
+    def __init__(
+        self, shape: tuple[int, ...], chunks: tuple[int, ...], box: list[tuple[int, int]]
+    ) -> None:
+        self.shape = shape
+        self.parts = [parts_of(*ends, n, c) for ends, n, c in zip(box, shape, chunks, strict=True)]
+        self.chunks = chunks
+        self.box = tuple(end - begin for begin, end in box)
+
+    def copy(self, values: Values, data: Any, field: Field, *, to_file: bool = False) -> None:
+        """Copy the box between `values`, of its shape, and the records in `data`."""
+        for parts in product(*self.parts):
+            place, counts, strides = self._records(parts)
+            inside = np.ndarray(
+                (*counts, *field.items),
+                field.dtype,
+                data,
+                place * field.width + field.offset,
+                (*(n * field.width for n in strides), *[field.dtype.itemsize] * len(field.items)),
+            )
+            cut = values[tuple(slice(p.out, p.out + p.count * p.length) for p in parts)]
+            outside = np.lib.stride_tricks.as_strided(
+                cut, (*counts, *field.items), self._cut_strides(cut, parts)
+            )
+            if to_file:
+                inside[...] = outside
+            else:
+                outside[...] = inside
+
+    def _records(self, parts: tuple[Part, ...]) -> tuple[int, list[int], list[int]]:
+        """Return the first record, and counts and strides in records: per axis, chunks and cells.
+
+        The records before a chunk are those of full rows of chunks on slower axes.
+        """
+        first, counts, strides = 0, [], []
+        for axis, part in enumerate(parts):
+            before = prod(other.height for other in parts[:axis]) * prod(self.shape[axis + 1 :])
+            inside = prod(other.height for other in parts[axis + 1 :])
+            first += part.start * before + part.inner * inside
+            counts += [part.count, part.length]
+            strides += [self.chunks[axis] * before, inside]
+        return first, counts, strides
+
+    @staticmethod
+    def _cut_strides(cut: Values, parts: tuple[Part, ...]) -> tuple[int, ...]:
+        strides = []
+        for stride, part in zip(cut.strides, parts, strict=False):
+            strides += [part.length * stride, stride]
+        return (*strides, *cut.strides[len(parts) :])
+
+
+class Chunked:
+    """A field as an array whose cells come chunk after chunk."""
+
+    def __init__(self, field: Field, shape: tuple[int, ...], chunks: tuple[int, ...]) -> None:
+        self.field = field
+        self.cells = shape
+        self.chunks = chunks
+        self.shape = (*shape, *field.items)
+        self.dtype = field.dtype
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
+        return np.array(self[...], dtype=dtype, copy=copy)
+
+    def __getitem__(self, key: Any) -> Any:
+        key = _full_key(key, len(self.shape))
+        ends, rest = [], []
+        for part, length in zip(key, self.shape, strict=True):
+            begin, end, left = _extent_of(part, length)
+            ends.append((begin, end))
+            rest.append(left)
+        values = np.empty([end - begin for begin, end in ends], self.dtype)
+        if values.size:
+            rank = len(self.cells)
+            for n, length in enumerate(self.field.items, rank):  # pairs are read whole
+                ends[n] = (0, length)
+            whole = np.empty([end - begin for begin, end in ends], self.dtype)
+            Region(self.cells, self.chunks, ends[:rank]).copy(
+                whole, self.field.window.data(), self.field
+            )
+            values = whole
+            for n in range(rank, len(self.shape)):
+                rest[n] = key[n]
+        return _seen(self.field, values[tuple(rest)])
+
+
+def _full_key(key: Any, rank: int) -> tuple[Any, ...]:
+    key = key if isinstance(key, tuple) else (key,)
+    if any(part is Ellipsis for part in key):
+        at = next(n for n, part in enumerate(key) if part is Ellipsis)
+        return (*key[:at], *[slice(None)] * (rank - len(key) + 1), *key[at + 1 :])
+    return (*key, *[slice(None)] * (rank - len(key)))
+
+
+def _extent_of(part: Any, length: int) -> tuple[int, int, Any]:
+    """Return the range of an axis that a key needs, and the key relative to it."""
+    if isinstance(part, slice):
+        begin, end, step = part.indices(length)
+        chosen = range(begin, end, step)
+        if not chosen:
+            return 0, 0, slice(None)
+        low, high = min(chosen[0], chosen[-1]), max(chosen[0], chosen[-1])
+        return low, high + 1, slice(None, None, step)
+    index = range(length)[part]  # IndexError as numpy
+    return index, index + 1, 0
+
+
+class Scattered:
+    """A field of records with coordinates as an array of N dimensions, filled in memory.
+
+    `cells` are the places of the records in row-major order; other cells are zero.
+    """
+
+    def __init__(self, field: Field, shape: tuple[int, ...], cells: Values) -> None:
+        self.field = field
+        self.cells = cells
+        self.shape = (*shape, *field.items)
+        self.dtype = field.dtype
+        self._whole: Values | None = None
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
+        return np.array(self[...], dtype=dtype, copy=copy)
+
+    def __getitem__(self, key: Any) -> Any:
+        if self._whole is None:
+            self._whole = self._filled()
+        return self._whole[key]
+
+    def _filled(self) -> Values:
+        field = self.field
+        nbytes = prod(self.shape) * self.dtype.itemsize
+        what = f"'{field.source.path}': an array of all cells, {nbytes} bytes,"
+        check_memory(nbytes, field.source.max_memory, what)
+        values = np.zeros((prod(self.shape) // prod(field.items), *field.items), self.dtype)
+        done = 0
+        for piece in field.records(len(self.cells)):
+            rows = piece.reshape(-1, *field.items)
+            values[self.cells[done : done + len(rows)]] = rows
+            done += len(rows)
+        return values.reshape(self.shape)
+
+
+class Pieces:
+    """What the blocks of a scanned file hold of one column: one dimension, or shaped.
+
+    `pieces` gives the decoded pieces anew whenever it is called.
+    """
+
+    def __init__(
+        self,
+        scan: Scan,
+        pieces: Callable[[], Iterator[Values]],
+        dtype: np.dtype[Any],
+        shape: tuple[int, ...],
+        what: str,
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self._scan = scan
+        self._pieces = pieces
+        self._what = what
+        self._whole: Values | None = None
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield one-dimensional pieces in stored order."""
+        return split(self._pieces(), max_bytes)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
+        return np.array(self[...], dtype=dtype, copy=copy)
+
+    def __getitem__(self, key: Any) -> Any:
+        if self._whole is None:
+            nbytes = prod(self.shape) * self.dtype.itemsize
+            path = self._scan.source.path
+            what = f"'{path}': '{self._what}' whole in memory"
+            check_memory(nbytes, self._scan.source.max_memory, what)
+            flat = np.empty(prod(self.shape), self.dtype)
+            done = 0
+            for piece in self._pieces():
+                flat[done : done + piece.size] = piece
+                done += piece.size
+            self._whole = flat.reshape(self.shape)
+        return self._whole[key]

@@ -1,0 +1,439 @@
+"""A plan of columns as a SciDB binary file, with the schema beside it."""
+
+from __future__ import annotations
+
+import os
+from math import prod
+
+import numpy as np
+
+from raconvert.blocks import as_ndarray, block_bytes, blocks, check_memory, plain, slabs
+from raconvert.errors import Corrupt
+from raconvert.transfer import reserve, write_all, write_raw
+
+from .declare import SUFFIX
+from .fitting import Out, Plan
+from .records import Layout, everywhere, layout_of, numpy_type, segments
+from .schema import Dimension, schema_text
+from .sources import Field, Region
+from .syntax import IDENTIFIER
+from .types import COUNT_BYTES, MAX_COUNT, PRESENT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from io import FileIO
+    from typing import Any
+
+    from raconvert.model import Array
+    from raconvert.plugin import Target
+
+    Values = np.ndarray[Any, Any]
+
+LEAST_BLOCK = 1 << 16
+
+
+def write_plan(plan: Plan, target: Target, *, canonical: bool) -> None:
+    """Write the records, then the schema file."""
+    companion = target.companion(target.path + SUFFIX)
+    if plan.raw is not None:
+        write_raw(target, b"", plan.raw)
+    elif _is_verbatim(plan):
+        write_raw(target, b"", plan.outs[0].values)
+    else:
+        _write_columns(plan, target, canonical)
+    write_all(companion.open(), [schema_file(plan, target.path)])
+
+
+def _is_verbatim(plan: Plan) -> bool:
+    """Tell whether the file is nothing but one array."""
+    [first, *others] = plan.outs
+    alone = not others and first.values is not None and first.null is None
+    return alone and first.cast == "view" and plan.chunks is None and plan.cells is None
+
+
+def _write_columns(plan: Plan, target: Target, canonical: bool) -> None:
+    layout = layout_of([out.column for out in plan.outs])
+    file = target.open()
+    records = prod(plan.shape) if plan.cells is None else plan.cells.count
+    # Every column may hold a block of its source and one of its own.
+    room = max(LEAST_BLOCK, block_bytes(target.max_memory) // (2 * len(plan.outs)))
+    cells = None
+    if plan.cells is not None:
+        cells = as_ndarray(plan.cells, target.max_memory)
+        _check_cells(plan, cells)
+    writers = [_Writer(out, plan, cells, room, target.max_memory, canonical) for out in plan.outs]
+    if layout.width is None:
+        _write_variable(file, layout, writers, records, target)
+    elif plan.chunks is not None:
+        _write_chunks(file, layout, writers, plan, target, room)
+    else:
+        _write_rows(file, layout, writers, records, target)
+
+
+def _check_cells(plan: Plan, cells: Values) -> None:
+    if cells.size and (cells.min() < 0 or cells.max() >= prod(plan.shape)):
+        raise Corrupt(
+            f"array '{plan.cells.name}' holds places outside the array",
+            expected=f"0 to {prod(plan.shape) - 1}",
+            got=f"{cells.min()} to {cells.max()}",
+        )
+
+
+# Columns ------------------------------------------------------------------------------------------
+
+
+class _Feed:
+    """The elements of an array, as many as asked for at a time."""
+
+    def __init__(self, array: Array, dtype: np.dtype[Any], cast: str, max_bytes: int) -> None:
+        self._name = array.name
+        self._blocks = blocks(array, max_bytes)
+        self._dtype = dtype
+        self._cast = cast
+        self._rest = np.empty(0, dtype)
+
+    def take(self, count: int) -> Values:
+        """Return the next `count` elements, valid until the next call."""
+        if self._rest.size < count:
+            found = np.empty(count, self._dtype)
+            filled = 0
+            while filled < count:
+                if not self._rest.size:
+                    self._rest = self._next()
+                some = min(count - filled, self._rest.size)
+                found[filled : filled + some] = self._rest[:some]
+                self._rest = self._rest[some:]
+                filled += some
+            return found
+        found, self._rest = self._rest[:count], self._rest[count:]
+        return found
+
+    def _next(self) -> Values:
+        block = next(self._blocks, None)
+        if block is None:
+            raise Corrupt(f"array '{self._name}' ended early")
+        if self._cast == "float32":
+            return block.reshape(-1).astype(self._dtype)
+        return plain(block.reshape(-1)).view(self._dtype)
+
+
+class _Gathered:
+    """The elements of an array at the places of records."""
+
+    def __init__(
+        self, array: Array, dtype: np.dtype[Any], items: int, cells: Values, max_memory: int
+    ) -> None:
+        self._values = as_ndarray(array, max_memory).reshape(-1).view(dtype).reshape(-1, items)
+        self._cells = cells
+        self._done = 0
+
+    def take(self, count: int) -> Values:
+        """Return the next `count` elements."""
+        rows = count // self._values.shape[1]
+        found = self._values[self._cells[self._done : self._done + rows]]
+        self._done += rows
+        return found.reshape(-1)
+
+
+class _Coordinates:
+    """The coordinates of the records along one dimension."""
+
+    def __init__(self, plan: Plan, axis: int, cells: Values | None) -> None:
+        self._stride = prod(plan.shape[axis + 1 :])
+        self._length = plan.shape[axis]
+        self._lo = plan.dims[axis].lo
+        self._cells = cells
+        self._done = 0
+
+    def take(self, count: int) -> Values:
+        """Return the next `count` coordinates."""
+        done, self._done = self._done, self._done + count
+        cells = self._cells
+        places = np.arange(done, done + count) if cells is None else cells[done : done + count]
+        return places // self._stride % self._length + self._lo
+
+
+_UINT8 = np.dtype(np.uint8)
+_INT64 = np.dtype("<i8")
+
+
+class _Writer:
+    """One column: its values, prefixes and bytes, record by record."""
+
+    def __init__(
+        self,
+        out: Out,
+        plan: Plan,
+        cells: Values | None,
+        room: int,
+        max_memory: int,
+        canonical: bool,
+    ) -> None:
+        self.column = out.column
+        self.name = out.name
+        self.canonical = canonical
+        self._values: Any = None
+        self._null: Any = None
+        self._offsets: Any = None
+        if out.dim is not None:
+            self._values = _Coordinates(plan, out.dim, cells)
+        elif out.values is not None:
+            dtype = numpy_type(out.column)[0]
+            if cells is None:
+                self._values = _Feed(out.values, dtype, out.cast, room)
+            else:
+                items = out.column.items
+                self._values = _Gathered(out.values, dtype, items, cells, max_memory)
+        else:
+            self._offsets = _Feed(out.offsets, _INT64, "view", room)
+            self._bytes = _Feed(out.bytes, _UINT8, "view", room)
+            self._left = out.bytes.count
+            self._last = self._first_offset(out.offsets)
+        if out.null is not None:
+            self._null = (
+                _Feed(out.null, _UINT8, "view", room)
+                if cells is None
+                else _Gathered(out.null, _UINT8, 1, cells, max_memory)
+            )
+
+    def _first_offset(self, array: Array) -> int:
+        first = int(self._offsets.take(1)[0])
+        if first:
+            raise Corrupt(f"array '{array.name}' does not begin with 0", got=first)
+        return first
+
+    def prefixes(self, count: int) -> Values | None:
+        """Return the prefixes of the next records; None if the column has none."""
+        if self._null is None:
+            return None
+        found: Values = self._null.take(count)
+        if self.canonical and self.column.is_skip:
+            return np.zeros_like(found)
+        if self.canonical:
+            found = np.where(found < 128, found, PRESENT).astype(np.uint8)
+        return found
+
+    def values(self, count: int, prefixes: Values | None) -> Values:
+        """Return the values of the next records, one row each."""
+        items = self.column.items
+        found: Values = self._values.take(count * items)
+        zero = self.column.is_skip
+        if self.canonical and (zero or prefixes is not None):
+            found = found.copy()
+            raw = found.view(np.uint8).reshape(count, -1)
+            raw[slice(None) if zero else prefixes < 128] = 0  # type: ignore[operator]
+        return found.reshape(-1, items) if items > 1 else found
+
+    def lengths(self, count: int) -> Values:
+        """Return how many bytes the next records have in this column."""
+        ends = np.array(self._offsets.take(count), np.int64)
+        sizes = np.diff(ends, prepend=self._last)
+        if (sizes < 0).any() or int(ends[-1]) - self._last > self._left:
+            raise Corrupt(
+                f"offsets of '{self.name}' do not fit its bytes",
+                expected=f"never smaller than before, at most {self._last + self._left}",
+            )
+        if (sizes > MAX_COUNT).any():
+            raise Corrupt(f"a value of '{self.name}' is longer than {MAX_COUNT} bytes")
+        self._left -= int(ends[-1]) - self._last
+        self._last = int(ends[-1])
+        return sizes
+
+    def payload(self, sizes: Values, prefixes: Values | None) -> tuple[Values, Values]:
+        """Return the lengths and bytes of records whose lengths were asked for."""
+        data: Values = self._bytes.take(int(sizes.sum()))
+        if not self.canonical:
+            return sizes, data
+        if self.column.is_skip:
+            return np.zeros_like(sizes), data[:0]
+        there = np.ones(len(sizes), bool) if prefixes is None else prefixes > 127
+        if self.column.type == "string":
+            return _ended(sizes, data, there)
+        keep = np.repeat(there, sizes)
+        return np.where(there, sizes, 0), data[keep]
+
+    def finish(self) -> None:
+        """Check that nothing is left over."""
+        if self._offsets is not None and self._left:
+            raise Corrupt(
+                f"offsets of '{self.name}' end before its bytes", got=f"{self._left} bytes more"
+            )
+
+
+def _ended(sizes: Values, data: Values, there: Values) -> tuple[Values, Values]:
+    """Return strings up to their first NUL, with exactly one; those not there without a byte."""
+    starts = np.cumsum(sizes) - sizes
+    nuls = np.append(np.flatnonzero(data == 0), len(data))
+    first = nuls[np.searchsorted(nuls[:-1], starts)]
+    texts = np.where(there, np.minimum(first - starts, sizes), 0)
+    lengths = np.where(there, texts + 1, 0)
+    found = np.zeros(int(lengths.sum()), np.uint8)
+    begins = np.cumsum(lengths) - lengths
+    found[segments(begins, texts, len(found))] = data[segments(starts, texts, len(data))]
+    return lengths, found
+
+
+# Records ------------------------------------------------------------------------------------------
+
+
+def _fields(layout: Layout, width: int) -> list[tuple[Field, Field | None]]:
+    """Return where values and prefixes of every column lie in records of one width."""
+    found = []
+    for column, place in zip(layout.columns, layout.places, strict=True):
+        prefix = Field(width, place.prefix, _UINT8, ()) if column.nullable else None
+        found.append((Field(width, place.value, *numpy_type(column)), prefix))
+    return found
+
+
+def _write_rows(
+    file: FileIO, layout: Layout, writers: list[_Writer], records: int, target: Target
+) -> None:
+    """Write records of one width, in the order of the arrays."""
+    width = layout.width or 0
+    reserve(file, records * width)
+    check_memory(2 * width, target.max_memory, "one record")
+    step = max(1, min(1 << 20, block_bytes(target.max_memory)) // width)
+    fields = _fields(layout, width)
+    buffer = memoryview(bytearray(min(step, records) * width))
+    for first in range(0, records, step):
+        count = min(step, records - first)
+        for writer, (field, prefix) in zip(writers, fields, strict=True):
+            prefixes = writer.prefixes(count)
+            if prefix is not None:
+                prefix.rows(buffer, 0, count)[...] = prefixes
+            field.rows(buffer, 0, count)[...] = writer.values(count, prefixes)
+        write_all(file, [buffer[: count * width]])
+        if target.progress is not None:
+            target.progress(count * width)
+
+
+def _write_chunks(
+    file: FileIO, layout: Layout, writers: list[_Writer], plan: Plan, target: Target, room: int
+) -> None:
+    """Write records of one width chunk after chunk, each column over the whole file in turn."""
+    width = layout.width or 0
+    total = prod(plan.shape) * width
+    file.truncate(total)
+    reserve(file, total)
+    if not total:
+        return
+    for writer, (field, prefix) in zip(writers, _fields(layout, width), strict=True):
+        for key in slabs(plan.shape, field.nbytes + 1, room):
+            whole = [slice(0, length) for length in plan.shape[len(key) :]]
+            ends = [k if isinstance(k, slice) else slice(k, k + 1) for k in (*key, *whole)]
+            box = [(k.start, k.stop) for k in ends]
+            region = Region(plan.shape, plan.chunks, box)
+            count = prod(region.box)
+            # Mapped anew for every slab, so that its pages are let go.
+            data = np.memmap(target.temp, np.uint8, mode="r+")
+            prefixes = writer.prefixes(count)
+            if prefix is not None and prefixes is not None:
+                region.copy(prefixes.reshape(region.box), data, prefix, to_file=True)
+            values = writer.values(count, prefixes).reshape(*region.box, *field.items)
+            region.copy(values, data, field, to_file=True)
+            del data
+            if target.progress is not None:
+                target.progress(count * (field.nbytes + (prefix is not None)))
+
+
+def _write_variable(
+    file: FileIO, layout: Layout, writers: list[_Writer], records: int, target: Target
+) -> None:
+    """Write records with variable columns: as many at a time as fit a block."""
+    room = block_bytes(target.max_memory)
+    least = sum(layout.spans) + COUNT_BYTES * (len(layout.spans) - 1)
+    step = max(1, min(1 << 16, room // (least + 16 * len(writers))))
+    for first in range(0, records, step):
+        count = min(step, records - first)
+        lengths = [w.lengths(count) for w in writers if w.column.size is None]
+        begin = 0
+        totals = np.cumsum(sum(lengths))
+        while begin < count:
+            before = int(totals[begin - 1]) if begin else 0
+            end = max(begin + 1, int(np.searchsorted(totals, before + room, "right")))
+            some = [sizes[begin:end] for sizes in lengths]
+            check_memory(
+                4 * (int(totals[end - 1]) - before), target.max_memory, "a block of records"
+            )
+            data = _packed(layout, writers, end - begin, some)
+            write_all(file, [data])
+            if target.progress is not None:
+                target.progress(data.nbytes)
+            begin = end
+    for writer in writers:
+        writer.finish()
+
+
+def _packed(layout: Layout, writers: list[_Writer], count: int, lengths: list[Values]) -> Values:
+    """Return the bytes of some records."""
+    prefixes = [writer.prefixes(count) for writer in writers]
+    variable = [n for n, writer in enumerate(writers) if writer.column.size is None]
+    payloads = [
+        writers[n].payload(sizes, prefixes[n]) for n, sizes in zip(variable, lengths, strict=True)
+    ]
+    widths = [sizes for sizes, _ in payloads]
+    total = sum(layout.spans) + COUNT_BYTES * len(variable) + sum(widths)
+    starts = [np.cumsum(total) - total]
+    for span, sizes in zip(layout.spans, widths, strict=False):
+        starts.append(starts[-1] + span + COUNT_BYTES + sizes)
+    data = np.zeros(int(np.sum(total)), np.uint8)
+    raw = data.data
+    for n, (writer, place) in enumerate(zip(writers, layout.places, strict=True)):
+        begins = starts[place.span]
+        nulls = prefixes[n]
+        if nulls is not None:
+            data[begins + place.prefix] = nulls
+        if writer.column.size is not None:
+            values = writer.values(count, nulls).reshape(-1)
+            one = np.dtype((np.void, writer.column.size))
+            everywhere(raw, one, True)[begins + place.value] = values.view(one)
+            continue
+        sizes, payload = payloads[place.span]
+        at = begins + place.value
+        everywhere(raw, np.dtype("<u4"), True)[at] = sizes
+        data[segments(at + COUNT_BYTES, sizes, len(data))] = payload
+    return data
+
+
+# The schema file ----------------------------------------------------------------------------------
+
+
+def schema_file(plan: Plan, path: str) -> bytes:
+    """Return the schema, the options that a reader needs, and the lines that load the file."""
+    lines = [plan.schema_text] if plan.schema_text else []
+    lines += [f"{name}: {value}" for name, value in plan.settings.items()]
+    if plan.attributes:
+        lines += _load_lines(plan, os.path.basename(path))
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _load_lines(plan: Plan, name: str) -> list[str]:
+    """Return AFL comments that load the file into SciDB."""
+    stem = name.partition(".")[0]
+    array = stem if IDENTIFIER.match(stem) else "A"
+    attributes = [(n, column.type, column.nullable) for n, column in plan.attributes]
+    schema = schema_text(attributes, plan.dims)
+    form = plan.settings["format"]
+    taken = {n for n, _, _ in attributes} | {dim.name for dim in plan.dims}
+    flat = next(n for n in ("k", "row", "record", "record_") if n not in taken)
+    rows = [Dimension(flat, 0, None, None)]
+    file = "'$PWD/" + _in_shell(name.replace("\\", "\\\\").replace("'", "\\'")) + "'"
+    coords = plan.settings.get("coords")
+    if coords:
+        places = [(dim.name, "int64", False) for dim in plan.dims]
+        both = attributes + places if coords == "after" else places + attributes
+        source = f"input({_in_shell(schema_text(both, rows))}, {file}, -2, '{form}')"
+        query = f"redimension({source}, {_in_shell(schema)})"
+    else:
+        query = f"input({_in_shell(schema)}, {file}, -2, '{form}')"
+    return [
+        "-- To load it, in the folder of the file, on the machine of instance 0:",
+        f'-- iquery -anq "store({query}, {array})"',
+    ]
+
+
+def _in_shell(text: str) -> str:
+    """Return text as it stands between double quotes of a shell."""
+    for char in '\\"$`':
+        text = text.replace(char, "\\" + char)
+    return text
