@@ -267,6 +267,8 @@ def _named(gathered: Gathered, settings: Settings) -> Bundle:
         stem = _stem(path)
         for array in one.arrays:
             name = stem if len(one.arrays) == 1 else f"{stem}/{array.name}"
+            if one.path != path:  # FILE#NAME
+                name = array.name
             if name in seen:
                 raise UsageError(
                     f"two sources would both become array '{name}'",

@@ -20,14 +20,13 @@ BUNDLES = ("bundle", "zip", "tar")
 _FROM_RA = {"many": True, "reads": True, "writes": True, "lazy": True, "stream": False, "needs": ()}
 _IMAGEIO = ("imageio", "imageio")
 _PILLOW = ("PIL", "pillow")
-# Byte 124: v5 and v7.3; the first word of v4 is decimal: byte order, storage (0 to 5), kind (0 to 2).
-_MAT_MAGICS = tuple(
-    (124, mark) for mark in (b"\0\1IM", b"\1\0MI", b"\0\2IM", b"\2\0MI")
-) + tuple(
-    (0, (1000 * machine + 10 * stored + kind).to_bytes(4, order))
-    for machine, order in enumerate(("little", "big"))
-    for stored in range(6)
-    for kind in range(3)
+# Byte 124: v5 and v7.3. The first word of v4 is decimal: byte order, 0, storage (0 to 5), kind (0
+# to 2).
+_MAT4_WORDS = tuple(10 * storage + kind for storage in range(6) for kind in range(3))
+_MAT_MAGICS = (
+    *((124, mark) for mark in (b"\0\1IM", b"\1\0MI", b"\0\2IM", b"\2\0MI")),
+    *((0, word.to_bytes(4, "little")) for word in _MAT4_WORDS),
+    *((0, (1000 + word).to_bytes(4, "big")) for word in _MAT4_WORDS),
 )
 _TIFF_MAGICS = ((0, b"II*\x00"), (0, b"MM\x00*"), (0, b"II+\x00\x08\x00\x00\x00"),
                 (0, b"MM\x00+\x00\x08\x00\x00"))  # fmt: skip

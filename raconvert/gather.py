@@ -184,7 +184,7 @@ def _glob(pattern: str) -> list[str]:
             found = [
                 start + entry.name
                 for entry in entries
-                if matches(entry.name) and not entry.is_dir()
+                if matches(entry.name) and not _is_folder(entry)
             ]
     except OSError:  # no such folder: nothing matches
         return []
@@ -211,13 +211,21 @@ def _folder(
         for entry in entries:
             if entry.name.startswith("."):
                 continue
-            if entry.is_dir():
+            if _is_folder(entry):
                 if recursive and not _is_loop(entry):
                     yield from _folder(entry.path, recursive, include, exclude)
             elif (include or by_suffix(entry.name, readable)) and _wanted(
                 entry.name, include, exclude
             ):
                 yield entry.path
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Tell whether an entry is a folder; a link that leads nowhere is none."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def _is_loop(entry: os.DirEntry[str]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from raconvert import registry
-from raconvert.catalogue import ROWS
+from raconvert.catalogue import BUNDLES, ROWS
 from raconvert.elements import type_name
 from raconvert.errors import RaconvertError
 from raconvert.opening import open_bundle
@@ -51,7 +51,7 @@ def describe(bundle: Bundle, path: str) -> dict[str, Any]:
         "container": row.many,
         "stored_bytes": _stored_bytes(bundle.path),
         "nbytes": sum(array.nbytes for array in bundle.arrays),
-        "sidecar": sidecar if _is_sidecar(sidecar) else None,
+        "sidecar": sidecar if row.name not in BUNDLES and _is_sidecar(sidecar) else None,
         "attributes": plain(bundle.attributes),
         "groups": plain(bundle.groups),
         "arrays": [_describe_array(array, row) for array in bundle.arrays],

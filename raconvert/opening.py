@@ -46,6 +46,7 @@ def open_spec(spec: str, settings: Settings) -> Bundle:
         patterns = [name] if name is not None else settings.arrays
         if patterns:
             bundle.arrays = select(bundle, patterns, literal=name is not None)
+            bundle.groups = _groups_of(bundle)
     except BaseException:
         bundle.close()
         raise
@@ -136,6 +137,12 @@ def select(bundle: Bundle, patterns: Sequence[str], *, literal: bool = False) ->
             )
         chosen |= found
     return [array for array in bundle.arrays if array.name in chosen]
+
+
+def _groups_of(bundle: Bundle) -> dict[str, dict[str, Any]]:
+    """Return the groups that the arrays of a bundle lie in."""
+    lying = {"/".join(n.split("/")[:k]) for n in bundle.names for k in range(1, n.count("/") + 1)}
+    return {group: own for group, own in bundle.groups.items() if group in lying}
 
 
 def open_bundle(spec: str | os.PathLike[str], **reading: Any) -> Bundle:

@@ -19,9 +19,10 @@ from __future__ import annotations
 import os
 
 from raconvert.elements import Element, code_of, dtype_of, frozen
-from raconvert.errors import Corrupt, RaconvertError, Unsupported
+from raconvert.errors import Corrupt, RaconvertError
 from raconvert.model import Array, Extent, Metadata
 from raconvert.source import Source
+from raconvert.yamltext import MAX_BYTES, dump, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ SUFFIX = ".yaml"
 MARK = b"describes:"  # how every sidecar begins; another YAML file of that name is none of ours
 ITEMS_SUFFIX = ".items.jsonl"
 TRAILER_MARK = b"# raconvert metadata\n"
-MAX_SIDECAR_BYTES = 16 << 20  # metadata; anything larger is no sidecar of ours
-MAX_DEPTH = 64  # nesting of a hostile file; ours stay below ten
 ENDS_BYTES = 64 << 10  # how much of either end of the data the checksums cover
 
 
@@ -50,6 +49,11 @@ def is_ours(path: str) -> bool:
 def items_path_of(path: str) -> str:
     """Return the path of the per-item metadata of a stack."""
     return path + ITEMS_SUFFIX
+
+
+def text_of(fields: dict[str, Any], describes: dict[str, Any] | None = None) -> bytes:
+    """Return the text of a sidecar (behind `describes`), or of a trailer."""
+    return dump({"describes": describes, **fields} if describes else fields)
 
 
 # What to write ---------------------------------------------------------------------------------
@@ -88,32 +92,6 @@ def _is_void(element: Element) -> bool:
 def _without_extents(space: dict[str, Any]) -> dict[str, Any]:
     """Leave out bytes that are only referred to in their own file (RA trailers)."""
     return {key: value for key, value in space.items() if not isinstance(value, Extent)}
-
-
-def dump(
-    fields: dict[str, Any],
-    describes: dict[str, Any] | None = None,
-    *,
-    limit: int = MAX_SIDECAR_BYTES,
-) -> bytes:
-    """Return the YAML text of the fields, behind `describes`; at most `limit` bytes."""
-    import yaml
-
-    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-        def ignore_aliases(self, _: Any) -> bool:
-            return True
-
-    whole = {"describes": describes, **fields} if describes else fields
-    try:
-        text = yaml.dump(whole, Dumper=Dumper, sort_keys=False, allow_unicode=True)
-        data = text.encode()
-        parse(data, "", limit=limit)  # what is written can be read
-    except (yaml.YAMLError, RecursionError, ValueError, Corrupt) as error:
-        reason = error.what if isinstance(error, Corrupt) else " ".join(str(error).split())
-        raise Unsupported(
-            f"metadata cannot be kept as YAML: {reason}", remedy="leave it out with --meta drop"
-        ) from error
-    return data
 
 
 def items_lines(items: Iterable[dict[str, Any]]) -> Iterator[bytes]:
@@ -164,11 +142,11 @@ def load(source: Source, *, is_ra: bool) -> dict[str, Any] | None:
 def load_from(beside: Source, source: Source, *, is_ra: bool) -> dict[str, Any] | None:
     """Return the fields of a sidecar, or None if it is none; it must describe `source`."""
     path = beside.path
-    if beside.size > MAX_SIDECAR_BYTES:
+    if beside.size > MAX_BYTES:
         raise Corrupt(
             "metadata sidecar is too large",
             path=path,
-            expected=f"at most {MAX_SIDECAR_BYTES} bytes",
+            expected=f"at most {MAX_BYTES} bytes",
             got=beside.size,
             remedy="read without it: --meta ignore",
         )
@@ -188,71 +166,6 @@ def load_from(beside: Source, source: Source, *, is_ra: bool) -> dict[str, Any] 
             remedy="read without it: --meta ignore; or remove the sidecar if it is left over",
         )
     return fields
-
-
-def parse(text: bytes, path: str, *, limit: int = MAX_SIDECAR_BYTES) -> dict[str, Any]:
-    """Return the mapping in a sidecar's text: safe YAML, no aliases, bounded depth and size."""
-    import yaml
-
-    if len(text) > limit:
-        raise Corrupt("metadata is too large", path=path, got=f"{len(text)} bytes")
-    loader = _loader()
-    try:
-        depth = 0
-        for event in yaml.parse(text, Loader=loader):
-            if isinstance(event, yaml.AliasEvent):
-                raise Corrupt("metadata uses YAML aliases", path=path, where=_place(event))
-            tag = getattr(event, "tag", None)
-            if tag not in (None, _BINARY):
-                raise Corrupt(f"metadata uses the YAML tag {tag}", path=path, where=_place(event))
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > MAX_DEPTH:
-                raise Corrupt("metadata is nested too deep", path=path, where=_place(event))
-        fields = yaml.load(text, Loader=loader)  # noqa: S506 - a safe loader
-    except (yaml.YAMLError, ValueError, RecursionError, TypeError) as error:
-        raise Corrupt(
-            f"metadata is no readable YAML: {' '.join(str(error).split())}",
-            path=path,
-            remedy="read without it: --meta ignore",
-        ) from error
-    if not isinstance(fields, dict):
-        raise Corrupt("metadata is no YAML mapping", path=path, got=type(fields).__name__)
-    return fields
-
-
-_BINARY = "tag:yaml.org,2002:binary"  # the only tag that the writer needs: bytes
-_DECIMAL = r"[-+]?(?:0|[1-9][0-9]*)$"
-_FLOAT = r"""[-+]?(?:[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)?
-           |\.[0-9]+(?:[eE][-+][0-9]+)?
-           |\.(?:inf|Inf|INF))$
-           |\.(?:nan|NaN|NAN)$"""
-
-
-def _loader() -> Any:
-    """Return the safe loader without numbers to base 60, 8 and 2, which nobody means.
-
-    (``1:30:00`` would be 5400, and a long one would take minutes to become a number.)
-    """
-    import re
-
-    import yaml
-
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        pass
-
-    numbers = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
-    Loader.yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag not in numbers]
-        for first, resolvers in Loader.yaml_implicit_resolvers.items()
-    }
-    Loader.add_implicit_resolver(numbers[0], re.compile(_DECIMAL), list("-+0123456789"))
-    Loader.add_implicit_resolver(numbers[1], re.compile(_FLOAT, re.VERBOSE), list("-+0123456789."))
-    return Loader
-
-
-def _place(event: Any) -> str:
-    return f"line {event.start_mark.line + 1}"
 
 
 # field -> type that it must have
@@ -318,6 +231,11 @@ def _check_form(fields: dict[str, Any], array: Array, path: str) -> None:
         )
     for axis in fields.get("axes", []):
         _check_axis(axis, path)
+    if not all(
+        isinstance(name, str)
+        for name in (*fields.get("attributes", ()), *fields.get("formats", ()))
+    ):
+        raise Corrupt("metadata has a name that is no text", path=path)
 
 
 _AXIS_TYPES: dict[str, type | tuple[type, ...]] = {
@@ -370,12 +288,12 @@ def read_trailer(array: Array, source: Source) -> None:
         return
     if source.read_at(trailer.offset, len(TRAILER_MARK)) != TRAILER_MARK:
         return
-    if trailer.nbytes > MAX_SIDECAR_BYTES:
+    if trailer.nbytes > MAX_BYTES:
         raise Corrupt(
             "metadata trailer is too large",
             path=source.path,
             where=f"byte {trailer.offset}",
-            expected=f"at most {MAX_SIDECAR_BYTES} bytes",
+            expected=f"at most {MAX_BYTES} bytes",
             got=trailer.nbytes,
             remedy="read without it: --meta ignore",
         )
@@ -411,7 +329,7 @@ def _read_items(beside: Source, count: int) -> Iterator[dict[str, Any]]:
     number = 0
     place = beside.path
     with BufferedReader(beside.open()) as file:
-        lines = iter(lambda: file.readline(MAX_SIDECAR_BYTES), b"")
+        lines = iter(lambda: file.readline(MAX_BYTES), b"")
         for number, line in enumerate(lines, 1):
             try:
                 item = json.loads(line)

@@ -309,7 +309,8 @@ def sample_files(plugin: ModuleType) -> Iterator[list[Path]]:
         for name, contents in plugin.FORMAT.samples.items():
             paths.append(folder / name)
             paths[-1].write_bytes(contents)
-        yield paths
+        names = tuple(f"{name}." for name in plugin.FORMAT.samples)
+        yield [path for path in paths if not path.name.startswith(names)]  # those lie beside one
 
 
 def _held(plugin: ModuleType, folder: Path) -> dict[int, tuple[Path, Values]]:
@@ -321,7 +322,7 @@ def _held(plugin: ModuleType, folder: Path) -> dict[int, tuple[Path, Values]]:
             continue
         path = folder / f"rank{rank}{suffix_of(plugin)}"
         try:
-            report = write(plugin, [case.array()], path)
+            report = write(plugin, [case.array()], path, overwrite=True)
         except WouldLose:
             continue
         if not report.equivalent:

@@ -9,7 +9,7 @@ import os
 
 from raconvert import registry, sidecar
 from raconvert.catalogue import BUNDLES
-from raconvert.errors import RaconvertError, UsageError, WriteFailed
+from raconvert.errors import Corrupt, RaconvertError, UsageError, WriteFailed
 from raconvert.model import Bundle, Metadata
 from raconvert.plugin import EQUIVALENT, REFUSED, equivalent, refused
 from raconvert.restore import difference, restored, undescribed
@@ -287,7 +287,7 @@ def _with_trailer(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
         array.meta.items = None
         fields = sidecar.fields_of(array, "ra")
         if fields:
-            own["trailer"] = sidecar.TRAILER_MARK + sidecar.dump(fields)
+            own["trailer"] = sidecar.TRAILER_MARK + sidecar.text_of(fields)
     return bundle.like([array])
 
 
@@ -319,9 +319,14 @@ def _read_back(
                     got=f"{len(written.arrays)}: {', '.join(written.names[:10])}",
                 )
             back = found if row.many else found.replace(name=array.name)
-            forms.append(difference(array, back))
+            form = difference(array, back)
+            try:
+                again = restored(back, form, target.path)
+            except Corrupt:  # no way back from this form; the values are there nevertheless
+                form, again = {key: form[key] for key in ("name",) if key in form}, back
+            forms.append(form)
             if array.name in exact:
-                _compare(array, restored(back, forms[-1], target.path), target.path)
+                _compare(array, again, target.path)
     return forms
 
 
@@ -423,7 +428,7 @@ def _pieces(
         return {}
     facts = sidecar.describe(Source(target.temp), is_ra=row.name == "ra")
     pieces: dict[str, Iterable[bytes]] = {
-        sidecar.path_of(target.path): [sidecar.dump(fields, facts)]
+        sidecar.path_of(target.path): [sidecar.text_of(fields, facts)]
     }
     items = bundle.arrays[0].meta.items
     if items is not None and not row.many:

@@ -13,11 +13,14 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+import attempts
 import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from attempts import Answer
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -89,3 +92,30 @@ def octave(tool: Callable[..., str]) -> Callable[..., str]:
         return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="module")
+def attempt() -> Iterator[Callable[..., Answer]]:
+    """Give `attempt(source, target, **options)`: a conversion in a process of its own."""
+    with attempts.server() as run:
+        yield run
+
+
+@pytest.fixture
+def refused(attempt: Callable[..., Answer], tmp_path: Path) -> Callable[..., str]:
+    """Return a function that asserts that a file is refused as it should be."""
+    out = tmp_path / "out"
+    out.mkdir()
+
+    def check(source: object, **options: object) -> str:
+        found = attempt(source, out / "x.ra", **options)
+        assert found.kind in attempts.REFUSALS, f"{found.kind}: {found.text}"
+        named = source[-1] if isinstance(source, list) else source
+        assert os.path.basename(str(named)) in found.text
+        assert len(found.text) < 2000
+        assert found.text.split(":", 1)[1].strip(), "no cause"
+        assert found.peak < attempts.PEAK
+        assert os.listdir(out) == []
+        return found.text
+
+    return check

@@ -173,7 +173,10 @@ def run_driver(sources: list[Path], target: Path, options: dict[str, object]) ->
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("case", ["ra", "npy", "npz", "png", "ra-from-npz", "ra-with-sidecar"])
+@pytest.mark.parametrize(
+    "case",
+    ["ra", "npy", "npz", "png", "ra-from-npz", "zip-from-npz", "tar-from-npz", "ra-with-sidecar"],
+)
 def test_a_killed_conversion_leaves_the_old_file_or_the_new_one(
     tmp_path: Path, out: Path, case: str
 ) -> None:
@@ -186,7 +189,7 @@ def test_a_killed_conversion_leaves_the_old_file_or_the_new_one(
             source = tmp_path / f"{number}.ra"
             meta = raconvert.Metadata(description=f"source {number}") if number else None
             raconvert.write(source, values, meta=meta)
-        elif case == "ra-from-npz":
+        elif case.endswith("-from-npz"):
             source = save(tmp_path / f"{number}.npz", values)
         else:
             source = save(tmp_path / f"{number}.{'npy' if suffix == 'ra' else 'ra'}", values)
@@ -257,6 +260,8 @@ WRITERS: dict[str, tuple[str, np.ndarray, str, dict[str, object]]] = {
     "npz-stored": (".ra", noise((400, 1000)), ".npz", {}),
     "npz-deflated": (".ra", noise((400, 1000)), ".npz", {"out_opts": {"compress": "deflate"}}),
     "png": (".ra", noise((400, 1000)), ".png", {}),
+    "zip": (".npz", noise((400, 1000)), ".zip", {}),
+    "tar": (".npz", noise((400, 1000)), ".tar", {}),
 }
 
 
@@ -372,7 +377,9 @@ def small_disk() -> Callable[..., tuple[str, list[str]]]:
     return run
 
 
-@pytest.mark.parametrize("case", ["ra-by-copying", "ra-by-blocks", "npy", "npz-stored", "png"])
+@pytest.mark.parametrize(
+    "case", ["ra-by-copying", "ra-by-blocks", "npy", "npz-stored", "png", "zip", "tar"]
+)
 def test_a_full_disk_leaves_everything_as_it_was(
     tmp_path: Path, out: Path, case: str, small_disk: Callable[..., tuple[str, list[str]]]
 ) -> None:

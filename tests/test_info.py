@@ -4,29 +4,36 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import os
 from typing import TYPE_CHECKING
 
+import bundles
 import numpy as np
 import pytest
 
+from raconvert.api import array_of
 from raconvert.catalogue import ROWS
+from raconvert.cli import info as cli_info
 from raconvert.cli import main
+from raconvert.cli.console import Console
 from raconvert.errors import Corrupt, UnknownFormat
-from raconvert.inspection import format_details, formats, info, plain, why
-from raconvert.model import Extent
+from raconvert.inspection import describe, format_details, formats, info, plain, why
+from raconvert.model import Bundle, Extent
 from raconvert.pipeline import convert
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from raconvert.catalogue import Row
+
 FILE_KEYS = {
     "path", "format", "title", "reason", "plugin", "container", "stored_bytes", "nbytes",
-    "sidecar", "attributes", "arrays", "notes",
+    "sidecar", "attributes", "groups", "arrays", "notes",
 }  # fmt: skip
 ARRAY_KEYS = {
     "name", "type", "kind", "element_bytes", "byte_order", "descr", "index_order", "shape",
-    "dims", "count", "nbytes", "layout", "metadata", "to_ra",
+    "dims", "count", "nbytes", "layout", "storage", "metadata", "to_ra",
 }  # fmt: skip
 
 
@@ -35,19 +42,60 @@ def save(path: Path, values: np.ndarray) -> str:
     return str(path)
 
 
-def test_keys_are_the_same_for_every_format(tmp_path: Path) -> None:
-    source = save(tmp_path / "x.npy", np.arange(6, dtype="u1").reshape(2, 3))
-    for row in ROWS:
-        target = tmp_path / f"copy{row.suffixes[0]}"
-        convert(source, target)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_keys_are_the_same_for_every_format(tmp_path: Path, row: Row) -> None:
+    shape = (2, 3, 3) if row.name == "webp" else (2, 3)  # which has only colors
+    source = save(tmp_path / "x.npy", np.arange(math.prod(shape), dtype="u1").reshape(shape))
+    target = tmp_path / f"copy{next(iter(row.suffixes), '')}"
+    convert(source, target, to=row.name, allow=["precision"])
 
-        facts = info(target)
+    facts = info(target)
 
-        assert set(facts) == FILE_KEYS
-        assert [set(array) for array in facts["arrays"]] == [ARRAY_KEYS]
-        assert facts["format"] == row.name
-        assert facts["stored_bytes"] == target.stat().st_size
-        assert json.loads(json.dumps(facts, allow_nan=False)) == facts
+    files = [path for path in target.rglob("*") if path.is_file()] if target.is_dir() else [target]
+    assert set(facts) == FILE_KEYS
+    assert [set(array) for array in facts["arrays"]] == [ARRAY_KEYS]
+    assert facts["format"] == row.name
+    assert facts["stored_bytes"] == sum(path.stat().st_size for path in files)
+    assert json.loads(json.dumps(facts, allow_nan=False)) == facts
+
+
+def test_groups_are_a_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arrays = [array_of(np.zeros(3), "g/deep/x"), array_of(np.zeros((2, 2), "u1"), "y")]
+    groups = {"g": {"title": "group"}, "empty/group": {}}
+    bundles.save(tmp_path / "x.zip", Bundle(arrays, groups=groups, attributes={"n": [1, 2]}))
+
+    assert info(tmp_path / "x.zip")["groups"] == groups
+    assert main(["info", str(tmp_path / "x.zip")]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("   shape")[0] for line in lines[1:-1]] == [
+        "  g/",
+        "      title = 'group'",
+        "    deep/",
+        "      x   float64",
+        "  y       uint8  ",
+        "  empty/",
+        "    group/",
+        "  n = [1, 2]",
+    ]
+
+
+def test_storage_is_told_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    array = array_of(np.zeros(3), "x")
+    array.storage = {
+        "layout": "chunked",
+        "chunks": [2, 3],
+        "filters": ["shuffle", "gzip 4"],
+        "stored_bytes": 1234,
+        "odd\x1b": "a\nb",
+    }
+    bundle = Bundle([array])
+    bundle.path, bundle.format = __file__, "npz"
+    facts = describe(bundle, "x.npz")
+
+    assert facts["arrays"][0]["storage"] == array.storage
+    (_, line, _) = cli_info.lines(facts, Console())
+    assert line.endswith("chunked, chunks 2×3, shuffle, gzip 4, 1.2 kB stored, odd\\x1b a\\nb")
 
 
 def test_both_axis_views(tmp_path: Path) -> None:

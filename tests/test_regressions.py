@@ -128,7 +128,7 @@ def test_a_sidecar_with_arrays_of_the_wrong_form_is_refused(tmp_path: Path) -> N
     facts = raconvert.sidecar.describe(
         raconvert.source.Source(str(tmp_path / "b.npz")), is_ra=False
     )
-    text = raconvert.sidecar.dump({"arrays": [1]}, facts)
+    text = raconvert.sidecar.text_of({"arrays": [1]}, facts)
     (tmp_path / "b.npz.yaml").write_bytes(text)
     with pytest.raises(RaconvertError, match=r"b\.npz\.yaml"):
         raconvert.read(tmp_path / "b.npz")

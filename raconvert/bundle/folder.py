@@ -141,9 +141,11 @@ class FolderTarget(Target):
 
     def member(self, file: str) -> Target:
         """Return the target of one file in the folder."""
-        self._used = True
         path = os.path.join(self.temp, *file.split("/"))
         try:
+            if not self._used:
+                self._used = True
+                os.mkdir(self.temp)  # only the folder itself is made, not what leads to it
             os.makedirs(os.path.dirname(path), exist_ok=True)
         except OSError as error:
             raise write_failed(self.path, error) from error

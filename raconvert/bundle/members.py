@@ -155,7 +155,7 @@ def sidecars_of(array: Array, file: str, written: Source) -> Iterator[tuple[str,
     if not fields:
         return
     facts = sidecar.describe(written, is_ra=True)
-    yield sidecar.path_of(file), [sidecar.dump(fields, facts)]
+    yield sidecar.path_of(file), [sidecar.text_of(fields, facts)]
     if array.meta.items is not None:
         yield sidecar.items_path_of(file), list(sidecar.items_lines(array.meta.items()))
 

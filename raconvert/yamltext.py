@@ -1,0 +1,182 @@
+"""YAML for metadata: written plainly, read safely and in bounded time.
+
+Only mappings, lists and plain scalars: no aliases, no tags but bytes, no merge keys, no key twice,
+bounded depth and number of values. Numbers are decimal: ``1:30:00`` is text, not a number to base
+60, which nobody means (and which takes minutes to compute when it is long).
+"""
+
+from __future__ import annotations
+
+from raconvert.errors import Corrupt, Unsupported
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+MAX_BYTES = 16 << 20  # of a sidecar; anything larger is none of ours
+MAX_DEPTH = 64  # nesting of a hostile file; ours stay below ten
+MAX_VALUES = 400_000  # about two seconds; fifty thousand arrays in a bundle have as many
+
+_BINARY = "tag:yaml.org,2002:binary"  # the only tag that the writer needs: bytes
+_MERGE = "tag:yaml.org,2002:merge"
+_TEXT = "tag:yaml.org,2002:str"
+_DECIMAL = r"[-+]?(?:0|[1-9][0-9]*)$"
+_FLOAT = r"""[-+]?(?:[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)?
+           |\.[0-9]+(?:[eE][-+][0-9]+)?
+           |\.(?:inf|Inf|INF))$
+           |\.(?:nan|NaN|NAN)$"""
+
+
+def dump(fields: dict[str, Any], *, limit: int = MAX_BYTES) -> bytes:
+    """Return the YAML text of a mapping; what could not be read again raises `Unsupported`."""
+    import yaml
+
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+        def ignore_aliases(self, _: Any) -> bool:
+            return True
+
+    try:
+        text = yaml.dump(fields, Dumper=Dumper, sort_keys=False, allow_unicode=True)
+        data = text.encode()
+        parse(data, "", limit=limit)
+    except (yaml.YAMLError, RecursionError, ValueError, Corrupt) as error:
+        reason = error.what if isinstance(error, Corrupt) else " ".join(str(error).split())
+        raise Unsupported(
+            f"metadata cannot be kept as YAML: {reason}", remedy="leave it out with --meta drop"
+        ) from error
+    return data
+
+
+def parse(text: bytes, path: str, *, limit: int = MAX_BYTES) -> dict[str, Any]:
+    """Return the mapping in a text of at most `limit` bytes; `Corrupt` names the line."""
+    import yaml
+
+    if len(text) > limit:
+        raise Corrupt("metadata is too large", path=path, got=f"{len(text)} bytes")
+    try:
+        fields = _Builder(text, path).build()
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError, OverflowError) as error:
+        raise Corrupt(
+            f"metadata is no readable YAML: {' '.join(str(error).split())}",
+            path=path,
+            remedy="read without it: --meta ignore",
+        ) from error
+    if not isinstance(fields, dict):
+        raise Corrupt("metadata is no YAML mapping", path=path, got=type(fields).__name__)
+    return fields
+
+
+class _Builder:
+    """Makes values of the events of a parser, in one pass."""
+
+    def __init__(self, text: bytes, path: str) -> None:
+        import yaml
+
+        self._yaml = yaml
+        self._path = path
+        self._loader = _loader()(text)
+        self._values = 0
+
+    def build(self) -> Any:
+        """Return the value of the only document."""
+        yaml = self._yaml
+        events = self._events()
+        skipped = yaml.StreamStartEvent, yaml.DocumentStartEvent
+        event = next(event for event in events if not isinstance(event, skipped))
+        if isinstance(event, yaml.StreamEndEvent):
+            return None
+        value = self._value(event, events, 0)
+        for rest in events:
+            if not isinstance(rest, yaml.DocumentEndEvent | yaml.StreamEndEvent):
+                raise self._refused("holds more than one document", rest)
+        return value
+
+    def _events(self) -> Iterator[Any]:
+        try:
+            while self._loader.check_event():
+                yield self._loader.get_event()
+        finally:
+            self._loader.dispose()
+
+    def _refused(self, what: str, event: Any) -> Corrupt:
+        return Corrupt(
+            f"metadata {what}", path=self._path, where=f"line {event.start_mark.line + 1}"
+        )
+
+    def _value(self, event: Any, events: Iterator[Any], depth: int) -> Any:
+        """Return the value that begins with an event."""
+        yaml = self._yaml
+        self._values += 1
+        if self._values > MAX_VALUES:
+            raise self._refused(f"has more than {MAX_VALUES} values", event)
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event)
+        if isinstance(event, yaml.AliasEvent):
+            raise self._refused("uses YAML aliases", event)
+        if event.tag is not None:
+            raise self._refused(f"uses the YAML tag {event.tag}", event)
+        if depth == MAX_DEPTH:
+            raise self._refused("is nested too deep", event)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._list(events, depth + 1)
+        return self._mapping(events, depth + 1)
+
+    def _list(self, events: Iterator[Any], depth: int) -> list[Any]:
+        found = []
+        for event in events:
+            if isinstance(event, self._yaml.SequenceEndEvent):
+                break
+            found.append(self._value(event, events, depth))
+        return found
+
+    def _mapping(self, events: Iterator[Any], depth: int) -> dict[Any, Any]:
+        found: dict[Any, Any] = {}
+        for event in events:
+            if isinstance(event, self._yaml.MappingEndEvent):
+                break
+            if not isinstance(event, self._yaml.ScalarEvent):
+                raise self._refused("has a key that is no plain value", event)
+            key = self._scalar(event)
+            if key in found:
+                raise self._refused(f"has the key {key!r:.80} twice", event)
+            found[key] = self._value(next(events), events, depth)
+        return found
+
+    def _scalar(self, event: Any) -> Any:
+        """Return text, a number, a bool, a date, None or bytes."""
+        if event.tag is None:
+            plain = event.implicit[0]
+            if not plain:
+                return event.value
+            node_type = self._yaml.ScalarNode
+            tag = self._loader.resolve(node_type, event.value, event.implicit)
+        else:
+            tag = event.tag
+            if tag != _BINARY:
+                raise self._refused(f"uses the YAML tag {tag}", event)
+        if tag == _TEXT:
+            return event.value
+        if tag == _MERGE:
+            raise self._refused("uses YAML merge keys", event)
+        node = self._yaml.ScalarNode(tag, event.value, event.start_mark, event.end_mark)
+        return self._loader.yaml_constructors[tag](self._loader, node)
+
+
+def _loader() -> Any:
+    """Return the safe loader with decimal numbers only."""
+    import re
+
+    import yaml
+
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        pass
+
+    numbers = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+    Loader.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag not in numbers]
+        for first, resolvers in Loader.yaml_implicit_resolvers.items()
+    }
+    Loader.add_implicit_resolver(numbers[0], re.compile(_DECIMAL), list("-+0123456789"))
+    Loader.add_implicit_resolver(numbers[1], re.compile(_FLOAT, re.VERBOSE), list("-+0123456789."))
+    return Loader

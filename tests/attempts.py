@@ -1,0 +1,105 @@
+"""Conversions in processes of their own, timed and measured: what hostile files may cost.
+
+Every file is converted in a child forked from a process that has everything imported; it is killed
+after two seconds, and its peak of resident memory is measured.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).resolve().parents[1]
+SECONDS = 2.0
+MB = 1 << 20
+PEAK = 300 * MB
+REFUSALS = {"Corrupt", "Unsupported", "Unsafe", "TooLarge", "UnknownFormat", "NotSupportedYet",
+            "ReadFailed", "UsageError"}  # fmt: skip
+
+# Reads lines of JSON [source, target, options]; answers each with one: what the conversion, in a
+# forked child, ended in, and the child's peak. Without a target the source is verified.
+SERVER = """
+import json, os, select, signal, sys, time, traceback
+import numpy, PIL.Image, lz4.block, yaml, zipfile, tarfile
+import raconvert, raconvert.verification
+import raconvert.plugins.npy, raconvert.plugins.npz, raconvert.plugins.png, raconvert.batch
+import raconvert.plugins.png.stack, raconvert.plugins.png.pixels, raconvert.ra.leb128
+import raconvert.ra.bits, raconvert.ra.lz4, raconvert.adapt, raconvert.stack, raconvert.restore
+import raconvert.bundle.folder, raconvert.bundle.zipped, raconvert.bundle.tarred
+
+def answer(source, target, options):
+    try:
+        if target is None:
+            raconvert.verification.verify(source, **options)
+            return {"kind": "", "text": ""}
+        report = raconvert.convert(source, target, sync=False, **options)
+        return {"kind": "", "text": " ".join(report.notes)}
+    except raconvert.RaconvertError as error:
+        return {"kind": type(error).__name__, "exit": error.exit_code, "text": str(error)}
+    except BaseException:
+        return {"kind": "raw", "text": traceback.format_exc()}
+
+for line in sys.stdin:
+    source, target, options = json.loads(line)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        told = json.dumps(answer(source, target, options)).encode()
+        while told:
+            told = told[os.write(writing, told):]
+        os._exit(0)
+    os.close(writing)
+    told, end = b"", time.monotonic() + float(sys.argv[1])
+    while True:
+        ready, _, _ = select.select([reading], [], [], max(0, end - time.monotonic()))
+        piece = os.read(reading, 1 << 16) if ready else None
+        if not piece:
+            break
+        told += piece
+    os.close(reading)
+    if piece is None:
+        os.kill(child, signal.SIGKILL)
+    _, status, usage = os.wait4(child, 0)
+    found = json.loads(told) if piece is not None and told else {"kind": "died", "text": str(status)}
+    if piece is None:
+        found = {"kind": "slow", "text": "killed"}
+    print(json.dumps({**found, "peak": usage.ru_maxrss * 1024}), flush=True)
+"""
+
+
+class Answer(NamedTuple):
+    """What became of one conversion."""
+
+    kind: str
+    text: str
+    peak: int
+
+
+@contextmanager
+def server() -> Iterator[Callable[..., Answer]]:
+    """Give a function that converts (or verifies) in a process of its own and says what became."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER, str(SECONDS)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+
+        def run(source: object, target: Path | None, **options: object) -> Answer:
+            words = [str(s) for s in source] if isinstance(source, list) else str(source)
+            request = [words, None if target is None else str(target), options]
+            print(json.dumps(request), file=process.stdin, flush=True)
+            found = json.loads(process.stdout.readline())
+            return Answer(found["kind"], found["text"], found["peak"])
+
+        yield run
+        process.stdin.close()
