@@ -1,0 +1,406 @@
+"""The encodings of NRRD data: gzip, bzip2, hex, text and zrl to bytes, and bytes back.
+
+Decoders take an open file and yield pieces of a bounded size. Each gives exactly the bytes that
+the array needs, or raises `Corrupt`; what follows is told in a note, or refused where there is too
+much of it.
+
+* gzip (RFC 1952) and bzip2: one or more members; every checksum that the array touches is checked,
+  and that of the last member too.
+* text: numbers between white space and commas; integers must fit the type, as NRRD readers differ
+  in what they make of others.
+* hex: two digits per byte, of either case, white space anywhere between them.
+* zrl (Teem's ``encodingZRL.c``, the only description): bytes other than 0 stand for themselves,
+  ``00 n`` for n zeros, ``00 00 lo hi`` for lo + 256 hi zeros.
+"""
+
+from __future__ import annotations
+
+import re
+from binascii import Error as HexError
+from binascii import unhexlify
+from bz2 import BZ2Compressor, BZ2Decompressor
+from zlib import DEFLATED, compressobj, decompressobj
+from zlib import error as zlib_error
+
+from raconvert.errors import Corrupt, Unsafe
+
+from .data import MAX_EXTRA_BYTES, Part
+from .tables import BZIP2, GZIP, HEX, TEXT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator
+    from typing import Any
+
+    import numpy as np
+
+READ_BYTES = 1 << 17  # what a decompressor does not take at once, it copies
+CHUNK_BYTES = 1 << 20
+TEXT_BYTES = 1 << 18
+MAX_WORD_BYTES = 1 << 11  # of one number; the longest exact double has 1079 characters
+LINE_BYTES = 39  # of hexadecimal text: 78 digits, as Teem writes it
+GZIP_WBITS = 31  # zlib: with the header and trailer of gzip
+
+
+# --- reading compressed data ----------------------------------------------------------------------
+
+
+def inflated(
+    file: Any, members: Callable[..., Iterator[bytes]], part: Part, notes: list[str]
+) -> Generator[Any, None, None]:
+    """Yield the bytes of a compressed part: skip, exactly the array's, and a checked end."""
+    skip = part.skip
+    if skip < 0:
+        # They are the last bytes of the stream; where they begin only its end tells.
+        behind = -skip - 1
+        total = sum(_limited(members(file, []), part.nbytes + behind))
+        skip = total - part.nbytes - behind
+        if skip < 0:
+            raise _too_short(part.nbytes + behind, total)
+        file.seek(part.offset)
+    chunks = members(file, notes)
+    for chunk in chunks:
+        if len(chunk) > skip:
+            yield from _first(memoryview(chunk)[skip:], chunks, part, notes)
+            return
+        skip -= len(chunk)
+    raise _too_short(part.nbytes + part.skip, part.skip - skip)
+
+
+def _first(
+    chunk: memoryview, chunks: Iterator[bytes], part: Part, notes: list[str]
+) -> Iterator[Any]:
+    """Yield the first bytes of what is left of the stream, and look at its end."""
+    left = part.nbytes
+    while True:
+        yield chunk[:left]
+        if len(chunk) >= left:
+            break
+        left -= len(chunk)
+        more = next(chunks, None)
+        if more is None:
+            raise _too_short(part.nbytes, part.nbytes - left)
+        chunk = memoryview(more)
+    extra = len(chunk) - left
+    extra += sum(_limited(chunks, extra=extra))
+    if extra and part.skip >= 0:
+        notes.append(f"{extra} decompressed bytes after the data were ignored")
+
+
+def _limited(chunks: Iterable[bytes], wanted: int = 0, extra: int = 0) -> Iterator[int]:
+    """Yield the lengths of chunks; `Unsafe` once there are many more bytes than are wanted."""
+    total = extra
+    for chunk in chunks:
+        total += len(chunk)
+        if total > wanted + MAX_EXTRA_BYTES:
+            raise Unsafe(
+                "compressed data goes on for much longer than the array (a decompression bomb?)",
+                expected=f"at most {MAX_EXTRA_BYTES} bytes that do not belong to the array",
+                got="more",
+                remedy="correct the sizes in the header, or decompress the data by other means",
+            )
+        yield len(chunk)
+
+
+def _too_short(expected: int, got: int) -> Corrupt:
+    return Corrupt(
+        "data is cut off: its encoded bytes hold too few",
+        expected=f"{expected} bytes",
+        got=f"{got} ({expected - got} missing)",
+    )
+
+
+def _gzip_members(file: Any, notes: list[str]) -> Iterator[bytes]:
+    """Yield what all gzip members hold that follow each other in the file."""
+    data = file.read(READ_BYTES) or b""
+    while True:
+        decoder = decompressobj(GZIP_WBITS)
+        while not decoder.eof:
+            try:
+                piece = decoder.decompress(data, CHUNK_BYTES)
+            except zlib_error as error:
+                raise Corrupt(f"gzip data is damaged ({error})", where=_place(file)) from error
+            if piece:
+                yield piece
+            data = decoder.unconsumed_tail
+            if not data and not decoder.eof:
+                data = file.read(READ_BYTES) or b""
+                if not data and not piece:
+                    raise Corrupt("gzip data is cut off", where=_place(file))
+        data = _next_member(file, decoder.unused_data, b"\x1f\x8b", notes)
+        if not data:
+            return
+
+
+def _bzip2_members(file: Any, notes: list[str]) -> Iterator[bytes]:
+    """Yield what all bzip2 streams hold that follow each other in the file."""
+    data = file.read(READ_BYTES) or b""
+    while True:
+        decoder = BZ2Decompressor()
+        while not decoder.eof:
+            try:
+                piece = decoder.decompress(data, CHUNK_BYTES)
+            except (OSError, ValueError) as error:
+                raise Corrupt(f"bzip2 data is damaged ({error})", where=_place(file)) from error
+            if piece:
+                yield piece
+            data = b""
+            if not decoder.eof and decoder.needs_input:
+                data = file.read(READ_BYTES) or b""
+                if not data:
+                    raise Corrupt("bzip2 data is cut off", where=_place(file))
+        data = _next_member(file, decoder.unused_data, b"BZh", notes)
+        if not data:
+            return
+
+
+def _next_member(file: Any, data: bytes, start: bytes, notes: list[str]) -> bytes:
+    """Return what follows a member, if it is another one; note what it is otherwise."""
+    while len(data) < len(start):
+        more = file.read(READ_BYTES)
+        if not more:
+            break
+        data += more
+    if data.startswith(start) or not data.strip(b"\0"):
+        return data if data.startswith(start) else b""
+    notes.append("bytes after the compressed data were ignored")
+    return b""
+
+
+MEMBERS: dict[str, Callable[..., Iterator[bytes]]] = {GZIP: _gzip_members, BZIP2: _bzip2_members}
+
+
+def _place(file: Any) -> str:
+    return f"byte {file.tell()}"
+
+
+# --- reading hex and zrl --------------------------------------------------------------------------
+
+
+def bounded(chunks: Iterable[Any], nbytes: int, notes: list[str]) -> Iterator[Any]:
+    """Yield exactly `nbytes` bytes of the chunks; note if there are more."""
+    left = nbytes
+    for chunk in chunks:
+        yield memoryview(chunk)[:left]
+        left -= len(chunk)
+        if left < 0:
+            notes.append("values after the data were ignored")
+        if left <= 0:
+            return
+    raise _too_short(nbytes, nbytes - left)
+
+
+def hexadecimal(file: Any) -> Iterator[bytes]:
+    """Yield the bytes that hexadecimal text stands for."""
+    odd = b""
+    while data := file.read(CHUNK_BYTES):
+        digits = odd + data.translate(None, b" \t\n\v\f\r")
+        odd = digits[len(digits) & ~1 :]
+        try:
+            yield unhexlify(digits[: len(digits) & ~1])
+        except HexError:
+            found = re.search(rb"[^0-9A-Fa-f]", digits)
+            at = found.start() if found else 0
+            yield unhexlify(digits[: at & ~1])
+            raise Corrupt(
+                "text is not hexadecimal",
+                where=f"one of the {len(data)} bytes before byte {file.tell()}",
+                expected="digits and white space",
+                got=repr(digits[at : at + 1]),
+            ) from None
+    if odd:
+        raise Corrupt("hexadecimal text has an odd number of digits", where=_place(file))
+
+
+def zero_runs(file: Any) -> Iterator[Any]:
+    """Yield the bytes that zero run lengths stand for."""
+    data = b""
+    while more := file.read(READ_BYTES):
+        data += more
+        out = bytearray()
+        place = 0
+        while (zero := data.find(b"\0", place)) >= 0:
+            # 00 n, or 00 00 lo hi; a run that the piece cuts waits for the next piece
+            end = zero + (2 if data[zero + 1 : zero + 2] != b"\0" else 4)
+            if end > len(data):
+                break
+            count = data[zero + 1] or int.from_bytes(data[zero + 2 : end], "little")
+            out += data[place:zero]
+            out += bytes(count)
+            place = end
+            if len(out) > CHUNK_BYTES:
+                yield out
+                out = bytearray()
+        cut = len(data) if zero < 0 else zero
+        yield out + data[place:cut]
+        data = data[cut:]
+    if data:
+        raise Corrupt("data ends inside a run of zeros", where=_place(file))
+
+
+# --- reading text ---------------------------------------------------------------------------------
+
+
+def numbers(file: Any, nbytes: int, dtype: np.dtype[Any], notes: list[str]) -> Iterator[Any]:
+    """Yield the elements, as bytes, that numbers in text stand for."""
+    dtype = _number_dtype(dtype)
+    left = nbytes // dtype.itemsize
+    total = left
+    carry = b""
+    while left:
+        more = file.read(TEXT_BYTES) or b""
+        text = (carry + more).replace(b",", b" ")
+        # The last word may go on in the next piece.
+        words = text.split()
+        carry = words.pop() if more and words and not text[-1:].isspace() else b""
+        if len(words) > left:
+            notes.append("values after the data were ignored")
+            del words[left:]
+        if words:
+            yield _values(words, dtype, total - left).view("u1").data
+        left -= len(words)
+        if left and len(carry) > MAX_WORD_BYTES:
+            raise _no_number(carry, total - left, dtype)
+        if left and not more:
+            raise Corrupt(
+                "text has too few values", expected=f"{total} values", got=f"{total - left}"
+            )
+
+
+def _number_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of the numbers in text: parts of complex ones; 0 and 1 for bools."""
+    import numpy as np
+
+    if dtype.kind == "c":
+        return np.dtype(f"<f{dtype.itemsize // 2}")
+    return np.dtype("u1") if dtype.kind == "b" else dtype
+
+
+def _values(words: list[bytes], dtype: np.dtype[Any], done: int) -> np.ndarray[Any, Any]:
+    """Return the numbers that the words stand for; `done` of them came before."""
+    import numpy as np
+
+    wide = np.dtype({"i": "<i8", "u": "<u8", "f": "<f8"}[dtype.kind])
+    parse = _floats if dtype.kind == "f" else _integers
+    try:
+        values = parse(words, wide)
+    except (ValueError, OverflowError):
+        at, word = next((n, w) for n, w in enumerate(words) if not _is_number(w, wide))
+        raise _no_number(word, done + at, dtype) from None
+    if dtype.kind == "f":
+        return values if dtype.itemsize == 8 else _as_single(values, words)
+    limits = np.iinfo(dtype)
+    if values.min() < limits.min or values.max() > limits.max:
+        at = int(np.flatnonzero((values < limits.min) | (values > limits.max))[0])
+        raise _no_number(words[at], done + at, dtype)
+    return values.astype(dtype)
+
+
+_OF_INTEGERS = re.compile(rb"[-+0-9 ]+")
+_OF_FLOATS = re.compile(rb"[-+0-9.eEnaNAifIFtTyY ]+")
+
+
+def _integers(words: list[bytes], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return the integers; ValueError or OverflowError if one is none, or beyond 64 bits."""
+    import numpy as np
+
+    text = b" ".join(words)
+    if not _OF_INTEGERS.fullmatch(text) or len(max(words, key=len)) > MAX_WORD_BYTES:
+        raise ValueError
+    return np.array(list(map(int, words)), dtype)
+
+
+def _floats(words: list[bytes], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return the doubles; ValueError if one is none."""
+    import numpy as np
+
+    # Python's float takes "1_0" and no digit but these letters' words: nan, inf, infinity.
+    if not _OF_FLOATS.fullmatch(b" ".join(words)) or len(max(words, key=len)) > MAX_WORD_BYTES:
+        raise ValueError
+    return np.array(list(map(float, words)), dtype)
+
+
+def _is_number(word: bytes, dtype: np.dtype[Any]) -> bool:
+    parse = _floats if dtype.kind == "f" else _integers
+    try:
+        parse([word], dtype)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def _no_number(word: bytes, index: int, dtype: np.dtype[Any]) -> Corrupt:
+    shown = word if len(word) <= 40 else word[:37] + b"..."
+    return Corrupt(
+        f"text is no number of type {dtype.name}", where=f"value {index}", got=repr(shown)
+    )
+
+
+def _as_single(values: np.ndarray[Any, Any], words: list[bytes]) -> np.ndarray[Any, Any]:
+    """Round doubles to the nearest single, as the text says rather than the double.
+
+    A double that lies exactly between two singles may have been rounded to there itself.
+    """
+    import numpy as np
+
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        single = values.astype("<f4")
+        other = np.nextafter(single, np.where(values > single, np.inf, -np.inf).astype("<f4"))
+        halfway = (single.astype("f8") + other.astype("f8")) / 2 == values
+        halfway &= values != single
+    for at in np.flatnonzero(halfway):
+        single[at] = _nearest(words[at], float(values[at]), single[at], other[at])
+    return single
+
+
+def _nearest(word: bytes, value: float, single: Any, other: Any) -> Any:
+    """Return which of two singles the exact decimal is nearer to; `single` if to neither."""
+    from fractions import Fraction
+
+    exact, middle = Fraction(word.decode()), Fraction(value)
+    if exact == middle:
+        return single
+    return max(single, other) if exact > middle else min(single, other)
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def compressed(blocks: Iterable[np.ndarray[Any, Any]], encoding: str, level: int) -> Iterator[Any]:
+    """Yield one gzip member, without time or name, or one bzip2 stream."""
+    made: Any = BZ2Compressor(level)
+    if encoding == GZIP:
+        made = compressobj(level, DEFLATED, GZIP_WBITS)
+    for block in blocks:
+        yield made.compress(block.reshape(-1).view("u1").data)
+    yield made.flush()
+
+
+def as_hex(blocks: Iterable[np.ndarray[Any, Any]]) -> Iterator[bytes]:
+    """Yield lines of hexadecimal text."""
+    for block in blocks:
+        raw = block.reshape(-1).view("u1").data
+        for start in range(0, len(raw), CHUNK_BYTES):
+            text = raw[start : start + CHUNK_BYTES].hex("\n", -LINE_BYTES)
+            yield text.encode("ascii") + b"\n"
+
+
+def as_text(blocks: Iterable[np.ndarray[Any, Any]], row: int) -> Iterator[bytes]:
+    """Yield lines of `row` numbers each, written so that reading gives the same bits again."""
+    done = 0
+    for block in blocks:
+        values = block.reshape(-1).view(_number_dtype(block.dtype))
+        for start in range(0, values.size, TEXT_BYTES // 8):
+            piece = values[start : start + TEXT_BYTES // 8]
+            # The shortest text of a single is not that of the double that it would become.
+            words = piece if piece.dtype == "<f4" else piece.tolist()
+            ends = [" "] * len(words)
+            first = row - 1 - done % row
+            ends[first::row] = ["\n"] * len(ends[first::row])
+            both = [""] * (2 * len(words))
+            both[0::2], both[1::2] = map(str, words), ends
+            yield "".join(both).encode("ascii")
+            done += len(words)
+
+
+SUFFIXES = {GZIP: ".raw.gz", BZIP2: ".raw.bz2", HEX: ".hex", TEXT: ".txt"}
