@@ -76,8 +76,11 @@ def _moved(array: Array, axes: tuple[int, ...], max_memory: int) -> Array:
         # Its pairs were the fastest axis, which now is another: these are plain halves.
         del own["eltype"], own["elbyte"]
     if meta.axes:
-        seen = meta.axes[::-1]
-        meta.axes = [seen[axis] for axis in axes][::-1]
+        meta.axes = _permuted_list(meta.axes, axes)
+    for space in meta.formats.values():
+        listed = space.get("axes")
+        if isinstance(listed, list) and len(listed) == array.ndim:
+            space["axes"] = _permuted_list(listed, axes)
     return array.replace(
         element=little(array.element),
         dims=new_shape[::-1],
@@ -85,6 +88,12 @@ def _moved(array: Array, axes: tuple[int, ...], max_memory: int) -> Array:
         extent=None,
         data=lambda: Transposed(array, axes, max_memory),
     )
+
+
+def _permuted_list(listed: list[Any], axes: tuple[int, ...]) -> list[Any]:
+    """Return what is known per axis, fastest first, for data whose axes `axes` permutes."""
+    seen = listed[::-1]
+    return [seen[axis] for axis in axes][::-1]
 
 
 # Element type ----------------------------------------------------------------------------------

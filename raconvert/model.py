@@ -68,7 +68,8 @@ class Axis:
 class Metadata:
     """Common fields that every plugin may read, and one namespace per format in `formats`.
 
-    `axes` is parallel to `dims` (fastest axis first) or empty. A plugin reads the common fields
+    `axes` is parallel to `dims` (fastest axis first) or empty, and so is a list `axes` in any
+    namespace: both are permuted together with the data. A plugin reads the common fields
     and its own namespace; the others travel through untouched. `items` is set on stacks whose
     sources differ in metadata: a callable that returns an iterator of one mapping per item.
     """

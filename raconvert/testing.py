@@ -222,18 +222,25 @@ def same_values(expected: Values, got: Values) -> bool:
     """Tell whether all values are there, in another form than the exact one.
 
     Axes of length 1 may come and go, numbers may have become another type that holds them, bools
-    two numbers, complex numbers pairs on a new last axis, and elements their bare bytes.
+    two numbers, complex numbers pairs on a new last axis, bytes the characters of their numbers,
+    and elements their bare bytes.
     """
+    if same(expected, got):
+        return True
     expected, got = np.squeeze(expected), np.squeeze(got)
+    if (expected.dtype.kind, got.dtype.kind) == ("S", "U"):
+        expected = np.char.decode(expected, "latin-1")
     if expected.dtype.kind == "c" and got.shape == (*expected.shape, 2):
         expected = np.stack([expected.real, expected.imag], axis=-1)
     if expected.dtype.kind == "b" and got.dtype.kind in "iuf":
         return bool(np.array_equal(expected, got != 0)) and np.unique(got[expected]).size <= 1
-    if got.dtype.kind == "V" and expected.dtype.kind != "V":
+    if "V" in (got.dtype.kind, expected.dtype.kind) and got.dtype.itemsize == expected.itemsize:
         return expected.shape == got.shape and expected.tobytes() == got.tobytes()
+    if expected.dtype.name == "bfloat16":
+        expected = expected.astype(np.float32)
     with np.errstate(all="ignore"):
-        numbers = expected.dtype.kind in "fc"
-        return bool(np.array_equal(expected, got, equal_nan=numbers))
+        missing = expected.dtype.kind in "fcmM" and got.dtype.kind in "fcmM"
+        return bool(np.array_equal(expected, got, equal_nan=missing))
 
 
 # Using a plugin as the core does ---------------------------------------------------------------
@@ -836,11 +843,14 @@ def check_round_trips(plugin: ModuleType) -> None:
             return f"written, though fits refuses: {refused[0]}"
         with read(plugin, path) as bundle:
             got = _joined(bundle.arrays[0], 1 << 20)
+        # What says nothing of indices is read by column-major formats as it is listed.
+        listed = case.order == "none" and plugin.FORMAT.index_orders == "F"
+        values = case.values.T if listed else case.values
         said = [str(fit) for fit in report.equivalent if fit.property != "metadata"]
         if said:
-            whole = same_values(case.values, got)
+            whole = same_values(values, got)
             return None if whole else f"values changed, though only this was said: {said}"
-        if same(case.values, got):
+        if same(values, got):
             return None
         return f"came back as {got.dtype} {got.shape} {got.ravel()[:4]}, and fits says exact"
 
