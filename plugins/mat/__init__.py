@@ -1,0 +1,194 @@
+"""MAT: the variables of MATLAB, read in every version, written as v6, v7 and v7.3.
+
+Specification: MathWorks, "MAT-File Format" (level 4 and version 5); v7.3 is HDF5 and has none
+(facts in `level73`). Compared with: GNU Octave, scipy, matio's `matdump`, h5py, in both directions.
+
+Versions::
+
+    4          a chain of matrices without a file header (`level4`); read only
+    5, 6, 7    a header of 128 bytes, then tagged elements; in v7 each may be zlib (`level5`)
+    7.3        the same header in the user block of an HDF5 file (`level73`), through h5py
+
+Classes: what an element is, its MATLAB class says, never what it is stored in: a double of small
+integers, which MATLAB stores as bytes, is float64; logical is bool; complex is kept (complex
+integers up to 32 bits as complex128); in level 4 every number is a double. Shapes are MATLAB's,
+with two axes at least, index order F: element (i,j,k) stays where it is.
+
+char: every row becomes one string, ``<U`` of the number of columns: a 3 x 5 char array is three
+strings, ``'hello'`` is one. Surrogate pairs become one character; lone surrogates, NULs and
+trailing spaces are kept. ``char=units`` gives the UTF-16 code units as uint16 instead.
+
+sparse: dense by default, column by column in bounded memory; refused when it is asked for and its
+dense form is above ``--max-memory``. ``sparse=parts`` gives ``x/data``, ``x/ir`` (rows) and
+``x/jc`` (where each column begins), counted from 0. A dense one is written as sparse again.
+
+struct, cell: their contents are named by path. Fields: ``s/field``. Elements of a cell and of an
+array of structs: by MATLAB's linear index, from 1: ``c/3`` is ``c{3}``, ``s/2/name`` is
+``s(2).name``. Shapes, order and what is empty travel in the file's namespace, so that they are
+written as they were. Groups of other formats become structs; a group whose members are numbered
+from 1 becomes a cell; what is missing in it is ``{}``.
+
+Left out, and named in a note: function handles, objects, and everything of classdef classes
+(string, datetime, table, ...). A file with nothing else is refused with the list of them.
+
+Data of uncompressed numbers is copied from file to file where they are stored in the type of their
+class. Compressed variables are decoded in a stream; a region of one needs it whole in memory.
+A struct or cell inside a compressed variable is walked through when the file is opened.
+
+Refused: damaged files, also where a checksum of a decoded variable is wrong; dims and lengths that
+the file cannot have; more than 64 levels of structs and cells; more values in them than the memory
+allows; VAX and Cray numbers; datasets that keep their data in other files.
+
+Writes: little-endian, a header without a time, so that equal arrays give equal bytes. ``version=6``
+(default) is not compressed; ``version=7`` compresses each variable; both hold 2^31 - 1 bytes in one
+variable, ``version=7.3`` more. Scalars become 1 x 1 and lists 1 x N; float16 becomes double (single
+in v7.3); strings become char arrays, without any loss. Names must be MATLAB's own (a letter, then
+letters, digits and _, 63 at most, no keyword), else they are refused, or changed with
+``--allow names``.
+"""
+
+from __future__ import annotations
+
+from raconvert.errors import Corrupt, UsageError
+from raconvert.plugin import NO, SURE, Bundle, Fit, Format, Option, Source
+
+from . import level4
+from .samples import SAMPLES
+from .tables import HDF5_MAGIC, HDF5_OFFSET, MARKS_5, MARKS_73
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.plugin import Target
+
+__all__ = ["FORMAT", "fits", "names", "read", "sniff", "write"]
+
+DEFAULT_VERSION = "6"
+DEFAULT_LEVELS = {"6": None, "7": 3, "7.3": None}  # 3 is what MATLAB itself uses
+
+FORMAT = Format(
+    name="mat",
+    title="MATLAB MAT",
+    suffixes=(".mat",),
+    magic=tuple((124, mark) for mark in MARKS_5 + MARKS_73) + level4.MAGIC,
+    many=True,
+    meta="none",
+    index_orders="F",
+    needs=(("h5py", "h5py"),),
+    read_options=(
+        Option("char", "strings", ("strings", "units"), "char arrays as text, or as UTF-16 units"),
+        Option(
+            "sparse", "dense", ("dense", "parts"), "sparse matrices as dense, or as their parts"
+        ),
+    ),
+    write_options=(
+        Option("version", DEFAULT_VERSION, tuple(DEFAULT_LEVELS), "7 is compressed; 7.3 is HDF5"),
+        Option(
+            "compress",
+            "auto",
+            ("auto", "none", *map(str, range(1, 10))),
+            "level of zlib in 7 and 7.3; auto: 3 in 7, none in 7.3",
+        ),
+    ),
+    samples=SAMPLES,
+    spec="https://www.mathworks.com/help/pdf_doc/matlab/matfile_format.pdf",
+    losses="no metadata; two axes at least; no bfloat16, dates or structures; 2^31 - 1 bytes in a "
+    "variable, except in v7.3; objects, strings and tables of MATLAB are left out with a note",
+)
+
+
+def sniff(source: Source) -> int:
+    """Sure by the marks in the header; of level 4, by the suffix and a chain that fits the file."""
+    return SURE if _level(source) else NO
+
+
+def _level(source: Source) -> str | None:
+    """Return ``5``, ``7.3`` or ``4``; None for other files."""
+    head = source.head
+    mark = head[124:128]
+    if mark in MARKS_5:
+        return "5"
+    if mark in MARKS_73:
+        return "7.3" if head[HDF5_OFFSET:].startswith(HDF5_MAGIC) else None
+    if level4.order_of(head) and source.path.lower().endswith(".mat") and level4.is_chain(source):
+        return "4"
+    return None
+
+
+def read(source: Source, *, char: str = "strings", sparse: str = "dense") -> Bundle:
+    """Return all variables that are arrays, and those inside structs and cells, lazily.
+
+    Raises `Corrupt` for what contradicts itself, `Unsupported` if no array is left.
+    """
+    from .tree import Tree
+
+    level = _level(source)
+    if level is None and level4.order_of(source.head) is None:
+        raise Corrupt("is no MAT file", path=source.path, where="byte 124",
+                      expected="the mark of v5 or v7.3", got=source.head[124:128])  # fmt: skip
+    tree = Tree(source, char=char, sparse=sparse)
+    closers = []
+    if level == "7.3":
+        from . import level73
+
+        facts, close = level73.read(tree)
+        closers.append(close)
+    elif level == "5":
+        from . import level5
+
+        facts = level5.read(tree)
+    else:
+        facts = level4.read(tree)
+    try:
+        tree.finish()
+    except BaseException:
+        for close in closers:
+            close()
+        raise
+    own = {**facts, **({"values": tree.values} if tree.values else {})}
+    return Bundle(
+        tree.arrays, groups=tree.groups, formats={"mat": own}, notes=tree.notes, closers=closers
+    )
+
+
+def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
+    """Return what MAT cannot hold: types, shapes below two axes, names, metadata, sizes."""
+    from .plan import Plan
+
+    return Plan(bundle, options.get("version", DEFAULT_VERSION)).fits
+
+
+def names(bundle: Bundle, options: dict[str, Any]) -> list[str]:
+    """Return the paths under which the arrays are found again."""
+    from .plan import Plan
+
+    return Plan(bundle, options.get("version", DEFAULT_VERSION)).names
+
+
+def write(
+    bundle: Bundle, target: Target, *, version: str = DEFAULT_VERSION, compress: str = "auto"
+) -> None:
+    """Write the arrays of the bundle as variables, groups as structs and cells.
+
+    What `fits` refuses and was allowed: names are changed, dates become their counts (int64), and
+    structured or raw elements bytes (uint8) on a new first axis.
+    """
+    from .plan import Plan
+
+    if version == "6" and compress not in ("auto", "none"):
+        raise UsageError(
+            "version 6 of MAT is not compressed", remedy="use --out-opt version=7, or 7.3"
+        )
+    level = DEFAULT_LEVELS[version] if compress == "auto" else None
+    if compress not in ("auto", "none"):
+        level = int(compress)
+    plan = Plan(bundle, version)
+    if version == "7.3":
+        from . import write73
+
+        write73.write(plan, target, level)
+    else:
+        from . import write5
+
+        write5.write(plan, target, level)

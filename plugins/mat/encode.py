@@ -1,0 +1,304 @@
+"""The bytes of the elements of one variable, as v5 and v7.3 store them.
+
+`payload` yields pieces of the parts of a variable: of numbers the real and the imaginary part, of
+text the units, of a sparse matrix its rows, its columns and the values. For text the first of the
+dims, the rows, is the fastest axis, so that every string is spread over the array.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from math import prod
+
+import numpy as np
+
+from raconvert.blocks import block_bytes, blocks, check_memory
+from raconvert.errors import Corrupt, WouldLose
+
+from .sources import HIGH, LOW, SURROGATE_MASK
+from .tables import TYPE_CODES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.model import Array
+    from raconvert.plugin import Target
+
+    from .plan import Box, Leaf
+
+    Values = np.ndarray[Any, Any]
+
+# A piece of a part: which part, where in it, and an array whose memory are the bytes.
+Piece = namedtuple("Piece", "part offset data")
+MAX_CHARACTER = 0x10FFFF
+
+
+def prepare(node: Leaf | Box, target: Target) -> None:
+    """Look at the elements of which the size in the file depends on their values."""
+    for leaf in leaves(node):
+        if leaf.form == "char" and leaf.change != "units":
+            _measure_text(leaf, target)
+        elif leaf.form == "sparse":
+            _count_elements(leaf, target)
+
+
+def leaves(node: Leaf | Box) -> Iterator[Leaf]:
+    """Yield all arrays inside a value."""
+    members = getattr(node, "members", None)
+    if members is None:
+        yield node  # type: ignore[misc]
+        return
+    for member in members:
+        yield from leaves(member)
+
+
+def payload(leaf: Leaf, target: Target, part: int | None = None) -> Iterator[Piece]:
+    """Yield the pieces of all parts, wherever they lie, or those of one part front to back."""
+    forms = {"numbers": _numbers, "char": _text, "sparse": _sparse}
+    for piece in forms[leaf.form](leaf, target, part):
+        yield Piece(piece[0], piece[1], np.ascontiguousarray(piece[2]).reshape(-1).view(np.uint8))
+
+
+def _blocks(leaf: Leaf, target: Target, part: int | None = None) -> Iterator[Values]:
+    found = blocks(leaf.array, block_bytes(target.max_memory))
+    return target.counted(found) if not part else found
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def _numbers(leaf: Leaf, target: Target, part: int | None) -> Iterator[tuple[int, int, Values]]:
+    place = [0, 0]
+    for block in _blocks(leaf, target, part):
+        values = elements_of(leaf, block.reshape(-1))
+        halves = (values.real, values.imag) if leaf.complex else (values,)
+        for index, half in enumerate(halves):
+            if part in (None, index):
+                found = _as_class(leaf, half)
+                yield index, place[index], found
+                place[index] += found.nbytes
+
+
+def whole_numbers(leaf: Leaf, target: Target) -> Iterator[Values]:
+    """Yield the elements as blocks, complex ones whole: real, imaginary, real, ..."""
+    for block in _blocks(leaf, target):
+        values = elements_of(leaf, block.reshape(-1))
+        if leaf.complex and leaf.change == "integers":
+            pairs = np.empty((values.size, 2), f"<{TYPE_CODES[leaf.cls]}")
+            pairs[:, 0] = _as_class(leaf, values.real)
+            pairs[:, 1] = _as_class(leaf, values.imag)
+            yield pairs.reshape(-1)
+        else:
+            yield values if leaf.complex else _as_class(leaf, values)
+
+
+def elements_of(leaf: Leaf, block: Values) -> Values:
+    """Return a block as numbers: dates as counts, raw elements as bytes."""
+    if leaf.change == "count":
+        return block.view(f"{block.dtype.byteorder}i8")
+    if leaf.change == "bytes":
+        return block.view(np.uint8)
+    return block
+
+
+def _as_class(leaf: Leaf, values: Values) -> Values:
+    """Return numbers in the type of their class, little-endian."""
+    dtype = np.dtype(f"<{TYPE_CODES[leaf.cls]}")
+    if leaf.logical:
+        return (values.view(np.uint8) != 0).view(np.uint8)
+    if values.dtype == dtype:
+        return values
+    with np.errstate(all="ignore"):
+        found = values.astype(dtype)
+        if leaf.change == "integers" and (found != values).any():
+            wrong = values[np.argmax(found != values)]
+            raise WouldLose(
+                f"array '{leaf.array.name}' was {leaf.cls} in MATLAB and holds {wrong} now",
+                remedy="cast it to another complex type, or drop its metadata with --meta ignore",
+            )
+    return found
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+def _points(leaf: Leaf, strings: Values) -> Values:
+    """Return strings as rows of code points, bytes or units."""
+    strings = strings.reshape(-1)
+    if leaf.change == "S":
+        return strings.view(np.uint8).reshape(strings.size, -1)
+    order = strings.dtype.byteorder if strings.dtype.byteorder == ">" else "<"
+    return strings.view(f"{order}u4").reshape(strings.size, -1)
+
+
+def _measure_text(leaf: Leaf, target: Target) -> None:
+    """Find how many units the longest row needs; refuse characters that no unit can be."""
+    columns, done = leaf.columns, 0
+    for block in blocks(leaf.array, block_bytes(target.max_memory)):
+        points = _points(leaf, block)
+        if leaf.change == "U" and points.size and points.max() >= HIGH:
+            _check_characters(leaf, points, done)
+            extra = (points > 0xFFFF).sum(axis=1)
+            used = points.shape[1] - np.argmax(points[:, ::-1] != 0, axis=1)
+            columns = max(columns, int((used + extra)[extra > 0].max(initial=0)))
+        if not columns and points.any():
+            columns = points.shape[1]  # it was empty once, and is no longer
+        done += len(points)
+    if columns != leaf.columns:
+        leaf.columns = columns
+        leaf.dims = (leaf.dims[0], columns, *leaf.dims[2:])
+
+
+def _check_characters(leaf: Leaf, points: Values, done: int) -> None:
+    first = (points[:, :-1] & SURROGATE_MASK == HIGH) & (points[:, :-1] < 0x10000)
+    second = (points[:, 1:] & SURROGATE_MASK == LOW) & (points[:, 1:] < 0x10000)
+    wrong = points > MAX_CHARACTER
+    wrong[:, :-1] |= first & second
+    if wrong.any():
+        row, column = (int(n) for n in np.argwhere(wrong)[0])
+        code = int(points[row, column])
+        raise WouldLose(
+            f"array '{leaf.array.name}' holds a character that UTF-16 cannot tell from others",
+            where=f"element {_index(leaf.array, done + row)}, character {column}",
+            got=f"U+{code:04X}",
+            remedy="no flag allows this; NPY can hold it",
+        )
+
+
+def _index(array: Array, place: int) -> tuple[int, ...]:
+    """Return the logical index of an element, from its place in stored order."""
+    index = tuple(int(n) for n in np.unravel_index(place, array.dims[::-1])) if array.dims else ()
+    return index[::-1] if array.index_order == "F" else index
+
+
+def _units(leaf: Leaf, strings: Values) -> Values:
+    """Return strings as rows of `columns` UTF-16 units."""
+    points = _points(leaf, strings)
+    extra = points > 0xFFFF
+    if points.itemsize < 4 or not extra.any():
+        found = np.zeros((len(points), leaf.columns), "<u2")
+        width = min(leaf.columns, points.shape[1])
+        found[:, :width] = points[:, :width]
+        return found
+    place = np.arange(points.shape[1]) + np.cumsum(extra, axis=1) - extra
+    found = np.zeros((len(points), points.shape[1] + int(extra.sum(axis=1).max())), "<u2")
+    rows = np.arange(len(points))[:, None]
+    beyond = np.where(extra, points - 0x10000, 0)
+    found[rows, place] = np.where(extra, HIGH + (beyond >> 10), points)
+    at = np.nonzero(extra)
+    found[at[0], place[at] + 1] = LOW + (beyond[at] & 0x3FF)
+    return found[:, : leaf.columns]
+
+
+class Pieces:
+    """Blocks, cut into pieces of any size."""
+
+    def __init__(self, blocks: Iterator[Values], name: str) -> None:
+        self._blocks = blocks
+        self._rest: Values | None = None
+        self._name = name
+
+    def take(self, count: int) -> Values:
+        """Return so many elements, in memory of their own."""
+        found: list[Values] = []
+        while count:
+            if self._rest is None or not self._rest.size:
+                self._rest = next(self._blocks, None)
+                if self._rest is None:
+                    raise Corrupt(f"array '{self._name}' ended early")
+            found.append(self._rest[:count].copy())
+            self._rest = self._rest[count:]
+            count -= found[-1].size
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def finish(self) -> None:
+        """End the blocks, so that the last one is counted as progress, too."""
+        if next(self._blocks, None) is not None:
+            raise Corrupt(f"array '{self._name}' is longer than its dims say")
+
+
+def _text(leaf: Leaf, target: Target, part: int | None) -> Iterator[tuple[int, int, Values]]:
+    if leaf.change == "units":
+        place = 0
+        for block in _blocks(leaf, target):
+            yield 0, place, block
+            place += block.nbytes
+        return
+    rows, columns, *more = leaf.dims
+    pages, width = prod(more), leaf.array.element.nbytes + 2 * columns
+    if not rows * pages:
+        return
+    step = max(1, block_bytes(target.max_memory) // max(1, width))
+    if rows > step and part is not None:
+        what = f"array '{leaf.array.name}' as compressed text"
+        check_memory(2 * rows * width, target.max_memory, what)
+        step = rows
+    found = (block.reshape(-1) for block in _blocks(leaf, target))
+    taker = Pieces(found, leaf.array.name)
+    yield from _pages(leaf, taker, step)
+    taker.finish()
+
+
+def _pages(leaf: Leaf, taker: Pieces, step: int) -> Iterator[tuple[int, int, Values]]:
+    """Yield text transposed: whole pages of at most `step` rows, else columns of so many rows."""
+    rows, columns, *more = leaf.dims
+    pages = prod(more)
+    if rows <= step:
+        together = step // rows
+        for page in range(0, pages, together):
+            count = min(together, pages - page)
+            units = _units(leaf, taker.take(count * rows)).reshape(count, rows, columns)
+            yield 0, 2 * page * rows * columns, units.transpose(0, 2, 1)
+        return
+    for page in range(pages):
+        for row in range(0, rows, step):
+            units = _units(leaf, taker.take(min(step, rows - row)))
+            for column in range(columns):
+                place = (page * columns + column) * rows + row
+                yield 0, 2 * place, units[:, column]
+
+
+# --- sparse ---------------------------------------------------------------------------------------
+
+
+def stored_elements(leaf: Leaf, target: Target) -> Iterator[tuple[Values, Values]]:
+    """Yield the places of elements that are not zero, in column-major order, and the elements.
+
+    Zero is what has no bit set: -0.0 is kept.
+    """
+    done = 0
+    for block in blocks(leaf.array, block_bytes(target.max_memory)):
+        values = block.reshape(-1)
+        bits = values.view(np.uint8).reshape(values.size, -1).any(axis=1)
+        at = np.flatnonzero(bits)
+        yield at + done, values[at]
+        done += values.size
+
+
+def _count_elements(leaf: Leaf, target: Target) -> None:
+    """Find where every column of a sparse matrix begins among its stored elements."""
+    rows, columns = leaf.dims
+    check_memory(16 * (columns + 1), target.max_memory, f"columns of array '{leaf.array.name}'")
+    counts = np.zeros(columns + 1, np.int64)
+    for places, _ in stored_elements(leaf, target):
+        found, many = np.unique(places // max(1, rows), return_counts=True)
+        counts[found + 1] += many
+    leaf.jc = np.cumsum(counts)
+
+
+def _sparse(leaf: Leaf, target: Target, part: int | None) -> Iterator[tuple[int, int, Values]]:
+    """Yield rows (part 0), column starts (1), real part (2) and imaginary part (3)."""
+    done = 0
+    dtype = np.dtype("u1" if leaf.logical else "<f8")
+    if part in (None, 1):
+        yield 1, 0, leaf.jc.astype("<i4")
+    for places, values in stored_elements(leaf, target) if part != 1 else ():
+        halves = (values.real, values.imag) if leaf.complex else (values,)
+        if part in (None, 0):
+            yield 0, 4 * done, (places % leaf.dims[0]).astype("<i4")
+        for index, half in enumerate(halves, 2):
+            if part in (None, index):
+                yield index, dtype.itemsize * done, half.astype(dtype)
+        done += places.size

@@ -1,0 +1,255 @@
+"""Reading level 4: a chain of matrices without a file header.
+
+MathWorks "MAT-File Format", level 4. Each matrix::
+
+    offset  size  type   meaning
+    0       4     int32  type, decimal MOPT: M 0 little-endian, 1 big-endian, 2 and 3 VAX, 4 Cray;
+                         O always 0; P storage, see `STORED`; T 0 numbers, 1 text, 2 sparse
+    4       4     int32  rows
+    8       4     int32  columns
+    12      4     int32  1 if there is an imaginary part, else 0
+    16      4     int32  length of the name, its NUL included
+    20      ...   bytes  name; then the real part and the imaginary part, column by column
+
+The class of all numbers is double, whatever they are stored in: that is what MATLAB loads.
+A sparse matrix is three columns (row, column, value; counted from 1), or four if
+complex, whose last row holds the dims.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from functools import partial
+
+from raconvert.errors import Corrupt, RaconvertError, Unsupported
+
+from .parts import FilePart
+from .tables import ELEMENTS, ORDERS, Facts, element_of_class
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.source import Source
+
+    from .tree import Tree
+
+HEADER_BYTES = 20
+STORED = ("f8", "f4", "i4", "i2", "u2", "u1")  # by P
+NUMBERS, TEXT, SPARSE = 0, 1, 2  # T
+MAX_NAME_BYTES = 4096
+MAX_PROBED = 1000  # matrices that the sniffer looks at
+
+# All first four bytes that a file of IEEE numbers can have.
+MAGIC = tuple(
+    (0, (1000 * machine + 10 * stored + kind).to_bytes(4, ORDERS[order]))
+    for machine, order in enumerate("<>")
+    for stored in range(len(STORED))
+    for kind in (NUMBERS, TEXT, SPARSE)
+)
+
+# One matrix: what its header says; `offset` is where its data begins, `end` where it ends.
+_Matrix = namedtuple("_Matrix", "order stored kind rows columns complex name offset end")
+
+
+def order_of(head: bytes) -> str | None:
+    """Return the byte order of a file that begins like level 4, else None."""
+    for order in "<>":
+        word = int.from_bytes(head[:4], ORDERS[order])
+        known = (0, word.to_bytes(4, ORDERS[order])) in MAGIC
+        if len(head) >= HEADER_BYTES and known and word // 1000 == "<>".index(order):
+            return order
+    return None
+
+
+def is_chain(source: Source) -> bool:
+    """Tell whether the file is a chain of matrices that ends where the file ends."""
+    place = 0
+    for _ in range(MAX_PROBED):
+        try:
+            matrix = _header(source, place)
+        except RaconvertError:
+            return False
+        place = matrix.end
+        if place == source.size:
+            return True
+    return True
+
+
+def read(tree: Tree) -> dict[str, Any]:
+    """Walk the file; return what it says of itself."""
+    source = tree.source
+    order = order_of(source.head)
+    place = 0
+    while place < source.size:
+        matrix = _header(source, place)
+        order = matrix.order
+        path = tree.variable(_text(matrix.name))
+        _add(tree, path, matrix)
+        place = matrix.end
+    return {"version": "4", **({"byte_order": "big"} if order == ">" else {})}
+
+
+def _header(source: Source, place: int) -> _Matrix:
+    """Return one header, checked against the size of the file."""
+    where = f"byte {place}"
+    raw = source.read_exact(place, HEADER_BYTES, "a level 4 header")
+    order = "<" if int.from_bytes(raw[:4], "little") < 5000 else ">"
+    word, rows, columns, imaginary, length = (
+        int.from_bytes(raw[i : i + 4], ORDERS[order], signed=True)
+        for i in range(0, HEADER_BYTES, 4)
+    )
+    machine, zero, stored, kind = word // 1000, word // 100 % 10, word // 10 % 10, word % 10
+    if machine in (2, 3, 4) and not zero:
+        raise Unsupported("numbers of a VAX or a Cray", path=source.path, where=where,
+                          expected="IEEE numbers", got=f"machine type {machine}")  # fmt: skip
+    known = 0 <= machine < 2 and not zero and stored < len(STORED) and kind <= SPARSE
+    if not known or order != "<>"[machine]:
+        raise Corrupt("is no level 4 header", path=source.path, where=where, got=f"type {word}")
+    if min(rows, columns) < 0 or imaginary not in (0, 1) or not 0 < length <= MAX_NAME_BYTES:
+        raise Corrupt("wrong level 4 header", path=source.path, where=where,
+                      got=(rows, columns, imaginary, length))  # fmt: skip
+    offset = place + HEADER_BYTES + length
+    name = source.read_exact(place + HEADER_BYTES, length, "a variable's name")
+    nbytes = rows * columns * int(STORED[stored][1:]) * (1 + imaginary)
+    if nbytes > source.size - offset:
+        raise Corrupt("variable is cut off", path=source.path, where=where,
+                      expected=f"{nbytes} bytes", got=max(0, source.size - offset))  # fmt: skip
+    return _Matrix(order, STORED[stored], kind, rows, columns, bool(imaginary), name, offset,
+                   offset + nbytes)  # fmt: skip
+
+
+def _text(name: bytes) -> str:
+    return name.split(b"\0", 1)[0].decode("latin-1")
+
+
+def _add(tree: Tree, path: str, matrix: _Matrix) -> None:
+    count = matrix.rows * matrix.columns
+    dtype = matrix.order + matrix.stored
+    parts = [FilePart(tree.source.path, matrix.offset, dtype, count)]
+    if matrix.complex:
+        parts.append(FilePart(tree.source.path, matrix.offset + parts[0].nbytes, dtype, count))
+    storage = {"stored": matrix.stored}
+    facts = Facts("double", (matrix.rows, matrix.columns), matrix.complex)
+    if matrix.kind == TEXT:
+        tree.text(path, facts._replace(cls="char"), partial(_units, parts[0]), storage)
+    elif matrix.kind == SPARSE:
+        _add_sparse(tree, path, matrix, parts, storage)
+    else:
+        tree.numeric(path, facts, tuple(parts), storage)
+
+
+def _units(part: FilePart) -> Any:
+    """Return the characters of a text, which may be stored as any numbers."""
+    from .sources import text_units
+
+    return text_units(part, part.count)
+
+
+def _add_sparse(
+    tree: Tree, path: str, matrix: _Matrix, parts: list[FilePart], storage: dict[str, Any]
+) -> None:
+    """Add a sparse matrix; its last row gives the dims, so that much is read now."""
+    if matrix.columns not in (3, 4) or matrix.rows < 1 or matrix.complex:
+        raise Corrupt("wrong sparse matrix", path=tree.source.path, where=f"variable '{path}'",
+                      got=(matrix.rows, matrix.columns))  # fmt: skip
+    columns = [_column(parts[0], matrix.rows, i) for i in range(matrix.columns)]
+    rows, width = (_last(column) for column in columns[:2])
+    if rows is None or width is None:
+        raise Corrupt("sparse matrix has no dims", path=tree.source.path,
+                      where=f"variable '{path}'", got=(rows, width))  # fmt: skip
+    dims = (rows, width)
+    tree.check_dims(dims, 16, f"variable '{path}'")
+    facts = Facts("double", dims, matrix.columns == 4)
+    coordinates = Coordinates(path, facts, columns, matrix.rows - 1, tree.source)
+    tree.sparse_matrix(path, facts, coordinates.places, coordinates.arrays, storage)
+
+
+def _column(part: FilePart, rows: int, index: int) -> FilePart:
+    width = int(part.dtype[2:])
+    return FilePart(part.path, part.offset + index * rows * width, part.dtype, rows)
+
+
+def _last(column: FilePart) -> int | None:
+    """Return the last number of a column, if it is a whole one."""
+    import struct
+
+    width = int(column.dtype[2:])
+    with open(column.path, "rb") as file:
+        file.seek(column.offset + column.nbytes - width)
+        data = file.read(width)
+    letter = {"f8": "d", "f4": "f", "i4": "i", "i2": "h", "u2": "H", "u1": "B"}[column.dtype[1:]]
+    value = struct.unpack(column.dtype[0] + letter, data)[0]
+    return int(value) if 0 <= value < 2**53 and value == int(value) else None
+
+
+class Coordinates:
+    """A sparse matrix of level 4: row, column and value of each element, counted from 1."""
+
+    def __init__(
+        self, path: str, facts: Facts, columns: list[FilePart], count: int, source: Source
+    ) -> None:
+        self.path = path
+        self.facts = facts
+        self.count = count
+        self.columns = [FilePart(part.path, part.offset, part.dtype, count) for part in columns]
+        self.source = source
+
+    def places(self) -> tuple[Any, Any]:
+        """Return the place of each stored element in column-major order, and the values."""
+        import numpy as np
+
+        from .sources import load
+
+        self._check()
+        rows, columns = self.facts.dims
+        place = []
+        for part, limit in zip(self.columns[:2], (rows, columns), strict=True):
+            index = load(part)
+            with np.errstate(all="ignore"):
+                whole = index.astype(np.int64)
+            if (whole != index).any() or (whole < 1).any() or (whole > limit).any():
+                raise Corrupt("sparse matrix has an index outside its dims",
+                              path=self.source.path, expected=f"1 to {limit}")  # fmt: skip
+            place.append(whole - 1)
+        values = self._values()[...]
+        # MATLAB pads with zeros, and an element may be listed as zero.
+        return place[1] * rows + place[0], values
+
+    def _check(self) -> None:
+        from raconvert.blocks import check_memory
+
+        what = f"'{self.source.path}': sparse variable '{self.path}'"
+        check_memory(64 * self.count, self.source.max_memory, what)
+
+    def _values(self) -> Any:
+        from .sources import Numbers
+
+        source, kind = self.source, element_of_class(self.facts) or ELEMENTS["double"]
+        return Numbers(self.path, source.path, source.max_memory, element=kind,
+                       dims=(self.count,), parts=tuple(self.columns[2:]))  # fmt: skip
+
+    def arrays(self, kind: Any) -> list[tuple[str, Any, int, Any]]:
+        """Return the parts as arrays, the indices counted from 0 and in compressed columns."""
+        from raconvert.elements import element
+
+        whole = element("int", 8)
+        return [
+            ("data", kind, self.count, lambda: self._compressed()[0]),
+            ("ir", whole, self.count, lambda: self._compressed()[1]),
+            ("jc", whole, self.facts.dims[1] + 1, lambda: self._compressed()[2]),
+        ]
+
+    def _compressed(self) -> tuple[Any, Any, Any]:
+        import numpy as np
+
+        from raconvert.blocks import check_memory
+
+        rows, columns = self.facts.dims
+        what = f"'{self.source.path}': columns of sparse variable '{self.path}'"
+        check_memory(24 * columns, self.source.max_memory, what)
+        places, values = self.places()
+        order = np.argsort(places, kind="stable")
+        column, row = np.divmod(places[order], max(1, rows))
+        starts = np.searchsorted(column, np.arange(columns + 1))
+        return values[order], row, starts

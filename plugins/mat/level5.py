@@ -1,0 +1,578 @@
+"""Reading level 5 (v5, v6, v7): tags, matrices, compressed variables.
+
+MathWorks "MAT-File Format", version 5. After the 128 bytes of the header come elements::
+
+    tag     uint32 type, uint32 bytes, then the data, padded to 8 bytes; or, for up to 4 bytes,
+            uint16 bytes, uint16 type (as one uint32: bytes << 16 | type) and 4 bytes of data
+    14      matrix: array flags (uint32 class | flags << 8, uint32 nzmax), dims (int32 each), name,
+            then by class: real part, imaginary part; fields; cells; ir, jc, real, imaginary part
+    15      the same, compressed by zlib; not padded
+
+Numbers may be stored in any type that holds them; the class says what they are.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from functools import partial
+from math import prod
+
+from raconvert.elements import element
+from raconvert.errors import Corrupt, RaconvertError
+from raconvert.source import read_up_to
+
+from .parts import DEFLATE_RATIO, Compressed, FilePart, HeldPart, InflatedPart, Inflater, LaterPart
+from .tables import (
+    CLASSES,
+    COMPLEX,
+    ELEMENTS,
+    GLOBAL,
+    HEADER_BYTES,
+    LOGICAL,
+    MI_COMPRESSED,
+    MI_MATRIX,
+    ORDERS,
+    STORED,
+    Facts,
+    element_of_class,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from io import FileIO
+    from typing import Any
+
+    from raconvert.source import Source
+
+    from .tree import Tree
+
+MAX_NAME_BYTES = 4096  # MATLAB writes 63 at most, others more
+MAX_DIMS_BYTES = 4 * 1024
+WINDOW_BYTES = 4096  # how much of the file is read at once while it is walked
+HELD_BYTES = 4096  # numbers up to this are kept while a compressed variable is walked
+HELD_SHARE = 32  # and all of them up to this part of the memory
+EAGER_BYTES = 1 << 20  # compressed variables up to this are walked at once
+SUBSYSTEM = (116, 124)  # bytes of the header: where the data of classes lies
+
+# A tag: type, bytes of data, and the data itself where it lies in the tag.
+_Tag = namedtuple("_Tag", "code nbytes small")
+
+
+def read(tree: Tree) -> dict[str, Any]:
+    """Walk the file; return what its header says."""
+    source = tree.source
+    header = source.read_exact(0, HEADER_BYTES, "the MAT header")
+    order = "<" if header[126:128] == b"IM" else ">"
+    subsystem = _int(header[slice(*SUBSYSTEM)], order)
+    text = header[:116].rstrip(b"\0 ").decode("latin-1")
+    walker = _Walker(tree, order, subsystem)
+    with source.open() as file:
+        compressed = walker.elements(file)
+    return {
+        "version": "7" if compressed else "6",
+        "header": text,
+        **({"byte_order": "big"} if order == ">" else {}),
+    }
+
+
+def _int(data: bytes, order: str) -> int:
+    return int.from_bytes(data, ORDERS[order])
+
+
+def _signed(data: bytes, order: str) -> int:
+    return int.from_bytes(data, ORDERS[order], signed=True)
+
+
+class _FileCursor:
+    """A place in the file, up to the end of one element."""
+
+    def __init__(self, source: Source, file: FileIO, place: int, end: int) -> None:
+        self.path = source.path
+        self.place = place
+        self.end = end
+        self._file = file
+        self._window, self._window_place = b"", 0
+
+    def take(self, nbytes: int) -> bytes:
+        start = self.place - self._window_place
+        if start < 0 or start + nbytes > len(self._window):
+            self._file.seek(self.place)
+            self._window = read_up_to(self._file, max(nbytes, WINDOW_BYTES))
+            self._window_place, start = self.place, 0
+        self.place += nbytes
+        return self._window[start : start + nbytes]
+
+    def skip(self, nbytes: int) -> None:
+        self.place += nbytes
+
+    def part(self, dtype: str, nbytes: int) -> Any:
+        found = FilePart(self.path, self.place, dtype, nbytes // int(dtype[2:]))
+        self.place += nbytes
+        return found
+
+    @property
+    def where(self) -> str:
+        return f"byte {self.place}"
+
+
+class _InflateCursor:
+    """A place in the decoded bytes of a compressed variable."""
+
+    lazy = True  # nothing behind the numbers that come first is looked at
+
+    def __init__(self, inflater: Inflater, room: int) -> None:
+        self.variable = inflater.variable
+        self.path = self.variable.path
+        self.end = self.variable.total
+        self.room = room  # bytes that may still be kept
+        self.inflater = inflater
+
+    @property
+    def place(self) -> int:
+        return self.inflater.position
+
+    def take(self, nbytes: int) -> bytes:
+        return self.inflater.read(nbytes)
+
+    def skip(self, nbytes: int) -> None:
+        self.inflater.skip(nbytes)
+
+    def part(self, dtype: str, nbytes: int) -> Any:
+        if nbytes <= min(HELD_BYTES, self.room):
+            self.room -= nbytes
+            return HeldPart(self.inflater.read(nbytes), dtype)
+        found = InflatedPart(self.variable, self.place, dtype, nbytes // int(dtype[2:]))
+        if not self.lazy:
+            self.inflater.skip(nbytes)
+        return found
+
+    @property
+    def where(self) -> str:
+        return f"byte {self.variable.offset}, decoded byte {self.place}"
+
+
+_Cursor = _FileCursor | _InflateCursor
+
+
+class _Walker:
+    """Reads the structure of one file into a `Tree`."""
+
+    def __init__(self, tree: Tree, order: str, subsystem: int) -> None:
+        self.tree = tree
+        self.order = order
+        self.subsystem = subsystem
+        self.room = tree.source.max_memory // HELD_SHARE
+
+    # --- elements ---------------------------------------------------------------------------
+
+    def elements(self, file: FileIO) -> bool:
+        """Walk through all variables; tell whether any was compressed."""
+        source = self.tree.source
+        place, compressed = HEADER_BYTES, False
+        while source.size - place >= 8:
+            file.seek(place)
+            raw = read_up_to(file, 8)
+            code, nbytes = _int(raw[:4], self.order), _int(raw[4:], self.order)
+            end = place + 8 + nbytes
+            if code not in (MI_MATRIX, MI_COMPRESSED):
+                raise Corrupt("element is no variable", path=source.path, where=f"byte {place}",
+                              expected="type 14 or 15", got=code)  # fmt: skip
+            if end > source.size:
+                raise Corrupt("variable is cut off", path=source.path, where=f"byte {place}",
+                              expected=f"{nbytes} bytes", got=source.size - place - 8)  # fmt: skip
+            compressed |= code == MI_COMPRESSED
+            if code == MI_COMPRESSED:
+                self._compressed(Compressed(source.path, place + 8, nbytes), place)
+            elif nbytes:
+                cursor = _FileCursor(source, file, place + 8, end)
+                self._matrix(cursor, end, "", 0, place)
+            place = end
+        self._rest(file, place)
+        return compressed
+
+    def _rest(self, file: FileIO, place: int) -> None:
+        file.seek(place)
+        rest = read_up_to(file, 8)
+        if rest.strip(b"\0"):
+            raise Corrupt("file ends inside a tag", path=self.tree.source.path,
+                          where=f"byte {place}", expected="8 bytes", got=len(rest))  # fmt: skip
+        if rest:
+            self.tree.notes.append(f"{len(rest)} zero bytes after the last variable were ignored")
+
+    def _compressed(self, variable: Compressed, place: int) -> None:
+        inflater = Inflater(variable, mark=True)
+        try:
+            tag = inflater.read(8)
+            code, nbytes = _int(tag[:4], self.order), _int(tag[4:], self.order)
+            variable.total = 8 + nbytes
+            cursor = _InflateCursor(inflater, self.room)
+            if code != MI_MATRIX:
+                raise self._corrupt(cursor, "compressed element is no variable", 14, code)
+            # A decoded size that no decoder could give is refused before anything is decoded.
+            if nbytes > variable.nbytes * DEFLATE_RATIO:
+                limit = f"at most {variable.nbytes * DEFLATE_RATIO} bytes"
+                raise self._corrupt(cursor, "compressed variable cannot be so long", limit, nbytes)
+            cursor.lazy = nbytes > EAGER_BYTES
+            if nbytes:
+                self._matrix(cursor, 8 + nbytes, "", 0, place)
+            if not cursor.lazy:
+                inflater.finish()
+            self.room = cursor.room
+        finally:
+            inflater.close()
+
+    def _corrupt(
+        self, cursor: _Cursor, what: str, expected: object = None, got: object = None
+    ) -> Corrupt:
+        return Corrupt(what, path=cursor.path, where=cursor.where, expected=expected, got=got)
+
+    def _tag(self, cursor: _Cursor, end: int, what: str) -> _Tag:
+        """Read a tag; its data lies before `end`."""
+        if end - cursor.place < 8:
+            raise self._corrupt(cursor, f"variable ends before {what}")
+        raw = cursor.take(8)
+        word, nbytes = _int(raw[:4], self.order), _int(raw[4:], self.order)
+        if word >> 16:
+            size = word >> 16
+            if size > 4:
+                raise self._corrupt(cursor, f"wrong tag of {what}", "at most 4 bytes", size)
+            return _Tag(word & 0xFFFF, size, raw[4 : 4 + size])
+        if nbytes > end - cursor.place:
+            raise self._corrupt(
+                cursor, f"{what} is longer than its variable", f"at most {end - cursor.place}",
+                nbytes,
+            )  # fmt: skip
+        return _Tag(word, nbytes, None)
+
+    def _data(self, cursor: _Cursor, end: int, what: str, limit: int) -> tuple[int, bytes]:
+        """Return type and data of a short element, whole."""
+        tag = self._tag(cursor, end, what)
+        if tag.small is not None:
+            return tag.code, tag.small
+        if tag.nbytes > limit:
+            raise self._corrupt(cursor, f"{what} is too long", f"at most {limit} bytes", tag.nbytes)
+        data = cursor.take(tag.nbytes)
+        self._pad(cursor, tag.nbytes, end)
+        return tag.code, data
+
+    def _pad(self, cursor: _Cursor, nbytes: int, end: int) -> None:
+        cursor.skip(min(-nbytes % 8, end - cursor.place))
+
+    def _part(self, cursor: _Cursor, end: int, what: str, as_bytes: int = -1) -> Any:
+        """Return the numbers of an element; bytes if they are as many as `as_bytes`.
+
+        (MATLAB writes the values of a sparse logical matrix as bytes under the type double.)
+        """
+        tag = self._tag(cursor, end, what)
+        stored = STORED.get(tag.code)
+        if stored == "f8" and tag.nbytes == as_bytes:
+            stored = "u1"
+        if stored is None:
+            raise self._corrupt(cursor, f"{what} is of unknown type", "numbers", tag.code)
+        if tag.nbytes % int(stored[1:]):
+            raise self._corrupt(cursor, f"{what} ends inside a number", got=f"{tag.nbytes} bytes")
+        dtype = self.order + stored
+        if tag.small is not None:
+            return HeldPart(tag.small, dtype)
+        place = cursor.place
+        part = cursor.part(dtype, tag.nbytes)
+        if cursor.place != place or not tag.nbytes:
+            self._pad(cursor, tag.nbytes, end)
+        return part
+
+    # --- matrices ---------------------------------------------------------------------------
+
+    def _matrix(self, cursor: _Cursor, end: int, path: str, depth: int, place: int) -> None:
+        """Read one matrix; `path` is empty for a variable, which has a name of its own."""
+        self.tree.check_depth(depth, cursor.where)
+        _, flags = self._data(cursor, end, "the array flags", 8)
+        if len(flags) != 8:
+            raise self._corrupt(cursor, "wrong array flags", "8 bytes", len(flags))
+        word = _int(flags[:4], self.order)
+        cls = CLASSES.get(word & 0xFF)
+        if cls is None:
+            raise self._corrupt(cursor, "unknown class", "1 to 17", word & 0xFF)
+        if cls == "opaque":
+            self._opaque(cursor, end, path)
+            return
+        dims = self._dims(cursor, end)
+        name = self._name(cursor, end, "the name")
+        if not path:
+            if not name and place == self.subsystem:
+                self._leave(cursor, end)
+                return  # data of the classes whose variables are named when they are met
+            path = self.tree.variable(name)
+        is_complex, is_global, logical = (bool(word & bit) for bit in (COMPLEX, GLOBAL, LOGICAL))
+        facts = Facts(cls, dims, is_complex, logical and cls != "char", is_global)
+        self._by_class(cursor, end, path, facts, depth)
+
+    def _by_class(self, cursor: _Cursor, end: int, path: str, facts: Facts, depth: int) -> None:
+        cls = facts.cls
+        if cls in ("struct", "cell"):
+            if isinstance(cursor, _InflateCursor):
+                cursor.lazy = False
+            first = len(self.tree.arrays)
+            members = self._struct if cls == "struct" else self._cell
+            members(cursor, end, path, facts, depth)
+            self.tree.close_container(path, first)
+        elif cls == "object":
+            self.tree.leave_out(path, self._class_of_object(cursor, end))
+            self._leave(cursor, end)
+        elif cls == "function_handle":
+            self.tree.leave_out(path, cls)
+            self._leave(cursor, end)
+        elif cls == "sparse":
+            self._sparse(cursor, end, path, facts)
+        elif cls == "char":
+            self._char(cursor, end, path, facts)
+        else:
+            self._numeric(cursor, end, path, facts)
+
+    def _leave(self, cursor: _Cursor, end: int) -> None:
+        """Leave out the rest of a matrix."""
+        if not (isinstance(cursor, _InflateCursor) and cursor.lazy):
+            cursor.skip(end - cursor.place)
+
+    def _dims(self, cursor: _Cursor, end: int) -> tuple[int, ...]:
+        _, data = self._data(cursor, end, "the dims", MAX_DIMS_BYTES)
+        if len(data) % 4 or not data:
+            raise self._corrupt(cursor, "wrong dims", "4 bytes each", f"{len(data)} bytes")
+        dims = tuple(_signed(data[i : i + 4], self.order) for i in range(0, len(data), 4))
+        self.tree.check_dims(dims, 16, cursor.where)
+        return dims if len(dims) > 1 else (*dims, 1)
+
+    def _name(self, cursor: _Cursor, end: int, what: str) -> str:
+        return _text(self._data(cursor, end, what, MAX_NAME_BYTES)[1])
+
+    def _opaque(self, cursor: _Cursor, end: int, path: str) -> None:
+        """Name an opaque variable: name, type system and class come before its data."""
+        name, system, cls = (self._name(cursor, end, w) for w in ("a name", "a type", "a class"))
+        path = path or self.tree.variable(name)
+        self.tree.leave_out(path, f"{cls} ({system})" if system else cls)
+        self._leave(cursor, end)
+
+    def _class_of_object(self, cursor: _Cursor, end: int) -> str:
+        return self._name(cursor, end, "the name of a class") or "object"
+
+    # --- numbers ----------------------------------------------------------------------------
+
+    def _storage(self, cursor: _Cursor, part: Any) -> dict[str, Any]:
+        found = {"stored": getattr(part, "dtype", "")[1:]}
+        if isinstance(cursor, _InflateCursor):
+            found["compression"] = "zlib"
+        return found
+
+    def _counted(self, cursor: _Cursor, end: int, count: int, what: str) -> Any:
+        part = self._part(cursor, end, what)
+        self._check_count(cursor, part, count, what)
+        return part
+
+    def _check_count(self, cursor: _Cursor, part: Any, count: int, what: str) -> None:
+        if part.count != count:
+            raise self._corrupt(cursor, f"{what} has another length than the dims say",
+                                f"{count} numbers", part.count)  # fmt: skip
+
+    def _behind(self, cursor: _Cursor, place: int) -> None:
+        """Go on behind numbers that were only looked at."""
+        if isinstance(cursor, _InflateCursor):
+            cursor.lazy = False
+            cursor.skip(max(0, place - cursor.place))
+
+    def _numeric(self, cursor: _Cursor, end: int, path: str, facts: Facts) -> None:
+        count = prod(facts.dims)
+        start = cursor.place
+        real = self._part(cursor, end, f"'{path}'")
+        behind = start + 8 + real.nbytes + -real.nbytes % 8
+        if facts.logical and real.dtype[1:] == "i4" and end - behind >= 8 and not facts.complex:
+            # Octave writes a sparse logical matrix with the class of a full one.
+            self._behind(cursor, behind)
+            self._sparse(cursor, end, path, facts, real)
+            return
+        self._check_count(cursor, real, count, f"'{path}'")
+        parts = [real]
+        if facts.complex:
+            if isinstance(real, InflatedPart) and cursor.place < behind:
+                parts.append(LaterPart(real.variable, behind, self.order, count))
+            else:
+                parts.append(self._counted(cursor, end, count, f"imaginary part of '{path}'"))
+        self.tree.numeric(path, facts, tuple(parts), self._storage(cursor, real))
+
+    def _char(self, cursor: _Cursor, end: int, path: str, facts: Facts) -> None:
+        count = prod(facts.dims)
+        tag_place = cursor.place
+        if tag_place >= end and not count:
+            part: Any = HeldPart(b"", self.order + "u2")  # some writers leave out what is empty
+        else:
+            part = self._part(cursor, end, f"text of '{path}'")
+        is_utf8 = part.dtype[1:] == "u1"
+        if part.count != count and not is_utf8:
+            raise self._corrupt(cursor, f"text of '{path}' has another length than the dims say",
+                                f"{count} units", part.count)  # fmt: skip
+        load = partial(_load_text, part, count)
+        self.tree.text(path, facts, load, self._storage(cursor, part))
+
+    def _sparse(self, cursor: _Cursor, end: int, path: str, facts: Facts, ir: Any = None) -> None:
+        """Read a sparse matrix; `ir` if its rows were read already."""
+        if isinstance(cursor, _InflateCursor):
+            cursor.lazy = False
+        if len(facts.dims) != 2:
+            raise self._corrupt(cursor, f"sparse '{path}' is no matrix", "2 dims", facts.dims)
+        ir = ir or self._part(cursor, end, f"rows of '{path}'")
+        jc = self._part(cursor, end, f"columns of '{path}'")
+        short = ir.count if facts.logical else -1
+        parts = [self._part(cursor, end, f"values of '{path}'", short)]
+        if facts.complex:
+            parts.append(self._part(cursor, end, f"imaginary part of '{path}'"))
+        facts = facts._replace(cls="double")
+        matrix = SparseParts(path, facts, ir, jc, tuple(parts), self.tree.source)
+        storage = self._storage(cursor, parts[0])
+        self.tree.sparse_matrix(path, facts, matrix.places, matrix.arrays, storage)
+
+    # --- containers -------------------------------------------------------------------------
+
+    def _cell(self, cursor: _Cursor, end: int, path: str, facts: Facts, depth: int) -> None:
+        count = prod(facts.dims)
+        self._check_members(cursor, end, path, count)
+        self.tree.container(path, facts)
+        for index in range(count):
+            self._member(cursor, end, f"{path}/{index + 1}", depth)
+
+    def _struct(self, cursor: _Cursor, end: int, path: str, facts: Facts, depth: int) -> None:
+        names = self._field_names(cursor, end, path)
+        fields = self.tree.fields(names, path)
+        count = prod(facts.dims)
+        self._check_members(cursor, end, path, count * len(fields))
+        self.tree.container(path, facts, fields)
+        if not fields:
+            return
+        for index in range(count):
+            inside = path if facts.dims == (1, 1) else f"{path}/{index + 1}"
+            first = len(self.tree.arrays)
+            for field in fields:
+                self._member(cursor, end, f"{inside}/{field}", depth)
+            self.tree.close_container(inside, first)
+
+    def _check_members(self, cursor: _Cursor, end: int, path: str, count: int) -> None:
+        if 8 * count > end - cursor.place:
+            raise self._corrupt(cursor, f"'{path}' declares more members than there are",
+                                f"at most {(end - cursor.place) // 8}", count)  # fmt: skip
+        self.tree.count(count)
+
+    def _field_names(self, cursor: _Cursor, end: int, path: str) -> list[str]:
+        _, data = self._data(cursor, end, "the length of field names", 8)
+        width = _signed(data[:4], self.order)
+        _, text = self._data(cursor, end, "the field names", 64 * (end - cursor.place))
+        if not text:
+            return []
+        if width <= 0 or len(text) % width:
+            raise self._corrupt(cursor, f"field names of '{path}' have a wrong length",
+                                f"a multiple of {width}", len(text))  # fmt: skip
+        self.tree.count(len(text) // width)
+        return [_text(text[i : i + width]) for i in range(0, len(text), width)]
+
+    def _member(self, cursor: _Cursor, end: int, path: str, depth: int) -> None:
+        tag = self._tag(cursor, end, f"'{path}'")
+        if tag.code != MI_MATRIX:
+            raise self._corrupt(cursor, f"'{path}' is no matrix", "type 14", tag.code)
+        if not tag.nbytes:  # an empty element of a cell: [] in MATLAB
+            nothing = HeldPart(b"", self.order + "f8")
+            self.tree.numeric(path, Facts("double", (0, 0)), (nothing,), {"stored": "nothing"})
+            return
+        stop = cursor.place + tag.nbytes
+        self._matrix(cursor, stop, path, depth + 1, -1)
+        if cursor.place > stop:
+            raise self._corrupt(cursor, f"'{path}' is longer than its tag says", f"byte {stop}")
+        cursor.skip(stop - cursor.place)
+
+
+def _text(data: bytes) -> str:
+    """Return a name: up to its NUL, UTF-8 where it is."""
+    data = data.split(b"\0", 1)[0]
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def _load_text(part: Any, count: int) -> Any:
+    from .sources import text_units
+
+    try:
+        return text_units(part, count)
+    except UnicodeDecodeError as error:
+        raise Corrupt(f"text is no UTF-8 ({error.reason})") from error
+
+
+class SparseParts:
+    """A sparse matrix in compressed columns: row of each element, start of each column, values."""
+
+    def __init__(
+        self, path: str, facts: Facts, ir: Any, jc: Any, parts: tuple[Any, ...], source: Source
+    ) -> None:
+        self.path = path
+        self.facts = facts
+        self.ir = ir
+        self.jc = jc
+        self.parts = parts
+        self.source = source
+
+    def places(self) -> tuple[Any, Any]:
+        """Return the place of each stored element in column-major order, and the values."""
+        from raconvert.blocks import check_memory
+
+        from .sources import column_places, load
+
+        nbytes = 4 * (self.ir.nbytes + self.jc.nbytes + sum(p.nbytes for p in self.parts))
+        what = f"'{self.source.path}': sparse variable '{self.path}'"
+        check_memory(nbytes, self.source.max_memory, what)
+        rows, columns = self.facts.dims
+        try:
+            stored = min(part.count for part in self.parts)
+            places, total = column_places(load(self.ir), load(self.jc), rows, columns, stored)
+        except RaconvertError as error:
+            error.path = self.source.path
+            raise
+        return places, self._values(total)
+
+    def _values(self, total: int) -> Any:
+        from .sources import Numbers
+
+        source, kind = self.source, element_of_class(self.facts) or ELEMENTS["double"]
+        numbers = Numbers(
+            self.path, source.path, source.max_memory, element=kind, dims=(total,),
+            parts=tuple(_First(part, total) for part in self.parts),
+        )  # fmt: skip
+        return numbers[...]
+
+    def arrays(self, kind: Any) -> list[tuple[str, Any, int, Any]]:
+        """Return the parts as arrays: name, element, count, and what gives the data."""
+        whole = element("int", 8)
+        return [
+            ("data", kind, min(p.count for p in self.parts), lambda: self._values(
+                min(p.count for p in self.parts))),
+            ("ir", whole, self.ir.count, partial(self._indices, self.ir)),
+            ("jc", whole, self.jc.count, partial(self._indices, self.jc)),
+        ]  # fmt: skip
+
+    def _indices(self, part: Any) -> Any:
+        from .sources import Numbers
+
+        source = self.source
+        return Numbers(self.path, source.path, source.max_memory, element=element("int", 8),
+                       dims=(part.count,), parts=(part,))  # fmt: skip
+
+
+class _First:
+    """The first numbers of a part."""
+
+    def __init__(self, part: Any, count: int) -> None:
+        self.dtype = part.dtype
+        self._part = part
+        self.count = count
+        self.nbytes = count * int(part.dtype[2:])
+        self.open = part.open
+
+    def mapped(self) -> Any:
+        """Return the numbers, where they need not be decoded."""
+        found = self._part.mapped()
+        return None if found is None else found[: self.count]

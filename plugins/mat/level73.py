@@ -1,0 +1,598 @@
+"""Reading v7.3: MATLAB's classes on top of HDF5, through h5py.
+
+No document of MathWorks defines v7.3; the facts are those of real files, and of matio's mat73.c::
+
+    class      attribute MATLAB_class, a fixed ASCII string
+    dims       reversed: MATLAB's 2 x 3 x 4 is an HDF5 dataset of (4, 3, 2)
+    complex    compound of `real` and `imag`
+    logical    uint8 with MATLAB_int_decode 1
+    char       uint16 (UTF-16 code units) with MATLAB_int_decode 2
+    empty      MATLAB_empty 1; the dataset holds the dims, not reversed
+    cell       references into the group ``#refs#``
+    struct     group; MATLAB_fields gives the order; an array of structs: its datasets are
+               references, one per element, and have no class of their own
+    sparse     group with MATLAB_sparse, the number of rows; datasets data, ir, jc
+    opaque     MATLAB_object_decode
+
+The file is HDF5 behind a user block of 512 bytes, which begins with the header of v5.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+
+import h5py
+import numpy as np
+
+from raconvert.blocks import check_memory, slabs
+from raconvert.elements import dtype_of, element, needs_swap
+from raconvert.errors import Corrupt, RaconvertError, ReadFailed, TooLarge
+from raconvert.model import Extent
+
+from .fields import NAME, field_names
+from .parts import DEFLATE_RATIO
+from .sources import Whole, cast, column_places, real_dtype
+from .tables import (
+    ELEMENTS,
+    EMPTY_COMPLEX,
+    HDF5_OFFSET,
+    TYPE_CODES,
+    WIDE_COMPLEX,
+    Facts,
+    element_of_class,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from .tree import Tree
+
+    Values = np.ndarray[Any, Any]
+
+HIDDEN = frozenset(("#refs#", "#subsystem#"))
+CACHE_BYTES = 64 << 20  # of decoded chunks; a row of chunks larger than this is decoded repeatedly
+MAX_TEXT_BYTES = 256
+# What h5py raises on damaged files; a MemoryError is a size that nothing in the file backs.
+HDF5_ERRORS = (
+    OSError, RuntimeError, ValueError, TypeError, KeyError, AttributeError, IndexError,
+    ArithmeticError, MemoryError, UnicodeError, NotImplementedError, AssertionError, SystemError,
+)  # fmt: skip
+
+
+def read(tree: Tree) -> tuple[dict[str, Any], Any]:
+    """Walk the file; return what it says of itself, and what closes it."""
+    source = tree.source
+    header = source.read_exact(0, 128, "the MAT header")
+    file = _opened(tree)
+    try:
+        _Walker(tree, file).variables()
+    except RaconvertError:
+        file.close()
+        raise
+    except RecursionError as error:
+        file.close()
+        raise Corrupt("structs and cells lie too deep inside each other",
+                      path=source.path) from error  # fmt: skip
+    except HDF5_ERRORS as error:
+        file.close()
+        raise damaged(source.path, error) from error
+    except BaseException:
+        file.close()
+        raise
+    text = header[:116].rstrip(b"\0 ").decode("latin-1")
+    return {"version": "7.3", "header": text}, file.close
+
+
+def _opened(tree: Tree) -> h5py.File:
+    source = tree.source
+    cache = max(1 << 20, min(CACHE_BYTES, source.max_memory // 8))
+    source.read_exact(HDF5_OFFSET, 8, "the HDF5 signature")
+    try:
+        return h5py.File(source.path, "r", rdcc_nbytes=cache, locking="best-effort")
+    except BlockingIOError as error:
+        raise ReadFailed("is open for writing in another program", path=source.path,
+                         remedy="close it there first") from error  # fmt: skip
+    except HDF5_ERRORS as error:
+        raise damaged(source.path, error) from error
+
+
+def damaged(path: str, error: Exception, where: str | None = None) -> Corrupt:
+    """Return the error for what the HDF5 library could not read."""
+    reason = " ".join(str(error).split())[:200] or type(error).__name__
+    return Corrupt(f"HDF5 cannot read it ({reason})", path=path, where=where)
+
+
+def _attribute(item: Any, name: str) -> Any:
+    """Return an attribute that is one number or one fixed string; None if it is not there.
+
+    Others are not read: the library trusts the lengths inside those of variable length.
+    """
+    key = name.encode("ascii")
+    if not h5py.h5a.exists(item.id, key):
+        return None
+    found = h5py.h5a.open(item.id, key)
+    kind = found.get_type()
+    is_text = isinstance(kind, h5py.h5t.TypeStringID) and not kind.is_variable_str()
+    known = is_text or isinstance(kind, h5py.h5t.TypeIntegerID)
+    if (
+        not known
+        or kind.get_size() > MAX_TEXT_BYTES
+        or found.get_space().get_simple_extent_npoints() != 1
+    ):
+        raise ValueError(f"attribute {name} is no single number or text")
+    value = np.zeros(found.shape, f"S{kind.get_size()}" if is_text else kind.dtype)
+    if is_text:
+        found.read(value, mtype=kind)
+    else:
+        found.read(value)
+    return value.reshape(-1)[0]
+
+
+def _number(item: Any, name: str) -> int:
+    """Return an attribute that is one whole number; 0 if it is not there."""
+    value = _attribute(item, name)
+    if isinstance(value, bytes):
+        raise TypeError(f"attribute {name} is no number")
+    return 0 if value is None else int(value)
+
+
+def _word(item: Any, name: str) -> str:
+    """Return an attribute that is a text; empty if it is not there."""
+    value = _attribute(item, name)
+    if value is None:
+        return ""
+    if not isinstance(value, bytes):
+        raise TypeError(f"attribute {name} is no text")
+    return value.decode("latin-1")
+
+
+class _Walker:
+    """Reads the structure of one file into a `Tree`."""
+
+    def __init__(self, tree: Tree, file: h5py.File) -> None:
+        self.tree = tree
+        self.file = file
+
+    def variables(self) -> None:
+        """Add every variable; the groups that hold what others refer to are none."""
+        for name in self._members(self.file):
+            if name in HIDDEN:
+                continue
+            item = self._hard(self.file, name)
+            path = self.tree.variable(name)
+            if item is None:
+                self.tree.leave_out(path, "a link", "is not in this file")
+            else:
+                self._value(item, path, 0)
+
+    def _members(self, group: Any) -> list[str]:
+        """Return the names of the links, in the order of writing where that was kept."""
+        info = group.id.get_create_plist().get_link_creation_order()
+        if not info & h5py.h5p.CRT_ORDER_TRACKED:
+            return list(group)
+        names: list[bytes] = []
+        group.id.links.iterate(names.append, idx_type=h5py.h5.INDEX_CRT_ORDER)
+        return [name.decode("utf-8", "surrogateescape") for name in names]
+
+    def _hard(self, group: Any, name: str) -> Any:
+        """Return what a hard link leads to; None for links to elsewhere, which are not followed."""
+        link = group.get(name, getlink=True)
+        return group[name] if isinstance(link, h5py.HardLink) else None
+
+    # --- values -----------------------------------------------------------------------------
+
+    def _value(self, item: Any, path: str, depth: int) -> None:
+        """Add one value; what is wrong with it names it."""
+        self.tree.check_depth(depth, f"'{path}'")
+        try:
+            if isinstance(item, h5py.Group):
+                self._group(item, path, depth)
+            elif isinstance(item, h5py.Dataset):
+                self._dataset(item, path, depth)
+            else:
+                self.tree.leave_out(path, type(item).__name__.lower())
+        except RaconvertError:
+            raise
+        except HDF5_ERRORS as error:
+            raise damaged(self.tree.source.path, error, f"'{path}'") from error
+
+    def _group(self, group: Any, path: str, depth: int) -> None:
+        cls = _word(group, "MATLAB_class")
+        if h5py.h5a.exists(group.id, b"MATLAB_sparse"):
+            self._sparse(group, path, cls)
+        elif _number(group, "MATLAB_object_decode") or cls not in ("", "struct"):
+            self.tree.leave_out(path, cls or "object")
+        else:
+            self._struct(group, path, depth)
+
+    def _dataset(self, dataset: Any, path: str, depth: int) -> None:
+        cls = _word(dataset, "MATLAB_class")
+        if _number(dataset, "MATLAB_object_decode"):
+            self.tree.leave_out(path, cls or "object")
+            return
+        if dataset.external is not None or dataset.is_virtual:
+            self.tree.leave_out(path, cls or "data", "keeps its data in other files")
+            return
+        if not _is_known(dataset.id.get_type()):
+            self.tree.leave_out(path, cls or "data", "has an HDF5 type that MATLAB does not write")
+            return
+        is_empty = bool(_number(dataset, "MATLAB_empty"))
+        dims = self._empty_dims(dataset, path) if is_empty else _matlab_dims(dataset.shape)
+        facts = Facts(cls or _class_of(dataset.dtype), dims,
+                      is_global=bool(_number(dataset, "MATLAB_global")))  # fmt: skip
+        if facts.cls == "canonical empty":
+            facts = facts._replace(cls="double")
+        by_class = {"cell": self._cell, "struct": self._empty_struct, "char": self._char}
+        if facts.cls in by_class:
+            by_class[facts.cls](dataset, path, facts, depth, is_empty)
+        elif facts.cls in ELEMENTS:
+            self._numeric(dataset, path, facts, is_empty)
+        else:
+            self.tree.leave_out(path, facts.cls or f"HDF5 {dataset.dtype}")
+
+    def _empty_dims(self, dataset: Any, path: str) -> tuple[int, ...]:
+        shape: tuple[int, ...] = dataset.shape or ()
+        if len(shape) != 1 or not 2 <= shape[0] <= 64 or dataset.dtype.kind not in "iu":
+            raise Corrupt("wrong dims of an empty value", path=self.tree.source.path,
+                          where=f"'{path}'", got=shape)  # fmt: skip
+        dims = tuple(int(n) for n in dataset[()])
+        if prod(dims):
+            raise Corrupt("an empty value has elements", path=self.tree.source.path,
+                          where=f"'{path}'", got=dims)  # fmt: skip
+        self.tree.check_dims(dims, 16, f"'{path}'")
+        return dims
+
+    def _numeric(self, dataset: Any, path: str, facts: Facts, is_empty: bool) -> None:
+        names = dataset.dtype.names
+        is_complex = names is not None
+        if is_empty:
+            is_complex = h5py.h5a.exists(dataset.id, EMPTY_COMPLEX)
+        facts = facts._replace(complex=is_complex)
+        kind = element_of_class(facts)
+        if kind is None or (not is_empty and dataset.dtype.kind not in "iufbV"):
+            self.tree.leave_out(path, self.tree.class_name(facts), "has no element type")
+            return
+        self.tree.check_dims(facts.dims, kind.nbytes, f"'{path}'")
+        if is_empty:
+            data: Any = np.zeros(facts.dims[::-1], dtype_of(kind))
+            self.tree.lazy(path, facts, kind, lambda: data, {})
+            return
+        stored = dataset.dtype["real"] if is_complex else dataset.dtype
+        order = ">" if stored.byteorder == ">" else "<"
+        same = stored.str[1:] == TYPE_CODES[facts.cls] and facts.cls != "logical"
+        if same and kind.order != "|" and not (is_complex and facts.cls in WIDE_COMPLEX):
+            kind = kind._replace(order=order)
+        extent = self._extent(dataset, kind, is_complex) if same else None
+        load = partial(DatasetNumbers, path, self.tree.source, dataset, kind)
+        self.tree.lazy(path, facts, kind, load, _storage(dataset), extent)
+
+    def _extent(self, dataset: Any, kind: Any, is_complex: bool) -> Extent | None:
+        """Return where the elements lie in the file as they are, if they do."""
+        if is_complex and kind.kind == "complex":
+            half = kind.nbytes // 2
+            fields = dataset.dtype.fields
+            packed = fields["real"][1] == 0 and fields["imag"][1] == half
+            alike = fields["real"][0] == fields["imag"][0] and fields["real"][0].itemsize == half
+            if not (packed and alike and dataset.dtype.itemsize == kind.nbytes):
+                return None
+        elif h5py.h5t.py_create(dataset.dtype) != dataset.id.get_type():
+            return None  # for instance integers of fewer bits than their bytes
+        offset = dataset.id.get_offset()
+        nbytes = prod(dataset.shape) * kind.nbytes
+        if offset is None or dataset.id.get_storage_size() != nbytes:
+            return None
+        if offset + nbytes > self.tree.source.size:
+            raise Corrupt("data is cut off", path=self.tree.source.path, where=f"byte {offset}",
+                          expected=f"{nbytes} bytes")  # fmt: skip
+        return Extent(self.tree.source.path, offset, nbytes, needs_swap(kind))
+
+    def _char(self, dataset: Any, path: str, facts: Facts, _: int, is_empty: bool) -> None:
+        if is_empty:
+            load: Any = partial(np.zeros, 0, "<u2")
+        elif dataset.dtype.kind not in "iu":
+            raise ValueError(f"char of type {dataset.dtype}")
+        else:
+            load = partial(self._units, dataset, path)
+        self.tree.check_dims(facts.dims, 4, f"'{path}'")
+        self.tree.text(path, facts, load, {} if is_empty else _storage(dataset))
+
+    def _units(self, dataset: Any, path: str) -> Any:
+        from .sources import as_units
+
+        return as_units(_whole(self.tree.source, dataset, path).reshape(-1))
+
+    def _cell(self, dataset: Any, path: str, facts: Facts, depth: int, is_empty: bool) -> None:
+        first = len(self.tree.arrays)
+        self.tree.container(path, facts)
+        for index, item in enumerate(() if is_empty else self._referred(dataset, path)):
+            self._value(item, f"{path}/{index + 1}", depth + 1)
+        self.tree.close_container(path, first)
+
+    def _referred(self, dataset: Any, path: str) -> Iterator[Any]:
+        """Yield what the references of a dataset lead to, in MATLAB's order."""
+        if not dataset.id.get_type() == h5py.h5t.STD_REF_OBJ:
+            raise ValueError("references expected")
+        self.tree.count(prod(dataset.shape))
+        for reference in _whole(self.tree.source, dataset, path).reshape(-1):
+            if not reference:
+                raise ValueError("a reference leads nowhere")
+            yield self.file[reference]
+
+    def _empty_struct(self, dataset: Any, path: str, facts: Facts, _: int, is_empty: bool) -> None:
+        if not is_empty:
+            raise ValueError("a struct that is no group")
+        self.tree.container(path, facts, self.tree.fields(self._field_names(dataset), path))
+
+    def _struct(self, group: Any, path: str, depth: int) -> None:
+        names = self._field_names(group)
+        found = self._members(group)
+        names = names if sorted(names) == sorted(found) else found
+        self.tree.count(len(names))
+        items = [self._hard(group, name) for name in names]
+        fields = self.tree.fields(names, path)
+        is_global = bool(_number(group, "MATLAB_global"))
+        references = [item for item in items if _is_references(item)]
+        if references and len(references) == len(items):
+            self._struct_array(items, fields, path, depth, is_global)
+            return
+        facts = Facts("struct", (1, 1), is_global=is_global)
+        first = len(self.tree.arrays)
+        self.tree.container(path, facts, fields)
+        for field, item in zip(fields, items, strict=True):
+            if item is None:
+                self.tree.leave_out(f"{path}/{field}", "a link", "is not in this file")
+            else:
+                self._value(item, f"{path}/{field}", depth + 1)
+        self.tree.close_container(path, first)
+
+    def _field_names(self, item: Any) -> list[str]:
+        """Return the fields in their order, as far as the attribute MATLAB_fields tells."""
+        if not h5py.h5a.exists(item.id, NAME):
+            return []
+        return field_names(self.tree.source, h5py.h5o.get_info(item.id).addr)
+
+    def _struct_array(
+        self, items: list[Any], fields: list[str], path: str, depth: int, is_global: bool
+    ) -> None:
+        shapes = {item.shape for item in items}
+        if len(shapes) != 1:
+            raise ValueError("fields of a struct array differ in shape")
+        dims = _matlab_dims(shapes.pop())
+        facts = Facts("struct", dims, is_global=is_global)
+        self.tree.count(prod(dims) * len(fields))
+        self.tree.container(path, facts, fields)
+        columns = [self._referred(item, path) for item in items]
+        for index, row in enumerate(zip(*columns, strict=True)):
+            first = len(self.tree.arrays)
+            inside = f"{path}/{index + 1}"
+            for field, item in zip(fields, row, strict=True):
+                self._value(item, f"{inside}/{field}", depth + 1)
+            self.tree.close_container(inside, first)
+
+    def _sparse(self, group: Any, path: str, cls: str) -> None:
+        if cls not in ELEMENTS:
+            self.tree.leave_out(path, cls or "sparse")
+            return
+        parts = {name: self._hard(group, name) for name in ("data", "ir", "jc") if name in group}
+        jc = parts.get("jc")
+        if jc is None or any(not isinstance(part, h5py.Dataset) for part in parts.values()):
+            raise ValueError("a sparse matrix without its parts")
+        data = parts.get("data")
+        if not all(_is_known(part.id.get_type()) for part in parts.values()):
+            raise ValueError("a sparse matrix of types that MATLAB does not write")
+        dims = (_number(group, "MATLAB_sparse"), prod(jc.shape) - 1)
+        self.tree.check_dims(dims, 16, f"'{path}'")
+        is_complex = h5py.h5a.exists(group.id, EMPTY_COMPLEX)
+        if data is not None:
+            is_complex = data.dtype.names is not None
+        facts = Facts(cls, dims, is_complex, is_global=bool(_number(group, "MATLAB_global")))
+        matrix = _SparseParts(path, self.tree.source, facts, data, parts.get("ir"), jc)
+        storage = {} if data is None else _storage(data)
+        self.tree.sparse_matrix(path, facts, matrix.places, matrix.arrays, storage)
+
+
+def _is_known(kind: Any) -> bool:
+    """Tell a type that MATLAB writes: plain numbers, pairs of them, references.
+
+    The library hands out floats of any layout, and h5py is not made for all of them.
+    """
+    if isinstance(kind, h5py.h5t.TypeCompoundID):
+        names = sorted(kind.get_member_name(i) for i in range(min(3, kind.get_nmembers())))
+        halves = [kind.get_member_type(i) for i in range(len(names))]
+        sizes = sum(half.get_size() for half in halves)
+        return (
+            names == [b"imag", b"real"]
+            and all(_is_plain_number(half) for half in halves)
+            and sizes <= kind.get_size() <= 4 * sizes
+        )
+    return _is_plain_number(kind) or bool(kind == h5py.h5t.STD_REF_OBJ)
+
+
+def _is_plain_number(kind: Any) -> bool:
+    if isinstance(kind, h5py.h5t.TypeFloatID):
+        return any(kind == known for known in _FLOATS)
+    if not isinstance(kind, h5py.h5t.TypeIntegerID):
+        return False
+    size = kind.get_size()
+    return size in (1, 2, 4, 8) and kind.get_precision() == 8 * size and kind.get_offset() == 0
+
+
+_FLOATS = (h5py.h5t.IEEE_F32LE, h5py.h5t.IEEE_F32BE, h5py.h5t.IEEE_F64LE, h5py.h5t.IEEE_F64BE)
+
+
+def _matlab_dims(shape: tuple[int, ...] | None) -> tuple[int, ...]:
+    """Return MATLAB's dims of a dataset: reversed, two at least."""
+    if shape is None:
+        raise ValueError("a dataset without a shape")
+    dims = tuple(shape[::-1])
+    return (*dims, *(1,) * (2 - len(dims)))
+
+
+def _class_of(dtype: np.dtype[Any]) -> str:
+    """Return the class of a dataset that does not name one."""
+    if dtype.names is not None and set(dtype.names) == {"real", "imag"}:
+        dtype = dtype["real"]
+    found = {code: cls for cls, code in TYPE_CODES.items() if cls != "logical"}
+    return found.get(dtype.str[1:], "")
+
+
+def _is_references(item: Any) -> bool:
+    """Tell the datasets of a struct array, which have no class of their own."""
+    return (
+        isinstance(item, h5py.Dataset)
+        and not h5py.h5a.exists(item.id, b"MATLAB_class")
+        and bool(item.id.get_type() == h5py.h5t.STD_REF_OBJ)
+    )
+
+
+def _storage(dataset: Any) -> dict[str, Any]:
+    layouts = {h5py.h5d.COMPACT: "compact", h5py.h5d.CHUNKED: "chunked"}
+    kind = layouts.get(dataset.id.get_create_plist().get_layout(), "contiguous")
+    found: dict[str, Any] = {"layout": kind}
+    if dataset.chunks:
+        found["chunks"] = list(dataset.chunks[::-1])
+        if dataset.compression:
+            found["compression"] = dataset.compression
+    found["stored_bytes"] = dataset.id.get_storage_size()
+    return found
+
+
+def check_stored(source: Any, dataset: Any, path: str) -> None:
+    """Refuse a dataset that declares far more than it stores.
+
+    Chunks may be missing and are then zeros (`matfile` writes such); everything else is there.
+    """
+    nbytes = prod(dataset.shape) * dataset.dtype.itemsize
+    stored = dataset.id.get_storage_size()
+    where = f"variable '{path}'"
+    if not dataset.chunks and stored != nbytes:
+        raise Corrupt("dataset does not store what its shape says", path=source.path, where=where,
+                      expected=f"{nbytes} bytes", got=stored)  # fmt: skip
+    if nbytes > source.max_memory and nbytes > stored * DEFLATE_RATIO:
+        raise TooLarge(
+            f"declares {nbytes} bytes and stores {stored}",
+            path=source.path,
+            where=where,
+            expected=f"at most {source.max_memory} (--max-memory) of mostly missing data",
+            remedy=f"if that is right, allow it with --max-memory {-(-nbytes // (1 << 20))}M",
+        )
+
+
+def _whole(source: Any, dataset: Any, path: str) -> Values:
+    """Return a dataset, if its size is within the memory allowed."""
+    check_stored(source, dataset, path)
+    nbytes = prod(dataset.shape) * dataset.dtype.itemsize
+    check_memory(3 * nbytes, source.max_memory, f"'{source.path}': variable '{path}'")
+    try:
+        return np.asarray(dataset[()])
+    except HDF5_ERRORS as error:
+        raise damaged(source.path, error, f"variable '{path}'") from error
+
+
+class DatasetNumbers(Whole):
+    """Numbers of one class in a dataset, seen as HDF5 has them: slowest axis first."""
+
+    def __init__(self, path: str, source: Any, dataset: Any, kind: Any) -> None:
+        super().__init__(path, source.path, source.max_memory)
+        self.shape = dataset.shape if len(dataset.shape) > 1 else _matlab_dims(dataset.shape)[::-1]
+        self.dtype = dtype_of(kind)
+        self._dataset = dataset
+        self._real = real_dtype(self.dtype)
+        check_stored(source, dataset, path)
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield slabs in stored order, along the borders of chunks where they are not too long."""
+        shape = self._dataset.shape
+        row = prod(shape[1:]) * self.dtype.itemsize
+        chunk = self._dataset.chunks[0] if self._dataset.chunks else 1
+        if shape and 0 < row * chunk <= max_bytes:
+            step = max_bytes // (row * chunk) * chunk
+            keys: Any = (slice(i, min(i + step, shape[0])) for i in range(0, shape[0], step))
+        else:
+            keys = slabs(shape, self.dtype.itemsize, max_bytes)
+        for key in keys:
+            yield self._region(key).reshape(-1)
+
+    def _region(self, key: Any) -> Values:
+        try:
+            values = np.asarray(self._dataset[key])
+        except HDF5_ERRORS as error:
+            raise damaged(self._path, error, f"variable '{self._name}'") from error
+        try:
+            if values.dtype.names is None:
+                return cast(values, self.dtype)
+            found = np.empty((*values.shape, 2), self._real)
+            found[..., 0] = cast(values["real"], self._real)
+            found[..., 1] = cast(values["imag"], self._real)
+        except ValueError as error:
+            raise self.corrupt(f"a value does not fit the class: {error}") from error
+        return found.view(self.dtype)[..., 0]
+
+    def __getitem__(self, key: Any) -> Any:
+        if self._dataset.shape != self.shape or not _is_plain(key):
+            return super().__getitem__(key)
+        return self._region(key)
+
+
+def _is_plain(key: Any) -> bool:
+    """Tell a key that HDF5 takes as numpy does."""
+    keys = key if isinstance(key, tuple) else (key,)
+    return all(
+        (isinstance(k, int) and k >= 0) or (isinstance(k, slice) and (k.step is None or k.step > 0))
+        for k in keys
+    )
+
+
+class _SparseParts:
+    """A sparse matrix in compressed columns; `data` and `ir` are None if it holds nothing."""
+
+    def __init__(self, path: str, source: Any, facts: Facts, data: Any, ir: Any, jc: Any) -> None:
+        self.path = path
+        self.source = source
+        self.facts = facts
+        self.data = data
+        self.ir = ir
+        self.jc = jc
+
+    def places(self) -> tuple[Values, Values]:
+        """Return the place of each stored element in column-major order, and the values."""
+        rows, columns = self.facts.dims
+        values = self._values()
+        try:
+            places, total = column_places(
+                self._indices(self.ir), self._indices(self.jc), rows, columns, values.size
+            )
+        except RaconvertError as error:
+            error.path = self.source.path
+            raise
+        return places, values[:total]
+
+    def _values(self) -> Values:
+        kind = element_of_class(self.facts)
+        if self.data is None:
+            return np.zeros(0, dtype_of(kind))  # type: ignore[arg-type]
+        numbers = DatasetNumbers(self.path, self.source, self.data, kind)
+        return np.asarray(numbers[...]).reshape(-1)
+
+    def _indices(self, part: Any) -> Values:
+        if part is None:
+            return np.zeros(0, np.int64)
+        values = _whole(self.source, part, self.path).reshape(-1)
+        if values.dtype.kind not in "iu" or (values.size and int(values.max()) >= 1 << 62):
+            raise Corrupt("sparse matrix has indices that cannot be", path=self.source.path,
+                          where=f"'{self.path}'")  # fmt: skip
+        return values.astype(np.int64)
+
+    def arrays(self, kind: Any) -> list[tuple[str, Any, int, Any]]:
+        """Return the parts as arrays: name, element, count, and what gives the data."""
+        whole = element("int", 8)
+        count = 0 if self.data is None else prod(self.data.shape)
+        rows = 0 if self.ir is None else prod(self.ir.shape)
+        return [
+            ("data", kind, count, self._values),
+            ("ir", whole, rows, partial(self._indices, self.ir)),
+            ("jc", whole, prod(self.jc.shape), partial(self._indices, self.jc)),
+        ]

@@ -1,0 +1,332 @@
+"""Runs of numbers as MAT files store them: in the file, inside a compressed variable, in memory.
+
+A part is `count` numbers of one storage type. `open` gives a reader, front to back and in bounded
+memory; `mapped` gives an ndarray without reading, where the numbers lie in the file as they are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import namedtuple
+from zlib import decompressobj
+from zlib import error as zlib_error
+
+from raconvert.errors import Corrupt
+from raconvert.source import open_regular
+
+from .tables import ORDERS, STORED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+
+CHUNK_BYTES = 1 << 18  # how much is inflated at once
+INPUT_BYTES = 1 << 16
+DEFLATE_RATIO = 1032  # deflate's limit: 258 bytes for two bits
+MIN_POINT_BYTES = 4 << 20  # decoded bytes between two points from which inflating can go on
+MAX_POINTS = 128  # each costs some 50 KB of memory
+
+# Where inflating can go on: decoded position, position in the file, state of the decoder, the
+# input that it has not used yet.
+_Point = namedtuple("_Point", "position place decoder tail")
+
+
+class FilePart:
+    """Numbers that lie in the file as they are, from `offset`; `dtype` is a numpy type string."""
+
+    __slots__ = ("count", "dtype", "nbytes", "offset", "path")
+
+    def __init__(self, path: str, offset: int, dtype: str, count: int) -> None:
+        self.path = path
+        self.offset = offset
+        self.dtype = dtype
+        self.count = count
+        self.nbytes = count * int(dtype[2:])
+
+    def open(self) -> _FileReader:
+        """Return a reader of the bytes."""
+        return _FileReader(self)
+
+    def mapped(self) -> np.ndarray[Any, Any] | None:
+        """Return the numbers as a read-only map of the file."""
+        import numpy as np
+
+        if not self.count:
+            return np.zeros(0, self.dtype)
+        if os.path.getsize(self.path) < self.offset + self.nbytes:
+            raise Corrupt("file became shorter while it was read", path=self.path)
+        return np.memmap(self.path, self.dtype, "r", self.offset, (self.count,))
+
+
+class _FileReader:
+    def __init__(self, part: FilePart) -> None:
+        self.dtype = part.dtype
+        self._path = part.path
+        self._place = part.offset
+        self._file = open_regular(part.path)
+
+    def read_into(self, view: memoryview) -> None:
+        """Fill the view; `Corrupt` where the file ends."""
+        os.lseek(self._file, self._place, os.SEEK_SET)
+        self._place += len(view)
+        while view:
+            piece = os.read(self._file, min(len(view), 1 << 20))
+            if not piece:
+                raise Corrupt("file became shorter while it was read", path=self._path)
+            view[: len(piece)] = piece
+            view = view[len(piece) :]
+
+    def finish(self) -> None:
+        """Nothing follows that would have to be checked."""
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+
+class HeldPart:
+    """Numbers that are in memory already, since they are few."""
+
+    __slots__ = ("count", "data", "dtype", "nbytes")
+
+    def __init__(self, data: bytes, dtype: str) -> None:
+        self.data = data
+        self.dtype = dtype
+        self.nbytes = len(data)
+        self.count = len(data) // int(dtype[2:])
+
+    def open(self) -> _HeldReader:
+        """Return a reader of the bytes."""
+        return _HeldReader(self)
+
+    def mapped(self) -> np.ndarray[Any, Any] | None:
+        """Return the numbers."""
+        import numpy as np
+
+        return np.frombuffer(self.data, self.dtype)
+
+
+class _HeldReader:
+    def __init__(self, part: HeldPart) -> None:
+        self.dtype = part.dtype
+        self._rest = memoryview(part.data)
+
+    def read_into(self, view: memoryview) -> None:
+        """Fill the view."""
+        view[:] = self._rest[: len(view)]
+        self._rest = self._rest[len(view) :]
+
+    def finish(self) -> None:
+        """Nothing is left to check."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Compressed:
+    """One compressed variable: `nbytes` bytes of zlib data at `offset` of the file.
+
+    `total` is how many bytes it decodes to, its own tag included. `points` are where inflating
+    can go on, once the variable was walked through.
+    """
+
+    __slots__ = ("checked", "nbytes", "offset", "path", "points", "total")
+
+    def __init__(self, path: str, offset: int, nbytes: int) -> None:
+        self.path = path
+        self.offset = offset
+        self.nbytes = nbytes
+        self.total = 0
+        self.points: list[_Point] = []
+        self.checked = False  # its end and its checksum were seen
+
+    def inflater(self, position: int = 0) -> Inflater:
+        """Return an inflater that stands at a decoded position."""
+        before = [point for point in self.points if point.position <= position]
+        found = Inflater(self, before[-1] if before else None)
+        try:
+            found.skip(position - found.position)
+        except BaseException:
+            found.close()
+            raise
+        return found
+
+
+class Inflater:
+    """The decoded bytes of a compressed variable, front to back in bounded memory."""
+
+    dtype = ""
+
+    def __init__(
+        self, variable: Compressed, point: _Point | None = None, *, mark: bool = False
+    ) -> None:
+        self.variable = variable
+        self.position = 0
+        self._place = variable.offset
+        self._end = variable.offset + variable.nbytes
+        self._rest = memoryview(b"")
+        self._tail = b""
+        self._mark = mark
+        if point is None:
+            self._decoder = decompressobj()
+        else:
+            self.position, self._place, decoder, self._tail = point
+            self._decoder = decoder.copy()
+        self._file = open_regular(variable.path)
+
+    def read(self, nbytes: int) -> bytes:
+        """Return exactly so many bytes; the caller knows that they are few."""
+        found = bytearray(nbytes)
+        self.read_into(memoryview(found))
+        return bytes(found)
+
+    def read_into(self, view: memoryview) -> None:
+        """Fill the view; `Corrupt` where the variable ends."""
+        while view:
+            piece = self._next(len(view))
+            view[: len(piece)] = piece
+            view = view[len(piece) :]
+
+    def skip(self, nbytes: int) -> None:
+        """Leave out so many bytes."""
+        while nbytes:
+            nbytes -= len(self._next(nbytes))
+
+    def _next(self, nbytes: int) -> memoryview:
+        """Return the next bytes, at most so many."""
+        if not self._rest:
+            piece = self._inflate()
+            if not piece:
+                raise self._corrupt("compressed variable ends inside its data")
+            self._rest = memoryview(piece)
+        piece_view = self._rest[:nbytes]
+        self._rest = self._rest[len(piece_view) :]
+        self.position += len(piece_view)
+        return piece_view
+
+    def _inflate(self) -> bytes:
+        """Return the next piece of decoded bytes; nothing at the end."""
+        if self._mark:
+            self._add_point()
+        piece = b""
+        try:
+            while not piece and not self._decoder.eof:
+                if not self._tail:
+                    self._tail = self._input()
+                ended = not self._tail
+                piece = self._decoder.decompress(self._tail, CHUNK_BYTES)
+                self._tail = self._decoder.unconsumed_tail
+                if ended and not piece:
+                    break
+        except zlib_error as error:
+            raise self._corrupt(f"compressed variable cannot be inflated ({error})") from error
+        return piece
+
+    def _input(self) -> bytes:
+        os.lseek(self._file, self._place, os.SEEK_SET)
+        data = os.read(self._file, min(INPUT_BYTES, self._end - self._place))
+        self._place += len(data)
+        return data
+
+    def _add_point(self) -> None:
+        points, total = self.variable.points, self.variable.total
+        step = max(MIN_POINT_BYTES, total // MAX_POINTS)
+        last = points[-1].position if points else 0
+        if self.position >= last + step and len(points) < MAX_POINTS:
+            points.append(_Point(self.position, self._place, self._decoder.copy(), self._tail))
+
+    def finish(self) -> None:
+        """Inflate to the end, so that length and checksum (Adler-32) are checked."""
+        variable = self.variable
+        if variable.checked:
+            return
+        room = max(0, variable.total - self.position) + 8  # one element's padding
+        while True:
+            if not self._rest:
+                self._rest = memoryview(self._inflate())
+            if not self._rest:
+                break
+            room -= len(self._rest)
+            self.position += len(self._rest)
+            self._rest = memoryview(b"")
+            if room < 0:
+                raise self._corrupt("compressed variable is longer than its tag says")
+        if not self._decoder.eof:
+            raise self._corrupt("compressed variable is cut off")
+        if self.position < variable.total - 8:  # Octave counts padding that it does not write
+            raise self._corrupt("compressed variable is shorter than its tag says")
+        variable.checked = True
+
+    def _corrupt(self, what: str) -> Corrupt:
+        where = f"byte {self.variable.offset}, decoded byte {self.position}"
+        return Corrupt(what, path=self.variable.path, where=where)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+
+class InflatedPart:
+    """Numbers at a decoded position of a compressed variable."""
+
+    __slots__ = ("count", "dtype", "nbytes", "position", "variable")
+
+    def __init__(self, variable: Compressed, position: int, dtype: str, count: int) -> None:
+        self.variable = variable
+        self.position = position
+        self.dtype = dtype
+        self.count = count
+        self.nbytes = count * int(dtype[2:])
+
+    def open(self) -> Inflater:
+        """Return an inflater that stands where the numbers begin."""
+        reader = self.variable.inflater(self.position)
+        reader.dtype = self.dtype
+        return reader
+
+    def mapped(self) -> np.ndarray[Any, Any] | None:
+        """Compressed numbers cannot be mapped."""
+        return None
+
+
+class LaterPart:
+    """Numbers behind other compressed ones: their tag, at `position`, is read when it is needed."""
+
+    __slots__ = ("count", "order", "position", "variable")
+
+    def __init__(self, variable: Compressed, position: int, order: str, count: int) -> None:
+        self.variable = variable
+        self.position = position
+        self.order = order
+        self.count = count
+
+    def open(self) -> Inflater:
+        """Return an inflater that stands where the numbers begin; `Corrupt` for a wrong tag."""
+        reader = self.variable.inflater(self.position)
+        try:
+            tag = reader.read(8)
+            reader.dtype = self._stored(tag)
+        except BaseException:
+            reader.close()
+            raise
+        return reader
+
+    def _stored(self, tag: bytes) -> str:
+        """Return the numpy type that a tag gives; `Corrupt` where its length is another."""
+        code, nbytes = (int.from_bytes(part, ORDERS[self.order]) for part in (tag[:4], tag[4:]))
+        stored = STORED.get(code)
+        if stored is None or nbytes != self.count * int(stored[1:]):
+            raise Corrupt(
+                "imaginary part does not have the length of the real part",
+                path=self.variable.path,
+                where=f"byte {self.variable.offset}, decoded byte {self.position}",
+                expected=f"{self.count} numbers",
+                got=f"{nbytes} bytes of type {code}",
+            )
+        return self.order + stored
+
+    def mapped(self) -> np.ndarray[Any, Any] | None:
+        """Compressed numbers cannot be mapped."""
+        return None

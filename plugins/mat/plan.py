@@ -1,0 +1,489 @@
+"""What writing a bundle amounts to: variables, structs and cells, and what none of them holds.
+
+The plan is made from names, types, shapes and metadata alone. Groups become structs; a group of
+which the namespace says so, or whose members are numbered from 1, becomes a cell or an array of
+structs again.
+"""
+
+from __future__ import annotations
+
+import re
+from math import prod
+
+from raconvert.plugin import equivalent, refused
+
+from .tables import (
+    ELEMENTS,
+    KEYWORDS,
+    MAX_DEPTH,
+    MAX_DIM,
+    MAX_NAME,
+    MAX_RANK,
+    MAX_V5_BYTES,
+    TYPE_CODES,
+    WIDE_COMPLEX,
+    is_index,
+    is_name,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.model import Array, Bundle
+    from raconvert.plugin import Element, Fit
+
+OWN = "mat"  # the namespace
+V73 = "--out-opt version=7.3"
+SPARSE_HOLES = 16  # how many numbers may be missing in a group that becomes a cell
+
+
+class Leaf:
+    """An array as a variable: class, MATLAB's dims, and how its elements become those of the class.
+
+    `form` is ``numbers``, ``char`` or ``sparse``; `change` what happens to each element: ``same``,
+    ``float`` (to the class), ``count`` (of a date), ``bytes``, ``integers`` (complex ones).
+    """
+
+    __slots__ = (
+        "array", "change", "cls", "columns", "complex", "dims", "form", "is_global", "jc", "logical"
+    )  # fmt: skip
+
+    def __init__(self, array: Array, cls: str, dims: tuple[int, ...]) -> None:
+        self.array = array
+        self.cls = cls
+        self.dims = dims
+        self.form = "numbers"
+        self.change = "same"
+        self.complex = array.element.kind == "complex"
+        self.logical = cls == "logical"
+        self.is_global = False
+        self.columns = 0  # of a char array
+        self.jc: Any = None  # of a sparse matrix, once its elements were counted
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the elements, as far as they are known before any is read."""
+        if self.form == "char":
+            return 2 * prod(self.dims)
+        if self.form == "sparse":
+            return 0
+        return prod(self.dims) * int(TYPE_CODES[self.cls][1:]) * (1 + self.complex)
+
+
+class Box:
+    """A struct, an array of structs (its members one element after the other) or a cell."""
+
+    __slots__ = ("cls", "dims", "fields", "is_global", "members")
+
+    def __init__(
+        self,
+        cls: str,
+        dims: tuple[int, ...],
+        fields: list[str] | None = None,
+        members: list[Node] | None = None,
+    ) -> None:
+        self.cls = cls
+        self.dims = dims
+        self.fields = fields or []
+        self.members = members or []
+        self.is_global = False
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements inside."""
+        return sum(member.nbytes for member in self.members)
+
+
+Node = Leaf | Box
+
+
+def hole() -> Box:
+    """Return what stands for an element of a cell that there is no array for: ``{}``."""
+    return Box("cell", (0, 0))
+
+
+class Plan:
+    """The variables of a file, in order, and what `fits` says of them.
+
+    `names` are the paths under which the arrays are found again, parallel to those of the bundle.
+    """
+
+    def __init__(self, bundle: Bundle, version: str) -> None:
+        self.version = version
+        self.fits: list[Fit] = []
+        own = bundle.formats.get(OWN, {}) if isinstance(bundle.formats.get(OWN, {}), dict) else {}
+        values = own.get("values")
+        self._values: dict[str, Any] = values if isinstance(values, dict) else {}
+        self._paths: dict[int, str] = {}
+        self._order: list[int] = []
+        self._arrays = bundle.arrays
+        root = self._tree(bundle)
+        self.variables = self._variables(root)
+        self.names = [self._paths[index] for index in range(len(bundle.arrays))]
+        if self._order != sorted(self._order):
+            reason = "the arrays of one group are stored together, so that their order changes"
+            self.fits.append(equivalent("", "names", reason))
+        self._metadata(bundle)
+
+    # --- names ------------------------------------------------------------------------------
+
+    def _tree(self, bundle: Bundle) -> dict[str, Any]:
+        """Return groups as dicts and arrays as their index, all under their own names."""
+        root: dict[str, Any] = {}
+        for index, array in enumerate(bundle.arrays):
+            *groups, last = array.name.split("/")
+            inside = root
+            if len(groups) >= MAX_DEPTH:
+                reason = f"it lies below {len(groups)} groups, at most {MAX_DEPTH} can be read"
+                self.fits.append(refused(array.name, "names", reason))
+                groups = []
+            for group in groups:
+                inside = self._group(inside, group, array.name)
+            if last in inside:
+                reason = "another array or group has the same name"
+                self.fits.append(refused(array.name, "names", reason, "--allow names"))
+                last = next(f"{last}_{n}" for n in range(2, 1 << 30) if f"{last}_{n}" not in inside)
+            inside[last] = index
+        for path in bundle.groups:
+            inside = root
+            for group in path.split("/")[:MAX_DEPTH]:
+                if not isinstance(inside.get(group, {}), dict):
+                    break
+                inside = inside.setdefault(group, {})
+        return root
+
+    def _group(self, inside: dict[str, Any], name: str, array: str) -> dict[str, Any]:
+        """Return a group inside another one, made if it is not there."""
+        if not isinstance(inside.get(name, {}), dict):
+            reason = f"'{name}' is an array and the group of this one"
+            self.fits.append(refused(array, "names", reason, "--allow names"))
+            number = 2
+            while not isinstance(inside.get(f"{name}_{number}", {}), dict):
+                number += 1
+            name = f"{name}_{number}"
+        found: dict[str, Any] = inside.setdefault(name, {})
+        return found
+
+    def _called(self, names: list[str], path: str, what: str) -> dict[str, str]:
+        """Return what each of the names is called in the file; say which had to change."""
+        chosen: dict[str, str] = {}
+        used = {name for name in names if is_name(name)}
+        for name in names:
+            chosen[name] = name
+            if is_name(name):
+                continue
+            chosen[name] = sanitised(name, used)
+            used.add(chosen[name])
+            place = f"{path}/{name}" if path else name
+            reason = f"{_shown(name)} is no name of a {what} in MATLAB{_why(name)}"
+            self.fits.append(refused(place, "names", reason, "--allow names"))
+        return chosen
+
+    # --- values -----------------------------------------------------------------------------
+
+    def _variables(self, root: dict[str, Any]) -> list[tuple[str, Node]]:
+        called = self._called(list(root), "", "variable")
+        found = []
+        for name, content in root.items():
+            node = self._node(content, name, called[name])
+            if self.version != "7.3" and node.nbytes > MAX_V5_BYTES:
+                reason = (
+                    f"variable '{name}' has {node.nbytes} bytes; version {self.version} holds at "
+                    f"most {MAX_V5_BYTES} in one"
+                )
+                self.fits.append(refused(self._one_of(content, name), "storage", reason, V73))
+            found.append((called[name], node))
+        return found
+
+    def _one_of(self, content: Any, name: str) -> str:
+        return name if isinstance(content, int) else ""
+
+    def _node(self, content: Any, path: str, called: str) -> Node:
+        """Return a value; `path` is its own, `called` the one in the file."""
+        if isinstance(content, int):
+            self._paths[content] = called
+            self._order.append(content)
+            return self._leaf(self._arrays[content])
+        facts = self._values.get(path)
+        box = self._as_told(content, path, called, facts if isinstance(facts, dict) else {})
+        if isinstance(facts, dict):
+            box.is_global = facts.get("global") is True
+        return box
+
+    def _as_told(
+        self, content: dict[str, Any], path: str, called: str, facts: dict[str, Any]
+    ) -> Box:
+        dims = _dims_of(facts)
+        if facts.get("class") == "cell" and dims and _all_below(content, prod(dims)):
+            return self._cell(content, path, called, dims)
+        fields = facts.get("fields")
+        if facts.get("class") == "struct" and dims and isinstance(fields, list | None):
+            fields = [str(name) for name in fields or []]
+            if dims != (1, 1) and _is_struct_array(content, prod(dims), fields):
+                return self._struct_array(content, path, called, dims, fields)
+        if _is_numbered(content):
+            return self._cell(content, path, called, (1, max(map(int, content))))
+        return self._struct(content, path, called)
+
+    def _cell(self, content: dict[str, Any], path: str, called: str, dims: tuple[int, ...]) -> Box:
+        members: list[Node] = []
+        for number in map(str, range(1, prod(dims) + 1)):
+            if number in content:
+                members.append(
+                    self._node(content[number], f"{path}/{number}", f"{called}/{number}")
+                )
+            else:
+                members.append(hole())
+        return Box("cell", dims, None, members)
+
+    def _struct(self, content: dict[str, Any], path: str, called: str) -> Box:
+        names = self._called(list(content), path, "field")
+        members = [
+            self._node(inside, f"{path}/{name}", f"{called}/{names[name]}")
+            for name, inside in content.items()
+        ]
+        return Box("struct", (1, 1), list(names.values()), members)
+
+    def _struct_array(
+        self,
+        content: dict[str, Any],
+        path: str,
+        called: str,
+        dims: tuple[int, ...],
+        fields: list[str],
+    ) -> Box:
+        names = self._called(fields, path, "field")
+        members: list[Node] = []
+        for number in map(str, range(1, prod(dims) + 1)) if fields else ():
+            inside = content.get(number, {})
+            members += [
+                self._node(
+                    inside[field], f"{path}/{number}/{field}", f"{called}/{number}/{names[field]}"
+                )
+                if field in inside
+                else hole()
+                for field in fields
+            ]
+        if self.version == "7.3" and not fields and 0 not in dims:
+            reason = f"'{path}' is an array of structs without fields, written as one struct"
+            self.fits.append(equivalent("", "shape", reason))
+            dims = (1, 1)
+        return Box("struct", dims, list(names.values()), members)
+
+    # --- arrays -----------------------------------------------------------------------------
+
+    def _leaf(self, array: Array) -> Leaf:
+        """Return an array as a variable; say what that changes."""
+        leaf = leaf_of(array, self.version)
+        own = array.meta.formats.get(OWN)
+        leaf.is_global = isinstance(own, dict) and own.get("global") is True
+        self.fits += type_fits(array, leaf, self.version)
+        self.fits += shape_fits(array, leaf, self.version)
+        return leaf
+
+    def _metadata(self, bundle: Bundle) -> None:
+        for array in bundle.arrays:
+            found = array.meta.to_dict()
+            others = [name for name in found.pop("formats", {}) if name != OWN]
+            words = [*found, *(f"namespace {name}" for name in others)]
+            words += ["items"] if array.meta.items is not None else []
+            if words:
+                reason = f"MAT has no place for it: {', '.join(words)}"
+                self.fits.append(equivalent(array.name, "metadata", reason))
+        if bundle.attributes:
+            self.fits.append(
+                equivalent("", "metadata", "MAT has no place for attributes of the file")
+            )
+        groups = [path for path, attributes in bundle.groups.items() if attributes]
+        if groups:
+            reason = f"MAT has no place for attributes of groups: {', '.join(groups[:5])}"
+            self.fits.append(equivalent("", "metadata", reason))
+
+
+def _dims_of(facts: dict[str, Any]) -> tuple[int, ...]:
+    """Return the dims that the namespace tells; none if it tells no such."""
+    dims = facts.get("dims")
+    if not isinstance(dims, list) or len(dims) < 2 or len(dims) > MAX_RANK["7.3"]:
+        return ()
+    if any(type(n) is not int or not 0 <= n <= MAX_DIM for n in dims):
+        return ()
+    return tuple(dims)
+
+
+def _all_below(content: dict[str, Any], count: int) -> bool:
+    """Tell whether all names are numbers of a cell with so many elements."""
+    if any(not is_index(name) or int(name) > count for name in content):
+        return False
+    return count <= 64 * (len(content) + SPARSE_HOLES)
+
+
+def _is_numbered(content: dict[str, Any]) -> bool:
+    """Tell a group that becomes a cell without being told: its members are numbers from 1."""
+    if not content or any(not is_index(name) for name in content):
+        return False
+    return max(map(int, content)) <= len(content) + SPARSE_HOLES
+
+
+def _is_struct_array(content: dict[str, Any], count: int, fields: list[str]) -> bool:
+    """Tell whether the members are elements of an array of structs with these fields."""
+    if not fields:
+        return not content
+    return _all_below(content, count) and all(
+        isinstance(inside, dict) and set(inside) <= set(fields) for inside in content.values()
+    )
+
+
+def sanitised(name: str, used: set[str]) -> str:
+    """Return a name that MATLAB takes, like another one and different from all `used`."""
+    found = re.sub(r"[^A-Za-z0-9_]", "_", name[: 2 * MAX_NAME], flags=re.ASCII)[:MAX_NAME]
+    if not found[:1].isalpha() or found in KEYWORDS:
+        found = f"x{found}"[:MAX_NAME]
+    if found not in used:
+        return found
+    number = 2
+    while True:
+        ending = f"_{number}"
+        other = found[: MAX_NAME - len(ending)] + ending
+        if other not in used:
+            return other
+        number += 1
+
+
+def _shown(name: str) -> str:
+    text = ascii(name)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _why(name: str) -> str:
+    if name in KEYWORDS:
+        return " (a keyword)"
+    if len(name) > MAX_NAME:
+        return f" (above {MAX_NAME} characters)"
+    return " (a letter, then letters, digits and _)"
+
+
+# --- what an array becomes ------------------------------------------------------------------------
+
+
+def leaf_of(array: Array, version: str) -> Leaf:
+    """Return the class, dims and form of an array."""
+    element, dims = array.element, matrix_dims(array.dims)
+    own = array.meta.formats.get(OWN)
+    told = own.get("class") if isinstance(own, dict) else None
+    if element.kind == "user":
+        return _user_leaf(array, own if isinstance(own, dict) else {})
+    cls = _class_of(element)
+    if told == "char" and cls == "uint16":
+        leaf = Leaf(array, "char", dims)
+        leaf.form, leaf.change = "char", "units"
+        leaf.columns = dims[1]
+        return leaf
+    if element.kind in ("float", "bfloat") and element.nbytes == 2:
+        leaf = Leaf(array, "single" if version == "7.3" else "double", dims)
+        leaf.change = "float"
+        return leaf
+    leaf = Leaf(array, cls, dims)
+    if told == "sparse" and len(dims) == 2 and cls in ("double", "logical"):
+        leaf.form = "sparse"
+    if isinstance(told, str) and told in WIDE_COMPLEX and element.kind == "complex":
+        leaf.cls, leaf.change = told, "integers"
+    return leaf
+
+
+def _class_of(element: Element) -> str:
+    if element.kind == "complex":
+        return "single" if element.nbytes == 8 else "double"
+    return next(
+        (
+            cls
+            for cls, known in ELEMENTS.items()
+            if (known.kind, known.nbytes) == (element.kind, element.nbytes)
+        ),
+        "double",
+    )
+
+
+def _user_leaf(array: Array, own: dict[str, Any]) -> Leaf:
+    """Return strings as char, dates as their counts, everything else as bytes."""
+    element, dims = array.element, array.dims
+    descr = element.descr if isinstance(element.descr, str) else ""
+    letter = descr[1:2]
+    if letter and letter in "SU":
+        columns = element.nbytes // (4 if letter == "U" else 1)
+        if own.get("class") == "char" and own.get("columns") == 0 and columns == 1:
+            columns = 0  # told to be empty; the text itself is looked at when it is written
+        leaf = Leaf(array, "char", char_dims(dims, columns))
+        leaf.form, leaf.change, leaf.columns = "char", letter, columns
+        return leaf
+    if letter and letter in "mM":
+        leaf = Leaf(array, "int64", matrix_dims(dims))
+        leaf.change = "count"
+        return leaf
+    leaf = Leaf(array, "uint8", matrix_dims((element.nbytes, *dims)))
+    leaf.change = "bytes"
+    return leaf
+
+
+def matrix_dims(dims: tuple[int, ...]) -> tuple[int, ...]:
+    """Return dims as MATLAB has them, two at least: a scalar is 1 x 1, a list is a row."""
+    return dims if len(dims) > 1 else (1, *dims) if dims else (1, 1)
+
+
+def char_dims(dims: tuple[int, ...], columns: int) -> tuple[int, ...]:
+    """Return the dims of the char array that holds strings: one row each."""
+    return (dims[0] if dims else 1, columns, *dims[1:])
+
+
+def type_fits(array: Array, leaf: Leaf, version: str) -> list[Fit]:
+    """Return what the type of the elements becomes, if it is another one."""
+    name, element = array.name, array.element
+    if leaf.change == "float":
+        kind = "bfloat16" if element.kind == "bfloat" else "float16"
+        if kind == "bfloat16" and version == "7.3":
+            reason = "v7.3 has no bfloat16"
+            return [refused(name, "type", reason, "--dtype float32")]
+        return [equivalent(name, "type", f"{kind} becomes {leaf.cls}")]
+    if leaf.change in ("S", "U") and not _is_own_text(array):
+        what = "bytes" if leaf.change == "S" else "text"
+        return [equivalent(name, "type", f"{what} of a fixed width become rows of a char array")]
+    if leaf.change == "count":
+        reason = f"{element.descr} would become a count without its unit (int64)"
+        return [refused(name, "type", reason, "--allow dtype")]
+    if leaf.change == "bytes":
+        what = "structured elements" if isinstance(element.descr, tuple) else "raw bytes"
+        reason = f"{what} would become {element.nbytes} uint8 on a new first axis"
+        return [refused(name, "type", reason, "--allow dtype")]
+    return []
+
+
+def _is_own_text(array: Array) -> bool:
+    """Tell text that came from a char array, and becomes the same again."""
+    own = array.meta.formats.get(OWN)
+    columns = own.get("columns") if isinstance(own, dict) else None
+    if not isinstance(columns, int) or own is None or own.get("class") != "char":
+        return False
+    return bool(array.element.descr == f"<U{max(1, columns)}") and array.ndim > 0
+
+
+def shape_fits(array: Array, leaf: Leaf, version: str) -> list[Fit]:
+    """Return what the shape becomes, if it is another one, and what is too large."""
+    name, dims, found = array.name, leaf.dims, []
+    if leaf.change == "bytes":
+        pass
+    elif not array.dims:
+        text = " x ".join(map(str, dims))
+        found.append(equivalent(name, "shape", f"a single element becomes {text}"))
+    elif array.ndim == 1 and leaf.form != "char":
+        found.append(equivalent(name, "shape", f"one axis of {dims[1]} becomes 1 x {dims[1]}"))
+    if len(dims) > 2 and dims[-1] == 1:
+        reason = "written, but MATLAB drops trailing axes of length 1"
+        found.append(equivalent(name, "shape", reason))
+    if len(dims) > MAX_RANK[version]:
+        reason = f"{len(dims)} axes; version {version} holds at most {MAX_RANK[version]}"
+        flag = "--out-opt version=7" if version == "7.3" and len(dims) <= MAX_RANK["7"] else None
+        found.append(refused(name, "shape", reason, flag))
+    if version != "7.3" and max(dims) > MAX_DIM:
+        reason = f"an axis of {max(dims)}; version {version} holds at most {MAX_DIM}"
+        found.append(refused(name, "shape", reason, V73))
+    return found

@@ -1,0 +1,396 @@
+"""Array sources over the parts of MAT variables: numbers, char matrices as text, sparse as dense.
+
+All are seen slowest axis first; `stream` decodes front to back in bounded memory, a region of what
+cannot be mapped needs the whole variable in memory (`TooLarge` above ``--max-memory``).
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from math import prod
+
+import numpy as np
+
+from raconvert.blocks import LARGEST_BLOCK, check_memory
+from raconvert.elements import dtype_of
+from raconvert.errors import Corrupt, RaconvertError, TooLarge
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from raconvert.elements import Element
+
+    Values = np.ndarray[Any, Any]
+
+HIGH, LOW, SURROGATE_MASK = 0xD800, 0xDC00, 0xFC00
+
+
+def cast(values: Values, dtype: np.dtype[Any]) -> Values:
+    """Return numbers as their class; ValueError where a stored number does not fit the class.
+
+    Logical is whatever is not zero.
+    """
+    if dtype.kind == "b":
+        return values != 0
+    if values.dtype == dtype:
+        return values
+    if np.can_cast(values.dtype, dtype, "safe"):
+        return values.astype(dtype)
+    with np.errstate(all="ignore"):
+        found = values.astype(dtype)
+        same = found.astype(values.dtype) == values
+    if dtype.kind in "iu" and values.dtype.kind == "f":
+        # A float at the very border rounds to 2**63 and wraps back to itself.
+        same &= np.abs(values) < float(np.iinfo(dtype).max) + 1
+    if dtype.kind == "f":
+        same |= np.isnan(values) if values.dtype.kind == "f" else False
+    if not same.all():
+        wrong = values.reshape(-1)[np.argmin(same)]
+        raise ValueError(f"{wrong} stored as {values.dtype.name}")
+    return found
+
+
+def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of the halves of complex numbers; other types are their own."""
+    return np.dtype(f"{dtype.byteorder}f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+class Whole:
+    """A source that keeps itself in memory once a region of it was asked for."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __init__(self, name: str, path: str, max_memory: int) -> None:
+        self._name = name
+        self._path = path
+        self._max_memory = max_memory
+        self._whole: Values | None = None
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield one-dimensional pieces in stored order, each valid until the next one."""
+        raise NotImplementedError
+
+    def __getitem__(self, key: Any) -> Any:
+        if self._whole is None:
+            self._whole = self._load()
+        return self._whole[key]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
+        return np.array(self[...], dtype=dtype, copy=copy)
+
+    def _load(self) -> Values:
+        nbytes = prod(self.shape) * self.dtype.itemsize
+        self.check(nbytes, "whole in memory")
+        found = np.empty(prod(self.shape), self.dtype)
+        done = 0
+        for piece in self.stream(LARGEST_BLOCK):
+            found[done : done + piece.size] = piece
+            done += piece.size
+        return found.reshape(self.shape)
+
+    def check(self, nbytes: int, what: str) -> None:
+        """Refuse (`TooLarge`) more than the allowed memory."""
+        check_memory(nbytes, self._max_memory, f"'{self._path}': variable '{self._name}' {what}")
+
+    def corrupt(self, what: str) -> Corrupt:
+        """Return the error for contents that contradict themselves."""
+        return Corrupt(what, path=self._path, where=f"variable '{self._name}'")
+
+    def named(self, error: RaconvertError) -> RaconvertError:
+        """Say in which variable an error was found."""
+        place = f"variable '{self._name}'"
+        error.where = f"{place}, {error.where}" if error.where else place
+        error.path = error.path or self._path
+        return error
+
+
+class Numbers(Whole):
+    """Numbers of one class, from a real part and perhaps an imaginary one."""
+
+    def __init__(
+        self,
+        name: str,
+        path: str,
+        max_memory: int,
+        *,
+        element: Element,
+        dims: tuple[int, ...],
+        parts: tuple[Any, ...],
+    ) -> None:
+        super().__init__(name, path, max_memory)
+        self.shape = dims[::-1]
+        self.dtype = dtype_of(element)
+        self._parts = parts
+        self._real = real_dtype(self.dtype)
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield pieces in stored order; the last one after a checksum was compared."""
+        count = prod(self.shape)
+        step = max(1, max_bytes // self.dtype.itemsize)
+        try:
+            with ExitStack() as stack:
+                readers = []
+                for part in self._parts:
+                    readers.append(part.open())
+                    stack.callback(readers[-1].close)
+                buffers = [bytearray(min(step, count) * int(r.dtype[2:])) for r in readers]
+                for start in range(0, count, step):
+                    size = min(step, count - start)
+                    pieces = [_taken(*pair, size) for pair in zip(readers, buffers, strict=True)]
+                    if start + step >= count:
+                        readers[-1].finish()
+                    yield self._joined(pieces, start)
+        except Corrupt as error:
+            self.named(error)
+            raise
+
+    def _joined(self, pieces: list[Values], start: int = 0) -> Values:
+        """Return the elements of which the pieces are the parts."""
+        try:
+            found = [cast(piece, self._real) for piece in pieces]
+        except ValueError as error:
+            raise self.corrupt(
+                f"a value does not fit the class {self._real.name}: {error}, in the elements "
+                f"from {start}"
+            ) from error
+        if len(found) == 1:
+            return found[0]
+        whole = np.empty((*found[0].shape, 2), self._real)
+        whole[..., 0], whole[..., 1] = found
+        return whole.view(self.dtype)[..., 0]
+
+    def __getitem__(self, key: Any) -> Any:
+        mapped = [part.mapped() for part in self._parts]
+        if any(values is None for values in mapped):
+            return super().__getitem__(key)
+        return self._joined([np.asarray(v).reshape(self.shape)[key] for v in mapped])[()]
+
+
+def _taken(reader: Any, buffer: bytearray, count: int) -> Values:
+    """Return the next numbers of a reader, in its buffer."""
+    dtype = np.dtype(reader.dtype)
+    view = memoryview(buffer)[: count * dtype.itemsize]
+    reader.read_into(view)
+    return np.frombuffer(view, dtype)
+
+
+def load(part: Any) -> Values:
+    """Return all numbers of a part; the caller has checked the memory."""
+    mapped = part.mapped()
+    if mapped is not None:
+        return np.array(mapped)
+    reader = part.open()
+    try:
+        found = _taken(reader, bytearray(part.nbytes), part.count)
+        reader.finish()
+    finally:
+        reader.close()
+    return found
+
+
+# --- char ---------------------------------------------------------------------------------------
+
+
+class Chars(Whole):
+    """A char array as text: every row, along the second of its dims, becomes one string.
+
+    `load` returns the units in stored order: UTF-16 code units, or code points.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        path: str,
+        max_memory: int,
+        *,
+        dims: tuple[int, ...],
+        load: Callable[[], Values],
+    ) -> None:
+        super().__init__(name, path, max_memory)
+        rows, self._columns, *pages = dims
+        self._rows, self._pages = rows, prod(pages)
+        self.shape = (*pages[::-1], rows)
+        self.dtype = np.dtype(f"<U{max(1, self._columns)}")
+        self._load_units = load
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield the strings in stored order."""
+        width = self.dtype.itemsize
+        count = self._rows * self._pages
+        self.check(max(width, 2 * count * self._columns if self._columns else 4 * count), "as text")
+        try:
+            units = self._load_units().reshape(self._pages, self._columns, self._rows)
+        except RaconvertError as error:
+            self.named(error)
+            raise
+        step = max(1, min(max_bytes, LARGEST_BLOCK) // width)
+        for page in units:
+            for start in range(0, self._rows, step):
+                yield self._strings(page[:, start : start + step].T)
+
+    def _strings(self, units: Values) -> Values:
+        """Return rows of units as strings; surrogate pairs become one character."""
+        rows, columns = units.shape
+        points = np.zeros((rows, max(1, columns)), "<u4")
+        points[:, :columns] = units
+        if units.dtype.itemsize == 2 and columns > 1:
+            join_pairs(points)
+        return points.view(self.dtype)[:, 0]
+
+
+class Units(Whole):
+    """A char array as its UTF-16 code units."""
+
+    def __init__(
+        self,
+        name: str,
+        path: str,
+        max_memory: int,
+        *,
+        dims: tuple[int, ...],
+        load: Callable[[], Values],
+    ) -> None:
+        super().__init__(name, path, max_memory)
+        self.shape = dims[::-1]
+        self.dtype = np.dtype("<u2")
+        self._load_units = load
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield the units in stored order."""
+        self.check(4 * prod(self.shape), "as text")
+        try:
+            units = self._load_units()
+        except RaconvertError as error:
+            self.named(error)
+            raise
+        if units.dtype.itemsize == 4 and units.size and units.max() > 0xFFFF:
+            raise self.corrupt("characters beyond 16 bits are no UTF-16 code units")
+        step = max(1, max_bytes // 2)
+        for start in range(0, units.size, step):
+            yield units[start : start + step].astype("<u2", copy=False)
+
+
+def join_pairs(points: Values) -> None:
+    """Replace, in rows of UTF-16 units, every surrogate pair by its character; NULs fill up."""
+    first = (points[:, :-1] & SURROGATE_MASK) == HIGH
+    pair = first & ((points[:, 1:] & SURROGATE_MASK) == LOW) & (points[:, 1:] < 0x10000)
+    pair &= points[:, :-1] < 0x10000
+    chosen = np.flatnonzero(pair.any(axis=1))
+    if not chosen.size:
+        return
+    rows, pair = points[chosen], pair[chosen]
+    joined = 0x10000 + ((rows[:, :-1] & 0x3FF) << 10) + (rows[:, 1:] & 0x3FF)
+    rows[:, :-1] = np.where(pair, joined, rows[:, :-1])
+    gone = np.zeros(rows.shape, bool)
+    gone[:, 1:] = pair
+    rows[gone] = 0
+    order = np.argsort(gone, axis=1, kind="stable")
+    points[chosen] = np.take_along_axis(rows, order, axis=1)
+
+
+def text_units(part: Any, count: int) -> Values:
+    """Return the units of a char array stored as numbers or as UTF-8, UTF-16 or UTF-32.
+
+    UTF-8 may hold as many units, characters or bytes as the dims say: writers differ.
+    """
+    data = load(part)
+    if data.dtype.kind != "u" or data.size == count:
+        return as_units(data)
+    text = data.tobytes().decode("utf-8", "surrogatepass")
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
+    if points.size == count:
+        return points
+    units = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), "<u2")
+    if units.size != count:
+        raise Corrupt("text has another length than its dims say", expected=count, got=units.size)
+    return units
+
+
+def as_units(data: Values) -> Values:
+    """Return stored numbers as units; `Corrupt` for what no character has."""
+    wide = data.dtype.itemsize == 4 and data.dtype.kind == "u"
+    limit = 0x10FFFF if wide else 0xFFFF
+    with np.errstate(all="ignore"):
+        found = data.astype("<u4" if wide else "<u2")
+        wrong = (found != data) | (found > limit)
+    if wrong.any():
+        raise Corrupt(f"{data[np.argmax(wrong)]} is no character")
+    return found
+
+
+# --- sparse -------------------------------------------------------------------------------------
+
+
+class Sparse(Whole):
+    """A sparse matrix as a dense one, column by column.
+
+    `load` returns the index of each stored element in column-major order, and the values.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        path: str,
+        max_memory: int,
+        *,
+        dims: tuple[int, ...],
+        element: Element,
+        load: Callable[[], tuple[Values, Values]],
+    ) -> None:
+        super().__init__(name, path, max_memory)
+        self.shape = dims[::-1]
+        self.dtype = dtype_of(element)
+        self._load_elements = load
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield the elements in stored order, zeros included."""
+        count = prod(self.shape)
+        nbytes = count * self.dtype.itemsize
+        if nbytes > self._max_memory:
+            raise TooLarge(
+                f"'{self._path}': sparse variable '{self._name}' needs {nbytes} bytes as a dense "
+                "array",
+                expected=f"at most {self._max_memory} (--max-memory)",
+                remedy="read its parts instead with --in-opt sparse=parts, or allow it with "
+                f"--max-memory {-(-nbytes // (1 << 20))}M",
+            )
+        try:
+            places, values = self._load_elements()
+        except RaconvertError as error:
+            self.named(error)
+            raise
+        order = np.argsort(places, kind="stable")
+        places, values = places[order], values[order]
+        if (places[1:] == places[:-1]).any():
+            raise self.corrupt("sparse matrix holds one element twice")
+        step = max(1, max_bytes // self.dtype.itemsize)
+        for start in range(0, count, step):
+            size = min(step, count - start)
+            first, last = np.searchsorted(places, (start, start + size))
+            block = np.zeros(size, self.dtype)
+            block[places[first:last] - start] = values[first:last]
+            yield block
+
+
+def column_places(
+    ir: Values, jc: Values, rows: int, columns: int, count: int
+) -> tuple[Values, int]:
+    """Return the places of the elements of a compressed-column matrix, and how many they are.
+
+    `count` is how many elements are stored. Raises `Corrupt` for indices outside the matrix.
+    """
+    if jc.size != columns + 1:
+        raise Corrupt("sparse matrix has the wrong number of columns", expected=columns + 1,
+                      got=jc.size)  # fmt: skip
+    jc = jc.astype(np.int64)
+    total = int(jc[-1])
+    if jc[0] != 0 or (np.diff(jc) < 0).any() or not 0 <= total <= min(ir.size, count):
+        raise Corrupt("sparse matrix has column starts that cannot be")
+    ir = ir[:total].astype(np.int64)
+    if total and (ir.min() < 0 or ir.max() >= rows):
+        raise Corrupt("sparse matrix has a row outside its dims", expected=f"below {rows}")
+    column = np.repeat(np.arange(columns, dtype=np.int64), np.diff(jc))
+    return column * rows + ir, total

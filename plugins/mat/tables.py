@@ -1,0 +1,129 @@
+"""What numbers and words mean in MAT files: storage types, classes, names, limits.
+
+MathWorks "MAT-File Format", version 5 chapters "Data Types" (table 1-1) and "MATLAB Array Data
+Element" (table 1-3), level 4 chapter for MOPT.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import namedtuple
+
+from raconvert.elements import Element, element
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+ORDERS: dict[str, Literal["little", "big"]] = {"<": "little", ">": "big"}
+HEADER_BYTES = 128
+HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+HDF5_OFFSET = 512  # the user block of every v7.3 file
+# Our own attribute: v7.3 cannot say that a value without elements is complex.
+EMPTY_COMPLEX = b"RACONVERT_complex"
+# Version and byte order, at byte 124 of the header.
+MARKS_5 = (b"\0\1IM", b"\1\0MI")
+MARKS_73 = (b"\0\2IM", b"\2\0MI")
+
+# Storage types of v5: code -> numpy type without byte order.
+STORED = {
+    1: "i1",
+    2: "u1",
+    3: "i2",
+    4: "u2",
+    5: "i4",
+    6: "u4",
+    7: "f4",
+    9: "f8",
+    12: "i8",
+    13: "u8",
+    16: "u1",
+    17: "u2",
+    18: "u4",
+}
+MI_INT8, MI_UINT8, MI_UINT16, MI_INT32, MI_UINT32 = 1, 2, 4, 5, 6
+MI_MATRIX, MI_COMPRESSED = 14, 15
+MI_UTF8, MI_UTF16, MI_UTF32 = 16, 17, 18
+CODES = {code: number for number, code in STORED.items() if number < MI_UTF8}
+
+# Classes of v5 by number.
+CLASSES = {
+    1: "cell",
+    2: "struct",
+    3: "object",
+    4: "char",
+    5: "sparse",
+    6: "double",
+    7: "single",
+    8: "int8",
+    9: "uint8",
+    10: "int16",
+    11: "uint16",
+    12: "int32",
+    13: "uint32",
+    14: "int64",
+    15: "uint64",
+    16: "function_handle",
+    17: "opaque",
+}
+NUMBERS = {name: number for number, name in CLASSES.items()}
+COMPLEX, GLOBAL, LOGICAL = 0x0800, 0x0400, 0x0200  # array flags
+
+# Numeric classes: what an element of them is.
+ELEMENTS = {
+    "double": element("float", 8),
+    "single": element("float", 4),
+    "logical": element("bool", 1),
+    **{f"{kind}{8 * n}": element(kind, n) for kind in ("int", "uint") for n in (1, 2, 4, 8)},
+}
+COMPLEX_ELEMENTS = {"double": element("complex", 16), "single": element("complex", 8)}
+# Complex integers have no element type of their own; up to 32 bits complex128 holds them.
+WIDE_COMPLEX = frozenset(f"{kind}{n}" for kind in ("int", "uint") for n in (8, 16, 32))
+TYPE_CODES = {"double": "f8", "single": "f4", "logical": "u1"} | {
+    f"{kind}{8 * n}": f"{kind[0]}{n}" for kind in ("int", "uint") for n in (1, 2, 4, 8)
+}
+
+MAX_V5_BYTES = (1 << 31) - 1  # of one variable; what MATLAB reads and writes in v5, v6 and v7
+MAX_DIM = (1 << 31) - 1
+MAX_RANK = {"6": 64, "7": 64, "7.3": 32}  # numpy's limit, and HDF5's
+MAX_DEPTH = 64  # structs and cells inside each other
+VALUE_BYTES = 1 << 13  # about what one value costs in memory, with its names and metadata
+
+MAX_NAME = 63
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}", re.ASCII)
+KEYWORDS = frozenset(
+    ("break", "case", "catch", "classdef", "continue", "else", "elseif", "end", "for", "function",
+     "global", "if", "otherwise", "parfor", "persistent", "return", "spmd", "switch", "try",
+     "while")
+)  # fmt: skip
+_INDEX = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
+
+# What a variable says of itself: class, MATLAB's dims, and three flags.
+Facts = namedtuple("Facts", "cls dims complex logical is_global", defaults=(False, False, False))
+
+
+def is_name(text: str) -> bool:
+    """Tell whether MATLAB takes a text as the name of a variable or of a field."""
+    return _NAME.fullmatch(text) is not None and text not in KEYWORDS
+
+
+def is_index(text: str) -> bool:
+    """Tell whether a text is a linear index as this plugin writes it: 1, 2, 3 and so on."""
+    return _INDEX.fullmatch(text) is not None
+
+
+def element_of_class(facts: Facts, order: str = "<") -> Element | None:
+    """Return the element type of a numeric class; None if the core has none for it."""
+    cls = "logical" if facts.logical else facts.cls
+    if not facts.complex:
+        plain = ELEMENTS.get(cls)
+        return plain and element(plain.kind, plain.nbytes, order)
+    if cls in WIDE_COMPLEX:
+        return COMPLEX_ELEMENTS["double"]
+    found = COMPLEX_ELEMENTS.get(cls)
+    return found and element(found.kind, found.nbytes, order)
+
+
+def plain(**facts: Any) -> dict[str, Any]:
+    """Return the facts that say something."""
+    return {name: value for name, value in facts.items() if value not in (None, False)}

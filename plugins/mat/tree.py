@@ -1,0 +1,280 @@
+"""What a MAT file holds, collected while it is walked: arrays, groups, and what was left out.
+
+Paths: a variable is its name; fields of a struct lie below it; elements of a cell or of a struct
+array lie below their linear index, counted from 1 as MATLAB does: ``c/3`` is ``c{3}``,
+``s/2/name`` is ``s(2).name``.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+
+from raconvert.elements import Element, needs_swap
+from raconvert.errors import Corrupt, Unsupported
+from raconvert.model import Array, Extent, Metadata
+
+from .parts import FilePart
+from .tables import MAX_DEPTH, VALUE_BYTES, WIDE_COMPLEX, element_of_class, plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from raconvert.source import Source
+
+    from .tables import Facts
+
+MAX_NAMED = 5  # left-out variables that an error lists
+MAX_AXES = 64  # numpy's limit
+MAX_SIZE = (1 << 63) - 1
+
+
+class Tree:
+    """Arrays, groups and notes of one file; `values` says what paths alone do not.
+
+    `char` is ``strings`` or ``units``, `sparse` is ``dense`` or ``parts``, as the options of
+    `read`.
+    """
+
+    def __init__(self, source: Source, *, char: str, sparse: str) -> None:
+        self.source = source
+        self.char = char
+        self.sparse = sparse
+        self.arrays: list[Array] = []
+        self.groups: dict[str, dict[str, Any]] = {}
+        self.values: dict[str, dict[str, Any]] = {}
+        self.notes: list[str] = []
+        self.left_out: list[str] = []
+        self._variables: set[str] = set()
+        self._seen = 0
+
+    # --- names ------------------------------------------------------------------------------
+
+    def variable(self, name: str) -> str:
+        """Return the path of a variable."""
+        self.count()
+        return self._component(name, self._variables, "variable")
+
+    def fields(self, names: list[str], path: str) -> list[str]:
+        """Return what the fields of a struct are called in paths, in order."""
+        used: set[str] = set()
+        return [self._component(name, used, f"field of '{path}'") for name in names]
+
+    def _component(self, name: str, used: set[str], what: str) -> str:
+        """Return a name as one part of a path: not empty, not repeated, and without '/'."""
+        chosen = name.replace("%", "%25").replace("/", "%2F") if "/" in name else name
+        chosen = chosen or "unnamed"
+        if chosen in used:
+            number = next(n for n in range(2, len(used) + 3) if f"{chosen}~{n}" not in used)
+            chosen = f"{chosen}~{number}"
+        used.add(chosen)
+        if chosen != name:
+            self.notes.append(f"{what} {name!r} was read as '{chosen}'")
+        return chosen
+
+    def count(self, more: int = 1) -> None:
+        """Count values; refuse more of them than the memory allows."""
+        self._seen += more
+        limit = max(1024, self.source.max_memory // (2 * VALUE_BYTES))
+        if self._seen > limit:
+            raise Unsupported(
+                "holds too many values in cells and structs for the memory allowed",
+                path=self.source.path,
+                expected=f"at most {limit} (--max-memory)",
+                remedy="allow more with --max-memory",
+            )
+
+    def check_depth(self, depth: int, where: str) -> None:
+        """Refuse values inside values beyond what any program writes."""
+        if depth > MAX_DEPTH:
+            raise Unsupported(
+                "structs and cells lie too deep inside each other",
+                path=self.source.path,
+                where=where,
+                expected=f"at most {MAX_DEPTH} levels",
+            )
+
+    # --- values -----------------------------------------------------------------------------
+
+    def leave_out(self, path: str, cls: str, reason: str = "is no array") -> None:
+        """Name a value that has no form here."""
+        self.left_out.append(f"'{path}' ({cls})")
+        self.notes.append(f"variable '{path}' of class {cls} was left out: it {reason}")
+
+    def container(self, path: str, facts: Facts, fields: list[str] | None = None) -> None:
+        """Note a cell or a struct, so far as its members will not tell."""
+        scalar = facts.cls == "struct" and facts.dims == (1, 1)
+        if not scalar or facts.is_global or not fields:
+            found = plain(
+                **{"class": facts.cls, "dims": list(facts.dims), "fields": fields},
+                **{"global": facts.is_global},
+            )
+            self.values[path] = found
+        count = prod(facts.dims)
+        if count == 0 or (fields is not None and not fields):
+            self.groups[path] = {}
+
+    def close_container(self, path: str, first: int) -> None:
+        """Keep the group of a container in which no array was found since the `first`."""
+        if len(self.arrays) == first:
+            self.groups.setdefault(path, {})
+
+    def check_dims(self, dims: tuple[int, ...], itemsize: int, where: str) -> None:
+        """Refuse dims that no array could have."""
+        if len(dims) > MAX_AXES:
+            raise Unsupported("array has too many axes", path=self.source.path, where=where,
+                              expected=f"at most {MAX_AXES}", got=len(dims))  # fmt: skip
+        if any(n < 0 for n in dims) or prod(n for n in dims if n) * itemsize > MAX_SIZE:
+            raise Corrupt("dims that no array has", path=self.source.path, where=where, got=dims)
+
+    def numeric(
+        self, path: str, facts: Facts, parts: tuple[Any, ...], storage: dict[str, Any]
+    ) -> None:
+        """Add a full array of numbers; `parts` are the real and perhaps the imaginary one."""
+        element = element_of_class(facts)
+        if element is None:
+            self.leave_out(path, self.class_name(facts), "has no element type that could hold it")
+            return
+        extent = None
+        first = parts[0]
+        dtype = getattr(first, "dtype", "")
+        real = element_of_class(facts._replace(complex=False))
+        if dtype[1:] == _code(real):
+            element = _ordered(element, dtype[0])
+            if len(parts) == 1 and isinstance(first, FilePart) and not facts.logical:
+                extent = Extent(self.source.path, first.offset, first.nbytes, needs_swap(element))
+        data = partial(_numbers, path, self.source, element, facts.dims, parts)
+        self.lazy(path, facts, element, data, storage, extent)
+
+    def lazy(
+        self,
+        path: str,
+        facts: Facts,
+        element: Element,
+        data: Any,
+        storage: dict[str, Any],
+        extent: Extent | None = None,
+    ) -> None:
+        """Add a full array of numbers; `data` opens its source when it is needed."""
+        own = plain(
+            **{"class": facts.cls if facts.complex and facts.cls in WIDE_COMPLEX else None},
+            **{"global": facts.is_global},
+        )
+        storage = {"class": self.class_name(facts), **storage}
+        self._add(path, element, facts.dims, own, data=data, storage=storage, extent=extent)
+
+    def text(self, path: str, facts: Facts, load: Callable[[], Any], storage: Any) -> None:
+        """Add a char array; `load` returns its units in stored order."""
+        dims, columns = facts.dims, facts.dims[1]
+        own = {"class": "char", **plain(**{"global": facts.is_global})}
+        storage = {"class": "char", **storage}
+        if self.char == "units":
+            data = partial(_units, path, self.source, dims, load)
+            self._add(path, Element("uint", 2, "<"), dims, own, data=data, storage=storage)
+            return
+        width = max(1, columns)
+        element = Element("user", 4 * width, "|", f"<U{width}")
+        data = partial(_chars, path, self.source, dims, load)
+        own["columns"] = columns
+        self._add(path, element, (dims[0], *dims[2:]), own, data=data, storage=storage)
+
+    def sparse_matrix(
+        self, path: str, facts: Facts, load: Callable[[], Any], arrays: Any, storage: Any
+    ) -> None:
+        """Add a sparse matrix, dense or in parts.
+
+        `load` returns places and values; `arrays` returns the parts: name, element, values.
+        """
+        element = element_of_class(facts)
+        if element is None:
+            self.leave_out(path, self.class_name(facts), "has no element type that could hold it")
+            return
+        storage = {"class": f"sparse {self.class_name(facts)}", **storage}
+        own = {"class": "sparse", **plain(**{"global": facts.is_global})}
+        if self.sparse == "dense":
+            data = partial(_sparse, path, self.source, facts.dims, element, load)
+            self._add(path, element, facts.dims, own, data=data, storage=storage)
+            return
+        self.groups[path] = {"sparse": "compressed columns, indices from 0",
+                             "shape": list(facts.dims)}  # fmt: skip
+        for name, kind, count, get in arrays(element):
+            self._add(f"{path}/{name}", kind, (count,), {}, data=get, storage=storage)
+
+    def _add(
+        self,
+        path: str,
+        element: Element,
+        dims: tuple[int, ...],
+        own: dict[str, Any],
+        *,
+        data: Any,
+        storage: dict[str, Any],
+        extent: Extent | None = None,
+    ) -> None:
+        meta = Metadata(formats={"mat": own}) if own else Metadata()
+        self.arrays.append(
+            Array(
+                element,
+                dims,
+                name=path,
+                index_order="F" if len(dims) > 1 else "C",
+                meta=meta,
+                extent=extent,
+                data=data,
+                storage=storage,
+            )
+        )
+
+    def class_name(self, facts: Facts) -> str:
+        """Return the class as MATLAB names it, with what else is said of the numbers."""
+        name = "logical" if facts.logical else facts.cls
+        return f"complex {name}" if facts.complex else name
+
+    def finish(self) -> None:
+        """Refuse a file of which nothing can be converted."""
+        if self.arrays:
+            return
+        named = ", ".join(self.left_out[:MAX_NAMED])
+        more = ", ..." if len(self.left_out) > MAX_NAMED else ""
+        empty = ", ".join(f"'{path}' (empty)" for path in list(self.groups)[:MAX_NAMED])
+        raise Unsupported(
+            "holds no array",
+            path=self.source.path,
+            expected="numeric, logical, char or sparse variables",
+            got=(named + more) or empty or "no variables",
+        )
+
+
+def _code(element: Element | None) -> str:
+    letters = {"float": "f", "int": "i", "uint": "u", "bool": "u"}
+    return f"{letters[element.kind]}{element.nbytes}" if element else ""
+
+
+def _ordered(element: Element, order: str) -> Element:
+    return element if element.order == "|" else element._replace(order=order)
+
+
+def _numbers(path: str, source: Source, element: Element, dims: Any, parts: Any) -> Any:
+    from .sources import Numbers
+
+    return Numbers(path, source.path, source.max_memory, element=element, dims=dims, parts=parts)
+
+
+def _chars(path: str, source: Source, dims: Any, load: Any) -> Any:
+    from .sources import Chars
+
+    return Chars(path, source.path, source.max_memory, dims=dims, load=load)
+
+
+def _units(path: str, source: Source, dims: Any, load: Any) -> Any:
+    from .sources import Units
+
+    return Units(path, source.path, source.max_memory, dims=dims, load=load)
+
+
+def _sparse(path: str, source: Source, dims: Any, element: Element, load: Any) -> Any:
+    from .sources import Sparse
+
+    return Sparse(path, source.path, source.max_memory, dims=dims, element=element, load=load)

@@ -1,0 +1,322 @@
+"""Writing v7.3 through h5py, as MATLAB lays it out (see `level73`).
+
+Attributes are written as fixed strings that end nowhere: padding NULLTERM with the exact length,
+and that type in memory too. h5py's own strings (NULLPAD) are no class to matio, and conversion
+between the two cuts off the last letter. The file is that of HDF5 1.10 or older, so that every
+MATLAB can read it; dates of objects are left out, so that equal arrays give equal bytes.
+
+Elements that are not compressed are written to the file itself, once HDF5 has laid it out.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import h5py
+import numpy as np
+from h5py import h5a, h5d, h5f, h5g, h5p, h5r, h5s, h5t
+
+from raconvert.blocks import slabs
+from raconvert.errors import WriteFailed
+from raconvert.transfer import write_all
+
+from .encode import Pieces, payload, prepare, stored_elements, whole_numbers
+from .plan import Leaf
+from .tables import EMPTY_COMPLEX, HDF5_OFFSET, TYPE_CODES
+from .write5 import header
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from io import FileIO
+    from typing import Any
+
+    from raconvert.plugin import Target
+
+    from .plan import Box, Node, Plan
+
+    Values = np.ndarray[Any, Any]
+
+TEXT = b"MATLAB 7.3 MAT-file, written by raconvert HDF5 schema 1.00 ."
+CHUNK_BYTES = 1 << 20
+MIN_CHUNKED = 1 << 14  # smaller arrays are not worth a chunk
+DECODE = {"logical": 1, "char": 2}  # MATLAB_int_decode
+
+
+def write(plan: Plan, target: Target, level: int | None) -> None:
+    """Write all variables; `level` is that of gzip, None for no compression."""
+    file = target.open()
+    file.truncate(0)
+    for _, node in plan.variables:
+        prepare(node, target)
+    try:
+        writer = _Writer(target, level)
+        try:
+            for name, node in plan.variables:
+                writer.value(writer.root, name.encode("ascii"), node)
+            places = [(leaf, *where) for leaf, where in writer.later]
+        finally:
+            writer.close()
+    except (RuntimeError, ValueError, TypeError, KeyError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise WriteFailed(f"HDF5 cannot write it ({reason})", path=target.path) from error
+    file.seek(0)
+    write_all(file, [header(TEXT, 0x0200)])
+    for leaf, offset, part in places:
+        _fill(file, target, leaf, offset, part)
+
+
+def _fill(file: FileIO, target: Target, leaf: Leaf, offset: int, part: int | None) -> None:
+    """Write elements where HDF5 has left room for them."""
+    for place, data in _pieces(leaf, target, part):
+        file.seek(offset + place)
+        write_all(file, [data])
+
+
+def _pieces(leaf: Leaf, target: Target, part: int | None) -> Iterator[tuple[int, Values]]:
+    if leaf.form == "numbers":
+        place = 0
+        for block in whole_numbers(leaf, target):
+            data = np.ascontiguousarray(block).view(np.uint8)
+            yield place, data
+            place += data.nbytes
+    elif leaf.form == "sparse":
+        yield from _sparse_pieces(leaf, target, part)
+    else:
+        for piece in payload(leaf, target):
+            yield piece.offset, piece.data
+
+
+def _sparse_pieces(leaf: Leaf, target: Target, part: int | None) -> Iterator[tuple[int, Values]]:
+    """Yield the rows (part 0), the column starts (1) or the values (2) of a sparse matrix."""
+    if part == 1:
+        yield 0, leaf.jc.astype("<u8").view(np.uint8)
+        return
+    place = 0
+    for places, values in stored_elements(leaf, target):
+        found = (places % leaf.dims[0]).astype("<u8") if part == 0 else values
+        data = np.ascontiguousarray(found).view(np.uint8)
+        yield place, data
+        place += data.nbytes
+
+
+class _Writer:
+    """One open HDF5 file; `later` are the elements to write once it is laid out."""
+
+    def __init__(self, target: Target, level: int | None) -> None:
+        self.target = target
+        self.level = level
+        self.later: list[tuple[Leaf, tuple[int, int | None]]] = []
+        access = h5p.create(h5p.FILE_ACCESS)
+        access.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_V110)
+        access.set_fclose_degree(h5f.CLOSE_STRONG)
+        creation = h5p.create(h5p.FILE_CREATE)
+        creation.set_userblock(HDF5_OFFSET)
+        creation.set_link_creation_order(h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED)
+        name = self.target.temp.encode()
+        self._file = h5f.create(name, h5f.ACC_TRUNC, fcpl=creation, fapl=access)
+        self.root: Any = h5g.open(self._file, b"/")
+        self._references: Any = None
+        self._referred = 0
+
+    def close(self) -> None:
+        """Close the file, which puts everything in its place."""
+        self._file.close()
+
+    # --- values -----------------------------------------------------------------------------
+
+    def value(self, group: Any, name: bytes, node: Node) -> Any:
+        """Write one value and return what holds it."""
+        if not prod(node.dims) and not (isinstance(node, Leaf) and node.form == "sparse"):
+            found = self._empty(group, name, node)
+        elif isinstance(node, Leaf):
+            found = self._leaf(group, name, node)
+        elif node.cls == "cell":
+            found = self._cell(group, name, node)
+        else:
+            found = self._struct(group, name, node)
+        if node.is_global:
+            _number(found, b"MATLAB_global", h5t.STD_I32LE, 1)
+        return found
+
+    def _empty(self, group: Any, name: bytes, node: Node) -> Any:
+        """Write a value without elements: its dims, not reversed."""
+        space = h5s.create_simple((len(node.dims),))
+        found = h5d.create(group, name, h5t.STD_U64LE, space, _plain_properties())
+        found.write(h5s.ALL, h5s.ALL, np.array(node.dims, "<u8"))
+        self._class(found, node)
+        _number(found, b"MATLAB_empty", h5t.STD_U8LE, 1)
+        if isinstance(node, Leaf) and node.complex:
+            _number(found, EMPTY_COMPLEX, h5t.STD_U8LE, 1)
+        if not isinstance(node, Leaf) and node.cls == "struct":
+            _fields(found, node.fields)
+        return found
+
+    def _class(self, item: Any, node: Node) -> None:
+        text = node.cls.encode("ascii")
+        kind = h5t.C_S1.copy()
+        kind.set_size(len(text))
+        kind.set_strpad(h5t.STR_NULLTERM)
+        space = h5s.create(h5s.SCALAR)
+        found = h5a.create(item, b"MATLAB_class", kind, space)
+        found.write(np.array(text, f"S{len(text)}"), mtype=kind)
+        if node.cls in DECODE:
+            _number(item, b"MATLAB_int_decode", h5t.STD_I32LE, DECODE[node.cls])
+
+    def _leaf(self, group: Any, name: bytes, leaf: Leaf) -> Any:
+        if leaf.form == "sparse":
+            return self._sparse(group, name, leaf)
+        kind = _number_type(leaf)
+        shape = leaf.dims[::-1]
+        if (
+            self.level is not None
+            and leaf.form == "numbers"
+            and (prod(shape) * kind.get_size() >= MIN_CHUNKED)
+        ):
+            found = self._chunked(group, name, leaf, kind)
+        else:
+            found = self._room(group, name, kind, shape, leaf, 0)
+        self._class(found, leaf)
+        return found
+
+    def _room(
+        self, group: Any, name: bytes, kind: Any, shape: tuple[int, ...], leaf: Leaf, part: int
+    ) -> Any:
+        """Make room for elements that are written later."""
+        properties = _plain_properties()
+        properties.set_alloc_time(h5d.ALLOC_TIME_EARLY)
+        properties.set_fill_time(h5d.FILL_TIME_NEVER)
+        found = h5d.create(group, name, kind, h5s.create_simple(shape), properties)
+        self.later.append((leaf, (found.get_offset(), part if leaf.form == "sparse" else None)))
+        return found
+
+    def _chunked(self, group: Any, name: bytes, leaf: Leaf, kind: Any) -> Any:
+        """Write compressed chunks, each a run of elements in stored order."""
+        shape, width = leaf.dims[::-1], kind.get_size()
+        keys = list(_first_key(shape, width))
+        properties = _plain_properties()
+        properties.set_chunk(keys[0])
+        properties.set_shuffle()
+        properties.set_deflate(self.level)
+        found = h5d.create(group, name, kind, h5s.create_simple(shape), properties)
+        dataset = h5py.Dataset(found)
+        taker = Pieces(whole_numbers(leaf, self.target), leaf.array.name)
+        for key in slabs(shape, width, CHUNK_BYTES):
+            sizes = tuple(_length(k, n) for k, n in zip(key, shape, strict=False))
+            sizes += shape[len(key) :]
+            pairs = 2 if leaf.complex and leaf.change == "integers" else 1
+            values = taker.take(prod(sizes) * pairs)
+            at = tuple(slice(k, k + 1) if isinstance(k, int) else k for k in key)
+            dataset[at] = values.view(dataset.dtype).reshape(sizes)
+        taker.finish()
+        return found
+
+    def _sparse(self, group: Any, name: bytes, leaf: Leaf) -> Any:
+        found = h5g.create(group, name, gcpl=_group_properties())
+        self._class(found, leaf)
+        _number(found, b"MATLAB_sparse", h5t.STD_U64LE, leaf.dims[0])
+        count = int(leaf.jc[-1])
+        if count:
+            self._room(found, b"data", _number_type(leaf), (count,), leaf, 2)
+            self._room(found, b"ir", h5t.STD_U64LE, (count,), leaf, 0)
+        elif leaf.complex:
+            _number(found, EMPTY_COMPLEX, h5t.STD_U8LE, 1)
+        self._room(found, b"jc", h5t.STD_U64LE, (leaf.jc.size,), leaf, 1)
+        return found
+
+    def _cell(self, group: Any, name: bytes, box: Box) -> Any:
+        found = self._reference_dataset(group, name, box.dims, box.members)
+        self._class(found, box)
+        return found
+
+    def _reference_dataset(
+        self, group: Any, name: bytes, dims: tuple[int, ...], members: list[Node]
+    ) -> Any:
+        """Write members into the hidden group, and references to them."""
+        references = np.empty(len(members), h5py.ref_dtype)
+        for index, member in enumerate(members):
+            place = self._hidden_name()
+            self.value(self._references, place, member)
+            references[index] = h5r.create(self._references, place, h5r.OBJECT)
+        space = h5s.create_simple(dims[::-1])
+        found = h5d.create(group, name, h5t.STD_REF_OBJ, space, _plain_properties())
+        found.write(h5s.ALL, h5s.ALL, references.reshape(dims[::-1]))
+        return found
+
+    def _hidden_name(self) -> bytes:
+        """Return the next name in ``#refs#``: a, b, ..., z, ba, bb, ..."""
+        if self._references is None:
+            self._references = h5g.create(self.root, b"#refs#", gcpl=_group_properties())
+        number, letters = self._referred, b""
+        self._referred += 1
+        while True:
+            number, rest = divmod(number, 26)
+            letters = bytes([97 + rest]) + letters
+            if not number:
+                return letters
+
+    def _struct(self, group: Any, name: bytes, box: Box) -> Any:
+        found = h5g.create(group, name, gcpl=_group_properties())
+        self._class(found, box)
+        _fields(found, box.fields)
+        for index, field in enumerate(box.fields):
+            if box.dims == (1, 1):
+                self.value(found, field.encode("ascii"), box.members[index])
+            else:
+                column = box.members[index :: len(box.fields)]
+                self._reference_dataset(found, field.encode("ascii"), box.dims, column)
+        return found
+
+
+# --- pieces of HDF5 -------------------------------------------------------------------------------
+
+
+def _plain_properties() -> Any:
+    found = h5p.create(h5p.DATASET_CREATE)
+    found.set_obj_track_times(False)
+    return found
+
+
+def _group_properties() -> Any:
+    return h5p.create(h5p.GROUP_CREATE)
+
+
+def _number(item: Any, name: bytes, kind: Any, value: int) -> None:
+    found = h5a.create(item, name, kind, h5s.create(h5s.SCALAR))
+    found.write(np.array(value, kind.dtype))
+
+
+def _fields(item: Any, names: list[str]) -> None:
+    """Write MATLAB_fields: each name a list of letters."""
+    if not names:
+        return
+    letters = np.empty(len(names), object)
+    for index, name in enumerate(names):
+        letters[index] = np.array(list(name.encode("ascii")), np.uint8).view("S1")
+    attributes = h5py.AttributeManager(h5py.Group(item) if isinstance(item, h5g.GroupID)
+                                       else h5py.Dataset(item))  # fmt: skip
+    attributes.create("MATLAB_fields", letters, dtype=h5py.vlen_dtype(np.dtype("S1")))
+
+
+def _number_type(leaf: Leaf) -> Any:
+    """Return the HDF5 type of the elements."""
+    if leaf.form == "char":
+        return h5t.STD_U16LE
+    plain = h5t.py_create(np.dtype(f"<{TYPE_CODES[leaf.cls]}"))
+    if not leaf.complex:
+        return plain
+    width = plain.get_size()
+    found = h5t.create(h5t.COMPOUND, 2 * width)
+    found.insert(b"real", 0, plain)
+    found.insert(b"imag", width, plain)
+    return found
+
+
+def _first_key(shape: tuple[int, ...], width: int) -> Iterator[tuple[int, ...]]:
+    """Yield the shape of a chunk: as many of the slowest rows as fit."""
+    key = next(slabs(shape, width, CHUNK_BYTES))
+    yield tuple(_length(k, n) for k, n in zip(key, shape, strict=False)) + shape[len(key) :]
+
+
+def _length(key: int | slice, size: int) -> int:
+    return len(range(*key.indices(size))) if isinstance(key, slice) else 1

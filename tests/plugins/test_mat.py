@@ -1,0 +1,737 @@
+"""Reading MAT: files of Octave, scipy and MATLAB, every trap of its classes, names and shapes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import scipy.io
+from raconvert.plugins import mat
+
+import raconvert
+from raconvert.blocks import as_ndarray, blocks
+from raconvert.elements import dtype_of, little
+from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
+from raconvert.model import Array, Bundle
+from raconvert.plugin import NO, SURE
+from raconvert.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "mat"
+
+
+def read(path: Path | str, *, max_memory: int = 1 << 30, **options: Any) -> Bundle:
+    """Read with the plugin."""
+    return mat.read(Source(str(path), max_memory=max_memory), **options)
+
+
+def decode(array: Array, max_bytes: int = 1 << 20) -> np.ndarray:
+    """Return the array in logical order, little-endian, streamed in blocks of `max_bytes`."""
+    raw = b"".join(block.tobytes() for block in blocks(array, max_bytes))
+    values = np.frombuffer(raw, dtype_of(little(array.element))).reshape(array.dims[::-1])
+    return values.T if array.index_order == "F" else values
+
+
+def decode_all(path: Path, **options: Any) -> list[np.ndarray]:
+    """Return all arrays of a file, and close it."""
+    with read(path, **options) as bundle:
+        return [decode(array) for array in bundle.arrays]
+
+
+def assert_same(array: Array, expected: np.ndarray, max_bytes: int = 1 << 20) -> None:
+    """Compare type, shape and every bit."""
+    got = decode(array, max_bytes)
+    assert got.dtype == expected.dtype, array.name
+    assert got.shape == array.shape == expected.shape, array.name
+    assert got.tobytes() == expected.tobytes(), array.name
+
+
+# --- files of others ----------------------------------------------------------------------------
+
+
+def row(*values: Any, dtype: Any = "f8") -> np.ndarray:
+    return np.array([values], dtype)
+
+
+DENSE = np.array([[1.5, -2], [0, 4], [np.nan, np.inf]])
+COMPLEX = np.array([[1 + 2j, 3], [complex(-0.0, -4), 0]])
+ND = np.arange(1.0, 25).reshape(4, 3, 2).T
+OCTAVE = {
+    "a/1/name": np.array(["first"]),
+    "a/1/value": row(1),
+    "a/2/name": np.array(["second"]),
+    "a/2/value": row(2, 3),
+    "b": np.array([[True, False], [False, True]]),
+    "c": COMPLEX,
+    "c4": row(1 - 1j, 2, dtype="c8"),
+    "d": DENSE,
+    "e": np.zeros((0, 3)),
+    "f4": np.array([[0.5, 1], [2, -4]], "f4"),
+    "i16": row(-(2**15), dtype="i2"),
+    "i32": row(-(2**31), 5, dtype="i4"),
+    "i64": row(-(2**63), dtype="i8"),
+    "i8": row(-128, 127, dtype="i1"),
+    "k/1": row(1),
+    "k/2": np.array([[3.0], [3.0]]),
+    "k/3": np.array(["two"]),
+    "k/4/1": row(4),
+    "nd": ND,
+    "rows": np.array(["one  ", "three"]),
+    "s/x": row(1, 2, 3),
+    "s/y/z": np.array(["deep"]),
+    "s/w/1": row(7),
+    "s/w/2": np.array(["seven"]),
+    "sp": np.array([[1, 0, 0], [0, 0, -2.5]]),
+    "spc": np.array([[0, 1j], [2, 0]]),
+    "t": np.array(["hello, world"]),
+    "u16": row(65535, dtype="u2"),
+    "u32": row(2**32 - 1, dtype="u4"),
+    "u64": row(2**64 - 1, dtype="u8"),
+    "u8": np.array([[0], [255]], "u1"),
+}
+SCIPY = {
+    "nan": np.array([[0x7FF8000000000123, 1 << 63, 0xFFF0000000000001]], "u8").view("f8"),
+    "c": np.array([[complex(np.inf, np.nan), complex(-0.0, 1.5)]]),
+    "b": row(True, False, True, dtype="?"),
+    "u64": row(2**64 - 1, 2**53 + 1, dtype="u8"),
+    "big": np.arange(6, dtype="<i4").reshape(2, 3),
+    "text": np.array(["añb", "日本 "]),
+    "cell/1": row(1.5),
+    "cell/2": np.array(["x"]),
+    "cell/3": np.zeros((0, 0)),
+    "struct/one": row(1),
+    "struct/two/three": row(0, 1, 2, dtype="<i2"),
+    "sp": np.array([[0.0, 1], [0, 0], [2, 0]]),
+}
+VALUES = {
+    "octave_v6.mat": OCTAVE,
+    "octave_v7.mat": OCTAVE,
+    "octave_v4.mat": {  # every number of level 4 is a double
+        "c": COMPLEX,
+        "d": DENSE,
+        "f4": np.array([[0.5, 1], [2, -4]]),
+        "rows": np.array(["one  ", "three"]),
+        "sp": OCTAVE["sp"],
+        "t": np.array(["hello, world"]),
+    },
+    "scipy_v6.mat": SCIPY,
+    "scipy_v7.mat": SCIPY,
+}
+
+
+def test_every_fixture_is_listed() -> None:
+    assert {path.name for path in FIXTURES.glob("*.mat")} == set(VALUES)
+
+
+@pytest.mark.parametrize("max_bytes", [1, 100, 1 << 20])
+@pytest.mark.parametrize("name", VALUES)
+def test_fixture(name: str, max_bytes: int) -> None:
+    with read(FIXTURES / name) as bundle:
+        assert bundle.names == list(VALUES[name])
+        assert bundle.notes == []
+        for path, expected in VALUES[name].items():
+            assert_same(bundle[path], expected, max_bytes)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_regions_of_fixtures(name: str) -> None:
+    with read(FIXTURES / name) as bundle:
+        for path, expected in VALUES[name].items():
+            array = bundle[path]
+            assert np.asarray(array).tobytes() == expected.tobytes()
+            if expected.size:
+                last = tuple(n - 1 for n in expected.shape)
+                assert np.asarray(array[last]).tobytes() == expected[last].tobytes()
+                assert np.array_equal(array[0], expected[0], equal_nan=expected.dtype.kind in "fc")
+
+
+def test_plain_numbers_have_an_extent() -> None:
+    """Then a conversion is a copy from file to file; up to 4 bytes lie in a tag, and are held."""
+    with read(FIXTURES / "octave_v6.mat") as bundle:
+        copied = {array.name for array in bundle.arrays if array.extent is not None}
+
+    assert copied == {"a/1/value", "a/2/value", "d", "e", "f4", "i32", "i64", "k/1", "k/2",
+                      "k/4/1", "nd", "s/x", "s/w/1", "u64"}  # fmt: skip
+
+
+def test_what_paths_do_not_say_is_in_the_namespace() -> None:
+    with read(FIXTURES / "octave_v7.mat") as bundle:
+        own = bundle.formats["mat"]
+
+    assert own["version"] == "7"
+    assert own["header"].startswith("MATLAB 5.0 MAT-file, written by Octave 7.3.0")
+    assert own["values"] == {
+        "a": {"class": "struct", "dims": [1, 2], "fields": ["name", "value"]},
+        "k": {"class": "cell", "dims": [2, 2]},
+        "k/4": {"class": "cell", "dims": [1, 1]},
+        "s/w": {"class": "cell", "dims": [1, 2]},
+    }
+
+
+# --- files of MATLAB ----------------------------------------------------------------------------
+
+TYPES = {"double": "f8", "single": "f4", "logical": "?"}
+TYPES |= {f"{k}{8 * n}": f"<{k[0]}{n}" for k in ("int", "uint") for n in (1, 2, 4, 8)}
+
+# File of the corpus -> error and words of its message
+REFUSED = {
+    "mat/matjl_v7_empty_struct_arrays.mat": (Unsupported, "'s00' (empty), 's01' (empty)"),
+    "mat/mcos_test_string_v7.mat": (Unsupported, "'string_scalar' (string (MCOS))"),
+    "mat/scipy_corrupted_zlib_checksum.mat": (Corrupt, "incorrect data check"),
+    "mat/scipy_malformed1.mat": (Corrupt, "variable is cut off, at byte 128"),
+    "mat/scipy_testfunc_7.4_GLNX86.mat": (Unsupported, "'testfunc' (function_handle)"),
+    "mat/scipy_testobject_7.4_GLNX86.mat": (Unsupported, "'testobject' (inline)"),
+    "mat73/mcos_test_string_v73.mat": (Unsupported, "'string_scalar' (string)"),
+}
+
+
+def corpus_facts(corpus: Callable[..., Path], folder: str) -> dict[str, Any]:
+    facts = json.loads((corpus("mat-hdf5") / "expected.json").read_text())
+    return {name: known for name, known in facts.items() if name.startswith(folder)}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_corpus_refused(name: str, corpus: Callable[..., Path]) -> None:
+    error, words = REFUSED[name]
+    path = corpus("mat-hdf5") / name
+
+    with pytest.raises(error) as raised:
+        decode_all(path)
+
+    assert words in str(raised.value)
+    assert str(path) in str(raised.value)
+
+
+def test_corpus_values_in_the_class_of_matlab(corpus: Callable[..., Path]) -> None:
+    """The expected hashes are of what scipy returned, in the type of the storage."""
+    known = corpus_facts(corpus, "mat/")
+    assert len(known) == 53
+    compared = 0
+    for name, facts in known.items():
+        if name in REFUSED:
+            continue
+        with read(corpus("mat-hdf5") / name) as bundle:
+            assert {path.split("/")[0] for path in bundle.names} == set(facts), name
+            for variable, fact in facts.items():
+                compared += compare(bundle, variable, fact)
+    assert compared == 121
+
+
+def compare(bundle: Bundle, variable: str, fact: dict[str, Any]) -> bool:
+    """Compare one variable with what scipy returned; False for structs and cells."""
+    told = fact.get("scipy_dense") or fact["scipy"]
+    if told["dtype"] == "|O" or told["dtype"].startswith("["):
+        assert variable not in bundle
+        return False
+    values = decode(bundle[variable])
+    if fact["matlab_class"] == "char":
+        strings = 1 if told["shape"] == [0] and values.shape == (1,) else told["shape"][0]
+        assert values.shape == (strings,)
+        assert values.dtype == told["dtype"].replace("U0", "U1")
+        return True
+    assert list(values.shape) == told["shape"]
+    if not fact.get("sparse") and fact["matlab_class"] != "sparse":
+        is_complex = np.dtype(told["dtype"]).kind == "c"
+        assert values.dtype == (told["dtype"] if is_complex else TYPES[fact["matlab_class"]])
+    stored = values.astype(np.dtype(told["dtype"]).newbyteorder("<"))
+    digest = hashlib.sha256(np.ascontiguousarray(stored).tobytes()).hexdigest()
+    assert digest.startswith(told["sha256_C_LE"]), (bundle.path, variable)
+    return True
+
+
+def test_corpus_values_of_v73(corpus: Callable[..., Path]) -> None:
+    """The expected hashes are of the datasets as h5py reads them."""
+    known = corpus_facts(corpus, "mat73/")
+    assert len(known) == 13
+    compared = 0
+    for name, facts in known.items():
+        if name in REFUSED:
+            continue
+        with read(corpus("mat-hdf5") / name) as bundle:
+            for path, fact in facts.items():
+                compared += compare_dataset(bundle, path.strip("/"), fact)
+    assert compared == 40
+
+
+def compare_dataset(bundle: Bundle, name: str, fact: dict[str, Any]) -> bool:
+    """Compare one array with its dataset; False for those that are no array here."""
+    cls = str(fact.get("matlab_class", ""))[2:-1]
+    if name not in bundle or "sha256_C_LE" not in fact:
+        return False
+    array = bundle[name]
+    if cls == "char":
+        return array.element.descr.startswith("<U")
+    assert dtype_of(little(array.element)) == np.dtype(TYPES[cls])
+    if array.count == 0:
+        return int(np.prod([int(n) for n in fact["first"]])) == 0
+    assert list(array.shape) == fact["matlab_shape"]
+    stored = decode(array).T.astype(fact["dtype"])
+    digest = hashlib.sha256(np.ascontiguousarray(stored).tobytes()).hexdigest()
+    assert digest.startswith(fact["sha256_C_LE"]), name
+    return True
+
+
+def test_v73_and_v7_of_the_same_variables(corpus: Callable[..., Path]) -> None:
+    """JuliaIO keeps the same variables, saved by MATLAB in both versions."""
+    for pair in ("array", "simple", "sparse", "string"):
+        old = read(corpus("mat-hdf5", "mat", f"matjl_v7_{pair}.mat"))
+        new = read(corpus("mat-hdf5", "mat73", f"matjl_{pair}.mat"))
+        with old, new:
+            assert set(old.names) == set(new.names)
+            for array in old.arrays:
+                if array.name == "sparse_random":  # another matrix in each file
+                    continue
+                assert_same(new[array.name], decode(array))
+                assert new[array.name].meta.formats == array.meta.formats
+
+
+def test_v73_containers(corpus: Callable[..., Path]) -> None:
+    with read(corpus("mat-hdf5", "mat73", "matjl_struct.mat")) as bundle:
+        assert bundle.names == ["s/a", "s/b", "s/c", "s2/1/a", "s2/2/a"]
+        assert decode(bundle["s2/2/a"]) == 2
+        assert bundle.formats["mat"]["values"]["s2"]["dims"] == [1, 2]
+    with read(corpus("mat-hdf5", "mat73", "matjl_cell.mat")) as bundle:
+        assert bundle.names == ["cell/1", "cell/2", "cell/3", "cell/4/1", "cell/4/2"]
+        assert decode(bundle["cell/4/2"]).tolist() == ["string2"]
+    with read(corpus("mat-hdf5", "mat73", "matio_test_file_hdf5.mat")) as bundle:
+        own = bundle.formats["mat"]["values"]["structure"]
+        assert own == {"class": "struct", "dims": [2, 3], "fields": ["name", "data", "data_type"]}
+
+
+# --- traps --------------------------------------------------------------------------------------
+
+
+def level5(*variables: bytes, order: str = "<") -> bytes:
+    """Return a v5 file of these elements."""
+    mark = struct.pack(order + "H", 0x0100) + (b"IM" if order == "<" else b"MI")
+    return b"MATLAB 5.0 MAT-file, by hand".ljust(124) + mark + b"".join(variables)
+
+
+def element(code: int, data: bytes, order: str = "<") -> bytes:
+    return struct.pack(order + "2I", code, len(data)) + data + bytes(-len(data) % 8)
+
+
+def matrix(
+    cls: int,
+    dims: tuple[int, ...],
+    name: bytes,
+    *parts: bytes,
+    flags: int = 0,
+    nzmax: int = 0,
+    order: str = "<",
+) -> bytes:
+    """Return a variable; `parts` are whole elements."""
+    body = element(6, struct.pack(order + "2I", cls | flags, nzmax), order)
+    body += element(5, struct.pack(f"{order}{len(dims)}i", *dims), order)
+    body += element(1, name, order) + b"".join(parts)
+    return element(14, body, order)
+
+
+def deflated(variable: bytes, order: str = "<") -> bytes:
+    packed = zlib.compress(variable)
+    return struct.pack(order + "2I", 15, len(packed)) + packed
+
+
+def saved(tmp_path: Path, *variables: bytes, order: str = "<") -> Path:
+    path = tmp_path / "x.mat"
+    path.write_bytes(level5(*variables, order=order))
+    return path
+
+
+X = matrix(6, (1, 1), b"x", element(9, struct.pack("<d", 1.5)))
+STORAGE = {
+    "int8": (1, "b"), "uint8": (2, "B"), "int16": (3, "h"), "uint16": (4, "H"), "int32": (5, "i"),
+    "uint32": (6, "I"), "single": (7, "f"), "double": (9, "d"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("stored", STORAGE)
+def test_trap_the_class_decides_and_not_the_storage(
+    stored: str, order: str, packed: bool, tmp_path: Path
+) -> None:
+    code, letter = STORAGE[stored]
+    data = struct.pack(f"{order}4{letter}", 1, 2, 3, 100)
+    variable = matrix(6, (2, 2), b"x", element(code, data, order), order=order)
+    path = saved(tmp_path, deflated(variable, order) if packed else variable, order=order)
+
+    with read(path) as bundle:
+        assert_same(bundle["x"], np.array([[1.0, 3], [2, 100]]))
+        assert (bundle["x"].extent is None) == (packed or stored != "double")
+        assert bundle["x"].storage["class"] == "double"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_trap_the_imaginary_part_is_kept(packed: bool, tmp_path: Path) -> None:
+    """Also where the two parts are stored in different types, and inside structs."""
+    parts = (element(9, struct.pack("<3d", 1.5, 2, 3)), element(1, struct.pack("3b", -1, 0, 9)))
+    number = matrix(6, (1, 3), b"x", *parts, flags=0x0800)
+    inside = matrix(6, (1, 3), b"", *parts, flags=0x0800)
+    names = element(5, struct.pack("<i", 32)) + element(1, b"f".ljust(32, b"\0"))
+    variables = (number, matrix(2, (1, 1), b"s", names, inside))
+    path = saved(tmp_path, *(deflated(v) if packed else v for v in variables))
+
+    with read(path) as bundle:
+        for name in ("x", "s/f"):
+            assert_same(bundle[name], row(1.5 - 1j, 2, 3 + 9j, dtype="c16"))
+            assert bundle[name][0, 2] == 3 + 9j
+
+
+def test_complex_of_a_large_compressed_variable(tmp_path: Path) -> None:
+    """Its two parts are decoded side by side, in bounded memory."""
+    rng = np.random.default_rng(1)
+    values = rng.standard_normal((300, 700)) + 1j * rng.standard_normal((300, 700))
+    scipy.io.savemat(tmp_path / "x.mat", {"x": values}, do_compression=True)
+
+    with read(tmp_path / "x.mat", max_memory=1 << 20) as bundle:
+        assert_same(bundle["x"], values, max_bytes=1000)
+        with pytest.raises(TooLarge, match="variable 'x' whole in memory needs 3360000 bytes"):
+            bundle["x"].data[0]
+
+
+@pytest.mark.parametrize("cls", [10, 13])
+def test_complex_integers_become_complex_doubles(cls: int, tmp_path: Path) -> None:
+    code, letter = {10: (3, "h"), 13: (6, "I")}[cls]
+    parts = [element(code, struct.pack(f"<2{letter}", *pair)) for pair in ((1, 2), (3, 4))]
+    path = saved(tmp_path, matrix(cls, (1, 2), b"x", *parts, flags=0x0800))
+
+    with read(path) as bundle:
+        assert_same(bundle["x"], row(1 + 3j, 2 + 4j, dtype="c16"))
+        assert bundle["x"].meta.formats["mat"]["class"] == {10: "int16", 13: "uint32"}[cls]
+
+
+def test_complex_int64_is_named_and_left_out(tmp_path: Path) -> None:
+    parts = [element(12, struct.pack("<q", 1))] * 2
+    with read(saved(tmp_path, X, matrix(14, (1, 1), b"y", *parts, flags=0x0800))) as bundle:
+        assert bundle.names == ["x"]
+        assert "'y' of class complex int64" in bundle.notes[0]
+
+
+def test_trap_logical_is_bool_whatever_its_bytes(tmp_path: Path) -> None:
+    variable = matrix(9, (1, 4), b"x", element(2, bytes((0, 1, 2, 255))), flags=0x0200)
+    with read(saved(tmp_path, variable)) as bundle:
+        assert_same(bundle["x"], row(False, True, True, True, dtype="?"))
+
+
+def test_logical_of_matlab_5_is_a_double(tmp_path: Path) -> None:
+    data = element(9, struct.pack("<2d", 0, 1))
+    with read(saved(tmp_path, matrix(6, (1, 2), b"x", data, flags=0x0200))) as bundle:
+        assert_same(bundle["x"], row(False, True, dtype="?"))
+
+
+def opaque(name: bytes, cls: bytes) -> bytes:
+    """Return a variable of a classdef class, as MATLAB writes it."""
+    handle = matrix(13, (6, 1), b"", element(6, struct.pack("<6I", 0xDD000000, 2, 1, 1, 1, 1)))
+    body = element(6, struct.pack("<2I", 17, 0)) + element(1, name) + element(1, b"MCOS")
+    return element(14, body + element(1, cls) + handle)
+
+
+def test_trap_opaque_variables_are_each_named_and_block_nothing(tmp_path: Path) -> None:
+    function = matrix(16, (1, 1), b"f", matrix(2, (1, 1), b""))
+    variables = (opaque(b"s", b"string"), X, deflated(opaque(b"t", b"table")), function)
+
+    with read(saved(tmp_path, *variables)) as bundle:
+        assert bundle.names == ["x"]
+        assert [note.split(" was left out")[0] for note in bundle.notes] == [
+            "variable 's' of class string (MCOS)",
+            "variable 't' of class table (MCOS)",
+            "variable 'f' of class function_handle",
+        ]
+
+
+def test_trap_one_opaque_in_a_cell_leaves_the_others(tmp_path: Path) -> None:
+    one = matrix(6, (1, 1), b"", element(9, struct.pack("<d", 7)))
+    with read(saved(tmp_path, matrix(1, (1, 3), b"c", one, opaque(b"", b"string"), one))) as bundle:
+        assert bundle.names == ["c/1", "c/3"]
+        assert "'c/2' of class string (MCOS)" in bundle.notes[0]
+        assert bundle.formats["mat"]["values"]["c"]["dims"] == [1, 3]
+
+
+def test_subsystem_of_classes_is_no_variable(tmp_path: Path) -> None:
+    """Unnamed bytes at the place that the header gives hold what opaque variables refer to."""
+    data = level5(X, matrix(9, (1, 3), b"", element(2, b"abc")))
+    place = 128 + len(X)
+    path = tmp_path / "x.mat"
+    path.write_bytes(data[:116] + struct.pack("<Q", place) + data[124:])
+    with read(path) as bundle:
+        assert bundle.names == ["x"]
+        assert bundle.notes == []
+
+
+def test_trap_shapes_are_those_of_matlab(tmp_path: Path) -> None:
+    """Two axes at least, trailing ones of length 1 as the file has them, nothing is squeezed."""
+    data = element(9, struct.pack("<6d", *range(6)))
+    for dims in ((6, 1), (1, 6), (1, 6, 1), (2, 3, 1, 1), (1, 1, 6), (3, 2)):
+        with read(saved(tmp_path, matrix(6, dims, b"x", data))) as bundle:
+            assert bundle["x"].shape == dims
+            assert_same(bundle["x"], np.arange(6.0).reshape(dims, order="F"))
+
+
+def test_trap_elements_keep_their_index_in_every_version(corpus: Callable[..., Path]) -> None:
+    expected = np.array([[[1.0, 7], [3, 9]], [[2, 8], [4, 10]]])
+    for name in ("mat/scipy_test3dmatrix_7.4_GLNX86.mat", "mat/scipy_test3dmatrix_6.1_SOL2.mat"):
+        with read(corpus("mat-hdf5") / name) as bundle:
+            assert np.array_equal(decode(bundle.arrays[0])[:, :2, :2], expected)
+
+
+def test_trap_names_that_begin_with_an_underscore_are_read(tmp_path: Path) -> None:
+    one = element(9, struct.pack("<d", 1))
+    names = element(5, struct.pack("<i", 32)) + element(1, b"_f".ljust(32, b"\0"))
+    field = matrix(6, (1, 1), b"", one)
+    variables = (matrix(6, (1, 1), b"_x", one), matrix(2, (1, 1), b"s", names, field))
+    with read(saved(tmp_path, *variables)) as bundle:
+        assert bundle.names == ["_x", "s/_f"]
+
+
+def test_names_that_are_no_part_of_a_path_are_noted(tmp_path: Path) -> None:
+    one = element(9, struct.pack("<d", 1))
+    variables = [matrix(6, (1, 1), name, one) for name in (b"a/b", b"x", b"x", b"", b"caf\xe9")]
+    with read(saved(tmp_path, *variables)) as bundle:
+        assert bundle.names == ["a%2Fb", "x", "x~2", "unnamed", "café"]
+        assert len(bundle.notes) == 3
+
+
+def test_global_variables(tmp_path: Path) -> None:
+    variable = matrix(6, (1, 1), b"x", element(9, struct.pack("<d", 1)), flags=0x0400)
+    with read(saved(tmp_path, variable)) as bundle:
+        assert bundle["x"].meta.formats == {"mat": {"global": True}}
+
+
+# --- char ---------------------------------------------------------------------------------------
+
+
+def units(text: str) -> list[int]:
+    raw = text.encode("utf-16-le", "surrogatepass")
+    return list(struct.unpack(f"<{len(raw) // 2}H", raw))
+
+
+def char(name: bytes, rows: list[list[int]], code: int = 17) -> bytes:
+    """Return a char array of rows of UTF-16 units, stored column by column."""
+    flat = [row[i] for i in range(len(rows[0])) for row in rows]
+    return matrix(4, (len(rows), len(rows[0])), name, element(code, struct.pack(f"<{len(flat)}H",
+                  *flat)))  # fmt: skip
+
+
+CHARS = {
+    "ascii": ["abc"],
+    "rows": ["ab ", "x\0\0", "   "],
+    "accents": ["é日", "ß "],
+    "beyond_16_bits": ["a😀b"],
+    "beyond_in_some_rows": ["😀b", "xyz", "c😀"],
+    "lone_surrogates": ["a\ud800", "\udc00b"],
+    "high_before_a_pair": ["\ud800\U0001f600"],
+    "low_then_high": ["\ude00\ud83d"],
+}
+
+
+@pytest.mark.parametrize("code", [4, 17])
+@pytest.mark.parametrize("kind", CHARS)
+def test_char_rows_become_strings(kind: str, code: int, tmp_path: Path) -> None:
+    rows = [units(text) for text in CHARS[kind]]
+    with read(saved(tmp_path, char(b"x", rows, code))) as bundle:
+        array = bundle["x"]
+        got = decode(array)
+        assert array.shape == (len(rows),)
+        assert array.element.descr == f"<U{len(rows[0])}"
+        assert array.meta.formats["mat"] == {"class": "char", "columns": len(rows[0])}
+        for text, expected in zip(got, CHARS[kind], strict=True):
+            assert text == expected.rstrip("\0")
+    with read(saved(tmp_path, char(b"x", rows, code)), char="units") as bundle:
+        assert_same(bundle["x"], np.array(rows, "<u2"))
+        assert bundle["x"].meta.formats["mat"] == {"class": "char"}
+
+
+def test_pages_of_char_arrays(tmp_path: Path) -> None:
+    """The second axis is the string, further ones stay: 2 x 3 x 2 is (2, 2) strings of 3."""
+    text = np.array([["abc", "ghi"], ["def", "jkl"]])
+    flat = [ord(text[r, p][c]) for p in range(2) for c in range(3) for r in range(2)]
+    variable = matrix(4, (2, 3, 2), b"x", element(4, struct.pack("<12H", *flat)))
+    with read(saved(tmp_path, variable)) as bundle:
+        assert_same(bundle["x"], text)
+
+
+def test_utf8_text_of_matlab(tmp_path: Path) -> None:
+    for text, count in (("thé", 3), ("日本", 2), ("a😀", 3), ("a😀", 2), ("abc", 3)):
+        variable = matrix(4, (1, count), b"x", element(16, text.encode()))
+        with read(saved(tmp_path, variable)) as bundle:
+            assert decode(bundle["x"]).tolist() == [text]
+
+
+def test_text_of_another_length_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Corrupt, match="another length than its dims say, at variable 'x'"):
+        decode(read(saved(tmp_path, matrix(4, (1, 5), b"x", element(16, b"abc"))))["x"])
+    with pytest.raises(Corrupt, match="another length than the dims say"):
+        read(saved(tmp_path, matrix(4, (1, 5), b"x", element(17, b"abcd"))))
+
+
+@pytest.mark.parametrize(("dims", "strings"), [((0, 0), 0), ((1, 0), 1), ((3, 0), 3), ((0, 4), 0)])
+def test_empty_char(dims: tuple[int, int], strings: int, tmp_path: Path) -> None:
+    with read(saved(tmp_path, matrix(4, dims, b"x", element(17, b"")))) as bundle:
+        assert decode(bundle["x"]).tolist() == [""] * strings
+        assert bundle["x"].meta.formats["mat"]["columns"] == dims[1]
+
+
+# --- sparse -------------------------------------------------------------------------------------
+
+
+def sparse(
+    name: bytes, rows: int, ir: list[int], jc: list[int], *parts: bytes, flags: int = 0
+) -> bytes:
+    places = [element(5, struct.pack(f"<{len(v)}i", *v)) for v in (ir, jc)]
+    dims = (rows, len(jc) - 1)
+    return matrix(5, dims, name, *places, *parts, flags=flags, nzmax=len(ir))
+
+
+def doubles(*values: float) -> bytes:
+    return element(9, struct.pack(f"<{len(values)}d", *values))
+
+
+def test_sparse_is_dense_in_bounded_memory(tmp_path: Path) -> None:
+    path = saved(tmp_path, sparse(b"x", 100_000, [5, 99_999], [0, 1, 1, 2], doubles(2, -0.0)))
+    with read(path, max_memory=3 << 20) as bundle:
+        total = 0
+        for block in blocks(bundle["x"], 1 << 16):
+            assert block.nbytes <= 1 << 16
+            total += block.size
+        assert total == 300_000
+    with read(path) as bundle:
+        expected = np.zeros((100_000, 3))
+        expected[5, 0], expected[99_999, 2] = 2, -0.0
+        assert_same(bundle["x"], expected)
+
+
+def test_sparse_beyond_the_memory_is_refused_and_blocks_nothing(tmp_path: Path) -> None:
+    path = saved(tmp_path, X, sparse(b"s", 2**31 - 1, [7], [0, *[1] * 1000], doubles(1)))
+    with read(path) as bundle:
+        assert decode(bundle["x"]) == 1.5
+        with pytest.raises(TooLarge, match="--in-opt sparse=parts"):
+            decode(bundle["s"])
+    with read(path, sparse="parts") as bundle:
+        assert bundle.names == ["x", "s/data", "s/ir", "s/jc"]
+        assert decode(bundle["s/ir"]).tolist() == [7]
+        assert bundle.groups["s"]["shape"] == [2**31 - 1, 1000]
+
+
+def test_sparse_parts_are_the_same_in_every_version(corpus: Callable[..., Path]) -> None:
+    old = read(corpus("mat-hdf5", "mat", "matjl_v7_sparse.mat"), sparse="parts")
+    new = read(corpus("mat-hdf5", "mat73", "matjl_sparse.mat"), sparse="parts")
+    with old, new:
+        for name in ("sparse_eye", "sparse_complex", "sparse_logical", "sparse_zeros"):
+            count = int(decode(old[f"{name}/jc"])[-1])
+            for part in ("data", "ir", "jc"):
+                expected, got = (decode(b[f"{name}/{part}"]) for b in (old, new))
+                assert got.dtype == expected.dtype
+                stop = count if part != "jc" else None
+                assert got[:stop].tolist() == expected[:stop].tolist()
+
+
+def test_sparse_logical_in_the_three_ways_it_is_written(tmp_path: Path) -> None:
+    """MATLAB: bytes under the type double; Octave: the class of a full matrix, and doubles."""
+    ir, jc = [0, 1, 1], [0, 1, 2, 3]
+    places = [element(5, struct.pack(f"<{len(v)}i", *v)) for v in (ir, jc)]
+    variables = {
+        "matlab": sparse(b"x", 2, ir, jc, element(9, b"\1\1\1"), flags=0x0200),
+        "honest": sparse(b"x", 2, ir, jc, element(2, b"\1\1\1"), flags=0x0200),
+        "octave": matrix(9, (2, 3), b"x", *places, doubles(1, 1, 1), flags=0x0200, nzmax=3),
+    }
+    for name, variable in variables.items():
+        for packed in (variable, deflated(variable)):
+            with read(saved(tmp_path, packed)) as bundle:
+                expected = np.array([[True, False, False], [False, True, True]])
+                assert_same(bundle["x"], expected)
+                assert bundle["x"].meta.formats["mat"] == {"class": "sparse"}, name
+
+
+def test_sparse_with_room_for_more(tmp_path: Path) -> None:
+    """Nzmax may be above the number of elements; what lies behind them means nothing."""
+    path = saved(tmp_path, sparse(b"x", 2, [1, 9, 9], [0, 0, 1], doubles(4, 8, 8)))
+    with read(path) as bundle:
+        assert_same(bundle["x"], np.array([[0.0, 0], [0, 4]]))
+
+
+# --- compressed ---------------------------------------------------------------------------------
+
+
+def test_a_struct_of_many_large_fields_is_not_decoded_from_its_beginning_each_time(
+    tmp_path: Path,
+) -> None:
+    rng = np.random.default_rng(1)
+    fields = {f"f{i}": rng.standard_normal(250_000) for i in range(6)}
+    scipy.io.savemat(tmp_path / "x.mat", {"s": fields}, do_compression=True)
+
+    with read(tmp_path / "x.mat") as bundle:
+        last = bundle["s/f5"]._data.args[-1][0]
+        assert [p.position for p in last.variable.points] == sorted(
+            {p.position for p in last.variable.points}
+        )
+        assert last.variable.inflater(last.position).position == last.position
+        assert last.position - max(p.position for p in last.variable.points) < 5 << 20
+        for name, values in fields.items():
+            assert_same(bundle[f"s/{name}"], values[None])
+
+
+def test_damage_at_the_end_is_found_before_the_last_piece(tmp_path: Path) -> None:
+    values = np.random.default_rng(1).standard_normal((1, 200_000))
+    scipy.io.savemat(tmp_path / "x.mat", {"x": values}, do_compression=True)
+    data = bytearray((tmp_path / "x.mat").read_bytes())
+    data[-1] ^= 1  # of the Adler-32
+    (tmp_path / "x.mat").write_bytes(data)
+
+    pieces = blocks(read(tmp_path / "x.mat")["x"], 1_000_000)
+
+    assert next(pieces).size == 125_000
+    with pytest.raises(Corrupt, match="incorrect data check"):
+        next(pieces)
+
+
+# --- detection ----------------------------------------------------------------------------------
+
+
+def test_sniff(tmp_path: Path, corpus: Callable[..., Path]) -> None:
+    def verdict(name: str) -> int:
+        return mat.sniff(Source(str(corpus("detect", name))))
+
+    assert verdict("matlab_v4_nomagic_bigendian.mat") == SURE
+    assert verdict("matlab_v4_sparse.mat") == SURE
+    assert verdict("matlab_v5_big_endian.mat") == SURE
+    assert verdict("matlab_v7.mat") == SURE
+    assert verdict("matlab_v73_userblock512.mat") == SURE
+    assert verdict("plain_hdf5_no_extension") == NO
+    data = corpus("detect", "matlab_v4_sparse.mat").read_bytes()
+    for name, contents in {
+        "other_suffix.dat": data,
+        "one_byte_more.mat": data + b"\0",
+        "cut.mat": data[:-1],
+        "zeros.mat": bytes(1000),
+        "mark_without_hdf5.mat": b"MATLAB 7.3 MAT-file".ljust(124) + b"\0\2IM" + bytes(600),
+    }.items():
+        (tmp_path / name).write_bytes(contents)
+        assert mat.sniff(Source(str(tmp_path / name))) == NO, name
+
+
+def test_no_other_suffix_is_needed_above_v4(tmp_path: Path) -> None:
+    (tmp_path / "x.bin").write_bytes(level5(X))
+    with raconvert.open(tmp_path / "x.bin") as found:
+        assert float(np.asarray(found["x"])[0, 0]) == 1.5
+
+
+def test_what_is_no_mat_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.mat").write_bytes(b"something else" * 20)
+    with pytest.raises(Corrupt, match="is no MAT file"):
+        read(tmp_path / "x.mat")
+    with pytest.raises(RaconvertError):
+        read(tmp_path / "missing.mat")
+
+
+def test_whole_arrays_in_memory(tmp_path: Path) -> None:
+    with read(FIXTURES / "octave_v7.mat") as bundle:
+        assert np.array_equal(as_ndarray(bundle["nd"]).T, ND)
