@@ -137,6 +137,8 @@ def _descr(dtype: np.dtype[Any]) -> Any:
     """Return the NPY header description of a non-numeric dtype, with tuples for lists."""
     from numpy.lib.format import dtype_to_descr
 
+    if dtype.metadata and dtype.names is None:  # what h5py notes there is not the type
+        return dtype.str
     try:
         descr = dtype_to_descr(dtype)
     except ValueError as error:

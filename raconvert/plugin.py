@@ -38,6 +38,9 @@ A plugin that reads files which its file names asks `raconvert.external.resolve`
 writes a second file takes it from `Target.companion`. Properties in a `Fit` are words of this list:
 type, shape, names, metadata, index order, precision, nulls, elements, storage.
 
+What a format keeps about a file as a whole for its own way back (``Bundle.formats``) is no loss to
+name when another cannot hold it.
+
 The core does temporary files, overwriting, the loss policy, progress, digests and sidecars. Writers
 of raw data use `raconvert.transfer.write_raw`, others `raconvert.blocks`.
 Options are explicit keyword-only parameters, one `Option` row in `FORMAT` for each.

@@ -268,11 +268,6 @@ def _refuse_foreign(source: Source, candidates: list[Candidate]) -> None:
                 path=source.path,
                 remedy=" ".join(filter(None, [foreign.note, f"Supported: {supported}."])),
             )
-    title = _mat4(source)
-    if title:
-        raise NotSupportedYet(
-            f"is {title}, not supported yet", path=source.path, remedy=f"Supported: {supported}."
-        )
     for title, magic, suffixes in WRAPPERS:
         if head.startswith(magic):
             name = source.path.lower()
@@ -285,29 +280,6 @@ def _refuse_foreign(source: Source, candidates: list[Candidate]) -> None:
                 path=source.path,
                 remedy="decompress it first",
             )
-
-
-def _mat4(source: Source) -> str | None:
-    """Recognise MAT v4, which has no magic: suffix, MOPT number, and a header that fits the size.
-
-    MATLAB "MAT-File Format", level 4: five 32-bit integers (type MOPT, rows, columns, imaginary
-    flag, name length), in the byte order that M tells; then the name and the data.
-    """
-    head = source.head
-    if not source.path.lower().endswith(".mat") or len(head) < 20:
-        return None
-    for order in ("little", "big"):
-        mopt, rows, columns, imaginary, length = (
-            int.from_bytes(head[i : i + 4], order) for i in range(0, 20, 4)
-        )
-        plausible = mopt < 5000 and imaginary in (0, 1) and 0 < length <= source.size - 20
-        if (
-            plausible
-            and max(rows, columns) <= source.size
-            and head[19 + length : 20 + length] == b"\0"
-        ):
-            return f"MAT v4 ({order}-endian)"
-    return None
 
 
 def _suffix(path: str, row: Row) -> str:

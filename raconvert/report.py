@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from raconvert.settings import Settings
 
 
+_MOVES = {
+    ("F", "C"): "transposed to row-major order",
+    ("C", "F"): "transposed to column-major order",
+}
+
+
 class Report:
     """The result of `convert`.
 
@@ -53,12 +59,13 @@ class Report:
             self.nbytes += array.nbytes
 
     def add_order(self, origins: list[Array], arrays: list[Array]) -> None:
-        """Say which arrays were moved to row-major order, or read with the axes as listed."""
+        """Say which arrays were moved to another order, or read with the axes as listed."""
         for origin, array in zip(origins, arrays, strict=True):
             if array.ndim < 2:
                 continue
-            if origin.index_order == "F" and array.index_order == "C":
-                self.add_notes([f"array '{array.name}': transposed to row-major order, [i,j] kept"])
+            orders = origin.index_order, array.index_order
+            if orders in _MOVES:
+                self.add_notes([f"array '{array.name}': {_MOVES[orders]}, [i,j] kept"])
             if origin.index_order is None and array.index_order == "F":
                 shape = f"({', '.join(map(str, array.shape))})"
                 self.add_notes(

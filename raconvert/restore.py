@@ -25,8 +25,12 @@ NUMBERS = ("int", "uint", "float", "complex", "bool", "bfloat")
 MAX_TEXT_BYTES = 16 << 20  # of one string; a sidecar is no reason to allocate more
 
 
-def difference(array: Array, back: Array) -> dict[str, Any]:
-    """Return what `restored` needs to make of `back`, as it was read, what `array` is."""
+def difference(origin: Array, array: Array, back: Array) -> dict[str, Any]:
+    """Return what `restored` needs to make of `back`, as it was read, what `array` is.
+
+    `origin` is what it was before its axes were put into an order that the format can store: a
+    column-major format tells an order for arrays that had none.
+    """
     from raconvert.elements import code_of
 
     was: dict[str, Any] = {}
@@ -34,10 +38,13 @@ def difference(array: Array, back: Array) -> dict[str, Any]:
         was["name"] = array.name
     if little(array.element) != little(back.element):
         was["type"] = code_of(little(array.element))
-    if array.shape != back.shape:
-        was["shape"] = list(array.shape)
     if array.index_order not in (None, back.index_order):
         was["index_order"] = array.index_order
+        back = back.replace(index_order=array.index_order)
+    if array.shape != back.shape:
+        was["shape"] = list(array.shape)
+    if origin.index_order is None and back.index_order == "F":
+        was["index_order"] = None
     return was
 
 
@@ -47,12 +54,13 @@ def restored(array: Array, was: Any, path: str = "") -> Array:
         raise Corrupt("metadata field 'was' has the wrong form", path=path)
     if "type" in was:
         array = _as_type(array, was["type"], path)
-    if "index_order" in was:
-        array = array.replace(index_order=was["index_order"])
-        if array.index_order not in ("C", "F", None):
-            raise Corrupt("metadata has an unknown index order", path=path, expected="C or F")
+    order = was.get("index_order", array.index_order)
+    if order not in ("C", "F", None):
+        raise Corrupt("metadata has an unknown index order", path=path, expected="C or F")
+    array = array.replace(index_order=order or array.index_order)
     if "shape" in was:
         array = _as_shape(array, was["shape"], path)
+    array = array.replace(index_order=order)  # none last: the shape is told in the order it had
     if "name" in was:
         if not isinstance(was["name"], str):
             raise Corrupt("metadata gives an array a name that is no text", path=path)
@@ -80,6 +88,33 @@ def _same_but_ones(a: list[int], b: tuple[int, ...]) -> bool:
     return [n for n in a if n != 1] == [n for n in b if n != 1]
 
 
+class _Paired:
+    """Array source: pairs of floats on the last axis, seen as complex numbers."""
+
+    def __init__(self, array: Array, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+        self.dtype = dtype_of(Element("complex", 2 * array.element.nbytes, "<"))
+        self._array = array
+
+    def stream(self, max_bytes: int) -> Any:
+        """Yield the blocks of the array behind it; half a pair waits for the next block."""
+        import numpy as np
+
+        from raconvert.blocks import blocks
+
+        half = np.empty(0, self._array.dtype)
+        for block in blocks(self._array, max_bytes):
+            flat = np.concatenate([half, block.reshape(-1)]) if half.size else block.reshape(-1)
+            whole = flat.size - flat.size % 2
+            half = flat[whole:].copy()
+            yield flat[:whole].view(self.dtype)
+
+    def __getitem__(self, key: Any) -> Any:
+        from raconvert.blocks import as_ndarray
+
+        return as_ndarray(self._array).view(self.dtype).reshape(self.shape)[key]
+
+
 class Reshaped:
     """Array source: the same elements in stored order, seen in another shape."""
 
@@ -100,6 +135,19 @@ class Reshaped:
         return as_ndarray(self._array).reshape(self.shape)[key]
 
 
+def _are_pairs(array: Array, element: Element) -> bool:
+    """Tell whether the fastest axis holds the real and imaginary parts of numbers of this type."""
+    return array.dims[:1] == (2,) and 2 * array.element.nbytes == element.nbytes
+
+
+def _as_complex(array: Array, element: Element) -> Array:
+    """Return pairs on the fastest axis as complex numbers: the same bytes."""
+    element = element._replace(order=array.element.order)
+    dims = array.dims[1:]
+    data = None if array.extent else _Paired(array, dims[::-1])
+    return array.replace(element=element, dims=dims, data=data)
+
+
 def _as_type(array: Array, code: Any, path: str) -> Array:
     """Return the array as elements of another type, every value checked while it streams."""
     try:
@@ -108,6 +156,8 @@ def _as_type(array: Array, code: Any, path: str) -> Array:
     except _NO_TYPE as error:
         raise Corrupt("metadata has an unreadable type", path=path, got=repr(code)[:80]) from error
     kinds = array.element.kind, element.kind
+    if kinds == ("float", "complex") and _are_pairs(array, element):
+        return _as_complex(array, element)
     if all(kind in NUMBERS for kind in kinds):
         from raconvert import adapt
 

@@ -80,7 +80,7 @@ def write_bundle(
         names = module.names(bundle, options) if hasattr(module, "names") else bundle.names
         lossy = {fit.array for fit in report.allowed}
         exact = {n for n in bundle.names if settings.verify and not lossy & {n, ""}}
-        forms = _read_back(module, target, bundle, row, names, reading, exact)
+        forms = _read_back(module, target, origins, bundle, row, names, reading, exact)
         if path == "-":
             _to_stdout(target)
         else:
@@ -294,6 +294,7 @@ def _with_trailer(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
 def _read_back(
     module: ModuleType,
     target: Target,
+    origins: list[Array],
     bundle: Bundle,
     row: Row,
     names: list[str],
@@ -309,7 +310,8 @@ def _read_back(
     source = Source(target.temp, max_memory=target.max_memory, stand_ins=stand_ins)
     forms = []
     with module.read(source, **reading) as written:
-        for number, (array, name) in enumerate(zip(bundle.arrays, names, strict=True)):
+        parts = zip(origins, bundle.arrays, names, strict=True)
+        for number, (origin, array, name) in enumerate(parts):
             found = written.get(name) if row.many else written.arrays[number]
             if found is None or len(written.arrays) != len(bundle.arrays):
                 raise WriteFailed(
@@ -319,7 +321,7 @@ def _read_back(
                     got=f"{len(written.arrays)}: {', '.join(written.names[:10])}",
                 )
             back = found if row.many else found.replace(name=array.name)
-            form = difference(array, back)
+            form = difference(origin, array, back)
             try:
                 again = restored(back, form, target.path)
             except Corrupt:  # no way back from this form; the values are there nevertheless
@@ -393,7 +395,7 @@ def _companions(
     usual = settings.meta == "auto" and row.name == "ra"
     if not usual and (settings.meta != "sidecar" or row.name in BUNDLES):
         return []
-    pieces = _pieces(bundle, target, row, forms)
+    pieces = _pieces(bundle, target, row, forms, asked=settings.meta == "sidecar")
     for path in pieces if not had_sidecar else ():
         check_target(path, overwrite=settings.overwrite or settings.update)
     written: list[Target] = []
@@ -413,15 +415,20 @@ def _companions(
 
 
 def _pieces(
-    bundle: Bundle, target: Target, row: Row, forms: dict[str, dict[str, Any]]
+    bundle: Bundle, target: Target, row: Row, forms: dict[str, dict[str, Any]], *, asked: bool
 ) -> dict[str, Iterable[bytes]]:
-    """Return what belongs beside a finished file: path and content of each metadata file."""
+    """Return what belongs beside a finished file: path and content of each metadata file.
+
+    `asked`: the sidecar was asked for (``--meta sidecar``), so that it also says what is usual.
+    """
     described = {
         name: sidecar.fields_of(array, row.name)
         for name, array in zip(forms, bundle.arrays, strict=True)
     }
     if row.name == "ra":
         fields = next(iter(described.values()))
+        if asked and bundle.arrays[0].index_order == "C" and bundle.arrays[0].ndim > 1:
+            fields = {"index_order": "C", **fields}
     else:
         fields = _whole_story(bundle, row, described, forms)
     if not fields:
@@ -453,9 +460,8 @@ def _whole_story(
     else:
         parts = ("attributes", "groups", "formats")
         fields = {name: getattr(bundle, name) for name in parts if getattr(bundle, name)}
-        if fields or any(described.values()):
-            fields["arrays"] = described
-    return {"complete": True, **fields} if fields else {}
+        fields["arrays"] = described
+    return {"complete": True, **fields}
 
 
 def progress_of(

@@ -20,6 +20,7 @@ MAX_VALUES = 400_000  # about two seconds; fifty thousand arrays in a bundle hav
 
 _BINARY = "tag:yaml.org,2002:binary"  # the only tag that the writer needs: bytes
 _MERGE = "tag:yaml.org,2002:merge"
+_VALUE = "tag:yaml.org,2002:value"  # a lone "=", which means nothing else here
 _TEXT = "tag:yaml.org,2002:str"
 _DECIMAL = r"[-+]?(?:0|[1-9][0-9]*)$"
 _FLOAT = r"""[-+]?(?:[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)?
@@ -155,7 +156,7 @@ class _Builder:
             tag = event.tag
             if tag != _BINARY:
                 raise self._refused(f"uses the YAML tag {tag}", event)
-        if tag == _TEXT:
+        if tag in (_TEXT, _VALUE):
             return event.value
         if tag == _MERGE:
             raise self._refused("uses YAML merge keys", event)

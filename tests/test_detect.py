@@ -141,7 +141,8 @@ HEADS = {
     "hdf5_at_1024": (bytes(1024) + b"\x89HDF\r\n\x1a\n", "x", "hdf5"),
     "hdf5_at_2048": (bytes(2048) + b"\x89HDF\r\n\x1a\n", "x", "hdf5"),
     "mat_7_3": (
-        b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(512) + b"\x89HDF\r\n\x1a\n",
+        (b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\0\2IM").ljust(512, b"\0")
+        + b"\x89HDF\r\n\x1a\n",
         "x.mat",
         "mat",
     ),

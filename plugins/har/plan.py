@@ -478,8 +478,6 @@ def _lost_of_axes(header: Planning, axes: list[Axis]) -> list[str]:
 def _say_lost_of_file(planned: Planned, bundle: Bundle) -> None:
     lost = ["attributes of the file"] if bundle.attributes else []
     lost += [f"the group '{name}'" for name in bundle.groups]
-    others = [name for name, space in bundle.formats.items() if space and name != "har"]
-    lost += [f"the namespace {name} of the file" for name in others]
     if lost:
         planned.fits.append(equivalent("", "metadata", f"left out: {', '.join(lost)}"))
 

@@ -630,7 +630,6 @@ def file_fits(bundle: Bundle) -> list[Fit]:
         lost.append("attributes of the file")
     if any(bundle.groups.values()):
         lost.append("attributes of groups")
-    lost += _other_namespaces(bundle.formats)
     if not lost:
         return []
     return [equivalent("", "metadata", f"SciDB schemas have no place for {', '.join(lost)}")]

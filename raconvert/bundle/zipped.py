@@ -20,7 +20,6 @@ from raconvert.bundle.names import MANIFEST
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Source
 from raconvert.ra import plugin as ra
-from raconvert.ra.header import data_offset
 from raconvert.source import Window
 from raconvert.transfer import write_failed
 
@@ -107,7 +106,7 @@ def write(bundle: Bundle, target: Target) -> None:
             _add(archive, MANIFEST, [members.manifest_of(bundle)])
             for array, file in zip(bundle.arrays, members.paths_of(bundle), strict=True):
                 pieces = ra.pieces(array, members.plain_blocks(array, target))
-                offset = _add(archive, file, pieces, data_offset(array.ndim))
+                offset = _add(archive, file, pieces, ra.header_size(array))
                 size = ra.size_of(array)
                 written = Window(target.temp, file, offset, size, target.max_memory)
                 for beside, content in members.sidecars_of(array, file, written):

@@ -289,7 +289,13 @@ def size_of(array: Array) -> int:
     """Return the size in bytes of the .ra that `pieces` yields."""
     trailer = array.meta.formats.get("ra", {}).get("trailer", b"")
     behind = trailer.nbytes if isinstance(trailer, Extent) else len(trailer)
-    return data_offset(array.ndim) + array.nbytes + behind
+    return header_size(array) + array.nbytes + behind
+
+
+def header_size(array: Array) -> int:
+    """Return where the data begins in the .ra that `pieces` yields."""
+    own = array.meta.formats.get("ra", {})
+    return len(pack(uncarried(header_of(little(array.element), array.dims), own)))
 
 
 def _write_encoded(array: Array, header: Header, encoding: str, target: Target) -> FileIO:
