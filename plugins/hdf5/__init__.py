@@ -1,0 +1,157 @@
+r"""HDF5: named arrays in a tree of groups, with attributes, read and write.
+
+Specifications: "HDF5 File Format Specification Version 3.0" and the reference manual of the library
+(The HDF Group); "HDF5 Dimension Scale Specification"; the netCDF-4 and JLD2 conventions. Through
+the package h5py, and past it where that is safer or faster. Compared with: h5dump and h5diff 1.10.
+
+Layout: the signature ``\x89HDF\r\n\x1a\n`` at byte 0, 512, 1024, 2048, ... (before it: a user
+block), then objects at addresses, all behind the library.
+
+Reads: every layout (compact, contiguous, chunked with any filter that is there, external storage,
+virtual); both byte orders; all element types in the table below. Contiguous data that has the form
+of the core carries an extent, and is never read here. Chunks that are plain, deflated, or shuffled
+and deflated are decoded by threads outside the library, bounded by their declared size. Everything
+else goes through the library in the file's own datatype, in slabs of whole chunks.
+
+=========================  ====================================  ================================
+HDF5                       array                                 written as
+=========================  ====================================  ================================
+integers, floats           int, uint, float                      the same, little-endian
+odd widths (31 bits)       the next wider number, with a note    that number
+bfloat16                   bfloat                                the same 16-bit float
+bitfield, full             uint (bool in JLD2)                   bitfield
+enum                       its integer                           enum
+enum FALSE TRUE on int8    bool, every other byte made 1         the same (h5py's convention)
+compound of two floats     complex: r i, re im, real imag, any   compound r i, or the names that
+                           order, padding or case                it had, side by side
+native complex (2.0)       complex                               compound r i
+compound                   structure, offsets and padding kept   the same
+array type                 its axes become the fastest ones      the same
+fixed string               S, all bytes kept                     the same padding and charset
+variable string            S, as wide as the longest             variable string again
+opaque                     V; dates and texts by h5py's tag      the same
+(text of NumPy: U)                                               UTF-8 strings of 4 bytes a letter
+=========================  ====================================  ================================
+
+Names are the paths of the objects without the leading slash, in creation order where the file
+keeps it, else by name. Row-major: dims are the shape reversed, index order C; in JLD2 files
+(written by Julia) index order F, so that the shape is the one that Julia lists.
+
+Links: hard ones make the tree, and no object is found twice; further hard and soft links to it, and
+links that lead nowhere, are kept in the namespace ``hdf5`` of the file and written again. External
+links are followed. Files that the file names are opened only inside its own folder tree (or with
+``--trust external``), and a missing source of a virtual dataset is an error, not a fill value.
+
+Metadata: the attributes ``units`` and ``description`` (else ``long_name``) are the fields of that
+name, dimension scales and labels the axes; all other attributes stay attributes, their HDF5 types
+in the namespace. netCDF-4 files are read in the same way; nothing that their conventions say
+(scale_factor, _FillValue) is applied. What HDF5 has no place for (foreign namespaces, mixed lists)
+is one attribute ``raconvert`` of JSON text, taken away again on reading.
+
+Writes: superblock 0, readable since HDF5 1.8; contiguous data, or chunks with ``compress`` or
+``chunks``; creation order kept; no times, so that equal arrays give equal files. Axes with regular
+or labelled values make dimension scales.
+
+Noted and left out: references, sequences of variable length, long doubles and other floats beyond
+float64, integers beyond 64 bits, times, structures with any of these, user-defined links, named
+datatypes, and attributes of these types; empty datasets (null space), which come back in HDF5. As
+long as one array is left; otherwise the file is refused for that reason.
+
+Refused when it is asked for: datasets with a filter that is not installed (named, with the install
+line); declared sizes that the file cannot hold; data outside the file; damaged chunks; external
+storage that is shorter than the dataset; strings of variable length above ``--max-memory`` once
+they have one width; virtual datasets whose sources are a pattern.
+
+Writing keeps everything but the metadata that single items of a stack have. Text and dates are
+equivalent, since other programs see bytes; more than 32 axes are refused.
+"""
+
+from __future__ import annotations
+
+from raconvert.plugin import NO, SURE, Bundle, Fit, Format, Option, Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.plugin import Target
+
+__all__ = ["FORMAT", "fits", "read", "sniff", "write"]
+
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+PLACES = (0, 512, 1024, 2048)  # in the head of a file; the library itself goes on doubling
+# Byte 124 of a MAT file of version 7.3, in both byte orders: HDF5 too, with MATLAB's classes.
+MAT_MARKS = (b"\0\2IM", b"\2\0MI")
+
+# h5py with libver "v110", no times: x = [1, 2, 3] of uint8, compact
+_SAMPLE = (
+    SIGNATURE + b"\x03\x08\x08" + bytes(9) + b"\xff" * 8 + b"\xc2\x01" + bytes(6) + b"0" + bytes(7)
+    + b"\xdc\xa7\xa9\xd6OHDR\x02\x00x\x02\x12" + bytes(4) + b"\xff" * 16
+    + b"\n\x02\x00\x01\x00\x00\x06\x0c\x00\x00\x01\x00\x01x\xb3" + bytes(8) + b"H" + bytes(74)
+    + b"i\xf9\x1c|OHDR\x02\x01\x03\x01\x01\x14\x00\x00\x02\x01\x01\x01\x03" + bytes(7)
+    + b"\x03" + bytes(7) + b"\x03\x0c\x00\x01\x10\x00\x00\x00\x01" + bytes(5)
+    + b"\x08\x00\x05\x02\x00\x01\x03\t\x08\x07\x00\x00\x03\x00\x03\x00\x01\x02\x03\x00\xc6"
+    + bytes(200) + b"\x1b\xc5\x92\xb7"
+)  # fmt: skip
+
+_OPTIONS = (
+    Option("compress", "none", str, "none, gzip, gzip:0 to gzip:9, or lzf"),
+    Option("chunks", "auto", str, "auto, none, or a length for each axis: 64,64"),
+    Option("shuffle", True, bool, "sort the bytes of the elements before compressing"),
+)
+_DEFAULTS: dict[str, Any] = {option.name: option.default for option in _OPTIONS}
+
+FORMAT = Format(
+    name="hdf5",
+    title="HDF5",
+    suffixes=(".h5", ".hdf5", ".he5"),
+    magic=tuple((at, SIGNATURE) for at in PLACES),
+    many=True,
+    meta="all",
+    index_orders="C",
+    needs=(("h5py", "h5py>=3.11"),),
+    write_options=_OPTIONS,
+    samples={"three_bytes.h5": _SAMPLE},
+    spec="https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html",
+    losses="what single items of a stack have of their own; text and dates become tagged bytes",
+)
+
+
+def sniff(source: Source) -> int:
+    """Sure by the signature, except in MAT files of version 7.3, which are another format."""
+    head = source.head
+    if head[124:128] in MAT_MARKS:
+        return NO
+    return SURE if any(head[at : at + len(SIGNATURE)] == SIGNATURE for at in PLACES) else NO
+
+
+def read(source: Source) -> Bundle:
+    """Return the datasets of an HDF5 file as lazy arrays, named by their paths.
+
+    Raises the first reason if nothing in the file can be read; otherwise what cannot be read is
+    noted, or raises when it is asked for.
+    """
+    from .reading import read_file
+
+    return read_file(source)
+
+
+def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
+    """Return what HDF5 keeps in another form, or cannot hold."""
+    from .writing import fits_of, plan_of
+
+    return fits_of(bundle, plan_of(**{**_DEFAULTS, **options}))
+
+
+def write(
+    bundle: Bundle,
+    target: Target,
+    *,
+    compress: str = "none",
+    chunks: str = "auto",
+    shuffle: bool = True,
+) -> None:
+    """Write the arrays of the bundle in order, with groups, attributes, scales and links."""
+    from .writing import Writer, plan_of
+
+    Writer(bundle, target, plan_of(compress, chunks, shuffle)).run()

@@ -1,0 +1,392 @@
+"""HDF5 attributes as plain values, and back with the very type that they had.
+
+File format specification 3.0, IV.A.2.m "The Attribute Message". A value is None (null space), bool,
+int, float, str, bytes, a list (one level for each axis), a pair ``[re, im]`` for complex numbers,
+or a mapping for a structure. Values whose type is not what `_usual` would choose for them have it
+in a second mapping: ``{type: description, shape: [..] | null}``, in the words of `types`.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from h5py import h5a, h5o, h5p, h5s, h5t
+
+from raconvert.errors import RaconvertError, Unsupported
+
+from .errors import FAILURES, PROBLEMS, reason_of
+from .headers import (
+    ADDRESS_BYTES,
+    REFERENCE_BYTES,
+    attribute_data,
+    check_all_heaps,
+    check_references,
+    dense_data,
+    sequences,
+)
+from .types import Kind, describe, kind_of, type_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .walk import File
+
+    Dtype = np.dtype[Any]
+    Values = np.ndarray[Any, Any]
+
+MAX_ATTRIBUTE_BYTES = 16 << 20  # one attribute; as plain values it takes about ten times that
+
+
+class Attributes:
+    """What the attributes of one object say: `values`, and the `types` worth remembering."""
+
+    __slots__ = ("problems", "types", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.types: dict[str, Any] = {}
+        self.problems: list[tuple[str, str]] = []  # name and reason of those left out
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def read_attributes(oid: Any, file: File, skip: frozenset[str] = frozenset()) -> Attributes:
+    """Return the attributes of an object in creation order where the file tracks it, else by name.
+
+    One that cannot be read is a problem of its own; the others are read all the same.
+    """
+    found = Attributes()
+    stored = Stored(oid, file)
+    for raw in attribute_names(oid):
+        name = raw.decode("utf-8", "backslashreplace")
+        if name in skip:
+            continue
+        try:
+            value, kept = _read(raw, stored)
+        except RaconvertError as error:
+            found.problems.append((name, error.what))
+        except FAILURES as error:
+            found.problems.append((name, reason_of(error)))
+        else:
+            found.values[name] = value
+            if kept is not None:
+                found.types[name] = kept
+    return found
+
+
+def value_of(oid: Any, file: File, name: bytes) -> Any:
+    """Return the value of one attribute; None if there is none, or none that can be read."""
+    try:
+        return _read(name, Stored(oid, file))[0] if h5a.exists(oid, name) else None
+    except PROBLEMS:
+        return None
+
+
+class Stored:
+    """The attributes of one object as they lie in its header, looked up when first needed."""
+
+    __slots__ = ("_data", "file", "oid")
+
+    def __init__(self, oid: Any, file: File) -> None:
+        self.oid = oid
+        self.file = file
+        self._data: dict[bytes, bytes] | None = None
+
+    def data(self, name: bytes) -> bytes | None:
+        """Return the stored bytes of an attribute; None if they are not in the header."""
+        if self.file.address_bytes != ADDRESS_BYTES:
+            return None
+        if self._data is None:
+            self._data = attribute_data(self.file, h5o.get_info(self.oid).addr)
+        return self._data.get(name)
+
+    def check(self, name: bytes, count: int, width: int) -> None:
+        """Refuse elements of variable length that the file cannot hold, or damaged heaps."""
+        raw = self.data(name)
+        if raw is not None:
+            check_references(raw[: count * REFERENCE_BYTES], self.file, width)
+            return
+        for found in dense_data(self.file, name, count * REFERENCE_BYTES):
+            check_references(found, self.file, width)
+        check_all_heaps(self.file)
+
+
+def attribute_names(oid: Any) -> list[bytes]:
+    """Return the names of the attributes of an object."""
+    names: list[bytes] = []
+    plist = oid.get_create_plist() if hasattr(oid, "get_create_plist") else None
+    tracked = plist is not None and plist.get_attr_creation_order() & h5p.CRT_ORDER_TRACKED
+    index = h5_index_order() if tracked else h5_index_name()
+    h5a.iterate(oid, names.append, index_type=index)
+    return names
+
+
+def h5_index_name() -> int:
+    """Return H5_INDEX_NAME."""
+    from h5py import h5
+
+    return int(h5.INDEX_NAME)
+
+
+def h5_index_order() -> int:
+    """Return H5_INDEX_CRT_ORDER."""
+    from h5py import h5
+
+    return int(h5.INDEX_CRT_ORDER)
+
+
+def _read(name: bytes, stored: Stored) -> tuple[Any, dict[str, Any] | None]:
+    """Return the value of an attribute, and its type where that is worth remembering."""
+    aid = h5a.open(stored.oid, name)
+    tid, space = aid.get_type(), aid.get_space()
+    kind = kind_of(tid)
+    if space.get_simple_extent_type() == h5s.NULL:
+        return None, {"type": describe(tid), "shape": None}
+    shape = space.get_simple_extent_dims() + kind.dims
+    if prod(shape) * kind.buffer.itemsize > MAX_ATTRIBUTE_BYTES:
+        raise Unsupported(f"it needs more than {MAX_ATTRIBUTE_BYTES} bytes")
+    buffer = np.empty(shape, kind.buffer)
+    if kind.element is None and buffer.size:
+        _read_texts(aid, name, stored, buffer, kind)
+    elif buffer.size:
+        aid.read(buffer, mtype=kind.memory or tid)
+    value = _plain(_finished(kind, buffer), tid)
+    usual = _usual(value)
+    if usual is not None and usual[0] == tid and usual[1] == shape and not kind.dims:
+        return value, None
+    return value, {"type": describe(tid), "shape": list(shape[: len(shape) - len(kind.dims)])}
+
+
+def _read_texts(aid: h5a.AttrID, name: bytes, stored: Stored, buffer: Values, kind: Kind) -> None:
+    """Fill a buffer with texts of variable length, without the library where they can be seen."""
+    raw = stored.data(name)
+    if raw is None:
+        stored.check(name, buffer.size, 1)
+        aid.read(buffer, mtype=kind.memory)
+        return
+    texts = np.empty(buffer.size, object)
+    texts[:] = [text.split(b"\0")[0] for text in sequences(raw, buffer.size, stored.file, 1)]
+    buffer[...] = texts.reshape(buffer.shape)
+
+
+def _finished(kind: Kind, buffer: Values) -> Values:
+    return buffer if kind.finish is None else kind.finish(buffer)
+
+
+def _plain(values: Values, tid: h5t.TypeID) -> Any:
+    """Return an array as plain values, axis by axis."""
+    if values.dtype.names is not None:
+        members = {name: _plain(values[name], _member(tid, name)) for name in values.dtype.names}
+        return _transposed(members, values.shape)
+    if values.dtype.kind == "c":
+        return np.stack([values.real, values.imag], axis=-1).tolist()
+    if values.dtype.kind in "mM":
+        return values.view(f"{values.dtype.str[0]}i8").tolist()
+    if values.dtype.kind == "S":
+        return _texts(_raw_strings(values), tid)
+    if values.dtype.kind == "O":
+        return _texts(values.tolist(), tid)
+    return values.tolist()
+
+
+def _member(tid: h5t.TypeID, name: str) -> h5t.TypeID:
+    while tid.get_class() == h5t.ARRAY:
+        tid = tid.get_super()
+    return tid.get_member_type(tid.get_member_index(name.encode()))
+
+
+def _transposed(members: dict[str, Any], shape: tuple[int, ...]) -> Any:
+    """Turn a mapping of nested lists into nested lists of mappings."""
+    if not shape:
+        return members
+    rest = shape[1:]
+    return [
+        _transposed({name: values[index] for name, values in members.items()}, rest)
+        for index in range(shape[0])
+    ]
+
+
+def _raw_strings(values: Values) -> Any:
+    """Return fixed strings with all their bytes (numpy strips NULs), as nested lists."""
+    return np.array(values, order="C").view(f"V{values.dtype.itemsize}").tolist()
+
+
+def _texts(value: Any, tid: h5t.TypeID) -> Any:
+    """Return nested lists of bytes as text, without the padding; bytes where it is no UTF-8."""
+    while tid.get_class() == h5t.ARRAY:
+        tid = tid.get_super()
+    fixed = not tid.is_variable_str()
+    return _each(value, lambda item: _text(bytes(item or b""), tid.get_strpad() if fixed else None))
+
+
+def _each(value: Any, convert: Any) -> Any:
+    return [_each(item, convert) for item in value] if isinstance(value, list) else convert(value)
+
+
+def _text(raw: bytes, padding: int | None) -> str | bytes:
+    if padding == h5t.STR_NULLTERM:
+        raw = raw.split(b"\0", 1)[0]
+    elif padding is not None:
+        raw = raw.rstrip(b" " if padding == h5t.STR_SPACEPAD else b"\0")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def write_attribute(oid: Any, name: str, value: Any, kept: Any = None) -> bool:
+    """Write an attribute in the type it once had, if that still holds it, else in the usual one.
+
+    False (and nothing written) if HDF5 has no place for such a value.
+    """
+    if not name or "\0" in name or not _is_utf8(name):
+        return False
+    for attempt in (_as_kept, _as_usual):
+        try:
+            prepared = attempt(value, kept)
+        except PROBLEMS:  # it belongs to another value, or is not ours
+            prepared = None
+        if prepared is not None:
+            tid, space, buffer, memory = prepared
+            try:
+                aid = h5a.create(oid, name.encode(), tid, space)
+            except FAILURES:  # larger than an attribute can be in this group
+                return False
+            if buffer is not None and buffer.size:
+                aid.write(buffer, mtype=memory)
+            return True
+    return False
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _as_usual(value: Any, _: Any) -> Any:
+    usual = _usual(value)
+    return None if usual is None else _prepared(value, *usual)
+
+
+def _as_kept(value: Any, kept: Any) -> Any:
+    if kept is None:
+        return None
+    tid = type_of(kept["type"])
+    if kept["shape"] is None:
+        return (tid, h5s.create(h5s.NULL), None, None) if value is None else None
+    return _prepared(value, tid, tuple(kept["shape"]))
+
+
+def _prepared(value: Any, tid: h5t.TypeID, shape: tuple[int, ...]) -> Any:
+    """Return type, space, buffer and memory type; ValueError if the value would not come back."""
+    kind = kind_of(tid)
+    whole = shape + kind.dims
+    buffer = _filled(value, whole, kind.buffer, tid)
+    again = _plain(buffer.copy() if kind.finish is None else kind.finish(buffer.copy()), tid)
+    if repr(again) != repr(value):
+        raise ValueError("the type does not hold this value")
+    space = h5s.create_simple(shape) if shape else h5s.create(h5s.SCALAR)
+    return tid, space, buffer, kind.memory or tid
+
+
+def _filled(value: Any, shape: tuple[int, ...], dtype: Dtype, tid: h5t.TypeID) -> Values:
+    """Return nested lists as an array of this shape; ValueError where they are not."""
+    if dtype.names is not None:
+        return _filled_structure(value, shape, dtype, tid)
+    if dtype.kind == "c":
+        parts = np.array(value, dtype.str[0] + f"f{dtype.itemsize // 2}").reshape(*shape, 2)
+        result = np.empty(shape, dtype)
+        result.real, result.imag = parts[..., 0], parts[..., 1]
+        return result
+    if dtype.kind in "mM":
+        return np.array(value, f"{dtype.str[0]}i8").reshape(shape).view(dtype)
+    if dtype.kind in "SO":
+        return _filled_texts(value, shape, dtype, tid)
+    if dtype.kind == "V":
+        flat = _flat(value, len(shape))
+        if any(len(item) != dtype.itemsize for item in flat):
+            raise ValueError("bytes of another length")
+        return np.frombuffer(b"".join(flat), dtype).reshape(shape).copy()
+    return np.array(value, dtype).reshape(shape)
+
+
+def _filled_structure(value: Any, shape: tuple[int, ...], dtype: Dtype, tid: h5t.TypeID) -> Values:
+    result = np.zeros(shape, dtype)
+    items = _flat(value, len(shape))
+    for name in dtype.names or ():
+        base, dims = dtype[name].subdtype or (dtype[name], ())
+        column = [item[name] for item in items]
+        member = _filled(column if shape else column[0], shape + dims, base, _member(tid, name))
+        result[name] = member
+    return result
+
+
+def _flat(value: Any, depth: int) -> list[Any]:
+    """Return the items of lists nested `depth` deep."""
+    items = [value]
+    for _ in range(depth):
+        items = [item for part in items for item in part]
+    return items
+
+
+def _filled_texts(value: Any, shape: tuple[int, ...], dtype: Dtype, tid: h5t.TypeID) -> Values:
+    while tid.get_class() == h5t.ARRAY:
+        tid = tid.get_super()
+    texts = [t.encode() if isinstance(t, str) else bytes(t) for t in _flat(value, len(shape))]
+    if dtype.kind == "O":
+        if any(b"\0" in text for text in texts):
+            raise ValueError("variable strings end at a NUL")
+        result = np.empty(len(texts), object)
+        result[:] = texts
+        return result.reshape(shape)
+    width = dtype.itemsize
+    if any(len(text) > width for text in texts):
+        raise ValueError("a longer text")
+    pad = b" " if tid.get_strpad() == h5t.STR_SPACEPAD else b"\0"
+    return np.array([text.ljust(width, pad) for text in texts], dtype).reshape(shape)
+
+
+def _usual(value: Any) -> tuple[h5t.TypeID, tuple[int, ...]] | None:
+    """Return type and shape in which a value without a remembered type is written; None: none."""
+    shape: list[int] = []
+    inner = value
+    while isinstance(inner, list):
+        if not inner:
+            return None
+        shape.append(len(inner))
+        inner = inner[0]
+    try:
+        flat = _flat(value, len(shape))
+    except TypeError:  # not equally deep everywhere
+        return None
+    kinds = {type(item) for item in flat}
+    if len(flat) != prod(shape) or len(kinds) != 1:
+        return None
+    tid = _usual_type(kinds.pop(), flat)
+    return None if tid is None else (tid, tuple(shape))
+
+
+def _usual_type(kind: type, flat: list[Any]) -> h5t.TypeID | None:
+    if kind is bool:
+        return type_of("|b1")
+    if kind is int:
+        low, high = min(flat), max(flat)
+        if low < -(1 << 63) or high >= 1 << 64 or (low < 0 and high >= 1 << 63):
+            return None
+        return type_of("<i8" if high < 1 << 63 else "<u8")
+    if kind is float:
+        return type_of("<f8")
+    if kind is str:
+        return type_of({"class": "string", "padding": "nullterm", "charset": "utf-8"})
+    if kind is bytes and flat[0] and len({len(item) for item in flat}) == 1:
+        return type_of(f"|V{len(flat[0])}")
+    return None

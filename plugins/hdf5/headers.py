@@ -1,0 +1,314 @@
+"""References to data of variable length as they lie in the file, checked before the library reads.
+
+File format specification 3.0, III.E "Disk Format: Level 1E - Global Heap", IV.A.1 "Data Object
+Headers", IV.A.2.i "The Data Layout Message" and IV.A.2.m "The Attribute Message".
+
+An element of variable length is a reference of 16 bytes: its length (4), the address of a heap (8),
+a number in it (4). The library reserves, and clears, as much memory as the length says before it
+looks whether the heap has it, and it runs in circles in a heap with an empty piece of free space;
+one damaged bit is gigabytes, or forever. So references and heaps are looked at first.
+
+Where attributes are in dense storage (more than eight of them, or large ones), their messages and
+heaps are looked for in the whole file, as long as it is not too large for that.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as struct_error
+
+import numpy as np
+
+from raconvert.errors import Corrupt
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from .walk import File
+
+ADDRESS_BYTES = 8  # of nearly all files
+REFERENCE_BYTES = 4 + ADDRESS_BYTES + 4
+# Message types.
+DATATYPE, OLD_FILL, FILL, LAYOUT, ATTRIBUTE, CONTINUATION = 0x03, 0x04, 0x05, 0x08, 0x0C, 0x10
+VARIABLE = 9  # datatype class
+VIRTUAL = 3  # layout class
+SHARED = 0x02  # message flag: the message lies elsewhere
+MAX_BLOCKS = 1000
+MAX_BLOCK_BYTES = 1 << 20
+
+MAX_SEARCH_BYTES = 64 << 20
+
+HEAP_SIGNATURE = b"GCOL\1\0\0\0"  # and version 1
+_HEAP = Struct("<8sQ")  # signature, bytes in all
+_HEAP_OBJECT = Struct("<H6xQ")  # number (0: free space), bytes
+_REFERENCE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("index", "<u4")])
+
+_HEAP_ID = Struct("<QI")
+_SELECTION = Struct("<II")  # kind, version
+NOWHERE = (1 << 64) - 1  # the undefined address
+MAX_RANK = 32
+
+_V1 = Struct("<BxHIIxxxx")  # version, messages, references, bytes of messages
+_V1_MESSAGE = Struct("<HHBxxx")  # type, size, flags
+_V2_MESSAGE = Struct("<BHB")
+_BLOCK = Struct("<QQ")  # address, length
+_ATTRIBUTE = Struct("<BBHHH")  # version, flags, bytes of name, datatype and dataspace
+
+
+def messages(file: File, address: int) -> Iterator[tuple[int, bytes]]:
+    """Yield (type, body) of each message of an object header that lies in it; quiet at its end."""
+    try:
+        yield from _messages(file, address)
+    except struct_error:  # the library has read it before: another version, with nothing for us
+        return
+
+
+def _messages(file: File, address: int) -> Iterator[tuple[int, bytes]]:
+    head = file.source.read_at(file.userblock + address, 64)
+    second = head.startswith(b"OHDR")
+    if second:
+        flags = head[5]
+        place = 6 + (16 if flags & 0x20 else 0) + (4 if flags & 0x10 else 0)
+        width = 1 << (flags & 3)
+        length = int.from_bytes(head[place : place + width], "little")
+        blocks = [(address + place + width, length)]
+    else:
+        flags = 0
+        blocks = [(address + _V1.size, _V1.unpack_from(head)[3])]
+    for count, (at, length) in enumerate(blocks):  # which grows on the way
+        if count > MAX_BLOCKS or length > MAX_BLOCK_BYTES:
+            return
+        raw = file.source.read_at(file.userblock + at, length)
+        if second and count:
+            raw = raw[4:-4]  # OCHK, and a checksum
+        for kind, body in _split(raw, second=second, ordered=bool(flags & 4)):
+            if kind == CONTINUATION:
+                blocks.append(_BLOCK.unpack_from(body))
+            yield kind, body
+
+
+def _split(raw: bytes, *, second: bool, ordered: bool) -> Iterator[tuple[int, bytes]]:
+    head = _V2_MESSAGE if second else _V1_MESSAGE
+    place = 0
+    while place + head.size <= len(raw):
+        kind, size, flags = head.unpack_from(raw, place)
+        place += head.size + (2 if ordered else 0)
+        if not flags & SHARED:
+            yield kind, raw[place : place + size]
+        place += size
+
+
+def attribute_data(file: File, address: int) -> dict[bytes, bytes]:
+    """Return the stored bytes of each attribute that lies in the header of an object."""
+    found = {}
+    for kind, body in messages(file, address):
+        if kind == ATTRIBUTE and len(body) > _ATTRIBUTE.size:
+            version, _, *sizes = _ATTRIBUTE.unpack_from(body)
+            start = _ATTRIBUTE.size + (1 if version == 3 else 0)  # a character set
+            name = body[start : start + sizes[0]].split(b"\0")[0]
+            step = 8 if version == 1 else 1  # in version 1 each part is padded
+            found[name] = body[start + sum(size + -size % step for size in sizes) :]
+    return found
+
+
+def compact_data(file: File, address: int) -> bytes | None:
+    """Return the elements of a dataset that lie in its header; None if they lie elsewhere."""
+    for kind, body in messages(file, address):
+        if kind == LAYOUT and body[:1] in (b"\3", b"\4") and body[1:2] == b"\0":
+            return body[4 : 4 + int.from_bytes(body[2:4], "little")]
+    return None
+
+
+def dense_data(file: File, name: bytes, nbytes: int) -> Iterator[bytes]:
+    """Yield the bytes behind whatever in a file looks like the message of this attribute."""
+    if file.source.size > MAX_SEARCH_BYTES:
+        return
+    whole = file.source.read_at(0, file.source.size)
+    head = _ATTRIBUTE.size + 1
+    at = whole.find(name + b"\0")
+    while at >= 0:
+        if at >= head:
+            version, _, *sizes = _ATTRIBUTE.unpack_from(whole, at - head)
+            if version == 3 and sizes[0] == len(name) + 1:
+                start = at + sum(sizes)
+                yield whole[start : start + nbytes]
+        at = whole.find(name + b"\0", at + 1)
+
+
+def check_references(raw: Any, file: File, width: int = 1) -> int:
+    """Check references and the heaps that they lead to; return the largest length.
+
+    `width` is that of one element in bytes. `Corrupt` for what the library would choke on.
+    """
+    view = memoryview(raw).cast("B") if len(raw) else memoryview(b"")
+    parts = np.frombuffer(view, _REFERENCE, len(view) // REFERENCE_BYTES)
+    parts = parts[(parts["heap"] != 0) & (parts["heap"] != NOWHERE)]
+    longest = int(parts["length"].max(initial=0))
+    if longest * width > file.source.size:
+        raise Corrupt(
+            "declares an element of variable length that is longer than the file",
+            path=file.path,
+            expected=f"at most {file.source.size} bytes",
+            got=longest * width,
+        )
+    for address in np.unique(parts["heap"]).tolist():
+        if address not in file.heaps:
+            _check_heap(file, address)
+            file.heaps.add(address)
+    return longest
+
+
+def sequences(raw: bytes, count: int, file: File, width: int) -> list[bytes]:
+    """Return what each of `count` references leads to; elements are `width` bytes."""
+    raw = raw[: count * REFERENCE_BYTES]
+    check_references(raw, file, width)
+    heaps: dict[int, dict[int, bytes]] = {}
+    found = []
+    for part in np.frombuffer(raw, _REFERENCE, len(raw) // REFERENCE_BYTES):
+        length, heap = int(part["length"]) * width, int(part["heap"])
+        if length and heap not in heaps:
+            heaps[heap] = _heap_objects(file, heap)
+        found.append(heaps[heap].get(int(part["index"]), b"")[:length] if length else b"")
+    return found
+
+
+def _check_heap(file: File, address: int) -> None:
+    """Walk over the objects of a heap as the library does."""
+    place = file.userblock + address
+    signature, size = _HEAP.unpack(file.source.read_exact(place, _HEAP.size, "a global heap"))
+    if signature != HEAP_SIGNATURE or not _HEAP.size <= size <= file.source.size - place:
+        raise Corrupt("global heap is damaged", path=file.path, where=f"byte {place}")
+    raw = file.source.read_at(place, size)
+    at = _HEAP.size
+    while size - at >= _HEAP_OBJECT.size:
+        number, length = _HEAP_OBJECT.unpack_from(raw, at)
+        step = _HEAP_OBJECT.size + length + -length % 8 if number else length
+        if step == 0 or step > size - at:
+            raise Corrupt("global heap is damaged", path=file.path, where=f"byte {place + at}")
+        at += step
+
+
+def check_all_heaps(file: File) -> None:
+    """Check everything in a file that looks like a heap, once, where references cannot be seen."""
+    if file.searched or file.source.size > MAX_SEARCH_BYTES:
+        return
+    whole = file.source.read_at(0, file.source.size)
+    at = whole.find(HEAP_SIGNATURE)
+    while at >= 0:
+        _check_heap(file, at - file.userblock)
+        at = whole.find(HEAP_SIGNATURE, at + 1)
+    file.searched = True  # and found sound
+
+
+# --- datasets, before they are opened -------------------------------------------------------------
+
+
+def check_dataset_header(file: File, address: int) -> None:
+    """Check what the library takes on trust as soon as a dataset is opened.
+
+    Fill values of variable length, and the list of sources of a virtual dataset.
+    """
+    if file.address_bytes != ADDRESS_BYTES:
+        return
+    found = list(messages(file, address))
+    variable = any(kind == DATATYPE and body[0] & 15 == VARIABLE for kind, body in found if body)
+    for kind, body in found:
+        if kind in (OLD_FILL, FILL) and variable:
+            check_references(_fill_data(kind, body), file)
+        elif kind == LAYOUT and body[:2] == bytes((4, VIRTUAL)):
+            _check_mappings(file, *_HEAP_ID.unpack_from(body, 2))
+
+
+def _fill_data(kind: int, body: bytes) -> bytes:
+    """Return the bytes of a fill value, as its message of any version has them."""
+    if kind == OLD_FILL:
+        at = 0
+    elif body[:1] == b"\3":
+        if not body[1] & 0x20:
+            return b""
+        at = 2
+    else:
+        at = 4
+    size = int.from_bytes(body[at : at + 4], "little")
+    return body[at + 4 : at + 4 + size]
+
+
+def _check_mappings(file: File, address: int, number: int) -> None:
+    """Walk over the list of sources of a virtual dataset: names and selections, one by one."""
+    if address == NOWHERE:
+        return
+    raw = _heap_objects(file, address).get(number, b"")
+    try:
+        entries = int.from_bytes(raw[1:9], "little")
+        at = 9
+        for _ in range(entries):
+            for _ in ("file", "dataset"):
+                at = raw.index(b"\0", at) + 1
+            for _ in ("source", "virtual"):
+                at = _after_selection(raw, at)
+    except (ValueError, struct_error) as error:
+        raise Corrupt(
+            "list of sources of a virtual dataset is damaged",
+            path=file.path,
+            where=f"global heap at {address}, object {number}",
+        ) from error
+
+
+def _heap_objects(file: File, address: int) -> dict[int, bytes]:
+    """Return the objects of a global heap by their numbers."""
+    _check_heap(file, address)
+    place = file.userblock + address
+    size = _HEAP.unpack(file.source.read_at(place, _HEAP.size))[1]
+    raw = file.source.read_at(place, size)
+    found = {}
+    at = _HEAP.size
+    while size - at >= _HEAP_OBJECT.size:
+        number, length = _HEAP_OBJECT.unpack_from(raw, at)
+        at += _HEAP_OBJECT.size if number else 0
+        found[number] = raw[at : at + length]
+        at += length + (-length % 8 if number else 0)
+    return found
+
+
+def _after_selection(raw: bytes, at: int) -> int:
+    """Return where a serialized selection ends; ValueError if it makes no sense.
+
+    File format specification 3.0, VIII.A "Data Space Encoding"; the library does not look at the
+    rank before it uses it.
+    """
+    kind, version = _SELECTION.unpack_from(raw, at)
+    at += _SELECTION.size
+    if kind in (0, 3):  # none, all
+        return at + 8
+    if kind not in (1, 2) or version not in (1, 2, 3):
+        raise ValueError("an unknown selection")
+    points = kind == 1
+    width, regular = 4, False
+    if version == 1 or (version == 2 and not points):
+        if version == 2:
+            width, regular = 8, bool(raw[at] & 1)
+            at += 5  # flags, length
+        else:
+            at += 8  # reserved, length
+    else:
+        if not points:
+            regular = bool(raw[at] & 1)
+            at += 1
+        width = raw[at]
+        at += 1
+    rank = int.from_bytes(raw[at : at + 4], "little")
+    at += 4
+    if not 1 <= rank <= MAX_RANK or width not in (2, 4, 8):
+        raise ValueError("an impossible rank")
+    if regular:
+        return _inside(raw, at + 4 * rank * width)
+    count = int.from_bytes(raw[at : at + width], "little")
+    return _inside(raw, at + width + (1 if points else 2) * count * rank * width)
+
+
+def _inside(raw: bytes, at: int) -> int:
+    if at > len(raw):
+        raise ValueError("a selection that is cut off")
+    return at

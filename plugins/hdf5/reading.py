@@ -1,0 +1,484 @@
+"""From an HDF5 file to a bundle."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from functools import partial
+from math import prod
+
+import numpy as np
+from h5py import h5d, h5o, h5p, h5t
+
+from raconvert import sidecar
+from raconvert.elements import Element, needs_swap
+from raconvert.errors import (
+    Corrupt,
+    MissingDependency,
+    RaconvertError,
+    Unsupported,
+)
+from raconvert.plugin import Array, Bundle, Extent, Source, dtype_of
+from raconvert.transfer import extent_slabs
+
+from . import scales
+from .attributes import Attributes, read_attributes
+from .chunks import DECODED, LARGEST_PLAIN, Chunks
+from .errors import guarded
+from .headers import (
+    ADDRESS_BYTES,
+    REFERENCE_BYTES,
+    check_all_heaps,
+    check_references,
+    compact_data,
+)
+from .kept import unpacked
+from .storage import (
+    Storage,
+    check_filters,
+    check_size,
+    check_virtual,
+    declared_space,
+    external_pieces,
+    facts_of,
+    space_of,
+    storage_of,
+    stored_bytes,
+)
+from .types import describe, element_size, is_text, kind_of, little_endian, type_of_element
+from .values import Dataset, check_width, widest
+from .walk import DATASET, GROUP, TYPE, File, Files, Found, Walk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    from .types import Kind
+
+NAMESPACE = "hdf5"
+JLD2_MARK = b"HDF5-based Julia Data Format"
+JLD2_TYPES = "_types"  # the group of committed datatypes that JLD2 keeps beside the data
+
+# What reading needs to know of the whole file.
+Context = namedtuple("Context", "files walk notes jld2 scales broken")
+
+
+def read_file(source: Source) -> Bundle:
+    """Return the datasets of a file as lazy arrays; the files stay open until it is closed."""
+    files = Files(source)
+    try:
+        with guarded(source.path):
+            return _bundle(source, files)
+    except BaseException:
+        files.close()
+        raise
+
+
+def _bundle(source: Source, files: Files) -> Bundle:
+    walk = Walk(files)
+    jld2 = source.head.startswith(JLD2_MARK)
+    context = Context(files, walk, [], jld2, scales.Scales(), [])
+    bundle = Bundle([], notes=context.notes, closers=[files.close])
+    space: dict[str, Any] = {}
+    left_out = list(walk.left_out)
+    for found in walk.found:
+        if jld2 and found.path.split("/")[0] == JLD2_TYPES:
+            continue
+        try:
+            _take(found, bundle, space, context)
+        except RaconvertError as error:
+            left_out.append((found.path, error))
+    for path, problem in left_out:
+        if isinstance(problem, Corrupt):
+            bundle.arrays.append(_damaged(path, problem, context))
+    _finish(bundle, space, context)
+    left_out += walk.dangling
+    for path, problem in left_out:
+        if not isinstance(problem, Corrupt):
+            context.notes.append(f"'{path}' was left out: {_why(problem)}")
+    if not bundle.arrays or len(context.broken) == len(bundle.arrays):
+        problems = context.broken + [problem for _, problem in left_out]
+        _refuse(source, problems, bool(bundle.arrays))
+    return bundle
+
+
+def _damaged(path: str, problem: RaconvertError, context: Context) -> Array:
+    """Return an array in the place of what cannot be read at all.
+
+    It fails when it is converted, so that nothing damaged is lost without a word; the other arrays
+    of the file can be chosen.
+    """
+    context.broken.append(problem)
+    context.notes.append(f"'{path}' cannot be read: {_why(problem)}")
+    element = Element("user", 1, "|", None)
+    return Array(element, (), name=path or "/", data=partial(_failing, problem))
+
+
+def _why(error: RaconvertError) -> str:
+    return error.what + (f" ({error.got})" if error.got is not None else "")
+
+
+def _refuse(source: Source, errors: list[RaconvertError], arrays: bool) -> None:
+    """Raise the first error of a file from which nothing can be read."""
+    if arrays and any(isinstance(error, MissingDependency) for error in errors):
+        return  # shapes and attributes are all there, only the data is not
+    if errors:
+        raise errors[0]
+    raise Unsupported("holds no array", path=source.path, expected="a dataset that is not empty")
+
+
+# --- objects --------------------------------------------------------------------------------------
+
+
+def _take(found: Found, bundle: Bundle, space: dict[str, Any], context: Context) -> None:
+    """Add one object of the file to the bundle."""
+    with guarded(found.file.path, f"object '/{found.path}'"):
+        if found.kind == GROUP:
+            _take_group(found, bundle, space, context)
+        elif found.kind == TYPE:
+            context.notes.append(f"'{found.path}' is a named datatype and was left out")
+        elif found.kind == DATASET:
+            _take_dataset(found, bundle, space, context)
+
+
+def _attributes(
+    oid: Any, found: Found, context: Context, skip: frozenset[str] = frozenset()
+) -> Attributes:
+    """Return the attributes of an object; those that are none of ours to hold are noted."""
+    attributes = read_attributes(oid, found.file, skip)
+    for name, reason in attributes.problems:
+        context.notes.append(f"attribute '{name}' of '/{found.path}' was left out: {reason}")
+    return attributes
+
+
+def _take_group(found: Found, bundle: Bundle, space: dict[str, Any], context: Context) -> None:
+    oid = h5o.open(found.file.fid, found.hard)
+    attributes = _attributes(oid, found, context)
+    fields = unpacked(attributes, found.file.path)
+    values = {**attributes.values, **fields.get("attributes", {})}
+    if not found.path:
+        bundle.attributes = values
+        if attributes.types:
+            space["attributes"] = attributes.types
+        bundle.formats.update(fields.get("formats", {}))
+        bundle.groups.update(fields.get("groups", {}))
+        space["order"] = fields.get("order")
+        return
+    name = fields.get("name", found.path)
+    bundle.groups[name] = values
+    if attributes.types:
+        space.setdefault("groups", {})[name] = attributes.types
+
+
+def _finish(bundle: Bundle, space: dict[str, Any], context: Context) -> None:
+    """Settle what only the whole file tells: groups, links, order, scales."""
+    names = set(bundle.names)
+    paths = [*names, *bundle.groups]
+    inner = {path[:at] for path in paths for at, letter in enumerate(path) if letter == "/"}
+    bundle.groups = {
+        path: values for path, values in bundle.groups.items() if values or path not in inner
+    }
+    links = [[link.path, link.kind, link.target] for link in context.walk.links]
+    if links:
+        space["links"] = links
+    order = space.pop("order", None)
+    if isinstance(order, list) and sorted(map(str, order)) == sorted(names):
+        place = {name: index for index, name in enumerate(order)}
+        bundle.arrays.sort(key=lambda array: place[array.name])
+    context.scales.apply(bundle.arrays)
+    if space:
+        bundle.formats[NAMESPACE] = space
+
+
+# --- datasets -------------------------------------------------------------------------------------
+
+
+def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: Context) -> None:
+    dataset = h5d.open(found.file.fid, found.hard)
+    plist = dataset.get_create_plist()
+    is_scale = scales.is_scale(dataset, found.file)
+    scale = scales.scale_name(dataset, found.file) if is_scale else None
+    skip = scales.ALWAYS | scales.ON_SCALES if is_scale else scales.ALWAYS
+    attributes = _attributes(dataset, found, context, skip)
+    fields = unpacked(attributes, found.file.path)
+    if fields.get("axis_of"):  # made by this plugin from an axis, which says it all
+        return
+    shape, problem = _shape(found, dataset, plist, context)
+    tid = dataset.get_type()
+    if shape is None:
+        empty = {"type": describe(tid)}
+        if attributes.values:
+            empty.update(attributes=attributes.values, types=attributes.types)
+        space.setdefault("empty", {})[found.path] = empty
+        context.notes.append(f"'{found.path}' is empty (a null space), which is no array")
+        return
+    if scale is not None and scale.startswith(scales.NO_VARIABLE):
+        context.scales.paths[scales.key_of(dataset)] = found.path
+        space.setdefault("dimensions", {})[found.path] = {
+            "type": describe(tid),
+            "length": prod(shape),
+            "name": scale,
+            "attributes": attributes.values,
+            "types": attributes.types,
+        }
+        return
+    array, values = _array(found, dataset, plist, tid, shape, problem, context)
+    array.name = fields.get("name", found.path)
+    _describe(array, attributes, fields, found)
+    values.element, values.dtype = array.element, dtype_of(array.element)
+    context.scales.note(array, dataset, found.file, scale)
+    bundle.arrays.append(array)
+
+
+def _shape(
+    found: Found, dataset: h5d.DatasetID, plist: h5p.PropDCID, context: Context
+) -> tuple[tuple[int, ...] | None, RaconvertError | None]:
+    """Return the shape of a dataset, and why a virtual one cannot be read."""
+    if plist.get_layout() != h5d.VIRTUAL:
+        return space_of(dataset), None
+    try:
+        with guarded(found.file.path, f"dataset '/{found.path}'"):
+            check_virtual(plist, found.file, context.files, context.walk)
+            return space_of(dataset), None
+    except RaconvertError as error:
+        return declared_space(plist), error
+
+
+def _array(
+    found: Found,
+    dataset: h5d.DatasetID,
+    plist: h5p.PropDCID,
+    tid: h5t.TypeID,
+    shape: tuple[int, ...],
+    problem: RaconvertError | None,
+    context: Context,
+) -> tuple[Array, Dataset]:
+    """Return the array of a dataset and its source, or one that raises if it must not be read."""
+    file = found.file
+    kind = kind_of(tid, bits_are_bools=context.jld2)
+    storage = storage_of(dataset, plist)
+    item = stored_bytes(tid)
+    nbytes = prod(shape) * item
+    pieces: list[tuple[str, int, int]] = []
+    try:
+        with guarded(file.path, f"dataset '/{found.path}'"):
+            if storage.pieces:
+                pieces = external_pieces(storage, nbytes, file)
+            check_filters(storage, file.path)
+            check_size(storage, nbytes, max(item, element_size(kind)), file)
+    except RaconvertError as error:
+        problem = problem or error
+    if problem is not None:
+        context.broken.append(problem)
+        context.notes.append(f"'{found.path}' cannot be read: {_why(problem)}")
+    if kind.note:
+        context.notes.append(f"'{found.path}': {kind.note}")
+    element = kind.element
+    if element is None:
+        element = _fixed_width(found, dataset, shape, kind, storage, plist, problem)
+    values = Dataset(file, found.hard, kind, shape, storage.chunk, element)
+    values.chunks = _chunks(values, dataset, plist, storage)
+    values.external = bool(pieces)
+    array = Array(
+        element,
+        (shape + kind.dims)[::-1],
+        name=found.path,
+        index_order="F" if context.jld2 else "C",
+        extent=None if problem else _extent(kind, element, storage, pieces, nbytes, file),
+        data=partial(_failing, problem) if problem else partial(_itself, values),
+        storage=facts_of(storage, dataset, plist),
+    )
+    _fill_value(array, plist, kind)
+    _keep_type(array, tid, kind)
+    return array, values
+
+
+def _itself(values: Dataset) -> Dataset:
+    return values
+
+
+def _failing(error: RaconvertError) -> NoReturn:
+    raise error
+
+
+def _extent(
+    kind: Kind,
+    element: Element,
+    storage: Storage,
+    pieces: list[tuple[str, int, int]],
+    nbytes: int,
+    file: File,
+) -> Extent | None:
+    """Return where the elements lie side by side as they are, if they do."""
+    verbatim = kind.memory is None and kind.finish is None and kind.element is not None
+    if not verbatim or not nbytes or storage.filters or is_text(element):
+        return None
+    if len(pieces) == 1:
+        path, offset, length = pieces[0]
+        return Extent(path, offset, length, needs_swap(element)) if length == nbytes else None
+    if storage.offset is None or storage.stored != nbytes:
+        return None
+    return Extent(file.path, storage.offset, nbytes, needs_swap(element))
+
+
+def _fixed_width(
+    found: Found,
+    dataset: h5d.DatasetID,
+    shape: tuple[int, ...],
+    kind: Kind,
+    storage: Storage,
+    plist: h5p.PropDCID,
+    problem: RaconvertError | None,
+) -> Element:
+    """Return the element in which variable strings are read: as wide as the longest of them."""
+    count = prod(shape + kind.dims)
+    if problem is not None or count == 0:
+        return Element("user", 1, "|", "|S1")
+    source = found.file.source
+    element = Element("user", 1, "|", "|S1")
+    values = Dataset(found.file, found.hard, kind, shape, storage.chunk, element)
+    longest = _longest(values, dataset, plist, storage, count)
+    if longest is None:
+        check_all_heaps(found.file)
+        longest = int(source.size)
+    else:
+        check_width(count, longest, source.max_memory)
+    unwritten = storage.layout in ("contiguous", "chunked") and not storage.stored
+    if unwritten:  # all of them are the fill value
+        values.space = (1,) * len(shape)
+    width = widest(values, longest, count)
+    return Element("user", width, "|", f"|S{width}")
+
+
+def _longest(
+    values: Dataset,
+    dataset: h5d.DatasetID,
+    plist: h5p.PropDCID,
+    storage: Storage,
+    count: int,
+) -> int | None:
+    """Return the largest length in the references of a dataset; None if they cannot be seen."""
+    file = values.file
+    if file.address_bytes != ADDRESS_BYTES or values.kind.dims:
+        return None
+    compact = compact_data(file, h5o.get_info(dataset).addr)
+    if compact is not None:
+        return check_references(compact, file)
+    if storage.offset is not None and not storage.filters:
+        extent = Extent(file.path, storage.offset, count * REFERENCE_BYTES)
+        return max(check_references(slab, file) for slab in extent_slabs(extent, 1 << 20))
+    references = values.kind._replace(buffer=np.dtype(f"V{REFERENCE_BYTES}"), memory=None)
+    element = Element("user", REFERENCE_BYTES, "|", f"|V{REFERENCE_BYTES}")
+    raw = Dataset(file, b"", references, values.space, storage.chunk, element)
+    raw.chunks = _chunks(raw, dataset, plist, storage)
+    if raw.chunks is None:
+        return None
+    return max(check_references(piece.view(np.uint8), file) for piece in raw.stream(1 << 20))
+
+
+def _chunks(
+    values: Dataset, dataset: h5d.DatasetID, plist: h5p.PropDCID, storage: Storage
+) -> Chunks | None:
+    """Return the decoder of chunks outside the library, where it knows all that is needed."""
+    import os
+
+    kind, file = values.kind, values.file
+    numbers = tuple(number for number, _ in storage.filters)
+    if storage.chunk is None or numbers not in DECODED or kind.memory is not None:
+        return None
+    unit = element_size(kind)
+    plain = not numbers and prod(storage.chunk) * unit > LARGEST_PLAIN
+    shuffled = dict(storage.filters).get(2, (unit,))
+    fill = _fill_bytes(plist, kind, unit)
+    # Older libraries leave the user block out of the offsets of chunks.
+    if plain or shuffled[:1] != (unit,) or fill is None or file.userblock:
+        return None
+    if not hasattr(os, "pread") or unit != stored_bytes(dataset.get_type()):
+        return None
+    chunks = Chunks(file.path, file.source.size, values.space, storage.chunk, unit, numbers, fill)
+    chunks.index(dataset)
+    return chunks
+
+
+def _fill_bytes(plist: h5p.PropDCID, kind: Kind, unit: int) -> bytes | None:
+    """Return the bytes of an element that was never written; None if only the library knows."""
+    if plist.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED:
+        return bytes(unit)
+    if kind.buffer.kind not in "iuf" or kind.dims:
+        return None
+    value = np.zeros((), kind.buffer)
+    plist.get_fill_value(value)
+    return value.tobytes()
+
+
+def _fill_value(array: Array, plist: h5p.PropDCID, kind: Kind) -> None:
+    """Keep the fill value of numbers, where one was set."""
+    if plist.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED:
+        return
+    if kind.buffer.kind in "iuf" and kind.element.kind in ("int", "uint", "float"):
+        value = np.zeros((), kind.buffer)
+        plist.get_fill_value(value)
+        array.storage["fillvalue"] = value.item()
+        array.meta.formats.setdefault(NAMESPACE, {})["fillvalue"] = value.item()
+
+
+def _keep_type(array: Array, tid: h5t.TypeID, kind: Kind) -> None:
+    """Remember the HDF5 type where the element alone would be written in another one."""
+    if kind.memory is not None and kind.element is not None:
+        return  # as NumPy's own type, from now on
+    usual = type_of_element(array.element)
+    if kind.element is None or kind.dims or usual != tid:
+        description = describe(tid)
+        if array.element.kind != "user":
+            description = little_endian(description)
+        if not isinstance(description, str):
+            array.meta.formats.setdefault(NAMESPACE, {})["type"] = description
+
+
+# --- metadata -------------------------------------------------------------------------------------
+
+
+def _describe(array: Array, attributes: Attributes, fields: dict[str, Any], found: Found) -> None:
+    """Give an array what its attributes say: common fields, the others, and how to write them."""
+    meta = array.meta
+    own = meta.formats.setdefault(NAMESPACE, {})
+    values = attributes.values
+    for field, name in (("units", "units"), ("description", "description")):
+        if isinstance(values.get(name), str) and values[name]:
+            setattr(meta, field, values.pop(name))
+    if (
+        meta.description is None
+        and isinstance(values.get("long_name"), str)
+        and values["long_name"]
+    ):
+        meta.description = values.pop("long_name")
+        own["description"] = "long_name"
+    meta.attributes = values
+    if attributes.types:
+        own["attributes"] = attributes.types
+    known = ("description", "units", "axes", "attributes", "formats", "index_order", "dtype")
+    told = {name: fields[name] for name in known if name in fields}
+    if "dtype" in told and is_text_form(array, told["dtype"]):
+        _as_text(array, told.pop("dtype"))
+    if told:
+        sidecar.apply(told, array, found.file.path)
+    if not own:
+        meta.formats.pop(NAMESPACE, None)
+
+
+def is_text_form(array: Array, descr: Any) -> bool:
+    """Tell whether an array holds, as UTF-8, text of the NumPy type `descr`."""
+    text = Element("user", array.element.nbytes, "|", descr)
+    return (
+        isinstance(descr, str)
+        and is_text(text)
+        and descr[2:] == str(array.element.nbytes // 4)
+        and array.element.descr == f"|S{array.element.nbytes}"
+        and not array.element.nbytes % 4
+    )
+
+
+def _as_text(array: Array, descr: str) -> None:
+    """Read UTF-8 of fixed width as the text that it was."""
+    array.element = Element("user", array.element.nbytes, "|", descr)
+    array.extent = None
+    array.meta.formats.get(NAMESPACE, {}).pop("type", None)

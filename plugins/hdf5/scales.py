@@ -1,0 +1,233 @@
+"""HDF5 dimension scales and the core's axes.
+
+Specification: "HDF5 Dimension Scale Specification and Design Notes" (The HDF Group, 2005); the
+netCDF-4 conventions for dimensions without a variable.
+
+An axis takes its name from the label of the dimension, else from its first scale; units from that
+scale; spacing and origin where its values are exactly regular, else the values as labels. The
+scales stay arrays. The namespace ``hdf5`` of an array remembers what was attached::
+
+    scale: NAME                          this array is a dimension scale
+    dimensions: [{axis: name, label: bool, scales: [path, ...]}, ...]
+
+The entries find their axis by its name, so that they survive a permutation of the axes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from h5py import h5a, h5o, h5r, h5t
+
+from raconvert.blocks import as_ndarray
+from raconvert.plugin import Axis
+
+from .attributes import Stored, value_of
+from .errors import PROBLEMS
+from .headers import sequences
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from h5py import h5d
+
+    from raconvert.plugin import Array
+
+    from .walk import File
+
+NAMESPACE = "hdf5"
+MAX_VALUES = 1 << 16  # longer scales give an axis only name and units
+MAX_LABELS = 1000  # and so do irregular ones above this
+ALWAYS = frozenset(["DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS"])
+ON_SCALES = frozenset(["CLASS", "NAME"])
+NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
+
+Key = tuple[int, int]
+
+
+def is_scale(dataset: h5d.DatasetID, file: File) -> bool:
+    """Tell whether a dataset is a dimension scale.
+
+    (Not by the library's own function, which damaged files can crash.)
+    """
+    return bool(value_of(dataset, file, b"CLASS") == "DIMENSION_SCALE")
+
+
+def scale_name(dataset: h5d.DatasetID, file: File) -> str:
+    """Return the NAME of a scale; empty if it has none."""
+    name = value_of(dataset, file, b"NAME")
+    return name if isinstance(name, str) else ""
+
+
+def key_of(oid: Any) -> Key:
+    """Return what tells objects apart."""
+    info = h5o.get_info(oid)
+    return info.fileno, info.addr
+
+
+class Scales:
+    """Which scales are attached to which arrays; settled when all arrays are known."""
+
+    def __init__(self) -> None:
+        self.paths: dict[Key, str] = {}
+        self._attached: list[tuple[Array, list[tuple[str, list[Key]]]]] = []
+
+    def note(self, array: Array, dataset: h5d.DatasetID, file: File, name: str | None) -> None:
+        """Remember one dataset; `name` is that of a scale, None if it is none."""
+        self.paths[key_of(dataset)] = array.name
+        if name is not None:
+            array.meta.formats.setdefault(NAMESPACE, {})["scale"] = name
+        dimensions = _attached_to(dataset, file)
+        if any(label or keys for label, keys in dimensions):
+            self._attached.append((array, dimensions))
+
+    def apply(self, arrays: list[Array]) -> None:
+        """Give every array the axes that its scales say."""
+        by_name = {array.name: array for array in arrays}
+        cache: dict[str, dict[str, Any]] = {}
+        for array, dimensions in self._attached:
+            entries = []
+            for label, keys in dimensions:
+                paths = [self.paths[key] for key in keys if key in self.paths]
+                axis = label or (paths[0].rsplit("/", 1)[-1] if paths else "")
+                entries.append({"axis": axis, "label": bool(label), "scales": paths})
+            if any(entry["axis"] for entry in entries):
+                if any(entry["scales"] for entry in entries):
+                    array.meta.formats.setdefault(NAMESPACE, {})["dimensions"] = entries
+                if not array.meta.axes:
+                    array.meta.axes = axes_of(entries, array, by_name, cache)
+
+
+def _attached_to(dataset: h5d.DatasetID, file: File) -> list[tuple[str, list[Key]]]:
+    """Return label and scales of each dimension, slowest first."""
+    rank = dataset.rank
+    labels = value_of(dataset, file, b"DIMENSION_LABELS")
+    if not isinstance(labels, list) or len(labels) != rank:
+        labels = [""] * rank
+    keys: list[list[Key]] = [[] for _ in range(rank)]
+    try:
+        fileno = key_of(dataset)[0]
+        for axis, addresses in enumerate(_addresses(dataset, file)[:rank]):
+            keys[axis] = [(fileno, address) for address in addresses]
+    except PROBLEMS:  # damaged, or leading nowhere: the axes are only numbers then
+        pass
+    texts = [label if isinstance(label, str) else "" for label in labels]
+    return list(zip(texts, keys, strict=True))
+
+
+def _addresses(dataset: h5d.DatasetID, file: File) -> list[list[int]]:
+    """Return the addresses of the scales of each dimension, from the attribute DIMENSION_LIST.
+
+    It has sequences of variable length of object references, which are addresses.
+    """
+    name = b"DIMENSION_LIST"
+    if not h5a.exists(dataset, name):
+        return []
+    aid = h5a.open(dataset, name)
+    tid = aid.get_type()
+    if tid.get_class() != h5t.VLEN or tid.get_super() != h5t.STD_REF_OBJ or len(aid.shape) != 1:
+        return []
+    stored = Stored(dataset, file)
+    raw = stored.data(name)
+    if raw is not None:
+        return [
+            np.frombuffer(found[: len(found) // 8 * 8], "<u8").tolist()
+            for found in sequences(raw, aid.shape[0], file, 8)
+        ]
+    stored.check(name, aid.shape[0], 8)
+    values = np.empty(aid.shape, aid.dtype)
+    aid.read(values)
+    return [[key_of(h5r.dereference(one, dataset))[1] for one in part] for part in values.tolist()]
+
+
+def axes_of(
+    entries: list[dict[str, Any]],
+    array: Array,
+    by_name: dict[str, Array],
+    cache: dict[str, dict[str, Any]],
+) -> list[Axis]:
+    """Return the axes, fastest first, that entries (slowest first) give an array."""
+    axes = []
+    for entry, length in zip(entries, array.dims[::-1], strict=False):
+        fields = {"name": entry["axis"] or None}
+        scale = by_name.get(entry["scales"][0]) if entry["scales"] else None
+        if scale is not None and scale is not array:
+            if scale.name not in cache:
+                cache[scale.name] = _facts(scale)
+            facts = cache[scale.name]
+            fields["units"] = scale.meta.units
+            if scale.dims == (length,):
+                fields.update(facts)
+        axes.append(Axis(**fields))
+    axes += [Axis() for _ in range(array.ndim - len(axes))]
+    return axes[::-1]
+
+
+def _facts(scale: Array) -> dict[str, Any]:
+    """Return spacing and origin, or labels, of the values of a scale."""
+    numeric = scale.element.kind in ("int", "uint", "float")
+    text = scale.element.kind == "user" and str(scale.element.descr).startswith("|S")
+    if scale.ndim != 1 or not 1 <= scale.count <= MAX_VALUES or not (numeric or text):
+        return {}
+    try:
+        values = as_ndarray(scale)
+    except PROBLEMS:  # it cannot be read; that is said where it is asked for
+        return {}
+    if text:
+        return _text_labels(values)
+    if len(values) > 1:
+        numbers = values.astype(np.float64)
+        origin, spacing = float(numbers[0]), float(numbers[1]) - float(numbers[0])
+        with np.errstate(all="ignore"):
+            regular = np.array_equal(numbers, origin + spacing * np.arange(len(values)))
+        if regular and spacing and np.isfinite(spacing):
+            return {"spacing": spacing, "origin": origin}
+    return {"labels": values.tolist()} if len(values) <= MAX_LABELS else {}
+
+
+def _text_labels(values: Any) -> dict[str, Any]:
+    if len(values) > MAX_LABELS:
+        return {}
+    try:
+        return {"labels": [value.rstrip(b" ").decode() for value in values.tolist()]}
+    except UnicodeDecodeError:
+        return {}
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def matched(array: Array) -> list[dict[str, Any] | None]:
+    """Return the remembered entry of each dimension, slowest first, found by the axis's name."""
+    entries = array.meta.formats.get(NAMESPACE, {}).get("dimensions")
+    left = [entry for entry in entries if _is_entry(entry)] if isinstance(entries, list) else []
+    found: list[dict[str, Any] | None] = []
+    for axis in array.meta.axes[::-1]:
+        entry = next((entry for entry in left if entry["axis"] == (axis.name or "")), None)
+        if entry is not None:
+            left.remove(entry)
+        found.append(entry)
+    return found
+
+
+def _is_entry(entry: Any) -> bool:
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("axis"), str)
+        and isinstance(entry.get("scales"), list)
+    )
+
+
+def values_of(axis: Axis, length: int) -> Any:
+    """Return the values of a scale that an axis amounts to: an array, a list of texts, or None."""
+    if not 1 <= length <= MAX_VALUES:
+        return None
+    labels = axis.labels
+    if labels is not None and len(labels) == length:
+        if all(type(label) in (int, float) for label in labels):
+            return np.array(labels, np.float64)
+        if all(isinstance(label, str) and "\0" not in label for label in labels):
+            return labels
+    if axis.spacing is not None and axis.origin is not None:
+        return axis.origin + axis.spacing * np.arange(length, dtype=np.float64)
+    return None

@@ -1,0 +1,269 @@
+"""How a dataset is stored: layout, filters, bytes; and what must be checked before it is read.
+
+External storage and the sources of virtual datasets are looked at under the rule of
+`raconvert.external` before the library sees them: it would open whatever they name, and read a
+source that is missing as the fill value, without a word.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import namedtuple
+from math import prod
+
+from h5py import h5d, h5o, h5s, h5t, h5z
+
+from raconvert.errors import (
+    Corrupt,
+    MissingDependency,
+    RaconvertError,
+    ReadFailed,
+    TooLarge,
+    Unsupported,
+)
+from raconvert.external import resolve
+
+from .errors import FAILURES, guarded, reason_of
+from .headers import REFERENCE_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from h5py import h5p
+
+    from .walk import File, Files, Walk
+
+LAYOUTS = {
+    h5d.COMPACT: "compact",
+    h5d.CONTIGUOUS: "contiguous",
+    h5d.CHUNKED: "chunked",
+    h5d.VIRTUAL: "virtual",
+}
+# The HDF Group's registry of filters; those below 256 are the library's own.
+FILTERS = {
+    1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 5: "nbit", 6: "scaleoffset",
+    305: "lzo", 307: "bzip2", 32000: "lzf", 32001: "blosc", 32004: "lz4", 32008: "bitshuffle",
+    32012: "b3d", 32013: "zfp", 32015: "zstd", 32016: "sz-legacy", 32017: "sz", 32018: "fcidecomp",
+    32019: "jpeg", 32024: "sz3", 32026: "blosc2", 32028: "sperr",
+}  # fmt: skip
+UNLIMITED = (1 << 64) - 1  # H5F_UNLIMITED, H5S_UNLIMITED
+# What no filter in use exceeds on data worth converting; deflate's own limit.
+MAX_RATIO = 1032
+MAX_VIRTUAL_DEPTH = 8
+
+# layout  a word of LAYOUTS        stored   bytes in the file
+# chunk   shape of a chunk         filters  ((number, client data), ...) in the order of writing
+# offset  of contiguous data       pieces   of external storage: ((path, offset, bytes), ...)
+Storage = namedtuple("Storage", "layout stored chunk filters offset pieces")
+
+
+def space_of(dataset: h5d.DatasetID) -> tuple[int, ...] | None:
+    """Return the shape of a dataset, None for a null space.
+
+    Of a virtual dataset with unlimited axes this opens the sources: check them before.
+    """
+    space = dataset.get_space()
+    if space.get_simple_extent_type() == h5s.NULL:
+        return None
+    return tuple(int(n) for n in space.get_simple_extent_dims())
+
+
+def stored_bytes(tid: h5t.TypeID) -> int:
+    """Return the bytes of one element in the file; of strings of variable length, a reference."""
+    base, count = tid, 1
+    while base.get_class() == h5t.ARRAY:
+        count *= prod(base.get_array_dims())
+        base = base.get_super()
+    variable = base.get_class() == h5t.STRING and base.is_variable_str()
+    return REFERENCE_BYTES * count if variable else int(tid.get_size())
+
+
+def declared_space(plist: h5p.PropDCID) -> tuple[int, ...]:
+    """Return the shape that a virtual dataset has by its first mapping; opens nothing."""
+    if not plist.get_virtual_count():
+        return ()
+    return tuple(int(n) for n in plist.get_virtual_vspace(0).get_simple_extent_dims())
+
+
+def storage_of(dataset: h5d.DatasetID, plist: h5p.PropDCID) -> Storage:
+    """Return how a dataset is stored; opens no other file."""
+    layout = LAYOUTS.get(plist.get_layout(), "unknown")
+    chunk = tuple(plist.get_chunk()) if layout == "chunked" else None
+    filters = tuple(
+        (number, tuple(values))
+        for number, _, values, _ in (plist.get_filter(i) for i in range(plist.get_nfilters()))
+    )
+    pieces = tuple(plist.get_external(i) for i in range(plist.get_external_count()))
+    stored = 0 if layout == "virtual" else int(dataset.get_storage_size())
+    offset = None
+    if layout == "contiguous" and not pieces:
+        offset = dataset.get_offset()
+    return Storage(layout, stored, chunk, filters, offset, pieces)
+
+
+def facts_of(storage: Storage, dataset: h5d.DatasetID, plist: h5p.PropDCID) -> dict[str, Any]:
+    """Return the storage in plain values, for people."""
+    facts: dict[str, Any] = {"layout": storage.layout, "stored_bytes": storage.stored}
+    if storage.pieces:
+        facts["layout"] = "external"
+        facts["files"] = [os.fsdecode(name) for name, _, _ in storage.pieces]
+    if storage.layout == "virtual":
+        names = {_text(plist.get_virtual_filename(i)) for i in range(plist.get_virtual_count())}
+        facts["files"] = sorted(names)
+    if storage.chunk is not None:
+        facts["chunks"] = list(storage.chunk)
+        facts["filters"] = [_filter_text(*found) for found in storage.filters]
+        limits = dataset.get_space().get_simple_extent_dims(maxdims=1)
+        shape = dataset.get_space().get_simple_extent_dims()
+        if limits != shape:
+            facts["maxshape"] = [None if n == UNLIMITED else n for n in limits]
+    return facts
+
+
+def _filter_text(number: int, values: tuple[int, ...]) -> str:
+    name = FILTERS.get(number, f"filter {number}")
+    return f"{name} {values[0]}" if number == 1 and values else name
+
+
+def _text(name: bytes | str) -> str:
+    return name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else name
+
+
+# --- checks ---------------------------------------------------------------------------------------
+
+
+def check_filters(storage: Storage, path: str) -> None:
+    """Refuse (`MissingDependency`) a dataset with a filter that nothing here decodes."""
+    missing = _missing(storage)
+    if missing:
+        try:
+            import hdf5plugin  # noqa: F401 - it registers its filters with the library
+        except ImportError:
+            pass
+        missing = _missing(storage)
+    if missing:
+        number = missing[0]
+        name = FILTERS.get(number)
+        raise MissingDependency(
+            f"is compressed by HDF5 filter {number}{f' ({name})' if name else ''}, which is not "
+            "installed",
+            path=path,
+            remedy="pip install 'raconvert[filters]' (the package hdf5plugin), "
+            "or the plugin of that filter, found by HDF5_PLUGIN_PATH",
+        )
+
+
+def _missing(storage: Storage) -> list[int]:
+    return [number for number, _ in storage.filters if not h5z.filter_avail(number)]
+
+
+def check_size(storage: Storage, nbytes: int, item: int, file: File) -> None:
+    """Refuse what the file declares and cannot hold, before anything is read.
+
+    Elements that were never written read as a fill value; a few bytes can declare terabytes of it.
+    """
+    source = file.source
+    if storage.offset is not None and storage.offset + nbytes > source.size:
+        raise Corrupt(
+            "dataset lies outside the file",
+            path=source.path,
+            expected=f"{nbytes} bytes from {storage.offset}",
+            got=f"a file of {source.size}",
+        )
+    external = storage.pieces or storage.layout == "virtual"
+    if nbytes > source.max_memory and nbytes > MAX_RATIO * storage.stored and not external:
+        raise TooLarge(
+            f"dataset declares {nbytes} bytes, of which the file stores {storage.stored}",
+            path=source.path,
+            expected=f"at most {MAX_RATIO} times as many, or {source.max_memory} (--max-memory)",
+            remedy=f"if that is meant, allow it with --max-memory {-(-nbytes // (1 << 20))}M",
+        )
+    chunk_bytes = prod(storage.chunk or ()) * item
+    if storage.filters and chunk_bytes > source.max_memory:
+        raise TooLarge(
+            f"a chunk of the dataset needs {chunk_bytes} bytes to be decoded",
+            path=source.path,
+            expected=f"at most {source.max_memory} (--max-memory)",
+            remedy=f"allow it with --max-memory {-(-2 * chunk_bytes // (1 << 20))}M",
+        )
+
+
+def external_pieces(storage: Storage, nbytes: int, file: File) -> list[tuple[str, int, int]]:
+    """Return (path, offset, bytes) of external storage, in order, each checked to be there."""
+    left = nbytes
+    pieces = []
+    for raw, offset, length in storage.pieces:
+        path = resolve(file.source, os.fsdecode(raw), "the external storage of a dataset")
+        take = left if length == UNLIMITED else min(left, length)
+        size = os.stat(path).st_size
+        if offset + take > size:
+            raise Corrupt(
+                f"external storage '{os.fsdecode(raw)}' is shorter than the dataset in it",
+                path=file.path,
+                expected=f"{take} bytes from {offset}",
+                got=f"a file of {size}",
+            )
+        pieces.append((path, int(offset), int(take)))
+        left -= take
+    if left:
+        raise Corrupt("external storage is shorter than the dataset in it", path=file.path,
+                      expected=f"{nbytes} bytes", got=nbytes - left)  # fmt: skip
+    return pieces
+
+
+def check_virtual(
+    plist: h5p.PropDCID, file: File, files: Files, walk: Walk, depth: int = 0
+) -> None:
+    """Check every source of a virtual dataset: there, allowed, and itself sound."""
+    if depth > MAX_VIRTUAL_DEPTH:
+        raise Unsupported(f"virtual datasets refer to each other more than {depth - 1} deep",
+                          path=file.path)  # fmt: skip
+    done = set()
+    for index in range(plist.get_virtual_count()):
+        pair = _text(plist.get_virtual_filename(index)), _text(plist.get_virtual_dsetname(index))
+        if pair not in done:
+            done.add(pair)
+            _check_source(*pair, file, files, walk, depth)
+
+
+def _check_source(name: str, path: str, file: File, files: Files, walk: Walk, depth: int) -> None:
+    if "%" in name.replace("%%", "") or "%" in path.replace("%%", ""):
+        raise Unsupported(
+            f"virtual dataset takes its sources by a pattern ('{name}', '{path}')",
+            path=file.path,
+            remedy="rewrite it with a fixed list of sources",
+        )
+    other = file
+    if name != ".":
+        what = "the source of a virtual dataset"
+        other = files.named(file, name.replace("%%", "%"), what)
+    where = f"source '{path}' of a virtual dataset"
+    try:
+        other, hard = walk.resolve(other, b"/", path.replace("%%", "%"))
+        if h5o.get_info(other.fid, hard).type != h5o.TYPE_DATASET:
+            raise ReadFailed(f"{where} is no dataset", path=other.path)
+        dataset = h5d.open(other.fid, hard)
+    except RaconvertError as error:
+        error.where = error.where or where
+        raise
+    except FAILURES as error:
+        raise ReadFailed(f"{where} cannot be opened: {reason_of(error)}", path=other.path) \
+            from error  # fmt: skip
+    check_dataset(dataset, other, files, walk, depth + 1)
+
+
+def check_dataset(dataset: h5d.DatasetID, file: File, files: Files, walk: Walk, depth: int) -> None:
+    """Check the source of a virtual dataset as one that is read itself."""
+    with guarded(file.path):
+        plist = dataset.get_create_plist()
+        storage = storage_of(dataset, plist)
+        if storage.layout == "virtual":
+            check_virtual(plist, file, files, walk, depth)
+        space = space_of(dataset) or ()
+        item = stored_bytes(dataset.get_type())
+        nbytes = prod(space) * item
+        if storage.pieces:
+            external_pieces(storage, nbytes, file)
+        check_filters(storage, file.path)
+        check_size(storage, nbytes, item, file)

@@ -1,0 +1,259 @@
+"""Array sources over HDF5 datasets: slabs of whole chunks, in bounded memory.
+
+Elements are asked for in the file's own datatype, so that the library copies bytes and converts
+nothing: paddings, enums, opaque tags and NaN payloads arrive as they are. Only types that NumPy
+does not have (31-bit integers) go through the library's conversion.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from h5py import h5d, h5p, h5s
+
+from raconvert.blocks import LARGEST_BLOCK, check_memory, slabs
+from raconvert.errors import Corrupt
+from raconvert.plugin import dtype_of
+
+from .errors import guarded
+from .types import element_size, is_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.plugin import Element
+
+    from .chunks import Chunks
+    from .types import Kind
+    from .walk import File
+
+    Values = np.ndarray[Any, Any]
+
+CACHE_SLOTS = 12_421  # a prime above the chunks that a cache may hold
+
+
+class Dataset:
+    """Array source over one dataset: the elements of `kind`, slowest axis first.
+
+    `space` is the shape of the dataset; the axes of an array type come after it. `chunks` decodes
+    chunks outside the library, where that is possible.
+    """
+
+    def __init__(
+        self,
+        file: File,
+        hard: bytes,
+        kind: Kind,
+        space: tuple[int, ...],
+        chunk: tuple[int, ...] | None,
+        element: Element,
+    ) -> None:
+        self.kind = kind
+        self.element = element
+        self.shape = space + kind.dims
+        self.dtype = dtype_of(element)
+        self.space = space
+        self.chunk = chunk
+        self.chunks: Chunks | None = None
+        self.external = False  # in files of its own, named relative to the folder of this one
+        self.file = file
+        self._hard = hard
+        self._opened: h5d.DatasetID | None = None
+
+    @property
+    def place(self) -> str:
+        """Where this is, for messages."""
+        return f"dataset '{self._hard.decode('utf-8', 'backslashreplace')}'"
+
+    @property
+    def budget(self) -> int:
+        """How many bytes a slab of whole chunks may have."""
+        return max(1 << 16, self.file.source.max_memory // 4)
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield one-dimensional pieces in stored order, read in slabs of whole chunks."""
+        item = max(1, element_size(self.kind))
+        for key in self._slabs(item, max_bytes):
+            values = self._box(*_bounds(key, self.space)).reshape(-1)
+            step = max(1, max_bytes // self.dtype.itemsize)
+            for start in range(0, values.size, step):
+                yield values[start : start + step]
+
+    def _slabs(self, item: int, max_bytes: int) -> Iterator[tuple[int | slice, ...]]:
+        """Yield keys of slabs in stored order, on the borders of chunks where memory allows."""
+        if self.chunk is None:
+            yield from slabs(self.space, item, max_bytes)
+            return
+        budget = max(max_bytes, self.budget)
+        axis = 0
+        while axis < len(self.space) - 1 and prod(self.space[axis + 1 :]) * item > budget:
+            axis += 1
+        row = max(1, prod(self.space[axis + 1 :]) * item)
+        high = self.chunk[axis]
+        if high * row > budget:  # chunks are decoded more than once; there is no room for a row
+            yield from slabs(self.space, item, budget)
+            return
+        step = max(high, max_bytes // row // high * high)
+        inner = (slice(None),) * (len(self.space) - axis - 1)
+        for outer in np.ndindex(*self.space[:axis]):
+            for start in range(0, self.space[axis], step):
+                yield (*outer, slice(start, min(start + step, self.space[axis])), *inner)
+
+    def __getitem__(self, key: Any) -> Values:
+        """Return a region: integers, slices and one Ellipsis, as NumPy indexes."""
+        keys = _whole_key(key, len(self.shape))
+        first, box, then = [], [], []
+        for part, length in zip(keys, self.shape, strict=True):
+            start, stop, rest = _stretch(part, length)
+            first.append(start)
+            box.append(stop - start)
+            then.append(rest)
+        rank = len(self.space)
+        what = f"a region of {self.place}"
+        check_memory(prod(box) * self.dtype.itemsize, self.file.source.max_memory, what)
+        values = self._box(tuple(first[:rank]), tuple(box[:rank]))
+        inner = tuple(
+            slice(start, start + n) for start, n in zip(first[rank:], box[rank:], strict=True)
+        )
+        result: Values = values[(*(slice(None),) * rank, *inner)][tuple(then)]
+        return result
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
+        return np.array(self[...], dtype=dtype, copy=copy)
+
+    def _box(self, start: tuple[int, ...], count: tuple[int, ...]) -> Values:
+        """Return the elements of a box of the dataset."""
+        kind = self.kind
+        shape = count + kind.dims
+        if prod(shape) == 0:
+            return np.empty(shape, self.dtype)
+        with guarded(self.file.path, self.place):
+            if self.chunks is not None and kind.memory is None:
+                buffer = np.empty(shape, kind.buffer)
+                self.chunks.fill(_as_units(buffer, len(count)), start)
+            else:
+                buffer = self._read(start, count, shape)
+            return self._finished(buffer)
+
+    def _read(self, start: tuple[int, ...], count: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+        """Let the library read a box."""
+        dataset = self.dataset()
+        file_type = dataset.get_type()
+        buffer = np.empty(shape, self.kind.buffer)
+        space = dataset.get_space()
+        if count:
+            space.select_hyperslab(start, count)
+        memory = h5s.create_simple(count) if count else h5s.create(h5s.SCALAR)
+        dataset.read(memory, space, buffer, self.kind.memory or file_type)
+        return buffer
+
+    def _finished(self, buffer: Values) -> Values:
+        values = buffer if self.kind.finish is None else self.kind.finish(buffer)
+        if is_text(self.element) and values.dtype.kind == "S":
+            from .types import decoded
+
+            return decoded(values, self.dtype)
+        if values.dtype.kind == "O":
+            return self._fixed(values)
+        return values if values.dtype == self.dtype else values.view(self.dtype)
+
+    def _fixed(self, values: Values) -> Values:
+        """Return variable strings in the fixed width that the first look at them found."""
+        width = self.dtype.itemsize
+        flat = values.reshape(-1)
+        if max(map(len, flat)) > width:
+            raise Corrupt("variable strings changed while they were read")
+        return flat.astype(f"S{width}").reshape(values.shape)
+
+    def dataset(self) -> h5d.DatasetID:
+        """Return the open dataset, with a chunk cache of the size that its slabs need."""
+        if self._opened is None or not self._opened.valid:
+            access = h5p.create(h5p.DATASET_ACCESS)
+            if self.chunk is not None:
+                row = prod(self.chunk[:1] + self.space[1:]) * element_size(self.kind)
+                chunk = prod(self.chunk) * element_size(self.kind)
+                size = max(1 << 20, chunk, min(self.budget, row))
+                access.set_chunk_cache(CACHE_SLOTS, size, 0.75)
+            if self.external:
+                access.set_efile_prefix(_folder(self.file))
+            self._opened = h5d.open(self.file.fid, self._hard, access)
+        return self._opened
+
+
+def _folder(file: File) -> bytes:
+    import os
+
+    return os.fsencode(os.path.dirname(os.path.realpath(file.path)))
+
+
+def _as_units(buffer: Values, rank: int) -> Values:
+    """Return a buffer with each element of the dataset as one opaque unit."""
+    shape = buffer.shape[:rank]
+    unit = buffer.dtype.itemsize * prod(buffer.shape[rank:])
+    return buffer.view(np.uint8).reshape(-1).view(f"V{unit}").reshape(shape)
+
+
+def _bounds(
+    key: tuple[int | slice, ...], space: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return start and count of a key as `slabs` gives it."""
+    start, count = [], []
+    for index, length in enumerate(space):
+        part = key[index] if index < len(key) else slice(None)
+        low, high, _ = _stretch(part, length)
+        start.append(low)
+        count.append(high - low)
+    return tuple(start), tuple(count)
+
+
+def _whole_key(key: Any, rank: int) -> tuple[Any, ...]:
+    """Return a key with one part for each axis; IndexError for more parts than axes."""
+    keys = key if isinstance(key, tuple) else (key,)
+    if any(part is Ellipsis for part in keys):
+        at = next(index for index, part in enumerate(keys) if part is Ellipsis)
+        rest = (slice(None),) * (rank - len(keys) + 1)
+        keys = (*keys[:at], *rest, *keys[at + 1 :])
+    if len(keys) > rank:
+        raise IndexError(f"{len(keys)} indices for {rank} axes")
+    return (*keys, *(slice(None),) * (rank - len(keys)))
+
+
+def _stretch(part: Any, length: int) -> tuple[int, int, Any]:
+    """Return the stretch of an axis that holds an index, and the index inside the stretch."""
+    if isinstance(part, slice):
+        found = range(length)[part]
+        if not found:
+            return 0, 0, slice(None)
+        low, high = min(found[0], found[-1]), max(found[0], found[-1])
+        step = slice(None, None, found.step)
+        return low, high + 1, step
+    index = range(length)[part]
+    return index, index + 1, 0
+
+
+# --- variable strings -----------------------------------------------------------------------------
+
+
+def widest(dataset: Dataset, longest: int, count: int) -> int:
+    """Return the length of the longest string, 1 at least; `longest` is known to be no less.
+
+    The strings are looked at in blocks that cannot need more than a bounded number of bytes;
+    `TooLarge` as soon as `count` of them in that width are above the limit.
+    """
+    step = max(1, min(LARGEST_BLOCK, dataset.budget) // (longest + 64))
+    width = 1
+    for key in slabs(dataset.space, 1, step):
+        start, box = _bounds(key, dataset.space)
+        with guarded(dataset.file.path, dataset.place):
+            values = dataset._read(start, box, box + dataset.kind.dims)
+        width = max([width, *map(len, values.reshape(-1))])
+        check_width(count, width, dataset.file.source.max_memory)
+    return width
+
+
+def check_width(count: int, width: int, limit: int) -> None:
+    """Refuse (`TooLarge`) strings of variable length that need too many bytes in one width."""
+    check_memory(count * width, limit, f"{count} strings of variable length, {width} bytes wide,")

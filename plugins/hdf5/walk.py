@@ -1,0 +1,299 @@
+"""The objects of an HDF5 file, by a walk of our own over its links.
+
+The library would follow soft and external links by itself, wherever they lead, and run in circles
+where groups contain each other. Here every link is looked at first; objects are told apart by
+their address; files that a link names are opened only through `raconvert.external.resolve`; and
+what is opened is always named by hard links alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import namedtuple
+
+from h5py import h5, h5f, h5g, h5l, h5o, h5p
+
+from raconvert.errors import RaconvertError, ReadFailed, Unsupported
+from raconvert.external import resolve
+from raconvert.source import Source
+
+from .errors import FAILURES, guarded, open_failed, reason_of
+from .headers import check_dataset_header
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+MAX_FILES = 100  # how many further files external links and virtual datasets may open
+MAX_STEPS = 200  # soft and external links on the way of one path
+MAX_DEPTH = 500  # groups inside groups; the library itself recurses in places
+
+GROUP, DATASET, TYPE = h5o.TYPE_GROUP, h5o.TYPE_DATASET, h5o.TYPE_NAMED_DATATYPE
+
+# An object: `path` is its name in the bundle, `hard` its path by hard links in `file`, `address`
+# where it lies, if it has not been looked at yet.
+Found = namedtuple("Found", "path kind file hard address", defaults=(None,))
+# A second way to an object, or a way to none: kind is hard, soft or external.
+Link = namedtuple("Link", "path kind target file", defaults=(None,))
+
+
+class File:
+    """One open file: its identifier, its source, and its size for checks."""
+
+    __slots__ = (
+        "address_bytes", "fid", "heaps", "searched", "source", "userblock"
+    )  # fmt: skip
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.heaps: set[int] = set()  # addresses of global heaps that are sound
+        self.searched = False  # the whole file was searched for heaps
+        os.close(_checked(source))
+        try:
+            # As h5py does: one process cannot open a file with different access properties.
+            self.fid = h5f.open(os.fsencode(source.path), h5f.ACC_RDONLY)
+            plist = self.fid.get_create_plist()
+            self.userblock = int(plist.get_userblock())
+            self.address_bytes = int(plist.get_sizes()[0])
+        except FAILURES as error:
+            raise open_failed(source.path, error) from error
+
+    @property
+    def path(self) -> str:
+        """The path, for messages."""
+        return self.source.path
+
+    def close(self) -> None:
+        """Close the file and whatever is open in it."""
+        if self.fid.valid:
+            self.fid._close_open_objects(h5f.OBJ_LOCAL | ~h5f.OBJ_FILE)
+            self.fid.close()
+
+
+def _checked(source: Source) -> int:
+    """Return a descriptor of the file, which proves that it is a regular one."""
+    from raconvert.source import open_regular
+
+    if source.base:
+        raise Unsupported("cannot be read inside an archive; extract it", path=source.path)
+    return open_regular(source.path)
+
+
+class Files:
+    """The file that is read and those that it names, each opened once."""
+
+    def __init__(self, source: Source) -> None:
+        self.main = File(source)
+        self._open = {os.path.realpath(source.path): self.main}
+
+    def named(self, by: File, name: str, what: str) -> File:
+        """Return the file that `by` names, if it may be read."""
+        path = resolve(by.source, name, what)
+        real = os.path.realpath(path)
+        if real not in self._open:
+            if len(self._open) > MAX_FILES:
+                raise Unsupported(f"names more than {MAX_FILES} files", path=by.path)
+            source = Source(
+                path,
+                max_memory=by.source.max_memory,
+                trust_external=by.source.trust_external,
+                stand_ins=by.source.stand_ins,
+            )
+            self._open[real] = File(source)
+        return self._open[real]
+
+    def close(self) -> None:
+        """Close them all."""
+        for file in self._open.values():
+            file.close()
+
+
+class Walk:
+    """What a walk found: objects in order, further links, and what was left out, with why."""
+
+    def __init__(self, files: Files) -> None:
+        self.found: list[Found] = []
+        self.links: list[Link] = []
+        self.left_out: list[tuple[str, RaconvertError]] = []
+        self.dangling: list[tuple[str, RaconvertError]] = []  # links that lead to nothing
+        self._files = files
+        self._seen: dict[tuple[int, int], str] = {}
+        self._names: set[str] = set()
+        # Hard links first, so that an object has the name of one of them where it can.
+        self._later: list[tuple[int, Link]] = []
+        self._object(Found("", GROUP, files.main, b"/"))
+        while self._later:
+            self._follow_links()
+
+    def _follow_links(self) -> None:
+        """Follow what was put off; what that finds goes where its link stood."""
+        later, self._later = self._later, []
+        found, self.found = self.found, []
+        whole: list[Found] = []
+        place = 0
+        moved: list[tuple[int, Link]] = []
+        for at, link in later:
+            whole += found[place:at]
+            place = at
+            self._follow(link)
+            moved += [(len(whole) + inner, deeper) for inner, deeper in self._later]
+            whole += self.found
+            self.found, self._later = [], []
+        self.found = whole + found[place:]
+        self._later = moved
+
+    def _object(self, root: Found) -> None:
+        """Note an object and, where it is a group, all that hard links lead to from there."""
+        stack: list[Iterator[Found | Link]] = [iter([root])]
+        while stack:
+            found = next(stack[-1], None)
+            if found is None:
+                stack.pop()
+                continue
+            if isinstance(found, Link):
+                self._later.append((len(self.found), found))
+                continue
+            try:
+                with guarded(found.file.path, f"object '/{found.path}'"):
+                    inside = self._note(found)
+                    if inside and len(stack) > MAX_DEPTH:
+                        raise Unsupported(f"groups are nested more than {MAX_DEPTH} deep")
+            except RaconvertError as error:
+                self.left_out.append((found.path, error))
+            else:
+                stack.append(iter(inside))
+
+    def _note(self, found: Found) -> list[Found | Link]:
+        """Note one object; return what a group holds."""
+        if found.address is not None:
+            check_dataset_header(found.file, found.address)
+        info = h5o.get_info(found.file.fid, found.hard)
+        found = found._replace(kind=info.type)
+        key = (info.fileno, info.addr)
+        if key in self._seen:
+            self.links.append(Link(found.path, "hard", self._seen[key]))
+            return []
+        if found.path in self._names:
+            raise Unsupported("another object has the same name")
+        self._seen[key] = found.path
+        self._names.add(found.path)
+        if info.type not in (GROUP, DATASET, TYPE):
+            raise Unsupported(f"an object of the unknown kind {info.type}")
+        self.found.append(found)
+        return self._inside(found) if info.type == GROUP else []
+
+    def _inside(self, group: Found) -> list[Any]:
+        """Return the links of a group in order: objects behind hard ones, and the others."""
+        inside: list[Any] = []
+        for raw, info, value in links_of(group.file, group.hard):
+            name = raw.decode("utf-8", "backslashreplace")
+            path = f"{group.path}/{name}" if group.path else name
+            if info == h5l.TYPE_HARD:
+                hard = group.hard.rstrip(b"/") + b"/" + raw
+                inside.append(Found(path, -1, group.file, hard, value))
+            elif info == h5l.TYPE_SOFT:
+                inside.append(Link(path, "soft", _name(value), (group.file, group.hard)))
+            elif info == h5l.TYPE_EXTERNAL:
+                target = [_name(value[0]), _name(value[1])]
+                inside.append(Link(path, "external", target, (group.file, group.hard)))
+            else:
+                error = Unsupported(f"a user-defined link of class {info}, which nobody can follow")
+                self.left_out.append((path, error))
+        return inside
+
+    def _follow(self, link: Link) -> None:
+        """Follow a soft or external link: a second name, a new object, or nothing."""
+        file, group = link.file
+        plain = link._replace(file=None)
+        try:
+            if link.kind == "soft":
+                file, hard = self.resolve(file, group, link.target)
+            else:
+                file = self._files.named(file, link.target[0], "the file of an external link")
+                file, hard = self.resolve(file, b"/", link.target[1])
+            with guarded(file.path, f"object {hard!r}"):
+                info = h5o.get_info(file.fid, hard)
+        except RaconvertError as error:
+            self.links.append(plain)
+            self.dangling.append((link.path, error))
+            return
+        if (info.fileno, info.addr) in self._seen:
+            alias = plain if link.kind == "soft" else Link(
+                link.path, "hard", self._seen[info.fileno, info.addr]
+            )  # fmt: skip
+            self.links.append(alias)
+            return
+        self._object(Found(link.path, info.type, file, hard))
+
+    def resolve(self, file: File, group: bytes, target: str) -> tuple[File, bytes]:
+        """Return file and path by hard links of what a path leads to, link by link."""
+        parts = target.encode("utf-8", "surrogateescape").split(b"/")[::-1]
+        here = b"/" if target.startswith("/") else group
+        steps = 0
+        while parts:
+            part = parts.pop()
+            if part in (b"", b"."):
+                continue
+            kind, value = link_of(file, here, part)
+            if kind == h5l.TYPE_HARD:
+                check_dataset_header(file, value)
+                here = here.rstrip(b"/") + b"/" + part
+                continue
+            steps += 1
+            if steps > MAX_STEPS:
+                raise ReadFailed("links lead in a circle", path=file.path, where=f"link '{target}'")
+            if kind == h5l.TYPE_SOFT:
+                more = value
+            elif kind == h5l.TYPE_EXTERNAL:
+                file = self._files.named(file, _name(value[0]), "the file of an external link")
+                here, more = b"/", value[1]
+            else:
+                raise Unsupported("a user-defined link, which nobody can follow", path=file.path)
+            here = b"/" if more.startswith(b"/") else here
+            parts += more.split(b"/")[::-1]
+        return file, here
+
+
+def _name(raw: bytes | str) -> str:
+    """Return the name of a file or object in a link, with its odd bytes kept."""
+    return raw.decode("utf-8", "surrogateescape") if isinstance(raw, bytes) else raw
+
+
+def links_of(file: File, group: bytes) -> list[tuple[bytes, int, Any]]:
+    """Return (name, class, value) of each link of a group, in creation order where tracked."""
+    gid = _group(file, group)
+    tracked = gid.get_create_plist().get_link_creation_order() & h5p.CRT_ORDER_TRACKED
+    names: list[bytes] = []
+    index = h5.INDEX_CRT_ORDER if tracked else h5.INDEX_NAME
+    gid.links.iterate(names.append, idx_type=index)
+    return [(name, *_link(gid, name)) for name in names]
+
+
+def _link(gid: h5g.GroupID, name: bytes) -> tuple[int, Any]:
+    """Return the class of a link, and where it leads: an address, if it is a hard one."""
+    info = gid.links.get_info(name)
+    if info.type in (h5l.TYPE_SOFT, h5l.TYPE_EXTERNAL):
+        return info.type, gid.links.get_val(name)
+    return info.type, info.u
+
+
+def link_of(file: File, group: bytes, name: bytes) -> tuple[int, Any]:
+    """Return class and value of one link of a group; `ReadFailed` if there is none."""
+    with guarded(file.path, f"group {group!r}"):
+        gid = _group(file, group)
+        try:
+            return _link(gid, name)
+        except FAILURES as error:
+            raise ReadFailed(
+                f"link leads to nothing: there is no {name!r} ({reason_of(error)})",
+                path=file.path,
+                where=f"group {group!r}",
+            ) from error
+
+
+def _group(file: File, path: bytes) -> h5g.GroupID:
+    found = h5o.open(file.fid, path)
+    if not isinstance(found, h5g.GroupID):
+        raise ReadFailed("link leads to nothing: a dataset is no group", path=file.path)
+    return found
