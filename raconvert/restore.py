@@ -169,6 +169,8 @@ def _as_type(array: Array, code: Any, path: str) -> Array:
             return _as_text(array, element, path)
         if _is_void(array.element) and array.element.nbytes == element.nbytes:
             return _seen_as(array, element)
+    if _is_date(element) and little(array.element) == _COUNT:
+        return _seen_as(array, element)
     raise Corrupt(
         f"metadata gives array '{array.name}' a type that it cannot have had",
         path=path,
@@ -182,11 +184,16 @@ _NO_TYPE = (
     Unsupported, TypeError, ValueError, SyntaxError, LookupError, AttributeError, OverflowError,
     RecursionError,
 )  # fmt: skip
+_COUNT = Element("int", 8, "<")  # what dates and durations are to formats that have none
 _TEXTS = ("SS", "UU", "SU", "US")
 
 
 def _is_void(element: Element) -> bool:
     return element.descr in (None, f"|V{element.nbytes}")
+
+
+def _is_date(element: Element) -> bool:
+    return _letter(element) in "Mm"
 
 
 def _letter(element: Element) -> str:

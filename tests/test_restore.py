@@ -141,7 +141,7 @@ def test_what_the_sidecar_says(tmp_path: Path, case: str) -> None:
 
 def test_what_did_not_change_is_not_told(tmp_path: Path) -> None:
     save(tmp_path / "b.narrow", bundle_of(column_major(FLOATS, "X")), to="narrow", meta="sidecar")
-    assert told(tmp_path / "b.narrow")["arrays"] == {"X": {"index_order": "F"}}
+    assert told(tmp_path / "b.narrow")["arrays"] == {"X": {}}
 
 
 def test_without_a_sidecar_the_form_stays_what_it_became(tmp_path: Path) -> None:
