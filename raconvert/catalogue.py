@@ -328,7 +328,7 @@ FOREIGN: tuple[Foreign, ...] = (
         "The 64-bit magic was written big-endian; a real RA file begins with 'rawarray'.",
     ),
     Foreign("RealAudio", ((0, b".ra\xfd"), (0, b".RMF")), (), "It only shares the suffix with RA."),
-    Foreign("JLD2 (read as hdf5)", (), (".jld2",)),
+    Foreign("JLD2", (), (".jld2",), "Files that Julia wrote are HDF5, and read as such."),
     Foreign(
         "netCDF classic",
         ((0, b"CDF\x01"), (0, b"CDF\x02"), (0, b"CDF\x05")),

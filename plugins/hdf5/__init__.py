@@ -28,7 +28,8 @@ native complex (2.0)       complex                               compound r i
 compound                   structure, offsets and padding kept   the same
 array type                 its axes become the fastest ones      the same
 fixed string               S, all bytes kept                     the same padding and charset
-variable string            S, as wide as the longest             variable string again
+variable string            S, as wide as the longest             variable string again, unless
+                                                                 ``strings=fixed``
 opaque                     V; dates and texts by h5py's tag      the same
 (text of NumPy: U)                                               UTF-8 strings of 4 bytes a letter
 =========================  ====================================  ================================
@@ -38,9 +39,10 @@ keeps it, else by name. Row-major: dims are the shape reversed, index order C; i
 (written by Julia) index order F, so that the shape is the one that Julia lists.
 
 Links: hard ones make the tree, and no object is found twice; further hard and soft links to it, and
-links that lead nowhere, are kept in the namespace ``hdf5`` of the file and written again. External
-links are followed. Files that the file names are opened only inside its own folder tree (or with
-``--trust external``), and a missing source of a virtual dataset is an error, not a fill value.
+links that lead nowhere (with a note), are kept in the namespace ``hdf5`` of the file and written
+again. External links are followed. Files that the file names are opened only inside its own folder
+tree (or with ``--trust external``): a link that leads out of it leads nowhere, other data outside
+is refused. A missing source of a virtual dataset is an error, not a fill value.
 
 Metadata: the attributes ``units`` and ``description`` (else ``long_name``) are the fields of that
 name, dimension scales and labels the axes; all other attributes stay attributes, their HDF5 types
@@ -98,6 +100,7 @@ _OPTIONS = (
     Option("compress", "none", str, "none, gzip, gzip:0 to gzip:9, or lzf"),
     Option("chunks", "auto", str, "auto, none, or a length for each axis: 64,64"),
     Option("shuffle", True, bool, "sort the bytes of the elements before compressing"),
+    Option("strings", "auto", ("auto", "fixed"), "fixed: never of variable length again"),
 )
 _DEFAULTS: dict[str, Any] = {option.name: option.default for option in _OPTIONS}
 
@@ -150,8 +153,9 @@ def write(
     compress: str = "none",
     chunks: str = "auto",
     shuffle: bool = True,
+    strings: str = "auto",
 ) -> None:
     """Write the arrays of the bundle in order, with groups, attributes, scales and links."""
     from .writing import Writer, plan_of
 
-    Writer(bundle, target, plan_of(compress, chunks, shuffle)).run()
+    Writer(bundle, target, plan_of(compress, chunks, shuffle, strings)).run()

@@ -75,7 +75,7 @@ class Dataset:
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield one-dimensional pieces in stored order, read in slabs of whole chunks."""
-        item = max(1, element_size(self.kind))
+        item = max(1, element_size(self.kind), self.dtype.itemsize * prod(self.kind.dims))
         for key in self._slabs(item, max_bytes):
             values = self._box(*_bounds(key, self.space)).reshape(-1)
             step = max(1, max_bytes // self.dtype.itemsize)

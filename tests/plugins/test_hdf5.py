@@ -416,6 +416,18 @@ def test_variable_strings_never_written(tmp_path: Path) -> None:
         assert bundle["none"].shape == (0, 3)
 
 
+def test_strings_that_cannot_be_variable_any_more(tmp_path: Path) -> None:
+    meta = Metadata(
+        formats={"hdf5": {"type": {"class": "string", "padding": "nullterm", "charset": "utf-8"}}}
+    )
+    bundle = Bundle([array_of(np.array([b"a\0b", b"c"]), meta=meta)])
+    with pytest.raises(Unsupported, match="strings=fixed"):
+        write(bundle, tmp_path / "x.h5")
+    assert not list(tmp_path.iterdir())
+    path = write(bundle, tmp_path / "x.h5", strings="fixed")
+    assert values_of(path).tolist() == [b"a\0b", b"c"]
+
+
 def test_opaque_and_bitfields_keep_tag_and_class(tmp_path: Path) -> None:
     tagged = h5t.create(h5t.OPAQUE, 3)
     tagged.set_tag(b"three bytes")
