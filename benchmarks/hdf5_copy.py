@@ -18,7 +18,6 @@ from _measure import RACONVERT, interleave, machine, program, python, run, table
 
 MAKE = """
 import sys
-from collections.abc import Callable
 import h5py
 import numpy as np
 size, path, storage = int(sys.argv[1]), sys.argv[2], sys.argv[3]

@@ -294,6 +294,21 @@ def copy_extent(
         os.close(source)
 
 
+def copy_extent_to(
+    extent: Extent,
+    file: FileIO,
+    begin: int,
+    progress: Callable[[int], object] | None = None,
+) -> None:
+    """Write the bytes of an extent into a file from byte `begin`; holes of the source are left."""
+    source = open_regular(extent.path)
+    try:
+        for start, stop in _data_ranges(source, extent):
+            _copy_range(source, extent, start, stop, file, begin, progress)
+    finally:
+        os.close(source)
+
+
 def _copy_range(
     source: int,
     extent: Extent,

@@ -22,8 +22,7 @@ from raconvert.blocks import LARGEST_BLOCK, block_bytes, blocks, check_memory
 from raconvert.elements import code_of, little
 from raconvert.errors import Unsupported, UsageError, WriteFailed
 from raconvert.plugin import Fit, dtype_of, equivalent, refused
-from raconvert.source import open_regular
-from raconvert.transfer import _copy_range, _data_ranges, reserve, write_all
+from raconvert.transfer import copy_extent_to, reserve, write_all
 
 from . import scales
 from .attributes import write_attribute
@@ -630,7 +629,7 @@ class Writer:
             reserve(file, size)
         for offset, array in self.raw:
             if array.extent is not None and not _needs_encoding(array):
-                _copy(array.extent, file, offset, self.target.progress)
+                copy_extent_to(array.extent, file, offset, self.target.progress)
                 continue
             file.seek(offset)
             for raw in self._raw_blocks(array):
@@ -669,16 +668,6 @@ def _encoded(block: Values, array: Array) -> Values:
                 remedy="no flag allows this",
             ) from error
     return block
-
-
-def _copy(extent: Extent, file: FileIO, offset: int, progress: Any) -> None:
-    """Copy the bytes of an extent to their place in the file; holes stay holes."""
-    source = open_regular(extent.path)
-    try:
-        for start, stop in _data_ranges(source, extent):
-            _copy_range(source, extent, start, stop, file, offset, progress)
-    finally:
-        os.close(source)
 
 
 def _is_sparse(extent: Extent) -> bool:
