@@ -21,6 +21,9 @@ from raconvert.plugin import Format, Option  # noqa: E402
 BEGIN, END = "<!-- formats: begin -->", "<!-- formats: end -->"
 NOTE = "<!-- Written by `python -m docs.generate` from the plugin. Edit that instead. -->"
 META = {"all": "all", "some": "some", "none": "-"}
+# A table of the docstrings: a rule, rows (with another rule where there is a head), a rule.
+RULED_TABLE = r"^=+  =[= ]+\n(?:\S.*\n|\s+\S.*\n)+?=+  =[= ]+$(?!\n\S)"
+DEFINED_HERE = {"docs/guide.md, Bundles": "[the guide](../guide.md#bundles)"}
 ORDERS = {
     "": "not defined by the format",
     "C": "row-major",
@@ -69,7 +72,7 @@ def format_table() -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for row in ROWS:
-        files = ", ".join(f"`{suffix}`" for suffix in row.suffixes)
+        files = suffixes(row.suffixes)
         cells = [f"[`{row.name}`](docs/formats/{row.name}.md)", row.title, files]
         cells += ["yes" if can else "no" for can in (row.reads, row.writes)]
         cells += ["many, named" if row.many else "one", META[row.meta]]
@@ -79,7 +82,8 @@ def format_table() -> str:
 
 def foreign_formats() -> str:
     """Return the sentence about formats that are only named."""
-    names = ", ".join(sorted((foreign.title for foreign in FOREIGN), key=str.casefold))
+    titles = [foreign.title for foreign in FOREIGN if "(read as " not in foreign.title]
+    names = ", ".join(sorted(titles, key=str.casefold))
     wrappers = ", ".join(name for name, _, _ in WRAPPERS)
     return f"Recognised and refused by name: {names}; files wrapped by {wrappers}."
 
@@ -106,24 +110,59 @@ def facts(format_: Format) -> str:
     does = [verb for verb, can in (("read", format_.reads), ("write", format_.writes)) if can]
     rows = [
         ("Name for `--from` and `--to`", f"`{format_.name}`"),
-        ("Files", ", ".join(f"`{suffix}`" for suffix in format_.suffixes)),
+        ("Files", suffixes(format_.suffixes)),
         ("raconvert can", " and ".join(does)),
         ("Arrays in a file", "many, named" if format_.many else "one"),
         ("Index order", ORDERS[format_.index_orders]),
         ("Common metadata kept inside", META[format_.meta]),
         ("Needs", ", ".join(f"`{need}`" for _, need in format_.needs) or "nothing else"),
-        ("Limits", format_.losses or "-"),
-        ("Defined by", format_.spec),
+        ("Limits", cell(format_.losses) or "-"),
+        ("Defined by", DEFINED_HERE.get(format_.spec, format_.spec)),
     ]
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)])
 
 
+def suffixes(found: tuple[str, ...]) -> str:
+    """Return the suffixes of a format; only a folder has none."""
+    return ", ".join(f"`{suffix}`" for suffix in found) or "a folder"
+
+
+def cell(text: str) -> str:
+    """Return plain text for a cell of a table: neither the end of the cell nor HTML."""
+    return text.replace("|", r"\|").replace("<", "&lt;").replace("*", r"\*")
+
+
 def prose(module: ModuleType) -> str:
-    """Return a plugin's docstring as Markdown: literal blocks, code spans, paragraph headings."""
+    """Return a plugin's docstring as Markdown: tables, literal blocks, code spans, headings.
+
+    Heading is what stands before the first colon of a paragraph, if it is words and commas only.
+    """
     text = (module.__doc__ or "").strip()
+    text = re.sub(RULED_TABLE, lambda found: ruled_table(found[0]), text, flags=re.MULTILINE)
     text = re.sub(r"::$", ":", text, flags=re.MULTILINE)  # what follows is indented: a code block
     text = re.sub(r"``(.+?)``", r"`\1`", text, flags=re.DOTALL)
-    return re.sub(r"(\n\n)([A-Z]\w+:)(?=\s)", r"\1**\2**", text)
+    return re.sub(r"(\n\n)((?!The |Writing )[A-Za-z][\w ,-]{0,50}:)(?=\s)", r"\1**\2**", text)
+
+
+def ruled_table(text: str) -> str:
+    """Return a table between rules of ``=`` as one of Markdown.
+
+    An empty first cell continues the row above; a table with two rules only has no head.
+    """
+    lines = text.splitlines()
+    starts = [found.start() for found in re.finditer("=+", lines[0])]
+    ends = [*starts[1:], None]
+    rows: list[list[str]] = [] if lines[2].startswith("==") else [[""] * len(starts)]
+    for line in lines:
+        if line.startswith("=="):
+            continue
+        cells = [line[a:b].strip().replace("|", r"\|") for a, b in zip(starts, ends, strict=True)]
+        if cells[0]:
+            rows.append(cells)
+        else:
+            rows[-1] = [f"{a} {b}".strip() for a, b in zip(rows[-1], cells, strict=True)]
+    rows.insert(1, ["---"] * len(starts))
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 def options(title: str, found: tuple[Option, ...]) -> str:
@@ -136,8 +175,8 @@ def options(title: str, found: tuple[Option, ...]) -> str:
             ]
         else:
             values = ", ".join(f"`{choice}`" for choice in option.choices)
-        default = {True: "yes", False: "no"}.get(option.default, str(option.default))
-        lines.append(f"| `{option.name}` | {values} | `{default}` | {option.help} |")
+        default = {True: "`yes`", False: "`no`", "": "-"}.get(option.default, f"`{option.default}`")
+        lines.append(f"| `{option.name}` | {values} | {default} | {cell(option.help)} |")
     return "\n".join(lines)
 
 

@@ -5,9 +5,9 @@ type, dimensions, size and the CRC-32 of the first and last 64 KiB of the data; 
 the size of the file and the same two checksums of the whole file. A sidecar that does not describe
 the file beside it is an error, never silently used.
 
-After that: `index_order` (only F), `dtype` (what is inside user elements, in the notation of the
-NPY header), and the fields of `Metadata`. Fields that differ between the items of a stack lie in
-``TARGET.items.jsonl``, one JSON object per line.
+After that: `index_order` (F; C only where the sidecar was asked for), `dtype` (what is inside user
+elements, in the notation of the NPY header), and the fields of `Metadata`. Fields that differ
+between the items of a stack lie in ``TARGET.items.jsonl``, one JSON object per line.
 
 Beside files that are no .ra it is `complete`: it takes the place of the metadata in the file, and
 `was` says what the array was before the format changed its form (`raconvert.restore`). Beside

@@ -168,6 +168,12 @@ def test_python_examples(
         "small_ra.py --count 20 --dir .",
         "large_copy.py --mib 8 --sparse-gib 1 --dir .",
         "leb128.py --count 20000",
+        "hdf5_copy.py --mib 8 --gzip-mib 4 --dir .",
+        "mat.py --mib 8 --dir .",
+        "nrrd.py --mib 8 --dir .",
+        "har.py --mb 4 --dir .",
+        "scidb.py --records 20000 --few 2000 --repeats 1 --dir .",
+        "transpose.py --mib 4 --dir .",
     ],
 )
 def test_benchmarks_run(words: str, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ they have more axes or labels; other numbers need --dtype. Lists of byte strings
 a HAR file as they are, others with blanks in the place of the NULs behind them (--allow elements),
 unicode also as Latin-1 (--allow dtype).
 
-Names become four letters or digits, unique without regard to case; the original is kept as
+Names become up to four letters or digits, unique without regard to case; the original is kept as
 coefficient and long name. Sets: an axis with labels becomes a known set, one without an unlabelled
 dimension. Labels that are no text of up to 12 Latin-1 characters are shortened, and it is said.
 

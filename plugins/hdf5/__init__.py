@@ -64,8 +64,9 @@ line); declared sizes that the file cannot hold; data outside the file; damaged 
 storage that is shorter than the dataset; strings of variable length above ``--max-memory`` once
 they have one width; virtual datasets whose sources are a pattern.
 
-Writing keeps everything but the metadata that single items of a stack have. Text and dates are
-equivalent, since other programs see bytes; more than 32 axes are refused.
+Writing keeps everything but the metadata that single items of a stack have. Text and
+dates are equivalent: other programs see UTF-8 strings and opaque bytes. More than 32 axes are
+refused.
 """
 
 from __future__ import annotations
