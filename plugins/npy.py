@@ -506,7 +506,9 @@ def array_fits(array: Array) -> list[Fit]:
     if _spanned(array.dims, element) > MAX_ARRAY_BYTES:
         found.append(refused(name, "shape", "axes span 2**63 bytes or more, beyond NumPy"))
     if array.meta:
-        found.append(equivalent(name, "metadata", "NPY has no place for it"))
+        fields = [*array.meta.to_dict(), *(["items"] if array.meta.items else [])]
+        reason = f"NPY has no place for it: {', '.join(fields)}"
+        found.append(equivalent(name, "metadata", reason))
     return found
 
 

@@ -181,7 +181,7 @@ def test_any_array_survives_there_and_back(
 def test_metadata_without_a_place_is_equivalent(tmp_path: Path) -> None:
     raconvert.write(tmp_path / "x.ra", np.zeros(3), meta=Metadata(description="text"))
     report = convert(tmp_path / "x.ra", tmp_path / "y.npy")
-    assert changes(report) == ["array 'x': metadata: NPY has no place for it"]
+    assert changes(report) == ["array 'x': metadata: NPY has no place for it: description"]
     assert (tmp_path / "y.npy").exists()
 
 

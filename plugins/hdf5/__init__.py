@@ -117,7 +117,7 @@ FORMAT = Format(
     write_options=_OPTIONS,
     samples={"three_bytes.h5": _SAMPLE},
     spec="https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html",
-    losses="what single items of a stack have of their own; text and dates become tagged bytes",
+    losses="what single items of a stack have of their own; dates become tagged bytes",
 )
 
 

@@ -177,6 +177,7 @@ class Plan:
             used.add(chosen[name])
             place = f"{path}/{name}" if path else name
             reason = f"{_shown(name)} is no name of a {what} in MATLAB{_why(name)}"
+            reason += f"; it would be called {chosen[name]}"
             self.fits.append(refused(place, "names", reason, "--allow names"))
         return chosen
 

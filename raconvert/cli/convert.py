@@ -155,7 +155,7 @@ def _remarks(report: Report, verbose: int) -> list[str]:
     """Return one line for each note, change of form, allowed loss and kept destination."""
     lines = [*report.notes]
     lines += [f"equivalent: {fit}" for fit in report.equivalent]
-    lines += [f"allowed loss: {fit}" for fit in report.allowed]
+    lines += [f"allowed loss: {fit._replace(flag=None)}" for fit in report.allowed]
     if verbose or len(report.skipped) == 1:
         lines += [f"kept {path}: {reason}" for path, reason in report.skipped]
     else:
