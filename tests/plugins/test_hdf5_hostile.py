@@ -30,7 +30,7 @@ MAX_MEMORY = 64 << 20
 
 # Reads and decodes every file named; prints one JSON line for each: outcome, message, peak memory.
 LOOK = """
-import json, resource, sys, time
+import json, sys, time
 from raconvert.plugins import hdf5
 from raconvert.errors import RaconvertError
 from raconvert.source import Source
@@ -46,7 +46,8 @@ for path in sys.argv[2:]:
     except Exception as error:
         found = {"outcome": "FOREIGN", "message": repr(error)}
     found["seconds"] = time.monotonic() - start
-    found["mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+    found["mib"] = int(status["VmHWM"].split()[0]) // 1024  # ru_maxrss may begin at the parent's
     print(json.dumps({"path": path, **found}), flush=True)
 """
 
