@@ -231,6 +231,7 @@ def _only_array(path: str, *, settings: Settings, row: Row, notes: dict[str, Non
             path=path,
             remedy=f"choose with --array NAME: {', '.join(bundle.names)}",
         )
+    bundle.arrays = [_with_attributes(bundle.arrays[0], bundle)]
     return bundle.only()
 
 
@@ -277,10 +278,34 @@ def _named(gathered: Gathered, settings: Settings) -> Bundle:
                     got=f"'{seen[name]}' and this one",
                 )
             seen[name] = path
-            arrays.append(array.replace(name=name))
+            alone = len(one.arrays) == 1
+            arrays.append(_with_attributes(array, one).replace(name=name) if alone else
+                          array.replace(name=name))  # fmt: skip
+        if len(one.arrays) > 1:
+            _keep_what_it_says(bundle, one, stem)
         bundle.add_notes_of(one)
     bundle.path = gathered.paths[0]
     return bundle
+
+
+def _with_attributes(array: Array, bundle: Bundle) -> Array:
+    """Return the one array of a file with what the file, and its groups, say."""
+    told = {**bundle.attributes}
+    for own in bundle.groups.values():
+        told.update(own)
+    if not told:
+        return array
+    meta = array.meta.copy()
+    meta.attributes = {**told, **meta.attributes}
+    return array.replace(meta=meta)
+
+
+def _keep_what_it_says(bundle: Bundle, part: Bundle, stem: str) -> None:
+    """Keep what one of several files says of itself: in the group of its stem."""
+    if part.attributes:
+        bundle.groups[stem] = {**bundle.groups.get(stem, {}), **part.attributes}
+    for group, own in part.groups.items():
+        bundle.groups[f"{stem}/{group}"] = own
 
 
 # One file each ---------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ bounded depth and number of values. Numbers are decimal: ``1:30:00`` is text, no
 
 from __future__ import annotations
 
+from math import isnan
+
 from raconvert.errors import Corrupt, Unsupported
 
 TYPE_CHECKING = False
@@ -23,9 +25,10 @@ _MERGE = "tag:yaml.org,2002:merge"
 _VALUE = "tag:yaml.org,2002:value"  # a lone "=", which means nothing else here
 _TEXT = "tag:yaml.org,2002:str"
 _DECIMAL = r"[-+]?(?:0|[1-9][0-9]*)$"
-_FLOAT = r"""[-+]?(?:[0-9]+\.[0-9]*(?:[eE][-+]?[0-9]+)?
-           |\.[0-9]+(?:[eE][-+][0-9]+)?
-           |\.(?:inf|Inf|INF))$
+# Not a character more than PyYAML takes for a number: it writes all other text without quotes.
+_FLOAT = r"""[-+]?[0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?$
+           |\.[0-9]+(?:[eE][-+][0-9]+)?$
+           |[-+]?\.(?:inf|Inf|INF)$
            |\.(?:nan|NaN|NAN)$"""
 
 
@@ -40,13 +43,31 @@ def dump(fields: dict[str, Any], *, limit: int = MAX_BYTES) -> bytes:
     try:
         text = yaml.dump(fields, Dumper=Dumper, sort_keys=False, allow_unicode=True)
         data = text.encode()
-        parse(data, "", limit=limit)
+        again = parse(data, "", limit=limit)
     except (yaml.YAMLError, RecursionError, ValueError, Corrupt) as error:
         reason = error.what if isinstance(error, Corrupt) else " ".join(str(error).split())
         raise Unsupported(
             f"metadata cannot be kept as YAML: {reason}", remedy="leave it out with --meta drop"
         ) from error
+    if not _alike(fields, again):
+        raise Unsupported(
+            "metadata cannot be kept as YAML: a value would come back as another one",
+            remedy="leave it out with --meta drop",
+        )
     return data
+
+
+def _alike(a: Any, b: Any) -> bool:
+    """Tell whether two values are the same, types included; NaN is NaN, tuples are lists."""
+    if isinstance(a, dict):
+        same = isinstance(b, dict) and list(a) == list(b)
+        return same and all(_alike(value, b[key]) for key, value in a.items())
+    if isinstance(a, (list, tuple)):
+        same = isinstance(b, list) and len(a) == len(b)
+        return same and all(_alike(*pair) for pair in zip(a, b, strict=True))
+    if isinstance(a, float) and isinstance(b, float) and isnan(a):
+        return isnan(b)
+    return type(a) is type(b) and bool(a == b)
 
 
 def parse(text: bytes, path: str, *, limit: int = MAX_BYTES) -> dict[str, Any]:

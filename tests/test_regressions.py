@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 from pathlib import Path
 
@@ -213,3 +214,52 @@ def test_read_into_an_array_that_cannot_be_written_is_refused(tmp_path: Path) ->
     for out in (closed, [1], np.empty((3, 4), "u1", order="F"), np.empty((3, 4), ">u2")):
         with pytest.raises(UsageError):
             raconvert.ra.read(tmp_path / "a.ra", out=out)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text", ["1.5e3", "1.e5", "-1.5E7", "0.1e1", "+.5", "1e5", ".5", "1_0.5", "=", "~"]
+)
+def test_text_that_looks_like_a_number_stays_text(text: str, tmp_path: Path) -> None:
+    meta = Metadata(attributes={text: text, "list": [text, 1.5e3]})
+    raconvert.write(tmp_path / "x.ra", np.arange(3), meta=meta)
+    raconvert.convert(tmp_path / "x.ra", tmp_path / "x.zip")
+
+    for name in ("x.ra", "x.zip"):
+        with raconvert.open(tmp_path / name) as opened:
+            array = opened if name == "x.ra" else opened["x"]
+            assert array.meta.attributes == {text: text, "list": [text, 1500.0]}
+
+
+def test_dates_and_marked_mappings_survive_in_hdf5(tmp_path: Path) -> None:
+    kept = {
+        "day": datetime.date(2020, 1, 2),
+        "time": datetime.datetime(2020, 1, 2, 3, 4, 5),
+        "mark": {"$bytes": "AAAA"},
+        "raw": b"\x00\xff",
+    }
+    raconvert.write(tmp_path / "x.h5", np.arange(3), meta=Metadata(attributes=kept))
+
+    with raconvert.open(tmp_path / "x.h5") as bundle:
+        assert bundle["x"].meta.attributes == kept
+
+
+def test_merging_files_keeps_what_they_say(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    for name in ("s0", "s1"):
+        with h5py.File(tmp_path / f"{name}.h5", "w") as file:
+            file.attrs["operator"] = name
+            file["x"] = GREY
+            if name == "s1":
+                file["g/y"] = GREY
+                file["g"].attrs["note"] = "n"
+    sources = [tmp_path / "s0.h5", tmp_path / "s1.h5"]
+
+    convert(sources, tmp_path / "c.h5")
+    convert(sources, tmp_path / "x.ra", arrays=["x"], stack=True)
+
+    with raconvert.open(tmp_path / "c.h5") as both:
+        assert both["s0"].meta.attributes == {"operator": "s0"}
+        assert both.groups == {"s1": {"operator": "s1"}, "s1/g": {"note": "n"}}
+    with raconvert.open(tmp_path / "x.ra") as stack:
+        items = [item["attributes"] for item in stack.meta.items()]
+    assert items == [{"operator": "s0"}, {"operator": "s1"}]

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 KEPT = "raconvert"  # the name of the attribute
 VERSION = 1
-BYTES = "$bytes"  # how bytes are kept in JSON
+# How values that JSON lacks are kept: a mapping with this one key.
+BYTES, DATE, TIME, MAPPING = "$bytes", "$date", "$time", "$mapping"
 MAX_DEPTH = 64
 
 
@@ -34,10 +35,18 @@ def _encoded(value: Any) -> Any:
     if isinstance(value, (bytes, bytearray)):
         return {BYTES: b2a_base64(value, newline=False).decode("ascii")}
     if isinstance(value, dict):
-        return {key: _encoded(item) for key, item in value.items()}
+        if all(isinstance(key, str) for key in value) and not _is_marked(value):
+            return {key: _encoded(item) for key, item in value.items()}
+        return {MAPPING: [[_encoded(key), _encoded(item)] for key, item in value.items()]}
     if isinstance(value, (list, tuple)):
         return [_encoded(item) for item in value]
+    if hasattr(value, "isoformat"):  # a date, with or without the time of day
+        return {TIME if hasattr(value, "hour") else DATE: value.isoformat()}
     return value
+
+
+def _is_marked(value: dict[Any, Any]) -> bool:
+    return len(value) == 1 and next(iter(value)).startswith("$")
 
 
 def unpacked(attributes: Attributes, path: str) -> dict[str, Any]:
@@ -72,9 +81,24 @@ def _decoded(value: Any, depth: int) -> Any:
     if depth > MAX_DEPTH:
         raise ValueError("nested too deep")
     if isinstance(value, dict):
-        if set(value) == {BYTES}:
-            return a2b_base64(value[BYTES], strict_mode=True)
+        if _is_marked(value):
+            return _unmarked(*next(iter(value.items())), depth)
         return {key: _decoded(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
         return [_decoded(item, depth + 1) for item in value]
     return value
+
+
+def _unmarked(mark: str, value: Any, depth: int) -> Any:
+    """Return the value that JSON lacks."""
+    from datetime import date, datetime
+
+    if mark == BYTES:
+        return a2b_base64(value, strict_mode=True)
+    if mark == DATE:
+        return date.fromisoformat(value)
+    if mark == TIME:
+        return datetime.fromisoformat(value)
+    if mark == MAPPING:
+        return {_decoded(key, depth + 1): _decoded(item, depth + 1) for key, item in value}
+    raise ValueError(f"unknown mark {mark!r}")
