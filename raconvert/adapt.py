@@ -6,8 +6,6 @@ does not fit aborts with its index and leaves no output.
 
 from __future__ import annotations
 
-from collections import namedtuple
-
 import numpy as np
 
 from raconvert.blocks import LARGEST_BLOCK, blocks
@@ -323,8 +321,6 @@ def _index(array: Array, flat: int) -> tuple[int, ...]:
 
 
 # Scale -----------------------------------------------------------------------------------------
-
-Scale = namedtuple("Scale", "low high bits")
 
 
 def scaled(array: Array, scale: str, bits: int) -> Array:

@@ -26,7 +26,7 @@ from raconvert.settings import Settings
 from raconvert.sidecar import SUFFIX
 from raconvert.source import Source
 from raconvert.staging import Staging, make_folders
-from raconvert.transfer import check_target, write_failed
+from raconvert.transfer import check_target, refuse_used, write_failed
 from raconvert.writing import adapted, lost_items, progress_of, write_bundle
 
 TYPE_CHECKING = False
@@ -77,6 +77,8 @@ def convert_many(words: list[str], dst: str | None, settings: Settings) -> Repor
         labels = _labels(gathered.paths)
         _write_labels(labels, settings.labels, settings.replace(dry_run=True), report)
     with _open(gathered, row, name, settings, report) as bundle:
+        if settings.labels:
+            refuse_used([settings.labels], bundle.used)
         if planes:
             _write_planes(bundle, path, row, gathered.paths, settings, report)
         else:
@@ -99,7 +101,7 @@ def _open(
     bundle = open_stack(gathered, settings)
     if isinstance(settings.stack, tuple):
         stack = bundle.arrays[0]
-        bundle.arrays = [_concatenated(stack, settings.stack[1])]
+        bundle.arrays = [_concatenated(stack, settings.stack[1], settings.max_memory)]
         report.judge(lost_items([stack], bundle.arrays), settings)
     return bundle
 
@@ -171,6 +173,7 @@ def open_stack(gathered: Gathered, settings: Settings) -> Bundle:
     module = registry.load(row)
     # A quick stack knows the metadata of its items only at its end; these need it first.
     joined = isinstance(settings.stack, tuple)
+    used = set(paths)
     first_metadata = settings.axes or settings.meta == "trailer" or joined or settings.arrays
     if hasattr(module, "read_stack") and not first_metadata and not _any_sidecar(paths):
         options = registry.check_options(row, "read", settings.in_opts or {})
@@ -179,14 +182,14 @@ def open_stack(gathered: Gathered, settings: Settings) -> Bundle:
         from raconvert.stack import stack
 
         notes: dict[str, None] = {}  # in order, each once: every file is opened twice
-        open_one = partial(_only_array, settings=settings, row=row, notes=notes)
+        open_one = partial(_only_array, settings=settings, row=row, notes=notes, used=used)
         array = stack(paths, open_one, settings.max_memory)
         array.data.notes.extend(_first_notes(notes))
     if hasattr(array._data, "common"):
         array.late = array._data
     array.name = array.name or os.path.splitext(os.path.basename(paths[0]))[0]
     bundle = Bundle([array], notes=getattr(array._data, "notes", []))
-    bundle.path, bundle.format = paths[0], row.name
+    bundle.path, bundle.format, bundle.used = paths[0], row.name, used
     return bundle
 
 
@@ -213,9 +216,12 @@ def _first_notes(notes: dict[str, None]) -> list[str]:
     return found if len(found) < 5 else [*found[:3], f"{len(found) - 3} more notes on single files"]
 
 
-def _only_array(path: str, *, settings: Settings, row: Row, notes: dict[str, None]) -> Array:
+def _only_array(
+    path: str, *, settings: Settings, row: Row, notes: dict[str, None], used: set[str]
+) -> Array:
     """Open one item of a stack: the same format as the first, and one array in it."""
     bundle = open_spec(path, settings)
+    used |= bundle.used
     notes.update(dict.fromkeys(f"'{path}': {note}" for note in bundle.notes))
     if bundle.format != row.name:
         raise UsageError(
@@ -235,7 +241,7 @@ def _only_array(path: str, *, settings: Settings, row: Row, notes: dict[str, Non
     return bundle.only()
 
 
-def _concatenated(array: Array, axis: int) -> Array:
+def _concatenated(array: Array, axis: int, max_memory: int) -> Array:
     """Join the items of a stack along an existing axis instead of a new one."""
     from raconvert import adapt
 
@@ -244,7 +250,7 @@ def _concatenated(array: Array, axis: int) -> Array:
         raise UsageError(f"--concat {axis} is no axis of the items", expected=f"0 to {rank - 1}")
     axis %= rank
     order = (*range(1, axis + 1), 0, *range(axis + 1, rank + 1))
-    moved = adapt.permuted(array, order) if axis else array
+    moved = adapt.permuted(array, order, max_memory) if axis else array
     shape = moved.shape
     joined = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
     meta = moved.meta.copy()
@@ -381,6 +387,7 @@ def _each_array(bundle: Bundle, folder: str, row: Row, settings: Settings, repor
 
     names = [os.path.join(folder, file) for file in files_of(bundle.names, row.suffixes[0])]
     refuse_sources(names, [bundle.path])
+    refuse_used(names, bundle.used)
     chosen = set(replaceable(names, [bundle.path], settings, report))
     total = progress_of(settings.progress, sum(array.nbytes for array in bundle.arrays))
     one = settings.replace(progress=None, sync=False)
@@ -464,6 +471,7 @@ def _write_planes(
         return
     names = _plane_names(path, prod(array.shape[:leading]), sources)
     refuse_sources(names, sources)
+    refuse_used(names, bundle.used)
     chosen = set(replaceable(names, sources, settings, report))
     # What was asked for is applied once, to the whole; single planes are not synced one by one.
     one = settings.replace(axes=None, scale=None, dtype=None, progress=None, sync=False)

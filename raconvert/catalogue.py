@@ -306,7 +306,7 @@ ROWS: tuple[Row, ...] = (
         stream=False,
         meta="all",
         index_orders="C",
-        needs=(("h5py", "h5py>=3.11"),),
+        needs=(("h5py", "h5py"),),
     ),
 )
 

@@ -1,12 +1,15 @@
 """Compare arrays by index, whatever file format and memory order they are stored in.
 
 Shape, element type (with its description) and every element by logical index count; byte order and
-memory order do not. Data is read in blocks, side by side, so that memory stays bounded.
+memory order do not. Data is read in blocks, side by side, so that memory stays bounded. Metadata is
+compared by structure, and values in it by type: 1, 1.0 and True are three values.
 """
 
 from __future__ import annotations
 
 import os
+from itertools import groupby
+from math import isnan
 
 import numpy as np
 
@@ -17,7 +20,7 @@ from raconvert.elements import little, type_name
 from raconvert.errors import Corrupt, UsageError
 from raconvert.inspection import plain
 from raconvert.opening import open_bundle
-from raconvert.restore import units_of
+from raconvert.restore import as_characters, units_of
 from raconvert.source import DEFAULT_MAX_MEMORY
 
 TYPE_CHECKING = False
@@ -51,7 +54,10 @@ def diff(
 
     NaN equals NaN at the same place. Two numbers differ if ``abs(x - y) > atol + rtol * max(abs(x),
     abs(y))``; `bitwise` compares bytes instead, so that -0.0 is not 0.0 and NaN payloads count.
-    Containers are compared by name, two single arrays whatever their names are. `reading` as in
+    Containers are compared by name, two single arrays whatever their names are. ``metadata`` has
+    what the files say of themselves, ``groups`` what they say of their groups, and which empty ones
+    only one side has; ``order`` is the first place at which the arrays that both have come in
+    another order, or None. `reading` as in
     `raconvert.opening.open_bundle`. Arrays whose elements cannot be compared (text with numbers)
     and files whose arrays cannot be paired raise `UsageError`.
     """
@@ -69,16 +75,18 @@ def diff(
         arrays = [
             compare_arrays(x, y, rule, ignore_meta=ignore_meta, formats=formats) for x, y in pairs
         ]
-        metadata = [] if ignore_meta else meta_differences(_about(left), _about(right))
-        same = all(item["same"] for item in arrays) and not (only_a or only_b or metadata)
+        about = {} if ignore_meta else _about(left, right)
+        same = all(item["same"] for item in arrays) and not (only_a or only_b)
         return {
             "a": os.fspath(a),
             "b": os.fspath(b),
-            "same": same,
+            "same": same and not any(about.values()),
             "arrays": arrays,
             "only_in_a": only_a,
             "only_in_b": only_b,
-            "metadata": metadata,
+            "metadata": about.get("metadata", []),
+            "groups": about.get("groups", []),
+            "order": about.get("order"),
         }
 
 
@@ -190,8 +198,10 @@ def _letter(array: Array) -> str:
 
 def compare_data(a: Array, b: Array, rule: Rule) -> dict[str, Any]:
     """Compare elements block by block; both sides in one stored order."""
+    if _letter(a) != _letter(b):
+        a, b = as_characters(a), as_characters(b)
     order: Literal["C", "F"] = "F" if a.index_order == b.index_order == "F" else "C"
-    sides = in_order(a, order), in_order(b, order)
+    sides = in_order(a, order, rule.max_memory), in_order(b, order, rule.max_memory)
     if rule.bitwise and little(a.element) != little(b.element):
         raise UsageError(
             f"elements of '{a.name}' cannot be compared bit by bit",
@@ -405,10 +415,32 @@ def _without_traces(
     return found[0], found[1]
 
 
-def _about(bundle: Bundle) -> dict[str, Any]:
-    """Return what a file says of itself and of its groups."""
-    groups = {name: own for name, own in bundle.groups.items() if own}
-    return {**bundle.attributes, **({"groups": groups} if groups else {})}
+def _about(a: Bundle, b: Bundle) -> dict[str, Any]:
+    """Return how two files differ in what they say of themselves, of groups, and in order."""
+    return {
+        "metadata": meta_differences(a.attributes, b.attributes),
+        "groups": meta_differences({"groups": _groups_of(a)}, {"groups": _groups_of(b)}),
+        "order": _order_difference(a, b),
+    }
+
+
+def _groups_of(bundle: Bundle) -> dict[str, dict[str, Any]]:
+    """Return the groups that have attributes, or that nothing else shows to be there."""
+    shown: set[str] = set()
+    for path in [*bundle.names, *bundle.groups]:
+        while "/" in path and (path := path.rpartition("/")[0]) not in shown:
+            shown.add(path)
+    return {path: own for path, own in bundle.groups.items() if own or path not in shown}
+
+
+def _order_difference(a: Bundle, b: Bundle) -> dict[str, Any] | None:
+    """Return where the arrays that both files have first come in another order: index and names."""
+    left = [name for name in a.names if name in b]
+    right = [name for name in b.names if name in a]
+    for index, (x, y) in enumerate(zip(left, right, strict=False)):
+        if x != y:
+            return {"index": index, "a": x, "b": y}
+    return None
 
 
 def _trailer_digest(trailer: Any) -> str:
@@ -422,28 +454,113 @@ def _trailer_digest(trailer: Any) -> str:
     return f"{trailer.nbytes} bytes, SHA-256 {state.hexdigest()}"
 
 
-def meta_differences(a: dict[str, Any], b: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the fields that differ: their dotted name, and both values (absent: only one)."""
-    left, right = dict(flat(a)), dict(flat(b))
+def meta_differences(a: Any, b: Any, name: str = "") -> list[dict[str, Any]]:
+    """Return the fields that differ: their dotted name, and both values (absent: only one).
+
+    Values are equal only in one type, NaN to NaN; tuples are lists. ``types`` is there where both
+    values read alike, as NaN does in JSON and the text ``nan``.
+    """
+    a, b = _settled(a), _settled(b)
+    if _same_meta(a, b):
+        return []
+    if isinstance(a, dict) and isinstance(b, dict):
+        return _part_differences(_by_key(a), _by_key(b), name)
+    if isinstance(a, list) and isinstance(b, list) and (_has_mapping(a) or _has_mapping(b)):
+        return _part_differences(_by_number(a), _by_number(b), name)
+    if _is_leaf(a) and _is_leaf(b):
+        return [_field_difference(name, a, b)]
+    return [*_one_sided("a", a, name), *_one_sided("b", b, name)]
+
+
+def _part_differences(a: dict[Any, Any], b: dict[Any, Any], name: str) -> list[dict[str, Any]]:
+    """Compare what lies inside two mappings or two lists, as `_by_key` and `_by_number` give it."""
     found = []
-    for name in [*left, *(name for name in right if name not in left)]:
-        if name in left and name in right and left[name] == right[name]:
-            continue
-        found.append(
-            {"field": name}
-            | ({"a": left[name]} if name in left else {})
-            | ({"b": right[name]} if name in right else {})
-        )
+    for key in [*a, *(key for key in b if key not in a)]:
+        inner = _joined(name, key[1])
+        if key in a and key in b:
+            found += meta_differences(a[key], b[key], inner)
+        else:
+            side, value = ("a", a[key]) if key in a else ("b", b[key])
+            found += _one_sided(side, value, inner)
     return found
 
 
-def flat(fields: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield (dotted name, plain value) of nested metadata; lists of plain values stay whole."""
-    if isinstance(fields, dict) and (fields or not name):
-        for key, value in fields.items():
-            yield from flat(value, f"{name}.{key}" if name else str(key))
-    elif isinstance(fields, (list, tuple)) and any(isinstance(item, dict) for item in fields):
-        for number, item in enumerate(fields):
-            yield from flat(item, f"{name}[{number}]")
-    else:
-        yield name, plain(fields)
+def _by_key(fields: dict[Any, Any]) -> dict[tuple[type, str], Any]:
+    """Return the values under what tells their keys apart: 1 and "1" are two of them."""
+    return {(type(key), _key_text(key)): value for key, value in fields.items()}
+
+
+def _by_number(items: list[Any]) -> dict[tuple[type, str], Any]:
+    return {(list, f"[{number}]"): item for number, item in enumerate(items)}
+
+
+def _key_text(key: Any) -> str:
+    """Return a key for a dotted name, in quotes where it could be read as more than one."""
+    text = str(key)
+    return repr(text) if "." in text or "[" in text or not text else text
+
+
+def _joined(name: str, part: str) -> str:
+    return f"{name}{part}" if part.startswith("[") or not name else f"{name}.{part}"
+
+
+def _field_difference(name: str, a: Any, b: Any) -> dict[str, Any]:
+    found = {"field": name, "a": plain(a), "b": plain(b)}
+    if found["a"] == found["b"]:
+        found["types"] = [_meta_type(a), _meta_type(b)]
+    return found
+
+
+def _meta_type(value: Any) -> str:
+    """Return the type of a value; of a list that of its items too, each run of one type once."""
+    if not isinstance(value, list):
+        return type(value).__name__
+    return (
+        f"list of {', '.join(kind for kind, _ in groupby(map(_meta_type, map(_settled, value))))}"
+    )
+
+
+def _one_sided(side: str, value: Any, name: str) -> Iterator[dict[str, Any]]:
+    """Yield one field for each plain value of nested metadata that only one side has."""
+    value = _settled(value)
+    if _is_leaf(value):
+        yield {"field": name, side: plain(value)}
+        return
+    parts = _by_key(value) if isinstance(value, dict) else _by_number(value)
+    for (_, key), item in parts.items():
+        yield from _one_sided(side, item, _joined(name, key))
+
+
+def _is_leaf(value: Any) -> bool:
+    """Tell whether a value is one field: plain, empty, or a list of plain values."""
+    return not (value and isinstance(value, dict)) and not _has_mapping(value)
+
+
+def _has_mapping(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(item, dict) for item in value)
+
+
+def _same_meta(a: Any, b: Any) -> bool:
+    """Tell whether two values of metadata are equal, in type too; NaN equals NaN."""
+    a, b = _settled(a), _settled(b)
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):
+        left, right = _by_key(a), _by_key(b)
+        return left.keys() == right.keys() and all(_same_meta(left[k], right[k]) for k in left)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(_same_meta, a, b))
+    if isinstance(a, (bool, int, str, bytes, type(None))):
+        return bool(a == b)
+    if isinstance(a, float):
+        return a == b or (isnan(a) and isnan(b))
+    return bool(plain(a) == plain(b))
+
+
+def _settled(value: Any) -> Any:
+    """Return a value of metadata as Python's own type: numpy's have one, and tuples are lists."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, tuple):
+        return list(value)
+    return bytes(value) if isinstance(value, bytearray) else value

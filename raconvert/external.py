@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 
 def resolve(source: Source, name: str, what: str) -> str:
-    """Return the path of the file that `source` names, relative to its folder.
+    """Return the path of the file that `source` names, relative to its folder, and note it as used.
 
-    Links are followed before the folder is compared. `what` tells in messages what the file is:
-    "the data file". Raises `Unsafe` for a file outside the folder tree of the source and for
-    anything but a regular file, `ReadFailed` for one that is not there.
+    The folder of a source that is a link is that of the file it leads to, or, if the named file is
+    not there, that of the link. Links are followed before the folder is compared. `what` tells in
+    messages what the file is: "the data file". Raises `Unsafe` for a file outside the folder tree
+    of the source and for anything but a regular file, `ReadFailed` for one that is not there.
     """
     try:
         odd = b"\0" in os.fsencode(name)
@@ -31,11 +32,15 @@ def resolve(source: Source, name: str, what: str) -> str:
     if odd:
         raise Unsafe(f"{what} has a name that no file can have", path=source.path, got=ascii(name))
     shown = name if len(name) <= 200 else name[:197] + "..."
-    folder = os.path.realpath(os.path.dirname(source.path) or ".")
-    path = os.path.realpath(os.path.join(folder, name))
-    if path in source.stand_ins:
-        return source.stand_ins[path]
-    if not source.trust_external and not _is_below(path, folder):
+    found = [
+        (folder, os.path.realpath(os.path.join(folder, name))) for folder in folders_of(source)
+    ]
+    for _, path in found:
+        if path in source.stand_ins:
+            return source.stand_ins[path]
+    # The first that is there and may be read, else one that is there.
+    folder, path = min(found, key=lambda at: (not os.path.lexists(at[1]), not _is_below(*at)))
+    if not source.trust_external and not _is_below(folder, path):
         raise Unsafe(
             f"{what} lies outside the folder of the file that names it",
             path=source.path,
@@ -49,8 +54,18 @@ def resolve(source: Source, name: str, what: str) -> str:
         )
     if not os.path.isfile(path):
         raise Unsafe(f"{what} is no regular file", path=source.path, got=f"'{shown}'")
+    source.used.add(path)
     return path
 
 
-def _is_below(path: str, folder: str) -> bool:
+def folders_of(source: Source) -> list[str]:
+    """Return where a source lies: the folder of the file itself, then that of a link to it."""
+    real = os.path.dirname(os.path.realpath(source.path))
+    if not os.path.islink(source.path):
+        return [real]
+    linked = os.path.realpath(os.path.dirname(source.path) or ".")
+    return [real] if linked == real else [real, linked]
+
+
+def _is_below(folder: str, path: str) -> bool:
     return path.startswith(os.path.join(folder, ""))

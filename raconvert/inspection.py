@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from raconvert import registry
-from raconvert.catalogue import BUNDLES, ROWS
+from raconvert.catalogue import BUNDLES, ROWS, Row
 from raconvert.elements import type_name
 from raconvert.errors import RaconvertError
 from raconvert.opening import open_bundle
@@ -19,7 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from raconvert.catalogue import Row
     from raconvert.model import Array, Bundle
 
 _ORDERS = {"<": "little", ">": "big", "|": None}
@@ -144,9 +143,19 @@ def plain(value: Any) -> Any:
 def formats() -> list[dict[str, Any]]:
     """Return one row per format, built-in and installed ones, without importing built-in plugins.
 
-    Formats whose packages are missing are listed with what has to be installed.
+    Formats whose packages are missing are listed with what has to be installed, and plugins that
+    cannot be used, which neither read nor write anything, with the reason as ``broken``.
     """
-    return [_format_row(row) for row in registry.rows()]
+    rows = [_format_row(row) for row in registry.rows()]
+    return rows + [_broken_row(name, error) for name, error in registry.broken().items()]
+
+
+def _broken_row(name: str, error: RaconvertError) -> dict[str, Any]:
+    """Return what is known of a format whose plugin cannot be used: its name, and why."""
+    abilities = dict.fromkeys(("reads", "writes", "many", "lazy", "stream", "proof"), False)
+    nothing: dict[str, Any] = {"suffixes": (), "magic": (), "needs": ()}
+    row = Row(name, module="", title="", meta="none", index_orders="", **abilities, **nothing)
+    return {**_format_row(row), "broken": error.what}
 
 
 def _format_row(row: Row) -> dict[str, Any]:
@@ -168,6 +177,7 @@ def _format_row(row: Row) -> dict[str, Any]:
         "built_in": row in ROWS,
         "needs": [requirement for _, requirement in row.needs],
         "missing": missing,
+        "broken": None,
     }
 
 
@@ -215,6 +225,10 @@ def why(path: str) -> dict[str, Any]:
         found = {"path": path, "format": detection.row.name, "reason": detection.reason}
         found["exit_code"] = 0
     found["candidates"] = [_verdict(source, row) for row in registry.rows()]
+    found["candidates"] += [
+        {"name": name, "verdict": "broken", "reason": error.what, "suffix": False}
+        for name, error in registry.broken().items()
+    ]
     return found
 
 

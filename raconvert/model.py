@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from raconvert.plugin import Fit
+
 
 class Extent:
     """Where an array's bytes lie contiguous and in stored order inside one local file.
@@ -70,12 +72,13 @@ class Metadata:
 
     `axes` is parallel to `dims` (fastest axis first) or empty, and so is a list `axes` in any
     namespace: both are permuted together with the data. A plugin reads the common fields
-    and its own namespace; the others travel through untouched. `items` is set on stacks whose
+    and its own namespace; the others travel through untouched. `encoding` says how bytes are text
+    (``utf-8``; None: they are bytes, or ASCII). `items` is set on stacks whose
     sources differ in metadata: a callable that returns an iterator of one mapping per item.
     """
 
-    __slots__ = ("attributes", "axes", "description", "formats", "items", "units")
-    FIELDS = ("description", "units", "axes", "attributes", "formats")
+    __slots__ = ("attributes", "axes", "description", "encoding", "formats", "items", "units")
+    FIELDS = ("description", "units", "encoding", "axes", "attributes", "formats")
 
     def __init__(
         self,
@@ -84,13 +87,29 @@ class Metadata:
         axes: list[Axis] | None = None,
         attributes: dict[str, Any] | None = None,
         formats: dict[str, dict[str, Any]] | None = None,
+        encoding: str | None = None,
     ) -> None:
         self.description = description
         self.units = units
+        self.encoding = encoding
         self.axes = axes or []
         self.attributes = attributes or {}
         self.formats = formats or {}
         self.items: Callable[[], Iterator[dict[str, Any]]] | None = None
+
+    @property
+    def companions(self) -> dict[str, str]:
+        """The other arrays of its file that the array is not whole without, and what they tell.
+
+        All mappings `companions` of the namespaces together: from the name of an array, as this
+        file has it, to what is lost without it, ``nulls`` or ``elements`` (see ``--allow``).
+        """
+        found = {}
+        for space in self.formats.values():
+            named = space.get("companions")
+            if isinstance(named, dict):
+                found.update({k: v for k, v in named.items() if v in ("nulls", "elements")})
+        return found
 
     def copy(self) -> Metadata:
         """Return metadata of its own: changing its fields leaves these as they are."""
@@ -100,6 +119,7 @@ class Metadata:
             list(self.axes),
             dict(self.attributes),
             {name: dict(space) for name, space in self.formats.items()},
+            self.encoding,
         )
         other.items = self.items
         return other
@@ -111,6 +131,8 @@ class Metadata:
             fields["description"] = self.description
         if self.units:
             fields["units"] = self.units
+        if self.encoding:
+            fields["encoding"] = self.encoding
         if any(axis.to_dict() for axis in self.axes):
             fields["axes"] = [axis.to_dict() for axis in self.axes]
         if self.attributes:
@@ -144,13 +166,15 @@ class Array:
     ``/`` between them. `data` is an array source (anything with `shape`, `dtype` and basic slicing,
     slowest axis first) or a callable without arguments that opens one when it is first needed.
     Without it the data is mapped from `extent`. `storage` says in plain values how the file stores
-    the array (layout, chunks, filters, stored bytes), for people to read.
+    the array (layout, chunks, filters, stored bytes), for people to read. `parted` are its
+    companions (`Metadata.companions`) that were not chosen with it.
     """
 
     __slots__ = (
-        "_data", "dims", "element", "extent", "index_order", "late", "meta", "name", "owner",
-        "storage",
+        "_data", "_name", "dims", "element", "extent", "index_order", "late", "meta", "owner",
+        "parted", "storage",
     )  # fmt: skip
+    renamed = 0  # how often any array got another name: what bundles know of names may be stale
 
     def __init__(
         self,
@@ -167,13 +191,24 @@ class Array:
         self.element = element
         self.dims = tuple(dims)
         self.index_order = index_order
-        self.name = name
+        self._name = name
         self.meta = Metadata() if meta is None else meta
         self.extent = extent
         self.storage = {} if storage is None else storage
         self.late: Any = None  # an array source that knows some metadata only at its end
         self.owner: Bundle | None = None  # closed together with an array handed out alone
+        self.parted: dict[str, str] = {}
         self._data = data
+
+    @property
+    def name(self) -> str:
+        """The path of the array in its file."""
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._name = name
+        Array.renamed += 1
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -223,7 +258,7 @@ class Array:
         }
         fields.update(changes)
         other = Array(fields.pop("element"), fields.pop("dims"), **fields)
-        other.owner, other.late = self.owner, self.late
+        other.owner, other.late, other.parted = self.owner, self.late, self.parted
         return other
 
     def take_late(self) -> bool:
@@ -310,6 +345,11 @@ def _map_extent(array: Array) -> np.ndarray[Any, Any]:
     )
 
 
+def _state(arrays: list[Array]) -> tuple[int, int]:
+    """Return what changes when arrays are added to a list, left out or renamed."""
+    return len(arrays), Array.renamed
+
+
 class Bundle:
     """Named arrays in order, what the file says of itself and of its groups, and notes.
 
@@ -317,11 +357,12 @@ class Bundle:
     closes it at the end of a ``with`` block. `attributes` are those of the file; `groups` maps the
     path of each group that has attributes, or that no array lies in, to its attributes; `formats`
     holds one namespace per format about the file as a whole, as `Metadata.formats` does about an
-    array.
+    array. `aliases` maps further names that the file has for arrays and groups to their own.
     """
 
     __slots__ = (
-        "_closers", "arrays", "attributes", "format", "formats", "groups", "notes", "path", "reason"
+        "_closers", "_known", "_places", "aliases", "allow", "arrays", "attributes", "format",
+        "formats", "groups", "lost", "notes", "path", "reason", "used",
     )  # fmt: skip
 
     def __init__(
@@ -333,17 +374,27 @@ class Bundle:
         formats: dict[str, dict[str, Any]] | None = None,
         notes: list[str] | None = None,
         closers: list[Callable[[], None]] | None = None,
+        aliases: dict[str, str] | None = None,
     ) -> None:
         self.arrays = arrays
         self.attributes = {} if attributes is None else attributes
         self.groups = {} if groups is None else groups
         self.formats = {} if formats is None else formats
         self.notes = [] if notes is None else notes  # may grow while data is read
+        self.aliases = {} if aliases is None else aliases
         self._closers = [] if closers is None else closers
-        # Set by the core: where the bundle comes from, and why it was taken for that format.
+        self._places: dict[str, int] = {}  # of the arrays, by name, as they were when `_known`
+        self._known: tuple[Any, ...] = ()
+        # Set by the core: where the bundle comes from, all files that are read for it, and why it
+        # was taken for that format.
         self.path = ""
+        self.used: set[str] = set()
         self.format = ""
         self.reason = ""
+        # What the user allows to be lost, by the words of --allow; and what a plugin lost by that,
+        # since it met values that the destination cannot hold while it wrote.
+        self.allow: list[str] = []
+        self.lost: list[Fit] = []
 
     @property
     def names(self) -> list[str]:
@@ -359,14 +410,31 @@ class Bundle:
         return [(array.name, array) for array in self.arrays]
 
     def __getitem__(self, name: str) -> Array:
-        for array in self.arrays:
-            if array.name == name:
-                return array
-        raise KeyError(name)
+        array = self.get(name)
+        if array is None:
+            raise KeyError(name)
+        return array
 
     def get(self, name: str) -> Array | None:
-        """Return the array of this name, or None."""
-        return next((array for array in self.arrays if array.name == name), None)
+        """Return the array of this name, the first if there are several, or None."""
+        for _ in range(2):
+            place = self._place(name)
+            if place is None:
+                return None
+            if self.arrays[place].name == name:
+                return self.arrays[place]
+            self._known = ()  # the list was sorted, or an array in it replaced
+        return None
+
+    def _place(self, name: str) -> int | None:
+        """Return where the array of this name is, as far as the names are known to have changed."""
+        known = self._known
+        if not known or known[0] is not self.arrays or known[1:] != _state(self.arrays):
+            self._places = {}
+            for place, array in enumerate(self.arrays):
+                self._places.setdefault(array.name, place)
+            self._known = (self.arrays, *_state(self.arrays))
+        return self._places.get(name)
 
     def __contains__(self, name: object) -> bool:
         return self.get(name) is not None  # type: ignore[arg-type]
@@ -393,11 +461,17 @@ class Bundle:
             notes=self.notes,
         )
         other.path, other.format, other.reason = self.path, self.format, self.reason
+        other.used = self.used
         return other
 
+    def allows(self, loss: str) -> bool:
+        """Tell whether the user allows this loss, while the bundle is written."""
+        return loss in self.allow or "all" in self.allow
+
     def add_notes_of(self, other: Bundle) -> None:
-        """Take over the notes of another bundle, and the duty to close it."""
+        """Take over the notes of another bundle, what it uses, and the duty to close it."""
         self.notes += [f"'{other.path}': {note}" for note in other.notes]
+        self.used |= other.used
         self._closers.append(other.close)
 
     def close(self) -> None:

@@ -36,6 +36,8 @@ def open_spec(spec: str, settings: Settings) -> Bundle:
         options["metadata"] = False
     bundle: Bundle = module.read(source, **options)
     bundle.path, bundle.format, bundle.reason = path, row.name, reason
+    bundle.used = source.used
+    bundle.used.add(path)
     try:
         if settings.meta != "ignore" and row.name not in BUNDLES:
             apply_sidecar(bundle, source, row)
@@ -72,6 +74,7 @@ def apply_sidecar(bundle: Bundle, source: Source, row: Row) -> None:
     if fields is None:
         return
     path = sidecar.path_of(source.path)
+    source.used |= {path, sidecar.items_path_of(source.path)}
     many = _typed(fields, "arrays", path)
     if "arrays" not in fields and len(bundle.arrays) == 1:
         many = {bundle.arrays[0].name: fields}
@@ -106,7 +109,7 @@ def _described(array: Array, fields: Any, source: Source, path: str, *, complete
     if "was" in fields:
         from raconvert.restore import restored
 
-        array = restored(array, fields["was"], path)
+        array = restored(array, fields["was"], path, fields.get("encoding"))
     sidecar.apply(fields, array, path, complete=complete)
     if fields.get("items"):
         array.meta.items = sidecar.items_reader(source.path, array)
@@ -116,27 +119,78 @@ def _described(array: Array, fields: Any, source: Source, path: str, *, complete
 def select(bundle: Bundle, patterns: Sequence[str], *, literal: bool = False) -> list[Array]:
     """Return the arrays of these names, groups or globs, in the bundle's order.
 
-    A ``/`` in front is optional; `literal` names are no globs.
+    A ``/`` in front is optional; `literal` names are no globs. An alias stands for its array, and
+    one of a group for all in it.
     """
-    from fnmatch import fnmatchcase
-
     chosen: set[str] = set()
     for pattern in patterns:
-        name = pattern.lstrip("/")
-        found = {pattern, name} & set(bundle.names)
-        found = found or {n for n in bundle.names if n.startswith(f"{name}/")}
-        if not found and not literal:
-            found = {n for n in bundle.names if fnmatchcase(n, name)}
+        found = _named(bundle, pattern, literal)
         if not found:
-            from raconvert.errors import did_you_mean
-
-            raise UsageError(
-                f"has no array '{pattern}'{did_you_mean(pattern, bundle.names)}",
-                path=bundle.path,
-                remedy=f"its arrays: {', '.join(bundle.names)}",
-            )
+            raise _no_array(bundle, pattern)
         chosen |= found
-    return [array for array in bundle.arrays if array.name in chosen]
+    arrays = [array for array in bundle.arrays if array.name in chosen]
+    for array in arrays:
+        array.parted = _left_behind(array, set(bundle.names), chosen)
+    return arrays
+
+
+def _left_behind(array: Array, names: set[str], chosen: set[str]) -> dict[str, str]:
+    """Return the companions of an array that are there but not chosen, and what they tell.
+
+    The name may have got groups in front since it was noted; then those of its companions have too.
+    """
+    found = {}
+    for name, loss in array.meta.companions.items():
+        groups = array.name.split("/")[:-1]
+        ways = ("/".join([*groups[:n], name]) for n in range(len(groups), -1, -1))
+        there = next((way for way in ways if way in names), None)
+        if there is not None and there not in chosen:
+            found[there] = loss
+    return found
+
+
+def _named(bundle: Bundle, pattern: str, literal: bool) -> set[str]:
+    """Return the names of the arrays that a name, a group or a glob stands for."""
+    from fnmatch import fnmatchcase
+
+    names = set(bundle.names)
+    # By every name that it has, each array; groups are followed only where they are asked for.
+    known = {a: n for a, n in bundle.aliases.items() if n in names} | {n: n for n in names}
+    name = pattern.lstrip("/")
+    found = {known[n] for n in (pattern, name) if n in known}
+    found = found or {known[n] for n in known if n.startswith(f"{name}/")}
+    real = name if found else _without_aliases(name, bundle.aliases)
+    if real != name:
+        inside = f"{real}/" if real else ""
+        found = {known[n] for n in known if n == real or n.startswith(inside)}
+    if not found and not literal:
+        found = {known[n] for n in known if fnmatchcase(n, name)}
+    return found
+
+
+def _without_aliases(name: str, aliases: dict[str, str]) -> str:
+    """Return a path with every alias on its way replaced by what it stands for."""
+    here = ""
+    for part in name.split("/"):
+        here = f"{here}/{part}" if here else part
+        here = aliases.get(here, here)
+    return here
+
+
+def _no_array(bundle: Bundle, pattern: str) -> UsageError:
+    """Return the error for a name that no array has, with what is known of it."""
+    from raconvert.errors import did_you_mean
+
+    name = pattern.lstrip("/")
+    named = [f"'{n}'" for n in (name, _without_aliases(name, bundle.aliases))]
+    # A note is about what it names first.
+    known = [m for m in bundle.notes if any(n in m and m.find(n) == m.find("'") for n in named)]
+    why = f": {'; '.join(known)}" if known else did_you_mean(pattern, bundle.names)
+    return UsageError(
+        f"has no array '{pattern}'{why}",
+        path=bundle.path,
+        remedy=f"its arrays: {', '.join(bundle.names)}",
+    )
 
 
 def _groups_of(bundle: Bundle) -> dict[str, dict[str, Any]]:

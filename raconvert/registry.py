@@ -15,6 +15,7 @@ from raconvert.catalogue import FOREIGN, ROWS, WRAPPERS, Row, matches
 from raconvert.errors import (
     MissingDependency,
     NotSupportedYet,
+    RaconvertError,
     UnknownFormat,
     Unsupported,
     UsageError,
@@ -37,6 +38,7 @@ Candidate = namedtuple("Candidate", "name verdict reason")
 Detection = namedtuple("Detection", "row reason candidates")
 
 _third_party: tuple[Row, ...] | None = None
+_broken: dict[str, RaconvertError] = {}
 
 
 def refresh() -> None:
@@ -48,32 +50,52 @@ def refresh() -> None:
 def third_party() -> tuple[Row, ...]:
     """Return a row for every installed third-party format; scanned once, until `refresh`.
 
-    Built-in names win; two distributions that claim one name are an error that names both.
+    Built-in names win. A plugin that cannot be used is left out and known to `broken`, and so are
+    two distributions that claim one name: it stands in nobody's way but theirs.
     """
     global _third_party
     if _third_party is None:
-        from importlib.metadata import entry_points
-
-        rows: dict[str, Row] = {}
-        for point in sorted(entry_points(group=GROUP), key=lambda p: (p.name, p.value)):
-            if any(point.name == row.name for row in ROWS):
-                continue
-            if point.name in rows and rows[point.name].module != point.value:
-                raise UsageError(
-                    f"two installed plugins claim the format name '{point.name}': "
-                    f"{rows[point.name].module} and {point.value}",
-                    remedy="uninstall one of them",
-                )
-            rows[point.name] = _row_of(_format_of(point.name, point.value), point.value)
-        _third_party = tuple(rows.values())
+        _third_party = _scanned()
     return _third_party
 
 
-def _format_of(name: str, path: str) -> Any:
-    """Import an installed plugin and return its FORMAT; whatever that raises names the plugin."""
+def broken() -> dict[str, RaconvertError]:
+    """Return the format names of installed plugins that cannot be used, and the reason of each."""
+    third_party()
+    return _broken
+
+
+def _scanned() -> tuple[Row, ...]:
+    from importlib.metadata import entry_points
+
+    _broken.clear()
+    claims: dict[str, set[str]] = {}
+    for point in entry_points(group=GROUP):
+        claims.setdefault(point.name, set()).add(point.value)
+    rows = []
+    for name, modules in sorted(claims.items()):
+        if any(name == row.name for row in ROWS):
+            continue
+        try:
+            rows.append(_claimed(name, sorted(modules)))
+        except RaconvertError as error:
+            _broken[name] = error
+    return tuple(rows)
+
+
+def _claimed(name: str, modules: list[str]) -> Row:
+    """Return the row of the one plugin that claims a name; whatever goes wrong names the plugin."""
+    if len(modules) > 1:
+        raise UsageError(
+            f"two installed plugins claim the format name '{name}': {' and '.join(modules)}",
+            remedy="uninstall one of them",
+        )
+    path = modules[0]
     try:
-        return import_module(path).FORMAT
-    except Exception as error:
+        return _row_of(import_module(path).FORMAT, path)
+    except RaconvertError:
+        raise
+    except (Exception, SystemExit) as error:
         raise Unsupported(
             f"the installed plugin {path} of format '{name}' cannot be loaded: {error!r}",
             remedy=f"repair or uninstall {path.partition('.')[0]}",
@@ -98,18 +120,23 @@ def rows() -> tuple[Row, ...]:
 
 
 def by_name(name: str) -> Row:
-    """Return the format of this name; `UnknownFormat` suggests the nearest one."""
+    """Return the format of this name; `UnknownFormat` suggests the nearest one.
+
+    The name of a broken plugin raises what is wrong with that.
+    """
     for row in ROWS:
         if row.name == name:
             return row
     for row in third_party():
         if row.name == name:
             return row
+    if name in broken():
+        raise _broken[name]
     known = [row.name for row in rows()]
-    raise UnknownFormat(
-        f"no format is called '{name}'{did_you_mean(name, known)}",
-        remedy=f"known formats: {', '.join(known)}",
-    )
+    remedy = f"known formats: {', '.join(known)}"
+    for error in _broken.values():
+        remedy += f"\n  broken: {error.what}"
+    raise UnknownFormat(f"no format is called '{name}'{did_you_mean(name, known)}", remedy=remedy)
 
 
 def load(row: Row) -> ModuleType:
@@ -195,6 +222,7 @@ def detect(source: Source, name: str | None = None) -> Detection:
     found = _by_content(source, ROWS, candidates) or _by_content(source, third_party, candidates)
     if found is not None:
         return Detection(*found, candidates)
+    candidates += [Candidate(name, "broken", error.what) for name, error in broken().items()]
     _refuse_foreign(source, candidates)
     named = by_suffix(source.path) or by_suffix(source.path, third_party())
     if named is not None and named.reads:

@@ -8,6 +8,9 @@ from raconvert.plugin import EQUIVALENT, refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
     from raconvert.catalogue import Row
     from raconvert.model import Array, Bundle
     from raconvert.plugin import Fit
@@ -18,6 +21,26 @@ _MOVES = {
     ("F", "C"): "transposed to row-major order",
     ("C", "F"): "transposed to column-major order",
 }
+
+
+class _Once(list["Any"]):
+    """A list of hashable values that only grows, and knows quickly whether it has one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: set[Any] = set()
+        self._count = 0  # of the items that `_seen` has
+
+    def __contains__(self, item: object) -> bool:
+        self._seen.update(self[self._count :])
+        self._count = len(self)
+        return item in self._seen
+
+    def add(self, items: Iterable[Any]) -> None:
+        """Append the items that are not there, each once."""
+        for item in items:
+            if item not in self:
+                self.append(item)
 
 
 class Report:
@@ -43,9 +66,9 @@ class Report:
         self.written: list[str] = []
         self.skipped: list[tuple[str, str]] = []
         self.failed: list[tuple[str, Exception]] = []
-        self.notes: list[str] = []
-        self.equivalent: list[Fit] = []
-        self.allowed: list[Fit] = []
+        self.notes = _Once()
+        self.equivalent = _Once()
+        self.allowed = _Once()
         self.arrays: list[tuple[str, str, tuple[int, ...], str]] = []
         self.nbytes = 0
         self.planned = False
@@ -105,7 +128,7 @@ class Report:
 
     def add_notes(self, notes: list[str]) -> None:
         """Add remarks, each once."""
-        self.notes += [note for note in notes if note not in self.notes]
+        self.notes.add(notes)
 
     def absorb(self, part: Report, *, paths: bool = True) -> None:
         """Take over what the report of one file of many says; fits and notes once each."""
@@ -117,9 +140,9 @@ class Report:
         self.planned |= part.planned
         self.source_format = part.source_format or self.source_format
         self.target_format = part.target_format or self.target_format
-        self.equivalent += [fit for fit in part.equivalent if fit not in self.equivalent]
-        self.allowed += [fit for fit in part.allowed if fit not in self.allowed]
-        self.add_notes(part.notes)
+        self.equivalent.add(part.equivalent)
+        self.allowed.add(part.allowed)
+        self.notes.add(part.notes)
 
     def __str__(self) -> str:
         if not self.written and not self.planned:

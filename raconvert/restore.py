@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from raconvert.model import Array
 
 NUMBERS = ("int", "uint", "float", "complex", "bool", "bfloat")
+UTF8 = "utf-8"
 MAX_TEXT_BYTES = 16 << 20  # of one string; a sidecar is no reason to allocate more
 
 
@@ -48,12 +49,15 @@ def difference(origin: Array, array: Array, back: Array) -> dict[str, Any]:
     return was
 
 
-def restored(array: Array, was: Any, path: str = "") -> Array:
-    """Return an array as it was; `Corrupt` where that is no form of what the file holds."""
+def restored(array: Array, was: Any, path: str = "", encoding: Any = None) -> Array:
+    """Return an array as it was; `Corrupt` where that is no form of what the file holds.
+
+    `encoding` is that of its bytes (`Metadata.encoding`) where text was made of them.
+    """
     if not isinstance(was, dict):
         raise Corrupt("metadata field 'was' has the wrong form", path=path)
     if "type" in was:
-        array = _as_type(array, was["type"], path)
+        array = _as_type(array, was["type"], path, encoding)
     order = was.get("index_order", array.index_order)
     if order not in ("C", "F", None):
         raise Corrupt("metadata has an unknown index order", path=path, expected="C or F")
@@ -148,7 +152,7 @@ def _as_complex(array: Array, element: Element) -> Array:
     return array.replace(element=element, dims=dims, data=data)
 
 
-def _as_type(array: Array, code: Any, path: str) -> Array:
+def _as_type(array: Array, code: Any, path: str, encoding: Any) -> Array:
     """Return the array as elements of another type, every value checked while it streams."""
     try:
         element = element_from(frozen(code))
@@ -165,6 +169,8 @@ def _as_type(array: Array, code: Any, path: str) -> Array:
         return known.replace(data=_Promised(known, path)) if known is not array else array
     if kinds == ("user", "user"):
         letters = _letter(array.element) + _letter(element)
+        if letters == "US" and encoding == UTF8:
+            return _as_utf8(array, element, path)
         if letters in _TEXTS and element.nbytes <= MAX_TEXT_BYTES:
             return _as_text(array, element, path)
         if _is_void(array.element) and array.element.nbytes == element.nbytes:
@@ -249,6 +255,41 @@ def _seen_as(array: Array, element: Element) -> Array:
     if array.extent is None:
         data = Converted(array, dtype, lambda block, _: block.view(dtype))
     return array.replace(element=element, data=data)
+
+
+def _as_utf8(array: Array, element: Element, path: str) -> Array:
+    """Return text as the bytes that it was made of."""
+    import numpy as np
+
+    from raconvert.adapt import Converted
+
+    dtype = dtype_of(element)
+
+    def convert(block: np.ndarray[Any, Any], _: int) -> np.ndarray[Any, Any]:
+        raw = np.char.encode(block, UTF8, "surrogateescape")
+        if raw.dtype.itemsize > dtype.itemsize:
+            raise Corrupt(f"a string of array '{array.name}' is no {type_name(element)}", path=path)
+        return raw.astype(dtype)
+
+    return array.replace(element=element, extent=None, data=Converted(array, dtype, convert))
+
+
+def as_characters(array: Array) -> Array:
+    """Return UTF-8 bytes as the text that they are; any other array as it is."""
+    if array.meta.encoding != UTF8 or _letter(array.element) != "S":
+        return array
+    import numpy as np
+
+    from raconvert.adapt import Converted
+
+    width = array.element.nbytes
+    element = Element("user", 4 * width, "|", f"<U{width}")
+    dtype = dtype_of(element)
+
+    def convert(block: np.ndarray[Any, Any], _: int) -> np.ndarray[Any, Any]:
+        return np.char.decode(block, UTF8, "surrogateescape").astype(dtype)
+
+    return array.replace(element=element, extent=None, data=Converted(array, dtype, convert))
 
 
 def _as_text(array: Array, element: Element, path: str) -> Array:

@@ -173,6 +173,7 @@ _TYPES = {
     "index_order": str,
     "description": str,
     "units": str,
+    "encoding": str,
     "axes": list,
     "attributes": dict,
     "formats": dict,
@@ -201,6 +202,7 @@ def apply(fields: dict[str, Any], array: Array, path: str = "", *, complete: boo
     meta = array.meta
     meta.description = told.description or meta.description
     meta.units = told.units or meta.units
+    meta.encoding = told.encoding or meta.encoding
     meta.axes = told.axes or meta.axes
     meta.attributes = {**meta.attributes, **told.attributes}
     for name, space in told.formats.items():

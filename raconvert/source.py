@@ -27,10 +27,12 @@ class Source:
     `max_memory` is the number of bytes that decoding may hold at once; `trust_external` allows
     the file to name others outside its own folder; `stand_ins` maps the real path of a file that
     it names to another that is read in its place (what was written and is not yet renamed). Both
-    are for `raconvert.external`.
+    are for `raconvert.external`, which adds to `used` the path of every file that is read besides.
     """
 
-    __slots__ = ("_head", "_size", "base", "max_memory", "path", "stand_ins", "trust_external")
+    __slots__ = (
+        "_head", "_size", "base", "max_memory", "path", "stand_ins", "trust_external", "used"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -44,6 +46,7 @@ class Source:
         self.max_memory = max_memory
         self.trust_external = trust_external
         self.stand_ins = stand_ins or {}
+        self.used: set[str] = set()
         self.base = 0  # where byte 0 is in the file at `path`
         self._head: bytes | None = None
         self._size = -1
@@ -57,6 +60,17 @@ class Source:
     def stem(self) -> str:
         """The last part of the path without its suffix: the natural name of a single array."""
         return os.path.splitext(self.name)[0]
+
+    def named(self, path: str) -> Source:
+        """Return a file that this one names: under the same rules, with the same `used`."""
+        other = Source(
+            path,
+            max_memory=self.max_memory,
+            trust_external=self.trust_external,
+            stand_ins=self.stand_ins,
+        )
+        other.used = self.used
+        return other
 
     @property
     def head(self) -> bytes:

@@ -37,14 +37,14 @@ def stack(
     Shape (N, *shape of one), element type of the first, index order C. All headers are read here,
     so that an odd file is found before any data is read.
     """
-    first = in_order(open_one(paths[0]), "C")
+    first = in_order(open_one(paths[0]), "C", max_memory)
     source = Stack(paths, first, open_one, max_memory)
     first.close()
     meta = Metadata.from_dict(source.items_meta.common)
     meta.items = source.items_meta.items
     if meta.axes:
         meta.axes.append(Axis())
-    return Array(
+    made = Array(
         little(first.element),
         (*first.dims, len(paths)),
         name=first.name,
@@ -52,6 +52,8 @@ def stack(
         meta=meta,
         data=source,
     )
+    made.parted = source.parted
+    return made
 
 
 class Stack:
@@ -68,6 +70,7 @@ class Stack:
         self.dtype = dtype_of(little(first.element))
         self.items_meta = ItemMetadata(paths)
         self.notes: list[str] = []
+        self.parted: dict[str, str] = {}  # of all items, as `Array.parted`
         self._paths = paths
         self._first = first
         self._open_one = open_one
@@ -75,6 +78,7 @@ class Stack:
         for path in paths:
             with self._item(path) as item:
                 fields = item.meta.to_dict()
+                self.parted |= item.parted
                 if fields.get("formats", {}).get("ra", {}).pop("trailer", None) is not None:
                     self.notes = ["the trailers of the stacked files are not kept"]
                 if item.meta.items is not None:
@@ -90,7 +94,7 @@ class Stack:
                 yield from blocks(item, max_bytes)
 
     def _item(self, path: str) -> Array:
-        item = in_order(self._open_one(path), "C")
+        item = in_order(self._open_one(path), "C", self._max_memory)
         first = self._first
         same_type = little(item.element) == little(first.element)
         same_type &= _carried(item) == _carried(first)

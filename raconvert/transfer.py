@@ -36,12 +36,15 @@ class Target:
 
     `progress` is called with the number of bytes just written; `max_memory` is what encoding may
     hold at once. `companions` are further files that belong to this one, finished, renamed and
-    removed together with it (before it, so that what it names is there). Leaving a ``with`` block
-    without `commit` removes the temporary files.
+    removed together with it (before it, so that what it names is there). `place` is the file
+    itself: `path`, or where a link of that name leads; companions lie beside it. `used` are files
+    that no companion may replace. Leaving a ``with`` block without `commit` removes the temporary
+    files.
     """
 
     __slots__ = (
-        "_files", "_used", "companions", "max_memory", "overwrite", "path", "progress", "temp"
+        "_files", "_kept", "_used", "companions", "max_memory", "overwrite", "path", "place",
+        "progress", "temp", "used",
     )  # fmt: skip
 
     def __init__(
@@ -51,19 +54,22 @@ class Target:
         max_memory: int = DEFAULT_MAX_MEMORY,
         progress: Callable[[int], object] | None = None,
         overwrite: bool = False,
+        used: Iterable[str] = (),
     ) -> None:
         self.path = os.fspath(path)
         # A link is written through, as every other tool does; the folder of its end holds `temp`.
-        place = os.path.realpath(self.path) if os.path.islink(self.path) else self.path
+        self.place = os.path.realpath(self.path) if os.path.islink(self.path) else self.path
         # Short, so that it fits where the name itself just fits; hidden, so that no glob takes it.
         name = f".raconvert-{os.getpid()}-{os.urandom(4).hex()}.tmp"
-        self.temp = os.path.join(os.path.dirname(place), name)
+        self.temp = os.path.join(os.path.dirname(self.place), name)
         self.max_memory = max_memory
         self.progress = progress
         self.overwrite = overwrite
+        self.used = used
         self.companions: list[Target] = []
         self._files: list[FileIO] = []
         self._used = False
+        self._kept = ""
 
     def open(self) -> FileIO:
         """Create the temporary file and return it: raw, unbuffered, readable and seekable."""
@@ -83,6 +89,7 @@ class Target:
 
         Raises `TargetExists` where such a file exists and may not be replaced.
         """
+        refuse_used([path], self.used)
         check_target(path, overwrite=self.overwrite)
         other = Target(
             path, max_memory=self.max_memory, progress=self.progress, overwrite=self.overwrite
@@ -112,21 +119,59 @@ class Target:
         self._files.clear()
 
     def rename(self) -> None:
-        """Put the finished file in the place of the destination, keeping an old file's mode."""
-        for companion in self.companions:
-            companion.rename()
-        place = os.path.realpath(self.path) if os.path.islink(self.path) else self.path
+        """Put the finished files in their places, all or none, keeping the modes of old ones."""
+        done: list[Target] = []
+        try:
+            for target in (*self.companions, self):
+                done.append(target)
+                target._replace(keep=bool(self.companions))
+        except BaseException:
+            for target in reversed(done) if self.companions else ():
+                target._put_back()
+            raise
+        for target in done:
+            target._used = False
+        for target in done:
+            target._forget()
+
+    def _replace(self, *, keep: bool) -> None:
+        """Put one file in its place; `keep` what is there under a second name."""
         try:
             try:
-                old = os.stat(place).st_mode
+                old = os.stat(self.place).st_mode
             except FileNotFoundError:
                 pass
             else:
                 os.chmod(self.temp, stat.S_IMODE(old))
-            os.replace(self.temp, place)
+                if keep:
+                    self._keep()
+            os.replace(self.temp, self.place)
         except OSError as error:
             raise write_failed(self.path, error) from error
-        self._used = False
+
+    def _keep(self) -> None:
+        self._kept = f"{self.temp}.old"  # a second name, until all files are in their places
+        try:
+            os.link(self.place, self._kept)
+        except OSError:  # a file system without links
+            os.replace(self.place, self._kept)
+
+    def _put_back(self) -> None:
+        """Undo `_replace` with `keep`, however far it came."""
+        try:
+            if self._kept:
+                if os.path.lexists(self._kept):
+                    os.replace(self._kept, self.place)
+                self._forget()  # of two names of one file, neither replaces the other
+            elif self._used and not os.path.lexists(self.temp):  # renamed to where nothing was
+                os.unlink(self.place)
+        except OSError:  # the disk is failing: what was kept stays under its second name
+            pass
+
+    def _forget(self) -> None:
+        if self._kept:
+            _remove(self._kept)
+            self._kept = ""
 
     def commit(self, *, sync: bool = True) -> None:
         """Finish and rename."""
@@ -148,12 +193,22 @@ class Target:
                 os.unlink(self.temp)
             except OSError:  # already gone, or the folder is: nothing of ours is left
                 pass
+        else:
+            self._forget()
 
     def __enter__(self) -> Target:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.abort()
+
+
+def _remove(path: str) -> None:
+    """Remove a file, if it is there and that is possible."""
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
 
 
 def sync_folder(path: str) -> None:
@@ -197,6 +252,33 @@ def check_target(path: str, *, overwrite: bool) -> None:
             path=path,
             remedy="use --overwrite to replace it, or --skip-existing to keep it",
         )
+
+
+def refuse_used(paths: Iterable[str], used: Iterable[str]) -> None:
+    """Refuse destinations that are read themselves, or folders in which something read lies."""
+    there = {_identity(path): path for path in paths}
+    there.pop(None, None)
+    folders = [path for path in there.values() if os.path.isdir(path)]
+    inside = tuple(os.path.join(os.path.realpath(path), "") for path in folders)
+    for file in used if there else ():
+        path = there.get(_identity(file))
+        if inside and os.path.realpath(file).startswith(inside):
+            path = folders[0]
+        if path is not None:
+            raise TargetExists(
+                "is read by the source, and is left as it was",
+                path=path,
+                remedy="name another destination",
+            )
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Return what a file is by all of its names; None for one that is not there."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino
 
 
 def write_failed(path: str, error: OSError | ValueError) -> WriteFailed:
@@ -244,11 +326,15 @@ def write_raw(target: Target, header: bytes, array: Array, trailer: bytes = b"")
 def _write_blocks(target: Target, file: FileIO, header: bytes, array: Array) -> None:
     from raconvert.blocks import block_bytes, blocks
 
-    reserve(file, len(header) + array.nbytes)
-    write_all(file, [header])
+    waiting = [header]
     for block in target.counted(blocks(array, block_bytes(target.max_memory))):
+        if waiting:  # only now: data that is refused when it is asked for takes no room
+            reserve(file, len(header) + array.nbytes)
+            write_all(file, waiting)
+            waiting.clear()
         # As bytes: dates and bfloat16 have no buffer of their own.
         write_all(file, [block.reshape(-1).view("u1")])
+    write_all(file, waiting)
 
 
 def reserve(file: FileIO, nbytes: int) -> None:

@@ -185,12 +185,12 @@ def _against_stack(
             path=bundle.path,
             remedy=f"choose with FILE#NAME: {', '.join(bundle.names)}",
         )
-    array = in_order(bundle.arrays[0], "C")
+    max_memory = reading["max_memory"]
+    array = in_order(bundle.arrays[0], "C", max_memory)
     if array.ndim == 0:
         raise UsageError("a stack has at least one axis", path=bundle.path, got="none")
-    max_memory = reading["max_memory"]
     with open_sources([], files_from=paths, **reading) as source:
-        stack = in_order(source.arrays[0], "C")
+        stack = in_order(source.arrays[0], "C", max_memory)
         now = f"{type_text(array)} {array.shape[1:]}"
         was = f"{type_text(stack)} {stack.shape[1:]}"
         if now != was:

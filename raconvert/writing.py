@@ -14,7 +14,14 @@ from raconvert.model import Bundle, Metadata
 from raconvert.plugin import EQUIVALENT, REFUSED, equivalent, refused
 from raconvert.restore import difference, restored, undescribed
 from raconvert.source import Source
-from raconvert.transfer import Target, check_target, sync_folder, write_all, write_failed
+from raconvert.transfer import (
+    Target,
+    check_target,
+    refuse_used,
+    sync_folder,
+    write_all,
+    write_failed,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,11 +60,15 @@ def write_bundle(
     )
     if name is not None:
         bundle.arrays = [bundle.arrays[0].replace(name=name)]
+    bundle.allow = list(settings.allow)
     report.begin(bundle, row, path)
     if settings.axes != "keep-memory":
         report.add_order(origins, bundle.arrays)
     fits = _all_fits(bundle, module, row, options, settings)
     report.judge(lost_items(origins, bundle.arrays) + fits, settings)
+    if path != "-":
+        beside = [sidecar.path_of(path), sidecar.items_path_of(path)]
+        refuse_used([path, *beside], bundle.used)
     if settings.dry_run:
         report.planned = True
         return report
@@ -67,9 +78,11 @@ def write_bundle(
         max_memory=settings.max_memory,
         progress=progress_of(settings.progress, sum(array.nbytes for array in bundle.arrays)),
         overwrite=settings.overwrite or settings.update,
+        used=bundle.used,
     ) as target:
         _write(bundle, target, module, row, settings, options)
         report.add_rounded(bundle.arrays)
+        report.allowed += bundle.lost
         late = [array.take_late() for array in bundle.arrays]
         if any(late):
             report.judge(_all_fits(bundle, module, row, options, settings), settings)
@@ -185,7 +198,7 @@ def _all_fits(
     bundle: Bundle, module: ModuleType, row: Row, options: dict[str, Any], settings: Settings
 ) -> list[Fit]:
     """Return what the plugin and the metadata mode would change or lose."""
-    fits = list(module.fits(bundle, options))
+    fits = [*module.fits(bundle, options), *_parted(bundle)]
     mode = settings.meta
     if mode == "sidecar":
         return [*_kept(fits), *_items_without_a_place(bundle, row)]
@@ -203,6 +216,27 @@ def _all_fits(
         reason = f"an .ra has no place for attributes of the file: {_named(bundle)}"
         fits.append(equivalent(bundle.names[0], "metadata", reason))
     return fits
+
+
+_TOLD = {
+    "nulls": "which of its values are missing",
+    "elements": "where an element ends and the next begins",
+}
+
+
+def _parted(bundle: Bundle) -> list[Fit]:
+    """Return what the arrays lose because their companions were not chosen with them."""
+    return [
+        refused(
+            array.name,
+            loss,
+            f"{_TOLD[loss]} is told by '{name}', which is not chosen; choose both by name with "
+            "--array",
+            f"--allow {loss}",
+        )
+        for array in bundle.arrays
+        for name, loss in array.parted.items()
+    ]
 
 
 def _named(bundle: Bundle) -> str:
@@ -322,13 +356,14 @@ def _read_back(
             back = found if row.many else found.replace(name=array.name)
             form = difference(origin, array, back)
             try:
-                again = restored(back, form, target.path)
+                again = restored(back, form, target.path, array.meta.encoding)
             except Corrupt:  # no way back from this form; the values are there nevertheless
-                form = {key: form[key] for key in ("name",) if key in form}
-                again = None
+                form, again = {key: form[key] for key in ("name",) if key in form}, None
             forms.append(form)
             if array.name in exact:
-                _compare(array, again or _as_the_source(module, row, source, in_opts), target.path)
+                if again is None:
+                    again = _as_the_source(module, row, source, in_opts)
+                _compare(array, again, target.path)
     return forms
 
 
@@ -372,17 +407,12 @@ def _commit(
     report: Report,
     forms: dict[str, dict[str, Any]],
 ) -> None:
-    """Rename: the sidecar first, then the file; a left-over sidecar goes last."""
+    """Rename all or none: the sidecar, then the file; a left-over sidecar goes last."""
     had_sidecar = sidecar.is_ours(sidecar.path_of(target.path))
     companions = _companions(bundle, target, row, settings, forms, had_sidecar=had_sidecar)
-    try:
-        for companion in companions:
-            companion.rename()
-        target.rename()
-    finally:
-        for companion in companions:
-            companion.abort()
-    report.written += [other.path for other in (*target.companions, *companions)]
+    target.companions += companions
+    target.rename()
+    report.written += [companion.path for companion in target.companions]
     if had_sidecar:
         kept = {companion.path for companion in companions}
         for path in (sidecar.path_of(target.path), sidecar.items_path_of(target.path)):

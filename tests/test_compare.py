@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import copy
+import datetime
 import json
+import math
 import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from bundles import save as write_bundle_file
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from raconvert.api import array_of
 from raconvert.cli import main
-from raconvert.compare import Rule, compare_arrays, diff, meta_differences
+from raconvert.compare import Rule, _groups_of, compare_arrays, diff, meta_differences
 from raconvert.errors import Corrupt, UsageError
-from raconvert.model import Axis, Metadata
+from raconvert.inspection import plain
+from raconvert.model import Axis, Bundle, Metadata
 from raconvert.pipeline import convert
+from raconvert.transpose import Transposed
 from raconvert.verification import verify
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from raconvert.model import Array
 
 SMALL = 1 << 19  # a limit that makes blocks of 64 KiB
 
@@ -324,6 +332,186 @@ def test_metadata_is_compared_field_by_field() -> None:
         {"field": "attributes.nan", "b": "nan"},
     ]
     assert meta_differences(b.to_dict(), b.to_dict()) == []
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "types"),
+    [
+        (1, 1.0, ["int", "float"]),
+        (1, True, ["int", "bool"]),
+        (0.0, False, ["float", "bool"]),
+        (math.nan, "nan", ["float", "str"]),
+        (-math.inf, "-inf", ["float", "str"]),
+        ([1, 2], [1, 2.0], ["list of int", "list of int, float"]),
+        ([[1]], [[True]], ["list of list of int", "list of list of bool"]),
+        ([math.nan], ["nan"], ["list of float", "list of str"]),
+        (datetime.date(2020, 1, 2), "2020-01-02", ["date", "str"]),
+        (1, "1", None),
+        (b"a", "a", None),
+        ([], {}, None),
+        ([1], 1, None),
+        (None, "", None),
+        ([1, 2], [1], None),
+        ("", 0, None),
+    ],
+    ids=repr,
+)
+def test_values_of_two_types_differ(a: Any, b: Any, types: list[str] | None) -> None:
+    for x, y, named in ((a, b, types), (b, a, types and types[::-1])):
+        (found,) = meta_differences({"k": x}, {"k": y})
+
+        assert (found["field"], found.get("types")) == ("k", named)
+        assert (found["a"], found["b"]) == (plain(x), plain(y))
+        assert meta_differences({"k": x}, {"k": x}) == []
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((1, 2), [1, 2]),
+        (np.float64(0.5), 0.5),
+        (np.array([1, 2]), [1, 2]),
+        ([np.int8(3), (np.nan,)], [3, [math.nan]]),
+        (np.str_("x"), "x"),
+        (np.bool_(True), True),
+        (bytearray(b"x"), b"x"),
+        (0.0, -0.0),
+        (float("nan"), -float("nan")),
+        ({"x": 1, "y": 2}, {"y": 2, "x": 1}),
+    ],
+    ids=repr,
+)
+def test_one_value_in_two_forms_is_the_same(a: Any, b: Any) -> None:
+    assert meta_differences({"k": [a], "m": a}, {"k": [b], "m": b}) == []
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "fields"),
+    [
+        ({"a.b": 1}, {"a": {"b": 1}}, [("'a.b'", "a"), ("a.b", "b")]),
+        ({"a[0]": {}}, {"a": [{}]}, [("'a[0]'", "a"), ("a[0]", "b")]),
+        ({"": 1}, {}, [("''", "a")]),
+        ({1: "x"}, {"1": "x"}, [("1", "a"), ("1", "b")]),
+        ({1: "x"}, {True: "x"}, [("1", "a"), ("True", "b")]),
+        ({"a": {}}, {}, [("a", "a")]),
+        ({"a": {}}, {"a": {"b": 1}}, [("a.b", "b")]),
+        ({"a": 1}, {"a": {"b": 1, "c": 2}}, [("a", "a"), ("a.b", "b"), ("a.c", "b")]),
+        ({"a": [{"b": 1}]}, {"a": [{"b": 1}, 2]}, [("a[1]", "b")]),
+        ({"a": [1, {"b": 1}]}, {"a": [1, {"b": 2}]}, [("a[1].b", "ab")]),
+        ({"a": b"\x01"}, {"a": {"hex": "01"}}, [("a", "a"), ("a.hex", "b")]),
+    ],
+    ids=repr,
+)
+def test_structures_are_compared_before_they_are_shown(
+    a: Any, b: Any, fields: list[tuple[str, str]]
+) -> None:
+    found = meta_differences(a, b)
+
+    sides = [(item["field"], "".join(side for side in "ab" if side in item)) for item in found]
+    assert sides == fields
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 1) | st.floats() | st.text("a.[", max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("a.[", max_size=2), inner, max_size=3)
+    ),
+)
+
+
+@given(a=JSON, b=JSON)
+def test_only_equal_structures_are_the_same(a: Any, b: Any) -> None:
+    def text(value: Any) -> str:  # -0.0 and 0.0 are one value
+        return json.dumps(value, sort_keys=True).replace("-0.0", "0.0")
+
+    assert meta_differences({"k": a}, {"k": copy.deepcopy(a)}) == []
+    assert (meta_differences({"k": a}, {"k": b}) == []) == (text(a) == text(b))
+
+
+def bundle_file(path: Path, names: str = "x", **said: Any) -> Path:
+    arrays = [array_of(np.arange(3), name) for name in names.split()]
+    write_bundle_file(path, Bundle(arrays, **said), overwrite=True)
+    return path
+
+
+def about(tmp_path: Path, a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    """Return what `diff` says of two containers beyond their arrays."""
+    files = bundle_file(tmp_path / "a.zip", **a), bundle_file(tmp_path / "b.zip", **b)
+    found = diff(*files)
+    told = {key: found[key] for key in ("metadata", "groups", "order") if found[key]}
+
+    assert found["same"] == (not told)
+    assert found["only_in_a"] == found["only_in_b"] == []
+    assert diff(*files, ignore_meta=True)["same"]
+    return told
+
+
+def test_an_attribute_called_groups_is_not_mistaken_for_the_groups(tmp_path: Path) -> None:
+    groups = {"g": {"k": 1}}
+    one, two = {"attributes": {"groups": 1}}, {"attributes": {"groups": 2}}
+
+    assert about(tmp_path, {**one, "groups": groups}, {**two, "groups": groups}) == {
+        "metadata": [{"field": "groups", "a": 1, "b": 2}]
+    }
+    assert about(tmp_path, {"attributes": {"groups": groups}}, {"groups": groups}) == {
+        "metadata": [{"field": "groups.g.k", "a": 1}],
+        "groups": [{"field": "groups.g.k", "b": 1}],
+    }
+
+
+def test_empty_groups_count(tmp_path: Path) -> None:
+    assert about(tmp_path, {"groups": {"g": {}, "h/i": {}}}, {"groups": {"h/i": {}}}) == {
+        "groups": [{"field": "groups.g", "a": {}}]
+    }
+
+
+def test_groups_that_something_lies_in_are_there_anyway() -> None:
+    array = array_of(np.arange(3), "g/h/x")
+    bundle = Bundle([array], groups={"g": {}, "g/h": {}, "i": {}, "i/j": {}, "k": {"l": 1}})
+
+    assert _groups_of(bundle) == {"i/j": {}, "k": {"l": 1}}
+
+
+def test_the_order_of_arrays_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    order = {"order": {"index": 1, "a": "y", "b": "z"}}
+
+    assert about(tmp_path, {"names": "x y z"}, {"names": "x z y"}) == order
+    assert main(["diff", str(tmp_path / "a.zip"), str(tmp_path / "b.zip")]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "order    array 1: y ≠ z"
+
+    found = diff(
+        bundle_file(tmp_path / "a.zip", "a x y z"), bundle_file(tmp_path / "b.zip", "x b y z")
+    )
+    assert (found["only_in_a"], found["only_in_b"], found["order"]) == (["a"], ["b"], None)
+
+
+def test_groups_and_types_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a = bundle_file(tmp_path / "a.zip", attributes={"n": math.nan}, groups={"g": {"k": 1}})
+    b = bundle_file(tmp_path / "b.zip", attributes={"n": "nan"}, groups={"g": {"k": 1.0}})
+
+    assert main(["diff", str(a), str(b)]) == 1
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "attribute n: 'nan' (float) ≠ 'nan' (str)",
+        "attribute groups.g.k: 1 (int) ≠ 1.0 (float)",
+    ]
+
+
+def test_both_sides_are_moved_in_the_memory_that_is_allowed(tmp_path: Path) -> None:
+    values = np.arange(6).reshape(2, 3)
+    files = pair(tmp_path, values, np.asfortranarray(values))
+    limits = []
+
+    class Moved(Transposed):
+        def __init__(self, array: Array, axes: tuple[int, ...], max_memory: int) -> None:
+            limits.append(max_memory)
+            super().__init__(array, axes, max_memory)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("raconvert.adapt.Transposed", Moved)
+        assert diff(*files, max_memory=SMALL)["same"]
+
+    assert limits
+    assert set(limits) == {SMALL}
 
 
 def test_metadata_counts_unless_ignored(tmp_path: Path) -> None:

@@ -816,7 +816,7 @@ def test_the_way_back_gives_what_was(
 
 def differences(found: dict[str, Any]) -> dict[str, Any]:
     """Return what differs, of all that `diff` says."""
-    told = {key: found[key] for key in ("only_in_a", "only_in_b", "metadata") if found[key]}
+    told = {key: found[key] for key in found if key not in ("a", "b", "arrays") and found[key]}
     return {**told, "arrays": [one for one in found["arrays"] if not one["same"]]}
 
 

@@ -16,7 +16,9 @@ import raconvert
 from raconvert import Metadata, convert
 from raconvert.blocks import blocks
 from raconvert.errors import Corrupt, RaconvertError, TargetExists, UnknownFormat, UsageError
+from raconvert.model import Array
 from raconvert.opening import open_sources
+from raconvert.transpose import Transposed
 
 
 @pytest.fixture(autouse=True)
@@ -89,6 +91,25 @@ def test_a_stack_of_mixed_index_orders_keeps_every_index() -> None:
     assert raconvert.read("out.ra").tolist() == values.tolist()
     convert(["1.npy", "0.npy"], "back.ra", sort="given")
     assert raconvert.read("back.ra").tolist() == values[::-1].tolist()
+
+
+@pytest.mark.parametrize("how", [True, ("concat", 1)], ids=["stack", "concat"])
+def test_items_are_moved_in_the_memory_that_is_allowed(
+    how: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = []
+
+    class Moved(Transposed):
+        def __init__(self, array: Array, axes: tuple[int, ...], max_memory: int) -> None:
+            limits.append(max_memory)
+            super().__init__(array, axes, max_memory)
+
+    for number in range(2):
+        save(f"{number}.npy", np.asfortranarray(np.arange(6).reshape(2, 3)))
+    monkeypatch.setattr("raconvert.adapt.Transposed", Moved)
+    convert("?.npy", "out.npy", stack=how, max_memory=1 << 20)
+    assert limits
+    assert set(limits) == {1 << 20}
 
 
 def test_a_stack_of_mixed_byte_orders() -> None:

@@ -15,7 +15,9 @@ import pytest
 
 import raconvert
 from raconvert import registry
+from raconvert.cli import main
 from raconvert.errors import MissingDependency, UnknownFormat, UsageError
+from raconvert.inspection import why
 
 ROOT = Path(__file__).resolve().parents[1]
 TOY = Path(__file__).resolve().parent / "third_party" / "raconvert-toy"
@@ -221,7 +223,9 @@ def test_two_plugins_of_one_name_are_an_error_that_names_both(
     monkeypatch.syspath_prepend(tmp_path)
 
     with pytest.raises(UsageError, match="'twice': first_module and second_module"):
-        raconvert.formats()
+        registry.by_name("twice")
+    (row,) = [row for row in raconvert.formats() if row["name"] == "twice"]
+    assert "first_module and second_module" in row["broken"]
 
 
 def test_two_plugins_that_are_sure_of_one_file(
@@ -258,16 +262,22 @@ def test_built_in_wins_over_a_plugin_of_its_name(
         ("import no_such_package", "no_such_package"),
         ("from raconvert_toy import *\nFORMAT = FORMAT._replace(api=2)", "version 2"),
         ("sniff = None", "broken_module"),
+        ("FORMAT = 1", "broken_module"),
         ("1 / 0", "broken_module"),
+        ("raise SystemExit('gone')", "broken_module"),
     ],
-    ids=["no_module", "missing_package", "another_version", "no_format", "fails"],
-)
-def test_broken_plugin_is_named(
+    ids=[
+        "no_module", "missing_package", "another_version", "no_format", "odd_format", "fails",
+        "ends",
+    ],
+)  # fmt: skip
+def test_a_broken_plugin_is_named_and_stops_no_other(
     code: str | None,
     message: str,
     site: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
     fresh: None,
 ) -> None:
     for module in ("broken_module", "raconvert_toy"):
@@ -276,8 +286,27 @@ def test_broken_plugin_is_named(
     monkeypatch.syspath_prepend(site)
     monkeypatch.syspath_prepend(tmp_path)
 
-    with pytest.raises(raconvert.RaconvertError, match=message):
-        raconvert.formats()
+    rows = {row["name"]: row for row in raconvert.formats()}
+    assert message in rows["broken"]["broken"]
+    assert (rows["broken"]["reads"], rows["broken"]["writes"]) == (False, False)
+    assert rows["toy"]["broken"] is None
+    assert main(["formats"]) == 0
+    assert "broken: " in capsys.readouterr().out
+
+    with pytest.raises(raconvert.RaconvertError, match=message) as caught:
+        registry.by_name("broken")
+    assert not isinstance(caught.value, UnknownFormat)
+    with pytest.raises(UnknownFormat, match=message):
+        registry.by_name("tyo")
+    assert registry.by_name("toy").name == "toy"
+
+    (tmp_path / "x.toy").write_bytes(TOY_FILE)
+    assert np.array_equal(raconvert.read(tmp_path / "x.toy"), VALUES)
+    (tmp_path / "x").write_bytes(b"of no format")
+    with pytest.raises(UnknownFormat, match=rf"broken: broken \(.*{message}"):
+        raconvert.read(tmp_path / "x")
+    verdicts = {c["name"]: c["verdict"] for c in why(str(tmp_path / "x"))["candidates"]}
+    assert verdicts["broken"] == "broken"
 
 
 def test_plugin_of_a_missing_package_stays_listed(

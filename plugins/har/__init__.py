@@ -15,9 +15,10 @@ big-endian and Lahey framing. Files are recognised by their first two records, w
 Mapping: index order F, element [i,j] of the GEMPACK array is element [i,j]. Names as stored,
 without the blanks around them, case kept. RE: rank as declared (a scalar has shape (), a set of
 one element is an axis); RL: trailing dimensions of size 1 are dropped; 2I and 2R stay matrices.
-1C becomes fixed-width byte strings, blanks and all. The long name is `description`; set names and
-labels are names and labels of the axes, as Latin-1 text, since nobody declares an encoding; set
-names ``Unk1``, ``Unk2``, … of dimensions without labels are placeholders and no names.
+1C becomes byte strings of its width; the blanks behind them are padding, as are NULs, and come as
+NULs, which is the padding of such strings here and elsewhere. The long name is `description`; set
+names and labels are names and labels of the axes, as Latin-1 text, since nobody declares an
+encoding; set names ``Unk1``, ``Unk2``, … of dimensions without labels are placeholders, no names.
 The namespace ``har`` holds type, storage, coefficient name, and whatever a file has otherwise than
 it would be written here: where records are split, odd counters, logicals, blanks in names.
 
@@ -27,12 +28,13 @@ namespace of the file and come back when HAR is written; ``housekeeping=show`` m
 Writes: what GEMPACK reads: little-endian marks, full data in parts of 7996 values, sparse data of
 3996, strings of 29,996 bytes, each set of an array once. A HAR file that was read and not changed
 is written back byte for byte, also by way of a bundle; what a file stores against its own rules
-(explicit zeros in sparse data, parts in no order) comes back in the usual form. Sparse storage is
-chosen as GEMPACK 12.1 does it, below 60 % of nonzero values, unless the source says how it was.
+(explicit zeros in sparse data, parts in no order, NULs behind strings) comes back in the usual
+form. Sparse storage is chosen as GEMPACK 12.1 does it, below 60 % of nonzero values, unless the
+source says how it was.
 float32 and float16 become RE; int32 of up to two axes 2I; smaller integers and bools 2I, or RE if
-they have more axes or labels; other numbers need --dtype. Lists of byte strings become 1C: those of
-a HAR file as they are, others with blanks in the place of the NULs behind them (--allow elements),
-unicode also as Latin-1 (--allow dtype).
+they have more axes or labels; other numbers need --dtype. Lists of byte strings become 1C, padded
+with blanks; a string that ends with a blank would not come back, which stops the conversion
+(--allow elements leaves such blanks out). Unicode becomes Latin-1 (--allow dtype).
 
 Names become up to four letters or digits, unique without regard to case; the original is kept as
 coefficient and long name. Sets: an axis with labels becomes a known set, one without an unlabelled
@@ -63,6 +65,7 @@ from raconvert.plugin import (
     Option,
     Source,
     element,
+    refused,
 )
 
 from .layout import FULL, SECOND_BYTES, SIZES, SPARSE, TEXT, TYPES, text
@@ -275,7 +278,7 @@ def _array(source: Source, framing: str, header: Header) -> Array:
         },
     )
     parts = header.parts
-    plain = header.storage == FULL and parts.boxes is None
+    plain = header.storage == FULL and parts.boxes is None and kind != TEXT
     if plain and len(parts.offsets) == 1 and found.nbytes:
         offset = parts.offsets[0] + source.base
         swap = 4 if made.order == ">" else 1
@@ -285,9 +288,10 @@ def _array(source: Source, framing: str, header: Header) -> Array:
 
 
 def _stored(source: Source, header: Header, made: Element) -> Any:
-    from .values import Sparse, Stored
+    from .values import Sparse, Stored, Texts
 
-    return (Sparse if header.storage == SPARSE else Stored)(source, header, made)
+    kind = Sparse if header.storage == SPARSE else Texts if header.type == TEXT else Stored
+    return kind(source, header, made)
 
 
 def _left_out(header: Header, notes: list[str]) -> dict[str, Any] | None:
@@ -342,8 +346,16 @@ def names(bundle: Bundle, options: dict[str, Any]) -> list[str]:
 
 
 def write(bundle: Bundle, target: Target, *, storage: str = "auto", framing: str = "auto") -> None:
-    """Write the arrays in order, and the housekeeping headers that came with them."""
+    """Write the arrays in order, and the housekeeping headers that came with them.
+
+    Raises `WouldLose` for a string that ends with a blank, unless the bundle allows ``elements``.
+    """
     from .encode import write_file
     from .plan import plan
 
-    write_file(plan(bundle, {"storage": storage, "framing": framing}), target)
+    planned = plan(bundle, {"storage": storage, "framing": framing})
+    write_file(planned, target)
+    for header in planned.headers:
+        if header.cut:
+            reason = "blanks at the end of some strings are left out"
+            bundle.lost.append(refused(header.array.name, "elements", reason, "--allow elements"))

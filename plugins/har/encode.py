@@ -244,6 +244,7 @@ class _Feed:
         self._header = header
         self._blocks = target.counted(blocks(array, block_bytes(target.max_memory)))
         self._rest: Values = np.empty(0, self._dtype)
+        self._strings = 0  # done
 
     def pieces(self, count: int) -> Iterator[Values]:
         """Yield the next `count` elements in pieces, each valid until the next is asked for."""
@@ -274,13 +275,30 @@ class _Feed:
         """Return strings of one-byte characters, blanks behind them."""
         if block.dtype.kind == "U":
             block = _latin(block, self._array.name)
-        elif self._header.own.get("type") == TEXT:  # its bytes are from such a file
-            return block
         width = block.dtype.itemsize
         cells = block.view(np.uint8).reshape(-1, width)
-        ends = np.maximum.accumulate(cells[:, ::-1] != 0, axis=1)[:, ::-1]
-        blank = np.where(ends, cells, np.uint8(32))
+        inside = np.maximum.accumulate(cells[:, ::-1] != 0, axis=1)[:, ::-1]
+        last = inside.copy()
+        last[:, :-1] &= ~inside[:, 1:]
+        self._see_blanks(block, (last & (cells == 32)).any(axis=1))
+        self._strings += len(block)
+        blank = np.where(inside, cells, np.uint8(32))
         return np.ascontiguousarray(blank).view(f"S{width}").reshape(-1)
+
+    def _see_blanks(self, block: Values, odd: Values) -> None:
+        """Refuse strings that end with a blank, which is padding here, unless that is allowed."""
+        if not odd.any():
+            return
+        if not self._header.may_cut:
+            at = int(np.flatnonzero(odd)[0])
+            raise WouldLose(
+                f"string {bytes(block[at])!r} of array '{self._array.name}' ends with a blank, "
+                "which is padding in HAR and would not come back",
+                where=f"[{self._strings + at}]",
+                remedy="nothing was written; --allow elements leaves such blanks out; npy, npz "
+                "and h5 hold them",
+            )
+        self._header.cut = True
 
 
 def _latin(block: Values, name: str) -> Values:

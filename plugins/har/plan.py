@@ -57,8 +57,8 @@ class Planning:
     """One array on its way to a header."""
 
     __slots__ = (
-        "array", "coefficient", "dims", "fits", "long", "name", "own", "raw", "sets", "status",
-        "storage", "type",
+        "array", "coefficient", "cut", "dims", "fits", "long", "may_cut", "name", "own", "raw",
+        "sets", "status", "storage", "type",
     )  # fmt: skip
 
     def __init__(self, array: Array) -> None:
@@ -74,6 +74,8 @@ class Planning:
         self.coefficient = ""
         self.sets: list[tuple[str, list[str] | None]] = []  # of each dimension: name and labels
         self.status = ""
+        self.may_cut = False  # blanks at the end of strings may be lost
+        self.cut = False  # and some are, which is known when the data has been written
 
     def equivalent(self, property: str, reason: str) -> None:
         """Say what changes its form."""
@@ -147,6 +149,7 @@ def plan(bundle: Bundle, options: dict[str, Any]) -> Planned:
     shown = bundle.format == "har" and space.get("housekeeping") == "shown"
     _name_all(planned, shown=shown)
     for header in planned.headers:
+        header.may_cut = bundle.allows("elements")
         _plan_type(header)
         _plan_texts(header)
         _plan_sets(header)
@@ -289,9 +292,8 @@ def _plan_strings(header: Planning) -> None:
     if letter == "U":
         reason = f"{type_name(array.element)} becomes Latin-1 bytes, padded with blanks"
         header.refused("type", reason, "--allow dtype")
-    elif header.own.get("type") != TEXT:  # then they are blanks already
-        reason = "the NULs behind strings become blanks, which are padding in HAR"
-        header.refused("elements", reason, "--allow elements")
+    elif header.own.get("type") != TEXT:
+        header.equivalent("type", "strings are padded with blanks")
     if width > STRINGS_BYTES:
         reason = f"strings of {width} characters; HAR holds {STRINGS_BYTES}; {_OTHERS}"
         header.refused("elements", reason)
@@ -459,7 +461,7 @@ def _label(label: object) -> str:
 
 def _say_lost(header: Planning) -> None:
     meta = header.array.meta
-    lost = [name for name in ("units", "attributes") if getattr(meta, name)]
+    lost = [name for name in ("units", "encoding", "attributes") if getattr(meta, name)]
     others = [name for name, space in meta.formats.items() if space and name != "har"]
     lost += [f"the namespace {name}" for name in others]
     lost += ["what single items have"] if meta.items is not None else []

@@ -136,6 +136,26 @@ class Stored:
         raise Corrupt(what, path=self._source.path, where=place, expected=expected, got=got)
 
 
+class Texts(Stored):
+    """Array source over strings: the blanks and NULs behind them are padding, shown as NULs."""
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield pieces as `Stored` does, without padding."""
+        for piece in super().stream(max_bytes):
+            yield _unpadded(piece)
+
+    def _load(self) -> Values:
+        return _unpadded(super()._load())
+
+
+def _unpadded(strings: Values) -> Values:
+    """Make the padding of strings NULs, in place."""
+    cells = strings.view(np.uint8).reshape(-1, strings.dtype.itemsize)
+    padding = np.logical_and.accumulate(((cells == 0) | (cells == 32))[:, ::-1], axis=1)[:, ::-1]
+    cells[padding] = 0
+    return strings
+
+
 class _Full:
     """Fills pieces from parts that follow each other; pieces are asked for in order."""
 

@@ -38,11 +38,12 @@ Names are the paths of the objects without the leading slash, in creation order 
 keeps it, else by name. Row-major: dims are the shape reversed, index order C; in JLD2 files
 (written by Julia) index order F, so that the shape is the one that Julia lists.
 
-Links: hard ones make the tree, and no object is found twice; further hard and soft links to it, and
-links that lead nowhere (with a note), are kept in the namespace ``hdf5`` of the file and written
-again. External links are followed. Files that the file names are opened only inside its own folder
-tree (or with ``--trust external``): a link that leads out of it leads nowhere, other data outside
-is refused. A missing source of a virtual dataset is an error, not a fill value.
+Links: hard ones make the tree, and no object is found twice; further hard and soft links to it are
+aliases, by which it can be asked for (with a note). They, and links that lead nowhere (with a
+note), are kept in the namespace ``hdf5`` of the file and written again. External links are
+followed. Files that the file names are opened only inside its own folder tree (or with ``--trust
+external``): a link that leads out of it leads nowhere, other data outside is refused. A missing
+source of a virtual dataset is an error, not a fill value.
 
 Metadata: the attributes ``units`` and ``description`` (else ``long_name``) are the fields of that
 name, dimension scales and labels the axes; all other attributes stay attributes, their HDF5 types
@@ -113,7 +114,7 @@ FORMAT = Format(
     many=True,
     meta="all",
     index_orders="C",
-    needs=(("h5py", "h5py>=3.11"),),
+    needs=(("h5py", "h5py"),),
     write_options=_OPTIONS,
     samples={"three_bytes.h5": _SAMPLE},
     spec="https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html",

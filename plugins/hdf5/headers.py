@@ -144,7 +144,8 @@ def check_references(raw: Any, file: File, width: int = 1) -> int:
     """
     view = memoryview(raw).cast("B") if len(raw) else memoryview(b"")
     parts = np.frombuffer(view, _REFERENCE, len(view) // REFERENCE_BYTES)
-    parts = parts[(parts["heap"] != 0) & (parts["heap"] != NOWHERE)]
+    # A length counts without an address, too: the library allocates it before it looks there.
+    parts = parts[(parts["heap"] != 0) | (parts["length"] != 0)]
     longest = int(parts["length"].max(initial=0))
     if longest * width > file.source.size:
         raise Corrupt(
@@ -154,6 +155,15 @@ def check_references(raw: Any, file: File, width: int = 1) -> int:
             got=longest * width,
         )
     for address in np.unique(parts["heap"]).tolist():
+        if address in (0, NOWHERE):
+            lost = parts[(parts["heap"] == address) & (parts["length"] != 0)]
+            if lost.size:
+                raise Corrupt(
+                    "declares an element of variable length that lies nowhere",
+                    path=file.path,
+                    got=f"{int(lost['length'][0])} elements",
+                )
+            continue
         if address not in file.heaps:
             _check_heap(file, address)
             file.heaps.add(address)

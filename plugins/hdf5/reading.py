@@ -58,8 +58,10 @@ NAMESPACE = "hdf5"
 JLD2_MARK = b"HDF5-based Julia Data Format"
 JLD2_TYPES = "_types"  # the group of committed datatypes that JLD2 keeps beside the data
 
-# What reading needs to know of the whole file.
-Context = namedtuple("Context", "files walk notes jld2 scales broken")
+NOTED_ALIASES = 5  # each on its own; of the others only how many they are
+
+# What reading needs to know of the whole file; `names` of objects in the bundle by path.
+Context = namedtuple("Context", "files walk notes jld2 scales broken names")
 
 
 def read_file(source: Source) -> Bundle:
@@ -76,7 +78,7 @@ def read_file(source: Source) -> Bundle:
 def _bundle(source: Source, files: Files) -> Bundle:
     walk = Walk(files)
     jld2 = source.head.startswith(JLD2_MARK)
-    context = Context(files, walk, [], jld2, scales.Scales(), [])
+    context = Context(files, walk, [], jld2, scales.Scales(), [], {})
     bundle = Bundle([], notes=context.notes, closers=[files.close])
     space: dict[str, Any] = {}
     left_out = list(walk.left_out)
@@ -91,6 +93,7 @@ def _bundle(source: Source, files: Files) -> Bundle:
         if isinstance(problem, Corrupt):
             bundle.arrays.append(_damaged(path, problem, context))
     _finish(bundle, space, context)
+    _name_aliases(bundle, context)
     left_out += walk.dangling
     for path, problem in left_out:
         if not isinstance(problem, Corrupt):
@@ -163,7 +166,7 @@ def _take_group(found: Found, bundle: Bundle, space: dict[str, Any], context: Co
         bundle.groups.update(fields.get("groups", {}))
         space["order"] = fields.get("order")
         return
-    name = fields.get("name", found.path)
+    name = context.names[found.path] = fields.get("name", found.path)
     bundle.groups[name] = values
     if attributes.types:
         space.setdefault("groups", {})[name] = attributes.types
@@ -187,6 +190,20 @@ def _finish(bundle: Bundle, space: dict[str, Any], context: Context) -> None:
     context.scales.apply(bundle.arrays)
     if space:
         bundle.formats[NAMESPACE] = space
+
+
+def _name_aliases(bundle: Bundle, context: Context) -> None:
+    """Tell the further names of arrays and groups, and note the first of them."""
+    inner = (JLD2_TYPES,) if context.jld2 else ()
+    for path, target in context.walk.aliases.items():
+        if target.split("/")[0] not in inner:
+            bundle.aliases[path] = context.names.get(target, target)
+    pairs = list(bundle.aliases.items())
+    more = len(pairs) - NOTED_ALIASES if len(pairs) > NOTED_ALIASES + 1 else 0
+    for path, target in pairs[: len(pairs) - more]:
+        context.notes.append(f"'{path}' is another name of '{target or '/'}'")
+    if more:
+        context.notes.append(f"{more} more links are other names of objects of this file")
 
 
 # --- datasets -------------------------------------------------------------------------------------
@@ -222,7 +239,7 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
         }
         return
     array, values = _array(found, dataset, plist, tid, shape, problem, context)
-    array.name = fields.get("name", found.path)
+    array.name = context.names[found.path] = fields.get("name", found.path)
     _describe(array, attributes, fields, found)
     values.element, values.dtype = array.element, dtype_of(array.element)
     context.scales.note(array, dataset, found.file, scale)
@@ -432,6 +449,8 @@ def _keep_type(array: Array, tid: h5t.TypeID, kind: Kind) -> None:
             description = little_endian(description)
         if not isinstance(description, str):
             array.meta.formats.setdefault(NAMESPACE, {})["type"] = description
+            is_utf8 = description.get("charset") == "utf-8"
+            array.meta.encoding = "utf-8" if is_utf8 and array.element.kind == "user" else None
 
 
 # --- metadata -------------------------------------------------------------------------------------
@@ -455,7 +474,16 @@ def _describe(array: Array, attributes: Attributes, fields: dict[str, Any], foun
     meta.attributes = values
     if attributes.types:
         own["attributes"] = attributes.types
-    known = ("description", "units", "axes", "attributes", "formats", "index_order", "dtype")
+    known = (
+        "description",
+        "units",
+        "encoding",
+        "axes",
+        "attributes",
+        "formats",
+        "index_order",
+        "dtype",
+    )
     told = {name: fields[name] for name in known if name in fields}
     if "dtype" in told and is_text_form(array, told["dtype"]):
         _as_text(array, told.pop("dtype"))

@@ -118,8 +118,11 @@ class Dataset:
         inner = tuple(
             slice(start, start + n) for start, n in zip(first[rank:], box[rank:], strict=True)
         )
-        result: Values = values[(*(slice(None),) * rank, *inner)][tuple(then)]
-        return result
+        # With an Ellipsis a single element stays an array: one of NumPy's bytes has no padding, and
+        # takes no empty index.
+        whole: tuple[Any, ...] = (..., *inner)
+        picked: tuple[Any, ...] = (*then, ...)
+        return values[whole][picked]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
         return np.array(self[...], dtype=dtype, copy=copy)

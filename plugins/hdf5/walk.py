@@ -94,13 +94,7 @@ class Files:
         if real not in self._open:
             if len(self._open) > MAX_FILES:
                 raise Unsupported(f"names more than {MAX_FILES} files", path=by.path)
-            source = Source(
-                path,
-                max_memory=by.source.max_memory,
-                trust_external=by.source.trust_external,
-                stand_ins=by.source.stand_ins,
-            )
-            self._open[real] = File(source)
+            self._open[real] = File(by.source.named(path))
         return self._open[real]
 
     def close(self) -> None:
@@ -115,6 +109,7 @@ class Walk:
     def __init__(self, files: Files) -> None:
         self.found: list[Found] = []
         self.links: list[Link] = []
+        self.aliases: dict[str, str] = {}  # from the path of a link to that of its object
         self.left_out: list[tuple[str, RaconvertError]] = []
         self.dangling: list[tuple[str, RaconvertError]] = []  # links that lead to nothing
         self._files = files
@@ -172,6 +167,7 @@ class Walk:
         found = found._replace(kind=info.type)
         key = (info.fileno, info.addr)
         if key in self._seen:
+            self.aliases[found.path] = self._seen[key]
             self.links.append(Link(found.path, "hard", self._seen[key]))
             return []
         if found.path in self._names:
@@ -187,7 +183,7 @@ class Walk:
         """Return the links of a group in order: objects behind hard ones, and the others."""
         inside: list[Any] = []
         for raw, info, value in links_of(group.file, group.hard):
-            name = raw.decode("utf-8", "backslashreplace")
+            name = shown(raw)
             path = f"{group.path}/{name}" if group.path else name
             if info == h5l.TYPE_HARD:
                 hard = group.hard.rstrip(b"/") + b"/" + raw
@@ -212,17 +208,16 @@ class Walk:
             else:
                 file = self._files.named(file, link.target[0], "the file of an external link")
                 file, hard = self.resolve(file, b"/", link.target[1])
-            with guarded(file.path, f"object {hard!r}"):
+            with guarded(file.path, f"object '{shown(hard)}'"):
                 info = h5o.get_info(file.fid, hard)
         except RaconvertError as error:
             self.links.append(plain)
             self.dangling.append((link.path, error))
             return
-        if (info.fileno, info.addr) in self._seen:
-            alias = plain if link.kind == "soft" else Link(
-                link.path, "hard", self._seen[info.fileno, info.addr]
-            )  # fmt: skip
-            self.links.append(alias)
+        seen = self._seen.get((info.fileno, info.addr))
+        if seen is not None:
+            self.aliases[link.path] = seen
+            self.links.append(plain if link.kind == "soft" else Link(link.path, "hard", seen))
             return
         self._object(Found(link.path, info.type, file, hard))
 
@@ -260,6 +255,11 @@ def _name(raw: bytes | str) -> str:
     return raw.decode("utf-8", "surrogateescape") if isinstance(raw, bytes) else raw
 
 
+def shown(raw: bytes) -> str:
+    """Return a path or name as text, for names of arrays and for messages."""
+    return raw.decode("utf-8", "backslashreplace")
+
+
 def links_of(file: File, group: bytes) -> list[tuple[bytes, int, Any]]:
     """Return (name, class, value) of each link of a group, in creation order where tracked."""
     gid = _group(file, group)
@@ -280,15 +280,15 @@ def _link(gid: h5g.GroupID, name: bytes) -> tuple[int, Any]:
 
 def link_of(file: File, group: bytes, name: bytes) -> tuple[int, Any]:
     """Return class and value of one link of a group; `ReadFailed` if there is none."""
-    with guarded(file.path, f"group {group!r}"):
+    with guarded(file.path, f"group '{shown(group)}'"):
         gid = _group(file, group)
         try:
             return _link(gid, name)
         except FAILURES as error:
             raise ReadFailed(
-                f"link leads to nothing: there is no {name!r} ({reason_of(error)})",
+                f"link leads to nothing: there is no '{shown(name)}' ({reason_of(error)})",
                 path=file.path,
-                where=f"group {group!r}",
+                where=f"group '{shown(group)}'",
             ) from error
 
 

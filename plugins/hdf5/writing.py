@@ -241,6 +241,8 @@ class Writer:
 
     def run(self) -> None:
         """Write the whole file."""
+        for array in self.bundle.arrays:
+            self._ask(array)
         file = self.target.open()
         with _library(self.target.path):
             fid = _create(self.target.temp)
@@ -255,6 +257,13 @@ class Writer:
                 fid.close()
         if self.raw:
             self._elements(file)
+
+    def _ask(self, array: Array) -> None:
+        """Let data that is refused when it is asked for be so before it is given any room."""
+        if array.extent is None and array.count:
+            _ = array.data
+            if array.nbytes > self.target.max_memory:  # changed on the way, maybe: its source
+                next(blocks(array, 1 << 16), None)
 
     # structure
 
@@ -466,6 +475,8 @@ class Writer:
             again["formats"] = formats
         if told is False and fields.get("axes"):
             again["axes"] = fields["axes"]
+        if fields.get("encoding") and "charset" not in _mapping(own.get("type")):
+            again["encoding"] = fields["encoding"]
         again.update(self._names(array))
         if again:
             write_attribute(dataset, KEPT, packed(again))

@@ -127,10 +127,24 @@ def _as_class(leaf: Leaf, values: Values) -> Values:
 def _points(leaf: Leaf, strings: Values) -> Values:
     """Return strings as rows of code points, bytes or units."""
     strings = strings.reshape(-1)
-    if leaf.change == "S":
+    if leaf.change == "S" and leaf.array.meta.encoding == "utf-8":
+        strings = _decoded(leaf, strings)
+    elif leaf.change == "S":
         return strings.view(np.uint8).reshape(strings.size, -1)
     order = strings.dtype.byteorder if strings.dtype.byteorder == ">" else "<"
     return strings.view(f"{order}u4").reshape(strings.size, -1)
+
+
+def _decoded(leaf: Leaf, strings: Values) -> Values:
+    """Return UTF-8 bytes as text."""
+    try:
+        return np.char.decode(strings, "utf-8").astype(f"<U{leaf.array.element.nbytes}")
+    except UnicodeDecodeError as error:
+        raise WouldLose(
+            f"array '{leaf.array.name}' holds bytes that are no UTF-8, though its metadata says so",
+            got=repr(error.object[:40]),
+            remedy="write them as the bytes they are with --meta drop",
+        ) from error
 
 
 def _measure_text(leaf: Leaf, target: Target) -> None:

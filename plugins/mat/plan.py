@@ -447,6 +447,7 @@ def type_fits(array: Array, leaf: Leaf, version: str) -> list[Fit]:
         return [equivalent(name, "type", f"{kind} becomes {leaf.cls}")]
     if leaf.change in ("S", "U") and not _is_own_text(array):
         what = "bytes" if leaf.change == "S" else "text"
+        what = "UTF-8" if leaf.change == "S" and array.meta.encoding == "utf-8" else what
         return [equivalent(name, "type", f"{what} of a fixed width become rows of a char array")]
     if leaf.change == "count":
         reason = f"{element.descr} would become a count without its unit (int64)"

@@ -387,7 +387,7 @@ def _block_fits(array: Array, encoding: str, is_void: bool) -> list[Fit]:
 
 def write(bundle: Bundle, target: Target, *, encoding: str = "raw") -> None:
     """Write the one array; a target called .nhdr gets its data in a file of its own beside it."""
-    from .encode import companion_name, header_of, refuse_own_source, write_data
+    from .encode import companion_name, header_of, write_data
 
     array = bundle.arrays[0]
     how, level = _ENCODINGS[encoding]
@@ -395,10 +395,8 @@ def write(bundle: Bundle, target: Target, *, encoding: str = "raw") -> None:
     if target.path.lower().endswith(".nhdr"):
         import os
 
-        name = companion_name(target.path, _SUFFIXES[how])
-        path = os.path.join(os.path.dirname(target.path), name)
-        refuse_own_source(array, path)
-        data = target.companion(path)
+        name = companion_name(target.place, _SUFFIXES[how])
+        data = target.companion(os.path.join(os.path.dirname(target.place), name))
     header, _ = header_of(bundle, how, name)
     if name is not None:
         try:

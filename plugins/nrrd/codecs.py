@@ -25,7 +25,7 @@ from zlib import error as zlib_error
 from raconvert.errors import Corrupt, Unsafe
 
 from .data import MAX_EXTRA_BYTES, Part
-from .tables import BZIP2, GZIP, HEX, TEXT
+from .tables import BZIP2, GZIP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -401,6 +401,3 @@ def as_text(blocks: Iterable[np.ndarray[Any, Any]], row: int) -> Iterator[bytes]
             both[0::2], both[1::2] = map(str, words), ends
             yield "".join(both).encode("ascii")
             done += len(words)
-
-
-SUFFIXES = {GZIP: ".raw.gz", BZIP2: ".raw.bz2", HEX: ".hex", TEXT: ".txt"}

@@ -225,7 +225,6 @@ class Late:
     def __init__(
         self, path: str, array: Array, parts: list[Part], encoding: str, swap: int, notes: list[str]
     ) -> None:
-        self.paths = {part.source.path for part in parts}
         self.path = path  # of the header
         self.array = array
         self.parts = parts
@@ -250,7 +249,6 @@ class RawParts:
     def __init__(self, late: Late) -> None:
         self.shape = late.array.dims[::-1]
         self.dtype = dtype_of(little(late.array.element))
-        self.paths = late.paths
         self._late = late
         self._extents = [extent_of(part, late.swap) for part in late.parts]
 
@@ -324,7 +322,6 @@ class Decoded:
     def __init__(self, late: Late) -> None:
         self.shape = late.array.dims[::-1]
         self.dtype = dtype_of(little(late.array.element))
-        self.paths = late.paths
         self._late = late
         self._whole: np.ndarray[Any, Any] | None = None
 
@@ -404,12 +401,6 @@ class Bools:
         self.dtype = np.dtype(bool)
         self._numbers = numbers
         self._path = path
-
-    @property
-    def paths(self) -> set[str]:
-        """The files that are read."""
-        extent = self._numbers.extent
-        return {extent.path} if extent else self._numbers._data.paths
 
     def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
         """Yield the blocks of the numbers."""

@@ -10,7 +10,7 @@ import os
 from collections import namedtuple
 from math import isfinite
 
-from raconvert.errors import TargetExists, Unsupported
+from raconvert.errors import Unsupported
 from raconvert.plugin import Array, Axis, Bundle
 
 from .header import MAX_HEADER_BYTES, MAX_LINE_BYTES, MAX_LINES, reparsed
@@ -476,12 +476,3 @@ def companion_name(path: str, suffix: str) -> str:
             remedy="choose another name, or write an attached .nrrd",
         )
     return name
-
-
-def refuse_own_source(array: Array, path: str) -> None:
-    """Refuse to replace a file that the array is read from."""
-    paths = set(getattr(array._data, "paths", ()))
-    if array.extent is not None:
-        paths.add(array.extent.path)
-    if os.path.exists(path) and any(os.path.samefile(path, p) for p in paths if os.path.exists(p)):
-        raise TargetExists("the data file to write is the one that is read", path=path)

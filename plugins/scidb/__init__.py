@@ -26,7 +26,9 @@ columns are ``skip.1``, ``skip.2``, …, opaque. bool is the uint8 that it is st
 true), char is uint8, datetime int64 in seconds since 1970, datetimetz pairs of int64 on a fastest
 axis (local clock, offset of the zone; UTC is their difference), string(N) ``S<N>``, binary(N) and
 user-defined types (``types=point=16``) ``V<N>``. Shape, order and role of every array are in the
-metadata, namespace ``scidb``, so that the file can be written again byte for byte.
+metadata, namespace ``scidb``, so that the file can be written again byte for byte. Converting an
+array without the others that its `companions` name there loses nulls, or the ends of strings, and
+is refused (--allow nulls, --allow elements).
 
 Dimensions: where all have both bounds the arrays have their shape, and the number of records must
 be that of the cells; otherwise, and with ``layout=flat``, they are tables of one dimension.
@@ -183,4 +185,4 @@ def write(
 
     plan, _ = plan_of(bundle, {"coords": coords, "companions": companions})
     write_plan(plan, target, canonical=mode == "canonical")
-    bundle.notes.append(f"SciDB loads it with the iquery line in '{target.path}{SUFFIX}'")
+    bundle.notes.append(f"SciDB loads it with the iquery line in '{target.place}{SUFFIX}'")

@@ -9,7 +9,7 @@ Binary SciDB files say nothing about themselves. In this order:
 
 An option wins over the file; a schema given as an option leaves the files alone. The format string
 decides what the bytes are, the schema names them and gives dimensions. Without a format string the
-schema's own types are it.
+schema's own types are it, and one int64 for every dimension where ``coords`` says so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import re
 from collections import namedtuple
 
 from raconvert.errors import Corrupt, RaconvertError, Unsupported, UsageError
-from raconvert.external import resolve
+from raconvert.external import folders_of, resolve
 from raconvert.source import Source
 
 from . import content
@@ -91,9 +91,9 @@ def find_schema_file(source: Source) -> str:
     for path, stand_in in source.stand_ins.items():
         if path.endswith(SUFFIX):
             return stand_in
-    folder = os.path.dirname(source.path)
-    for name in (source.name + SUFFIX, FOLDER_FILE):
-        if os.path.lexists(os.path.join(folder, name)):
+    own = os.path.basename(os.path.realpath(source.path))
+    for name in (own + SUFFIX, source.name + SUFFIX, FOLDER_FILE):
+        if any(os.path.lexists(os.path.join(folder, name)) for folder in folders_of(source)):
             return resolve(source, name, "the schema file")
     return ""
 
@@ -189,6 +189,8 @@ def combine(path: str, texts: dict[str, Text]) -> Declaration:
     else:
         columns = _columns_of(texts["schema"], schema, sizes, word("nullable_default"), notes)
     coords = word("coords").replace("auto", "none")
+    if schema is not None and "format" not in texts:
+        columns = _with_coordinates(columns, schema, coords)
     if schema is None:
         schema = _unnamed(columns, coords)
     names, coordinates = _named(path, schema, columns, coords)
@@ -253,6 +255,13 @@ def _columns_of(
             "--in-opt 'nullable_default=not null'"
         )
     return columns
+
+
+def _with_coordinates(columns: list[Column], schema: Schema, coords: str) -> list[Column]:
+    """Return the columns of the attributes with those of the dimensions before or behind them."""
+    size = NATIVE["int64"].element.nbytes
+    places = [Column("int64", size, False)] * len(schema.dims) if coords != "none" else []
+    return [*places, *columns] if coords == "before" else [*columns, *places]
 
 
 def _listed(names: list[str]) -> str:

@@ -593,6 +593,8 @@ def _metadata_fits(array: Array, items: int, kind: str, dims: list[Dimension]) -
         lost.append("description")
     if meta.units and meta.units != UNITS.get(kind):
         lost.append("units")
+    if meta.encoding:
+        lost.append("encoding")
     if meta.attributes:
         lost.append("attributes")
     if meta.items is not None:

@@ -15,6 +15,7 @@ from . import content
 from .declare import Declaration, declare
 from .records import Layout, Place, Scan, layout_of, numpy_type, refuse_cut
 from .roles import CELLS, RAW, Namer
+from .schema import in_c_order
 from .sources import Chunked, Dense, Field, Pieces, Scattered, Window
 from .types import PAIR_LABELS, PRESENT, UNITS, Column, format_text
 
@@ -70,6 +71,7 @@ class _Reader:
         self._check_shape()
         self.window = Window(source)
         self.cells = self._cells() if self.dense and declaration.coordinates else None
+        self._note_order()
         self._namer = Namer()
         self._warned = False
 
@@ -104,6 +106,17 @@ class _Reader:
         if len(told.schema.dims) > 1 and not told.coordinates and told.layout == "auto":
             self.notes.append(
                 "dimensions without bounds: the arrays hold the records in the order of the file"
+            )
+
+    def _note_order(self) -> None:
+        told = self.declaration
+        if not self.dense or told.order != "chunk" or told.coordinates or told.raw:
+            return
+        if not in_c_order(self.shape, told.schema.chunks):
+            chunks = " x ".join(map(str, told.schema.chunks))
+            self.notes.append(
+                f"the cells lie chunk after chunk ({chunks}) in the file, as the schema says, and "
+                "are put into row-major order; --in-opt order=C takes them as they lie"
             )
 
     def _check_shape(self) -> None:
@@ -199,7 +212,7 @@ class _Reader:
 
     def bundle(self) -> Bundle:
         told = self.declaration
-        arrays = [self._raw()] if told.raw else list(self._arrays())
+        arrays = [self._raw()] if told.raw else self._arrays()
         nullable = [name for name, c in zip(told.names, told.columns, strict=True) if c.nullable]
         if nullable and not told.raw:
             shown = ", ".join(nullable[:SHOWN]) + ", …" * (len(nullable) > SHOWN)
@@ -227,20 +240,36 @@ class _Reader:
             **({"records": "raw"} if told.raw else {}),
         }
 
-    def _arrays(self) -> Iterator[Array]:
+    def _arrays(self) -> list[Array]:
         told = self.declaration
+        found: list[Array] = []
         for number, column in enumerate(told.columns):
             if number in told.coordinates and self.dense:
                 continue  # told by the place in the array
-            if column.size is None:
-                yield from self._variable(number)
-            else:
-                yield self._fixed(number, column)
-            if column.nullable:
-                yield self._nulls(number)
+            found += self._of_column(number, column)
         if self.cells is not None:
             data = self.cells
-            yield self._array(CELLS, "cells", None, INDEX, (len(data),), data=data)
+            cells = self._array(CELLS, "cells", None, INDEX, (len(data),), data=data)
+            if len(data) < prod(self.shape):  # the others are zero, and no record says so
+                for array in found:
+                    _accompany(array, cells, "nulls")
+            found.append(cells)
+        return found
+
+    def _of_column(self, number: int, column: Column) -> list[Array]:
+        """Return the arrays of a column, each knowing those without which it says less."""
+        if column.size is None:
+            offsets, values = self._variable(number)
+            _accompany(values, offsets, "elements")
+            found = [offsets, values]
+        else:
+            values = self._fixed(number, column)
+            found = [values]
+        if column.nullable:
+            nulls = self._nulls(number)
+            _accompany(values, nulls, "nulls")
+            found.append(nulls)
+        return found
 
     def _array(
         self, attribute: str, role: str, number: int | None, kind: Element, shape: tuple[int, ...],
@@ -367,6 +396,11 @@ class _Reader:
             else:
                 fields.append((name, value, items) if items else (name, value))
         return Element("user", self.layout.width, "|", tuple(fields))
+
+
+def _accompany(array: Array, companion: Array, loss: str) -> None:
+    """Note that an array is not whole without another one; see `Metadata.companions`."""
+    array.meta.formats["scidb"].setdefault("companions", {})[companion.name] = loss
 
 
 def _fixed_pieces(scan: Scan, place: Place, column: Column) -> Iterator[Values]:

@@ -34,14 +34,14 @@ LEAST_BLOCK = 1 << 16
 
 def write_plan(plan: Plan, target: Target, *, canonical: bool) -> None:
     """Write the records, then the schema file."""
-    companion = target.companion(target.path + SUFFIX)
+    companion = target.companion(target.place + SUFFIX)
     if plan.raw is not None:
         write_raw(target, b"", plan.raw)
     elif _is_verbatim(plan):
         write_raw(target, b"", plan.outs[0].values)
     else:
         _write_columns(plan, target, canonical)
-    write_all(companion.open(), [schema_file(plan, target.path)])
+    write_all(companion.open(), [schema_file(plan, target.place)])
 
 
 def _is_verbatim(plan: Plan) -> bool:

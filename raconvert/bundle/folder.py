@@ -72,12 +72,14 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
         max_memory=source.max_memory,
         trust_external=source.trust_external,
     )
+    listing.used = source.used
+    source.used.add(listing.path)
 
     def find(file: str) -> Source | None:
         if not os.path.lexists(os.path.join(folder, file)):
             return None
         path = external.resolve(listing, file, f"file '{file}' of the bundle")
-        return Source(path, max_memory=source.max_memory)
+        return listing.named(path)
 
     return members.read(find, source.path, metadata=metadata)
 

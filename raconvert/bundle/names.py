@@ -28,7 +28,7 @@ def files_of(names: Iterable[str], suffix: str) -> list[str]:
     Each leaves room for the sidecar and the per-item metadata of its file.
     """
     folders: dict[tuple[str, ...], str] = {(): ""}
-    taken = {MANIFEST}
+    taken = _Taken()
     besides = ("", sidecar.SUFFIX, sidecar.ITEMS_SUFFIX)
     found = []
     for name in names:
@@ -42,16 +42,28 @@ def files_of(names: Iterable[str], suffix: str) -> list[str]:
     return found
 
 
-def _free(stem: str, suffix: str, taken: set[str], besides: tuple[str, ...] = ("",)) -> str:
+class _Taken:
+    """The paths that are files already, and the last counter that each stem was given."""
+
+    def __init__(self) -> None:
+        self.paths = {MANIFEST}
+        self.numbers: dict[tuple[str, str], int] = {}
+
+
+def _free(stem: str, suffix: str, taken: _Taken, besides: tuple[str, ...] = ("",)) -> str:
     """Return the path, with a counter where another one would be the same file.
 
-    `besides` are the ends of all files that will lie there.
+    `besides` are the ends of all files that will lie there. Counting goes on where it ended for
+    this stem, since what was taken stays so.
     """
-    path, number = stem + suffix, 1
-    while not taken.isdisjoint(places := [_folded(path + end) for end in besides]):
+    key = _folded(stem), suffix
+    number = taken.numbers.get(key, 1)
+    path = f"{stem}%{number}{suffix}" if number > 1 else stem + suffix
+    while not taken.paths.isdisjoint(places := [_folded(path + end) for end in besides]):
         number += 1
         path = f"{stem}%{number}{suffix}"
-    taken.update(places)
+    taken.paths.update(places)
+    taken.numbers[key] = number
     return path
 
 

@@ -46,8 +46,11 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
     for side in ("a", "b"):
         for name in found[f"only_in_{side}"]:
             yield f"{one_line(name)}: only in {side}"
-    for item in found["metadata"]:
+    for item in [*found["metadata"], *found["groups"]]:
         yield f"attribute {_field(item)}"
+    if found["order"]:
+        a, b = one_line(found["order"]["a"]), one_line(found["order"]["b"])
+        yield f"order    array {found['order']['index']}: {a} ≠ {b}"
 
 
 def _array_lines(array: dict[str, Any]) -> Iterator[str]:
@@ -90,4 +93,9 @@ def _field(item: dict[str, Any]) -> str:
         return f"{name}: only in a"
     if a is _ABSENT:
         return f"{name}: only in b"
-    return f"{name}: {one_line(repr(a))} ≠ {one_line(repr(b))}"
+    left, right = one_line(repr(a)), one_line(repr(b))
+    if "types" in item:
+        left, right = (
+            f"{x} ({kind})" for x, kind in zip((left, right), item["types"], strict=True)
+        )
+    return f"{name}: {left} ≠ {right}"

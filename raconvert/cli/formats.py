@@ -61,6 +61,8 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _detected_by(row: dict[str, Any]) -> str:
+    if row["broken"]:
+        return "-"
     if not row["magic"]:
         return "content" if not row["proof"] else "suffix"
     first = row["magic"][0]
@@ -71,6 +73,8 @@ def _detected_by(row: dict[str, Any]) -> str:
 
 
 def _plugin(row: dict[str, Any]) -> str:
+    if row["broken"]:
+        return f"broken: {one_line(row['broken'])}"
     if row["missing"]:
         return f"missing: pip install {' '.join(row['missing'])}"
     if not row["built_in"]:

@@ -20,9 +20,11 @@ from hypothesis.extra import numpy as hnp
 from raconvert.plugins import hdf5
 
 from raconvert.blocks import as_ndarray, blocks
+from raconvert.cli import main
 from raconvert.elements import Element, element_of, little
 from raconvert.errors import RaconvertError, ReadFailed, Unsupported, UsageError
 from raconvert.model import Array, Axis, Bundle, Metadata
+from raconvert.opening import open_bundle
 from raconvert.plugin import EQUIVALENT, NO, REFUSED, SURE
 from raconvert.source import Source
 from raconvert.testing import CASES, same
@@ -416,6 +418,33 @@ def test_variable_strings_never_written(tmp_path: Path) -> None:
         assert bundle["none"].shape == (0, 3)
 
 
+def test_single_strings_keep_their_width(tmp_path: Path) -> None:
+    """One of NumPy's bytes is no array: it takes no index, and drops its padding."""
+    path = make(
+        tmp_path / "x.h5",
+        variable=lambda f, n: f.create_dataset(n, data="text"),
+        padded=lambda f, n: f.create_dataset(n, data=np.array(b"ab", "S5")),
+        empty=lambda f, n: f.create_dataset(n, data=np.array(b"", "S3")),
+        pair=lambda f, n: f.create_dataset(n, data=np.array((1, b"x"), "i4,S2")),
+        row=lambda f, n: f.create_dataset(n, data=["a", "bcd"]),
+    )
+    expected = {
+        "variable": np.array(b"text"),
+        "padded": np.array(b"ab", "S5"),
+        "empty": np.array(b"", "S3"),
+        "pair": np.array((1, b"x"), "i4,S2"),
+    }
+    with read(path) as bundle:
+        for name, values in expected.items():
+            array = bundle[name]
+            for got in (np.asarray(array), array[...], array[()], array.data[()]):
+                assert (got.dtype, got.shape, got.tobytes()) == (
+                    values.dtype, (), values.tobytes(),
+                )  # fmt: skip
+        assert bundle["row"][0] == b"a"
+        assert bundle["row"][1:].tolist() == [b"bcd"]
+
+
 def test_strings_that_cannot_be_variable_any_more(tmp_path: Path) -> None:
     meta = Metadata(
         formats={"hdf5": {"type": {"class": "string", "padding": "nullterm", "charset": "utf-8"}}}
@@ -658,6 +687,112 @@ def test_links_are_followed_once_and_written_again(tmp_path: Path) -> None:
         assert file["hard"] == file["group/data"] == file["group/up/soft"]
         assert file.get("dangling", getlink=True).path == "/no/where"
         assert file["through"][()].tolist() == [0, 1, 2]
+
+
+@pytest.fixture
+def linked(tmp_path: Path) -> str:
+    """Return a file with two arrays, and further names for them."""
+    with h5py.File(tmp_path / "x.h5", "w", track_order=True) as file:
+        group = file.create_group("a", track_order=True)
+        group["x"], group["y"] = np.arange(3), np.arange(4)
+        file["b/y"] = group["x"]
+        file["soft"] = h5py.SoftLink("/a/x")
+        file["twice"] = h5py.SoftLink("soft")
+        file["group"] = h5py.SoftLink("a")
+        group["up"] = file["/"]
+        file["dangling"] = h5py.SoftLink("/nope")
+        file.create_dataset("ragged", (2,), h5py.vlen_dtype("i4"))
+        file["rough"] = h5py.SoftLink("ragged")
+    return str(tmp_path / "x.h5")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("soft", ["a/x"]),
+        ("/soft", ["a/x"]),
+        ("twice", ["a/x"]),
+        ("b/y", ["a/x"]),
+        ("b", ["a/x"]),
+        ("group", ["a/x", "a/y"]),
+        ("group/y", ["a/y"]),
+        ("group/up/group/up/soft", ["a/x"]),
+        ("a", ["a/x", "a/y"]),
+        ("a/up", ["a/x", "a/y"]),
+    ],
+)
+def test_arrays_have_all_their_names(linked: str, name: str, expected: list[str]) -> None:
+    with open_bundle(f"{linked}#{name}") as bundle:
+        assert bundle.names == expected
+    with open_bundle(linked, arrays=[name]) as bundle:
+        assert bundle.names == expected
+
+
+def test_aliases_in_globs(linked: str) -> None:
+    with open_bundle(linked, arrays=["b/*"]) as bundle:
+        assert bundle.names == ["a/x"]
+    with open_bundle(linked, arrays=["so*"]) as bundle:
+        assert bundle.names == ["a/x"]
+
+
+def test_aliases_of_the_corpus(corpus: Callable[..., Path]) -> None:
+    path = corpus("mat-hdf5") / "hdf5" / "hg_thlink.h5"
+    with h5py.File(path) as file:
+        values = file["g1/dset2"][()]
+    with open_bundle(f"{path}#g1/dset2") as bundle:
+        assert as_ndarray(bundle.arrays[0]).tolist() == values.tolist()
+
+
+def test_aliases_are_noted(linked: str) -> None:
+    with read(linked) as bundle:
+        assert bundle.names == ["a/x", "a/y"]
+        assert [note for note in bundle.notes if "another name" in note] == [
+            "'a/up' is another name of '/'",
+            "'b/y' is another name of 'a/x'",
+            "'soft' is another name of 'a/x'",
+            "'twice' is another name of 'a/x'",
+            "'group' is another name of 'a'",
+            "'rough' is another name of 'ragged'",
+        ]
+    with h5py.File(linked, "a") as file:
+        for number in range(20):
+            file[f"more{number}"] = h5py.SoftLink("soft")
+    with read(linked) as bundle:
+        assert len([note for note in bundle.notes if "another name" in note]) == 5
+        assert "21 more links are other names of objects of this file" in bundle.notes
+
+
+def test_aliases_of_names_that_no_link_can_have(tmp_path: Path) -> None:
+    path = write(Bundle([array_of(np.arange(2), "a//b"), array_of(np.arange(3), "c")]),
+                 tmp_path / "x.h5")  # fmt: skip
+    with h5py.File(path, "a") as file:
+        found: list[str] = []
+        file.visit(found.append)
+        (place,) = (name for name in found if getattr(file[name], "shape", None) == (2,))
+        file["soft"] = h5py.SoftLink(place)
+    with open_bundle(f"{path}#soft") as bundle:
+        assert bundle.names == ["a//b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("ragged", "'ragged' was left out: its elements are sequences of variable length"),
+        ("rough", "'ragged' was left out: its elements are sequences of variable length"),
+        ("dangling", "'dangling' was left out: link leads to nothing: there is no 'nope'"),
+    ],
+)
+def test_what_was_left_out_says_why_when_it_is_asked_for(linked: str, name: str, why: str) -> None:
+    with pytest.raises(UsageError, match=f"has no array '{name}': .*{why}"):
+        open_bundle(f"{linked}#{name}")
+    with pytest.raises(UsageError) as caught:
+        open_bundle(f"{linked}#nope")  # what a note mentions by the way
+    assert caught.value.what == "has no array 'nope'"
+
+
+def test_formats_tells_the_version_of_h5py(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["formats", "hdf5"]) == 0
+    assert f"built in (h5py {h5py.__version__})" in capsys.readouterr().out
 
 
 def test_groups_and_order(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from h5py import h5d, h5p, h5s, h5t
 from raconvert.plugins import hdf5
 
 from raconvert.blocks import as_ndarray
+from raconvert.cli import main
 from raconvert.errors import Corrupt, RaconvertError, ReadFailed, TooLarge, Unsafe, Unsupported
 from raconvert.source import Source
 
@@ -276,6 +277,39 @@ def test_terabytes_in_a_small_file(tmp_path: Path) -> None:
         file["good"] = 1
     with read(tmp_path / "y.h5") as bundle:
         assert bundle["x"].shape == (1 << 20, 1 << 20)
+
+
+@pytest.mark.parametrize("arguments", [
+    ["x.h5#big", "-o", "out.ra"],
+    ["x.h5#big", "-o", "out.npy"],
+    ["x.h5#big", "-o", "out.ra", "--dtype", "float32"],
+    ["x.h5#wide", "-o", "out.ra", "--axes", "1,0"],
+    ["x.h5#big", "-o", "out.h5"],
+    ["x.h5#big", "-o", "out.h5", "--dtype", "float32"],
+    ["x.h5", "-o", "out.h5"],
+    ["x.h5", "-o", "out.h5", "--out-opt", "compress=gzip"],
+    ["x.h5", "-o", "out.npz"],
+    ["x.h5", "-o", "out/"],
+])  # fmt: skip
+def test_terabytes_beside_other_data_get_no_room(
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The refusal is the same as alone (exit 4), and comes before a full disk could show."""
+    asked: list[int] = []
+    monkeypatch.setattr("os.posix_fallocate", lambda *given: asked.append(given[2]), raising=False)
+    monkeypatch.chdir(tmp_path)
+    with h5py.File("x.h5", "w") as file:
+        file["good"] = np.arange(3.0)
+        file.create_dataset("big", (10**12,), "f8")
+        file.create_dataset("wide", (10**6, 10**6), "f8", chunks=(100, 100))
+    assert main(arguments) == 4
+    errors = capsys.readouterr().err
+    assert "declares 8000000000000 bytes, of which the file stores 0" in errors
+    assert asked == []
+    assert [path.name for path in tmp_path.iterdir()] == ["x.h5"]
 
 
 def test_unwritten_data_below_the_limit_is_its_fill_value(tmp_path: Path) -> None:

@@ -407,7 +407,7 @@ def test_detached_data_never_replaces_its_own_source(encoding: str, tmp_path: Pa
     (tmp_path / "b.raw").write_bytes(b"61626364"[: 4 if encoding == "raw" else 8])
     before = (tmp_path / "b.raw").read_bytes()
 
-    with pytest.raises(TargetExists, match="is the one that is read"):
+    with pytest.raises(TargetExists, match="is read by the source"):
         raconvert.convert(tmp_path / "a.nhdr", tmp_path / "b.nhdr", overwrite=True)
 
     assert (tmp_path / "b.raw").read_bytes() == before

@@ -26,7 +26,15 @@ from raconvert.plugins.scidb.syntax import Fault
 import raconvert
 from raconvert.blocks import blocks
 from raconvert.elements import dtype_of, type_name
-from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsafe, Unsupported, UsageError
+from raconvert.errors import (
+    Corrupt,
+    RaconvertError,
+    TooLarge,
+    Unsafe,
+    Unsupported,
+    UsageError,
+    WouldLose,
+)
 from raconvert.model import Array, Bundle
 from raconvert.plugin import MAYBE, NO, SURE
 from raconvert.source import Source
@@ -801,6 +809,144 @@ def test_datetimetz_is_a_pair(tmp_path: Path) -> None:
     assert array.dims == (2, 2)
     assert streamed(array).tolist() == [[10, -3600], [20, 7200]]
     assert len(array.meta.axes) == 2
+
+
+# --- arrays chosen without their companions ------------------------------------------------------
+
+NULLABLE = "<n:int16, t:string, z:int8 NOT NULL>[i=0:2]"
+# n: 7, missing for reason 3, 9; t: "a", missing, ""
+NULLABLE_BYTES = (
+    b"\xff\x07\x00\xff\x02\x00\x00\x00a\x00\x01"
+    b"\x03\x00\x00\x00\x00\x00\x00\x00\x02"
+    b"\xff\x09\x00\xff\x01\x00\x00\x00\x00\x03"
+)
+# chosen arrays: what is refused, as (array, property, the companion that is not there)
+LEFT_BEHIND = {
+    "n": [("n", "nulls", "n.null")],
+    "n n.null": [],
+    "n.null": [],
+    "n*": [],
+    "z": [],
+    "t.offsets": [],
+    "t.bytes": [("t.bytes", "elements", "t.offsets"), ("t.bytes", "nulls", "t.null")],
+    "t.bytes t.offsets": [("t.bytes", "nulls", "t.null")],
+    "t.*": [],
+    "n z": [("n", "nulls", "n.null")],
+}
+
+
+@pytest.mark.parametrize("names", LEFT_BEHIND)
+@pytest.mark.parametrize("form", ["x.scidb", "x.zip", "x.h5"])
+def test_an_array_without_its_companions_is_refused(names: str, form: str, tmp_path: Path) -> None:
+    """Also when it is chosen from another format that keeps the metadata."""
+    path = made(tmp_path, NULLABLE_BYTES)
+    (tmp_path / "x.scidb.schema").write_text(NULLABLE)
+    if form != "x.scidb":
+        raconvert.convert(path, tmp_path / form)
+    arrays, expected = names.split(), LEFT_BEHIND[names]
+    target = tmp_path / "y.npz"
+    if expected:
+        with pytest.raises(WouldLose) as caught:
+            raconvert.convert(tmp_path / form, target, arrays=arrays)
+        said = caught.value.remedy.splitlines()
+        for (array, loss, companion), line in zip(expected, said, strict=False):
+            assert line.strip().startswith(f"array '{array}': {loss}: ")
+            assert f"is told by '{companion}', which is not chosen" in line
+            assert line.endswith(f"(allow with --allow {loss})")
+        assert len(said) == len(expected) + 1
+        assert not target.exists()
+    report = raconvert.convert(tmp_path / form, target, arrays=arrays, allow=["nulls", "elements"])
+
+    assert [(fit.array, fit.property) for fit in report.allowed] == [e[:2] for e in expected]
+
+
+def test_chosen_by_name_in_a_stack_and_among_many_files(tmp_path: Path) -> None:
+    for name in ("x.scidb", "y.scidb"):
+        made(tmp_path, NULLABLE_BYTES, name)
+        (tmp_path / f"{name}.schema").write_text(NULLABLE)
+    files = [tmp_path / "x.scidb", tmp_path / "y.scidb"]
+
+    with pytest.raises(WouldLose, match="'n.null', which is not chosen"):
+        raconvert.convert(files, tmp_path / "stack.npy", arrays=["n"])
+    with pytest.raises(WouldLose, match="'n.null', which is not chosen"):
+        raconvert.convert(files, tmp_path / "both.npz", arrays=["n"])
+    raconvert.convert(files, tmp_path / "both.zip")
+    with pytest.raises(WouldLose, match="'y/n.null', which is not chosen"):
+        raconvert.convert(tmp_path / "both.zip", tmp_path / "one.npz", arrays=["y/n", "x/n.null"])
+    raconvert.convert(tmp_path / "both.zip", tmp_path / "one.npz", arrays=["y/n", "y/n.null"])
+
+
+def test_every_array_in_a_file_of_its_own_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = made(tmp_path, NULLABLE_BYTES)
+    (tmp_path / "x.scidb.schema").write_text(NULLABLE)
+    report = raconvert.convert(path, out_dir=tmp_path / "out", to="npy")
+
+    assert report.allowed == []
+    assert len(report.arrays) == 6
+
+
+def test_an_allowed_loss_is_not_brought_up_again(tmp_path: Path) -> None:
+    path = made(tmp_path, NULLABLE_BYTES)
+    (tmp_path / "x.scidb.schema").write_text(NULLABLE)
+    raconvert.convert(f"{path}#n", tmp_path / "n.ra", allow=["nulls"])
+    report = raconvert.convert(tmp_path / "n.ra", tmp_path / "n.npy")
+
+    assert report.allowed == []
+    assert raconvert.read(tmp_path / "n.npy").tolist() == [7, 0, 9]
+    assert raconvert.read(path, "n").tolist() == [7, 0, 9]
+
+
+def test_values_in_place_without_the_cells_that_have_a_record(tmp_path: Path) -> None:
+    records = [(1.5, 0, 1), (2.5, 1, 0)]
+    path = made(tmp_path, b"".join(struct.pack("<dqq", *record) for record in records))
+    options = {"schema": "<v:double NOT NULL>[i=0:1;j=0:1]", "coords": "after", "layout": "dense"}
+
+    with pytest.raises(WouldLose, match="'cells', which is not chosen"):
+        raconvert.convert(path, tmp_path / "v.npy", arrays=["v"], in_opts=options)
+    all_cells = [(4.0, 1, 1), (3.0, 0, 0), *records]
+    path = made(tmp_path, b"".join(struct.pack("<dqq", *record) for record in all_cells))
+    raconvert.convert(path, tmp_path / "v.npy", arrays=["v"], in_opts=options)
+
+    assert np.load(tmp_path / "v.npy").tolist() == [[3, 1.5], [2.5, 4]]
+
+
+# --- coordinates without a format string ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("coords", ["after", "before"])
+@pytest.mark.parametrize("beside", [False, True])
+def test_the_dimensions_are_columns_of_a_schema_alone(
+    coords: str, beside: bool, tmp_path: Path
+) -> None:
+    records = [(1.5, 0, 3), (2.5, 3, 1)]
+    layout, order = ("<dqq", [0, 1, 2]) if coords == "after" else ("<qqd", [1, 2, 0])
+    rows = [[record[n] for n in order] for record in records]
+    path = made(tmp_path, b"".join(struct.pack(layout, *row) for row in rows))
+    schema = "<v:double NOT NULL>[i=0:3;j=0:3]"
+    if beside:
+        (tmp_path / "x.scidb.schema").write_text(f"{schema}\ncoords: {coords}\n")
+        bundle = read(path)
+    else:
+        bundle = read(path, schema=schema, coords=coords)
+
+    found = {array.name: streamed(array).tolist() for array in bundle.arrays}
+    assert found == {"v": [1.5, 2.5], "i": [0, 3], "j": [3, 1]}
+    assert bundle.formats["scidb"]["format"] in ("(double, int64, int64)", "(int64, int64, double)")
+
+
+def test_chunk_order_that_is_undone_is_noted(tmp_path: Path) -> None:
+    path = made(tmp_path, np.arange(16, dtype="<i4").tobytes())
+    schema = "<v:int32 NOT NULL>[i=0:3:0:2;j=0:3:0:{}]"
+    parted = read(path, schema=schema.format(2))
+    whole = read(path, schema=schema.format(4))
+
+    assert streamed(parted.arrays[0])[0].tolist() == [0, 1, 4, 5]
+    assert parted.notes == [
+        "the cells lie chunk after chunk (2 x 2) in the file, as the schema says, and are put into "
+        "row-major order; --in-opt order=C takes them as they lie"
+    ]
+    assert whole.notes == []
+    assert read(path, schema=schema.format(2), order="C").notes == []
 
 
 # --- records at random ---------------------------------------------------------------------------

@@ -212,7 +212,6 @@ class Pages:
         self._source = source
         self._offsets = offsets
         self._kind = first.kind
-        self._page_shape = first.shape
         self._last: tuple[int, np.ndarray[Any, Any]] | None = None
 
     def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
