@@ -415,12 +415,6 @@ def bytes_first(values: np.ndarray) -> np.ndarray:
     return np.moveaxis(raw, -1, 0)
 
 
-def padded(values: np.ndarray) -> np.ndarray:
-    """Return strings as harpy3 gives them: blanks behind them instead of NULs."""
-    texts = np.char.decode(values, "latin-1") if values.dtype.kind == "S" else values
-    return np.char.ljust(texts, 3 if values.dtype.kind == "S" else 2)
-
-
 # target, type, shape -> --allow, and what the values become
 ALLOWED: dict[tuple[str, str, Shape], tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
     ("npy", "bfloat16", PLAIN): ("dtype", bare),
@@ -434,7 +428,6 @@ ALLOWED: dict[tuple[str, str, Shape], tuple[str, Callable[[np.ndarray], np.ndarr
     ("scidb", "datetime", PLAIN): ("dtype", bare),
     ("scidb", "timedelta", PLAIN): ("dtype", bare),
     ("scidb", "structured", PLAIN): ("dtype", bare),
-    ("har", "bytes", (5,)): ("elements", padded),
 }
 
 
