@@ -150,7 +150,8 @@ class Target:
             raise write_failed(self.path, error) from error
 
     def _keep(self) -> None:
-        self._kept = f"{self.temp}.old"  # a second name, until all files are in their places
+        # A second name, until all files are in their places.
+        self._kept = f"{self.temp.removesuffix('.tmp')}-old.tmp"
         try:
             os.link(self.place, self._kept)
         except OSError:  # a file system without links
