@@ -338,7 +338,7 @@ def test_an_interruption_right_after_a_rename(
 
     def replace(old: str, new: str) -> None:
         real(old, new)
-        if new == at and old.endswith(".tmp"):
+        if new == at and not old.endswith("-old.tmp"):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "replace", replace)
