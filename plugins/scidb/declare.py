@@ -176,8 +176,6 @@ def combine(path: str, texts: dict[str, Text]) -> Declaration:
     def word(name: str) -> str:
         return str(texts[name].value) if name in texts else "auto"
 
-    if "schema" not in texts and "format" not in texts:
-        raise UsageError("neither schema nor format string is given", path=path)
     notes: list[str] = []
     sizes = _parsed(texts.get("types"), parse_sizes, default={})
     schema, origin = None, ""
@@ -186,6 +184,8 @@ def combine(path: str, texts: dict[str, Text]) -> Declaration:
         origin = texts["schema"].path
     if "format" in texts:
         columns = _parsed(texts["format"], lambda text: parse_format(text, sizes))
+    elif schema is None:
+        raise UsageError("neither schema nor format string is given", path=path)
     else:
         columns = _columns_of(texts["schema"], schema, sizes, word("nullable_default"), notes)
     coords = word("coords").replace("auto", "none")
@@ -232,10 +232,9 @@ def _whole_schema(text: Text) -> Schema:
 
 
 def _columns_of(
-    text: Text, schema: Schema | None, sizes: dict[str, int], default: str, notes: list[str]
+    text: Text, schema: Schema, sizes: dict[str, int], default: str, notes: list[str]
 ) -> list[Column]:
     """Return the columns that the schema itself amounts to."""
-    assert schema is not None  # noqa: S101 - one of schema and format is there
     columns = []
     for attribute in schema.attributes:
         kind, null = attribute.type, attribute.null

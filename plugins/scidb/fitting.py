@@ -52,9 +52,7 @@ class Group:
     @property
     def first(self) -> Array:
         """The array that stands for the attribute in messages."""
-        array = self.offsets if self.values is None else self.values
-        assert array is not None  # noqa: S101 - groups are made of one of the two
-        return array
+        return next(array for array in (self.values, self.offsets) if array is not None)
 
     @property
     def arrays(self) -> list[Array]:

@@ -258,8 +258,8 @@ class _Reader:
 
     def _of_column(self, number: int, column: Column) -> list[Array]:
         """Return the arrays of a column, each knowing those without which it says less."""
-        if column.size is None:
-            offsets, values = self._variable(number)
+        if column.size is None and self.scan is not None:
+            offsets, values = self._variable(self.scan, number)
             _accompany(values, offsets, "elements")
             found = [offsets, values]
         else:
@@ -362,9 +362,8 @@ class _Reader:
                 "here; SciDB-Py takes them as missing"
             )
 
-    def _variable(self, number: int) -> Iterator[Array]:
-        assert self.scan is not None  # noqa: S101 - there is a column without a width
-        name, scan = self.declaration.names[number], self.scan
+    def _variable(self, scan: Scan, number: int) -> Iterator[Array]:
+        name = self.declaration.names[number]
         which = sum(c.size is None for c in self.declaration.columns[:number])
         for role, kind, length, pieces in (
             ("offsets", INDEX, scan.count + 1, partial(_offset_pieces, scan, which)),
