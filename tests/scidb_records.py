@@ -71,3 +71,21 @@ def value(kind: str, raw: bytes) -> Any:
     if kind in CODES and kind != "char":
         return struct.unpack("<" + CODES[kind], raw)[0]
     return raw
+
+
+# The valid files of the corpus, and what their expected JSON does not say in options: where the coordinates are.
+CORPUS = {
+    "all_types_notnull.scidb": {},
+    "all_types_nullable.scidb": {},
+    "bool_bytes.scidb": {},
+    "c_struct_padding_skip.scidb": {},
+    "dense_2d_3x4_int32.scidb": {},
+    "empty.scidb": {},
+    "fixed_width_var_types.scidb": {},
+    "flat_array_seed.scidb": {},
+    "p4_generator_20rec.bin": {},
+    "skip_forms.scidb": {},
+    "sparse_2d_coords_after.scidb": {"coords": "after"},
+    "sparse_3d_coords_first.scidb": {"coords": "before"},
+    "vendor_intensity_data.bin": {},
+}

@@ -22,6 +22,7 @@ from raconvert.plugins.scidb import sources as sources_module
 from raconvert.plugins.scidb.formatstring import parse_format
 from raconvert.plugins.scidb.schema import in_c_order, parse_schema
 from raconvert.plugins.scidb.syntax import Fault
+from scidb_records import CORPUS
 
 import raconvert
 from raconvert.blocks import blocks
@@ -92,22 +93,6 @@ def columns_of(bundle: Bundle) -> list[str]:
 
 # --- the corpus ---------------------------------------------------------------------------------
 
-# What the expected JSON does not say in options: where the coordinates are.
-CORPUS = {
-    "all_types_notnull.scidb": {},
-    "all_types_nullable.scidb": {},
-    "bool_bytes.scidb": {},
-    "c_struct_padding_skip.scidb": {},
-    "dense_2d_3x4_int32.scidb": {},
-    "empty.scidb": {},
-    "fixed_width_var_types.scidb": {},
-    "flat_array_seed.scidb": {},
-    "p4_generator_20rec.bin": {},
-    "skip_forms.scidb": {},
-    "sparse_2d_coords_after.scidb": {"coords": "after"},
-    "sparse_3d_coords_first.scidb": {"coords": "before"},
-    "vendor_intensity_data.bin": {},
-}
 CUT_FORMAT = "(int32, string null, double)"
 # Every file of the corpus that is refused, why, and what the message says.
 REFUSED = {

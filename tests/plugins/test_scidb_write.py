@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from raconvert.plugins import scidb
 from raconvert.plugins.scidb import writing
 from raconvert.plugins.scidb.schema import parse_schema
+from scidb_records import CORPUS
 
 import raconvert
 from raconvert import sidecar
@@ -35,21 +36,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "fixtures" / "scidb" / "good"
-CORPUS = {
-    "all_types_notnull.scidb": {},
-    "all_types_nullable.scidb": {},
-    "bool_bytes.scidb": {},
-    "c_struct_padding_skip.scidb": {},
-    "dense_2d_3x4_int32.scidb": {},
-    "empty.scidb": {},
-    "fixed_width_var_types.scidb": {},
-    "flat_array_seed.scidb": {},
-    "p4_generator_20rec.bin": {},
-    "skip_forms.scidb": {},
-    "sparse_2d_coords_after.scidb": {"coords": "after"},
-    "sparse_3d_coords_first.scidb": {"coords": "before"},
-    "vendor_intensity_data.bin": {},
-}
 
 
 def read(path: Path, max_memory: int = 1 << 26, **options: str) -> Bundle:
