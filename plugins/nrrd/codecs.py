@@ -24,7 +24,7 @@ from zlib import error as zlib_error
 
 from raconvert.errors import Corrupt, Unsafe
 
-from .data import MAX_EXTRA_BYTES, Part
+from .data import CHUNK_BYTES, MAX_EXTRA_BYTES, Part
 from .tables import BZIP2, GZIP
 
 TYPE_CHECKING = False
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     import numpy as np
 
 READ_BYTES = 1 << 17  # what a decompressor does not take at once, it copies
-CHUNK_BYTES = 1 << 20
 TEXT_BYTES = 1 << 18
 MAX_WORD_BYTES = 1 << 11  # of one number; the longest exact double has 1079 characters
 LINE_BYTES = 39  # of hexadecimal text: 78 digits, as Teem writes it
@@ -111,17 +110,26 @@ def _too_short(expected: int, got: int) -> Corrupt:
 
 
 def _gzip_members(file: Any, notes: list[str]) -> Iterator[bytes]:
-    """Yield what all gzip members hold that follow each other in the file."""
+    """Yield what all gzip members hold that follow each other in the file.
+
+    All pieces of a member but its last one have `CHUNK_BYTES`, so that nobody has to copy them.
+    """
     data = file.read(READ_BYTES) or b""
     while True:
         decoder = decompressobj(GZIP_WBITS)
+        held: list[bytes] = []
+        missing = CHUNK_BYTES
         while not decoder.eof:
             try:
-                piece = decoder.decompress(data, CHUNK_BYTES)
+                piece = decoder.decompress(data, missing)
             except zlib_error as error:
                 raise Corrupt(f"gzip data is damaged ({error})", where=_place(file)) from error
-            if piece:
-                yield piece
+            held.append(piece)
+            missing -= len(piece)
+            if not missing or decoder.eof:
+                yield b"".join(held) if len(held) > 1 else piece
+                held.clear()
+                missing = CHUNK_BYTES
             data = decoder.unconsumed_tail
             if not data and not decoder.eof:
                 data = file.read(READ_BYTES) or b""

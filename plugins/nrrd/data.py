@@ -1,7 +1,7 @@
 """Where the data of a NRRD file is, and reading it: files, skips, encodings, lazily and bounded.
 
 One array lies in one file or, piece after piece, in many (`Part` each). Raw parts are read where
-they are asked for. Encoded ones are decoded front to back, in pieces of `BUFFER_BYTES` whatever
+they are asked for. Encoded ones are decoded front to back, in pieces of `CHUNK_BYTES` whatever
 the size of the array, and never further than the array needs: what follows it is counted up to
 `MAX_EXTRA_BYTES`, so that a damaged end is found and a decompression bomb is not followed.
 
@@ -17,6 +17,7 @@ from collections import namedtuple
 from itertools import islice
 from math import prod
 
+from raconvert.ahead import ahead
 from raconvert.elements import dtype_of, little
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
 from raconvert.external import resolve
@@ -27,14 +28,14 @@ from .tables import BZIP2, COMPRESSED, GZIP, HEX, RAW, TEXT, ZRL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     import numpy as np
 
     from .header import Header
 
-BUFFER_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 19  # of decoded data: large enough for two threads, small enough for caches
 AHEAD_BYTES = 8 << 20  # parts below this are decompressed without a thread
 AHEAD_CHUNKS = 8
 MAX_EXTRA_BYTES = 64 << 20  # decoded behind the array, or before it where it is its end
@@ -306,7 +307,7 @@ class RawParts:
             if low < high:
                 piece = Extent(extent.path, extent.offset + low, high - low, extent.swap)
                 done = place + low - begin
-                for slab in self._slabs(piece, BUFFER_BYTES):
+                for slab in self._slabs(piece, CHUNK_BYTES):
                     raw[done : done + len(slab)] = slab
                     done += len(slab)
             place += extent.nbytes
@@ -332,7 +333,7 @@ class Decoded:
         from raconvert.transfer import swap_in_place
 
         width = self.dtype.itemsize
-        step = max(1, min(max_bytes, BUFFER_BYTES) // width) * width
+        step = max(1, min(max_bytes, CHUNK_BYTES) // width) * width
         for part in self._late.parts:
             chunks = self._decode(part)
             for piece in _filled(chunks, min(step, part.nbytes), own=self._late.swap > 1):
@@ -350,7 +351,7 @@ class Decoded:
                 if self._late.encoding in COMPRESSED:
                     members = codecs.MEMBERS[self._late.encoding]
                     chunks = codecs.inflated(file, members, part, self._late.notes)
-                    yield from chunks if part.nbytes < AHEAD_BYTES else _ahead(chunks)
+                    yield from chunks if part.nbytes < AHEAD_BYTES else ahead(chunks, AHEAD_CHUNKS)
                 elif self._late.encoding == TEXT:
                     yield from codecs.numbers(file, part.nbytes, self.dtype, self._late.notes)
                 else:
@@ -382,7 +383,7 @@ class Decoded:
         check_memory(nbytes, source.max_memory, what)
         raw = np.empty(nbytes, np.uint8)  # as bytes, so that the padding of structures is kept
         done = 0
-        for piece in self.stream(BUFFER_BYTES):
+        for piece in self.stream(CHUNK_BYTES):
             raw[done : done + piece.nbytes] = piece.view(np.uint8)
             done += piece.nbytes
         return raw.view(self.dtype).reshape(self.shape)
@@ -424,43 +425,6 @@ class Bools:
                 remedy="read them as numbers with --in-opt restore=no",
             )
         return values.view(bool)
-
-
-def _ahead(chunks: Generator[Any, None, None]) -> Iterator[Any]:
-    """Yield chunks that a thread decompresses while the ones before are written.
-
-    Both release the interpreter lock. The thread ends before this generator does.
-    """
-    from queue import Queue
-    from threading import Event, Thread
-
-    ready: Queue[Any] = Queue(AHEAD_CHUNKS)
-    stop = Event()
-
-    def work() -> None:
-        try:
-            for chunk in chunks:
-                ready.put(chunk)
-                if stop.is_set():
-                    return
-            ready.put(None)
-        except BaseException as error:  # noqa: BLE001 - raised again where the chunks are used
-            ready.put(error)
-        finally:
-            chunks.close()
-
-    thread = Thread(target=work, name="raconvert-nrrd", daemon=True)
-    thread.start()
-    try:
-        while (chunk := ready.get()) is not None:
-            if isinstance(chunk, BaseException):
-                raise chunk
-            yield chunk
-    finally:
-        stop.set()
-        while not ready.empty():  # it waits for room at most once more
-            ready.get()
-        thread.join()
 
 
 def _filled(chunks: Iterable[Any], nbytes: int, *, own: bool) -> Iterator[memoryview]:

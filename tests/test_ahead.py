@@ -1,0 +1,106 @@
+"""Pieces made by a thread: order, errors, the number alive at once, and nothing left behind."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from raconvert.ahead import ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+
+def numbers(count: int, log: list[str] | None = None) -> Generator[int, None, None]:
+    try:
+        yield from range(count)
+    finally:
+        if log is not None:
+            log.append(threading.current_thread().name)
+
+
+def workers() -> list[str]:
+    return [t.name for t in threading.enumerate() if t.name == "raconvert-ahead"]
+
+
+@pytest.mark.parametrize("alive", [2, 3, 8])
+@pytest.mark.parametrize("count", [0, 1, 2, 50])
+def test_all_pieces_in_order(count: int, alive: int) -> None:
+    log: list[str] = []
+    assert list(ahead(numbers(count, log), alive)) == list(range(count))
+    assert log == ["raconvert-ahead"]
+    assert workers() == []
+
+
+def test_pieces_may_share_as_many_buffers_as_are_alive() -> None:
+    def filled() -> Generator[bytearray, None, None]:
+        buffers = [bytearray(1), bytearray(1), bytearray(1)]
+        for number in range(100):
+            buffers[number % 3][0] = number
+            yield buffers[number % 3]
+
+    seen = []
+    for piece in ahead(filled(), 3):
+        for _ in range(100):  # the thread would overwrite it meanwhile
+            threading.Event().wait(0)
+        seen.append(piece[0])
+    assert seen == list(range(100))
+
+
+def test_never_more_than_allowed_are_made() -> None:
+    made = 0
+    idle, more = threading.Event(), threading.Event()
+
+    def counted() -> Generator[int, None, None]:
+        nonlocal made
+        for number in range(20):
+            made += 1
+            (idle if made == 3 else more if made == 4 else threading.Event()).set()
+            yield number
+
+    pieces = ahead(counted(), 3)
+    assert next(pieces) == 0
+    assert idle.wait(10)
+    assert not more.wait(0.1)
+    assert next(pieces) == 1
+    assert list(pieces) == list(range(2, 20))
+
+
+def test_an_error_comes_after_the_pieces_before_it() -> None:
+    def failing() -> Generator[int, None, None]:
+        yield 1
+        yield 2
+        raise KeyError("third")
+
+    pieces = ahead(failing(), 4)
+    assert [next(pieces), next(pieces)] == [1, 2]
+    with pytest.raises(KeyError, match="third"):
+        next(pieces)
+    assert workers() == []
+
+
+@pytest.mark.parametrize("used", [0, 1, 5])
+def test_leaving_early_closes_the_generator_and_ends_the_thread(used: int) -> None:
+    log: list[str] = []
+    pieces = ahead(numbers(1000, log), 2)
+    for _ in range(used):
+        next(pieces)
+    pieces.close()
+    assert workers() == []
+    assert log == (["raconvert-ahead"] if used else [])
+
+
+def test_an_error_of_the_user_ends_the_thread() -> None:
+    log: list[str] = []
+
+    def use() -> None:
+        for piece in ahead(numbers(1000, log), 2):
+            if piece == 3:
+                raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        use()
+    assert workers() == []
+    assert log == ["raconvert-ahead"]
