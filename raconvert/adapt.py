@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raconvert.blocks import LARGEST_BLOCK, blocks
+from raconvert.blocks import LARGEST_BLOCK, blocks, index_of
 from raconvert.elements import element_of, little, type_name
 from raconvert.errors import Unsupported, UsageError, WouldLose
 from raconvert.model import Array
@@ -145,7 +145,7 @@ def cast(array: Array, name: str, *, round_values: bool = False) -> Array:
 
     def convert(block: np.ndarray[Any, Any], done: int) -> np.ndarray[Any, Any]:
         values = _cast_block(
-            block, dtype, round_values, lambda i: _index(array, done + i), array.name
+            block, dtype, round_values, lambda i: index_of(array, done + i), array.name
         )
         if round_values and not source.rounded:
             source.rounded = not _same(block, values).all()
@@ -163,7 +163,7 @@ def as_bool(array: Array) -> Array:
         if wrong.size:
             raise WouldLose(
                 f"value {block.reshape(-1)[wrong[0]]} of array '{array.name}' is no bool",
-                where=f"index {list(_index(array, done + int(wrong[0])))}",
+                where=f"index {list(index_of(array, done + int(wrong[0])))}",
             )
         return block != 0
 
@@ -312,14 +312,6 @@ def _marked(
     return back
 
 
-def _index(array: Array, flat: int) -> tuple[int, ...]:
-    """Return the logical index of the element at this place in stored order."""
-    if not array.dims:
-        return ()
-    seen = tuple(int(i) for i in np.unravel_index(flat, array.dims[::-1]))
-    return seen[::-1] if array.index_order == "F" else seen
-
-
 # Scale -----------------------------------------------------------------------------------------
 
 
@@ -345,7 +337,7 @@ def scaled(array: Array, scale: str, bits: int) -> Array:
             first = int(np.flatnonzero(wrong.reshape(-1))[0])
             raise WouldLose(
                 f"value {block.reshape(-1)[first]} of array '{array.name}' lies outside the scale",
-                where=f"index {list(_index(array, done + first))}",
+                where=f"index {list(index_of(array, done + first))}",
                 expected=f"{low} to {high}",
                 remedy="nothing was written; choose --scale minmax or a wider LO:HI",
             )

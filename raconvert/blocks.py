@@ -97,6 +97,14 @@ def _extent_blocks(array: Array, extent: Extent, max_bytes: int) -> Iterator[np.
         yield np.frombuffer(slab, dtype)
 
 
+def index_of(array: Array, place: int) -> tuple[int, ...]:
+    """Return the logical index of the element at this place in stored order."""
+    if not array.dims:
+        return ()
+    seen = tuple(int(i) for i in np.unravel_index(place, array.dims[::-1]))
+    return seen[::-1] if array.index_order == "F" else seen
+
+
 def runs(array: Array, count: int, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
     """Yield the elements in pieces of exactly `count`, each valid until the next is asked for."""
     dtype = dtype_of(little(array.element))

@@ -25,7 +25,8 @@ bzip2, ascii (text) and hex.
 
 Mapping: `sizes` are `dims` (fastest first); NRRD says nothing of indices, so the index order is
 None. All fields become metadata and are written back: see ``plugins/nrrd/meta.py``. A key/value
-pair ``raconvert`` keeps what NRRD has no field for, so that nothing is lost on the way back.
+pair ``raconvert`` keeps what NRRD has no field for, so that nothing is lost on the way back: see
+``plugins/nrrd/pair.py``.
 
 Numbers are NRRD's types. Bool is written as uint8, complex numbers as pairs on a new fastest axis
 of kind ``complex``, elements such as texts and structures as blocks, an array without axes as one
@@ -34,9 +35,10 @@ it is, unless ``complex=numbers`` says otherwise.
 
 Refused when reading: data files outside the folder of the header, and what is no regular file
 (pipes, devices); the standard input as data file; compressed data that goes on for more than 64 MiB
-after the array; repeated fields, as readers differ in which they take; sizes of 0; more than 16
-axes; text numbers that the type does not hold; data that is cut off. Data after the array, unknown
-fields and unknown kinds of axes are accepted with a note.
+after the array; fields repeated with another value, as readers differ in which they take; sizes of
+0; more than 16 axes; text numbers that the type does not hold; data that is cut off. Data after the
+array, fields repeated as they were, unknown fields and unknown kinds of axes are accepted with a
+note.
 
 Refused when writing: axes of length 0, more than 16 axes (15 for complex numbers), float16 and
 bfloat16 (cast them with ``--dtype float32``, which is exact).
@@ -44,12 +46,11 @@ bfloat16 (cast them with ``--dtype float32``, which is exact).
 
 from __future__ import annotations
 
-from raconvert.elements import frozen, needs_swap
+from raconvert.elements import needs_swap
 from raconvert.plugin import (
     NO,
     SURE,
     Array,
-    Axis,
     Bundle,
     Element,
     Fit,
@@ -63,20 +64,27 @@ from raconvert.plugin import (
 )
 from raconvert.transfer import write_all, write_failed, write_raw
 
-from .tables import BLOCK, ELEMENTS, MAX_RANK, RAW, TEXT, VERSIONS
+from .tables import (
+    BLOCK,
+    ELEMENTS,
+    MAX_ARRAY_BYTES,
+    MAX_BLOCK_BYTES,
+    MAX_RANK,
+    RAW,
+    TEXT,
+    VERSIONS,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from raconvert.plugin import Metadata, Target
+    from raconvert.plugin import Target
 
     from .header import Header
 
 __all__ = ["FORMAT", "fits", "read", "sniff", "write"]
 
-MAX_BLOCK_BYTES = (1 << 31) - 1
-MAX_ARRAY_BYTES = (1 << 63) - 1
 HOLDERS = "RA, NPY and HDF5 hold it"
 
 # name of the option -> encoding, level
@@ -156,6 +164,7 @@ def read(source: Source, *, complex: str = "auto", restore: bool = True) -> Bund
     byte order, others are little-endian. Nothing of the data is decoded here, but files, places and
     lengths are checked. Raises `Corrupt`, `Unsupported` and `Unsafe`.
     """
+    from . import pair
     from .data import Bools, Late, extent_of, parts_of
     from .header import read_header
     from .meta import metadata_of
@@ -166,11 +175,9 @@ def read(source: Source, *, complex: str = "auto", restore: bool = True) -> Bund
     parts = parts_of(source, header, stored, notes)
     bundle = Bundle([], notes=notes)
     meta = metadata_of(header)
-    extras = _extras(header, meta, notes)
-    if not restore:
-        extras = {name: value for name, value in extras.items() if name not in _POSITIONAL}
+    extras = pair.taken(header, meta, notes, restore=restore)
     array = Array(stored, fields["sizes"], name=source.stem, meta=meta)
-    _restore(array, extras, bundle, complex)
+    pair.restore(array, extras, bundle, complex)
     swap = needs_swap(array.element)
     if len(parts) == 1 and fields["encoding"] == RAW:
         array.extent = extent_of(parts[0], swap)
@@ -183,10 +190,6 @@ def read(source: Source, *, complex: str = "auto", restore: bool = True) -> Bund
         array = array.replace(element=element("bool", 1), extent=None, data=data)
     bundle.arrays.append(array)
     return bundle
-
-
-# What our pair says that depends on type and sizes.
-_POSITIONAL = ("element", "dims", "index_order", "axes")
 
 
 def _stored_element(fields: dict[str, Any]) -> Element:
@@ -209,108 +212,6 @@ def _storage(header: Header, parts: list[Any]) -> dict[str, Any]:
     if header.files is not None:
         storage["data_files"] = len(parts)
     return storage
-
-
-def _extras(header: Header, meta: Metadata, notes: list[str]) -> dict[str, Any]:
-    """Return what our own key/value pair says, which is then no attribute any more."""
-    from .meta import KEY, parse_extras
-
-    text = meta.attributes.get(KEY)
-    if text is None:
-        return {}
-    try:
-        extras = parse_extras(text)
-    except ValueError as error:
-        notes.append(f"the key/value pair '{KEY}' is not as raconvert writes it ({error})")
-        return {}
-    del meta.attributes[KEY]
-    sizes = list(header.fields["sizes"])
-    if (extras.get("type"), extras.get("sizes")) != (header.fields["type"], sizes):
-        stale = [k for k in _POSITIONAL if extras.pop(k, None)]
-        if stale:
-            notes.append(
-                f"the key/value pair '{KEY}' is about another array; not used: {', '.join(stale)}"
-            )
-    return extras
-
-
-def _restore(array: Array, extras: dict[str, Any], bundle: Bundle, complex: str) -> None:
-    """Make the array what it was before it was written, as far as the extras tell."""
-    from .meta import NAMESPACE
-
-    meta = array.meta
-    marked = extras.get("element")
-    if complex == "numbers" or (complex == "auto" and marked == "complex"):
-        _join_pairs(array, bundle.notes)
-    elif marked not in (None, "complex", "bool"):
-        array.element = _described(array.element, frozen(marked), bundle.notes)
-    if "dims" in extras and array.dims == (1,):
-        array.dims, meta.axes = (), []
-        meta.formats.get(NAMESPACE, {}).pop("axes", None)
-    array.index_order = extras.get("index_order")
-    meta.description = extras.get("description", meta.description)
-    meta.units = extras.get("units", meta.units)
-    meta.attributes.update(extras.get("attributes", {}))
-    _restore_axes(array, extras.get("axes", []))
-    for name, space in extras.get("formats", {}).items():
-        meta.formats.setdefault(name, {}).update(space)
-    file = extras.get("file", {})
-    bundle.attributes.update(file.get("attributes", {}))
-    bundle.groups.update(file.get("groups", {}))
-    bundle.formats.update(file.get("formats", {}))
-
-
-def _restore_axes(array: Array, axes: list[dict[str, Any]]) -> None:
-    """Give the axes the fields that the header does not hold."""
-    more = array.ndim - len(axes)  # one, where pairs were asked for
-    if not axes or more < 0:
-        return
-    known = array.meta.axes or [Axis() for _ in range(array.ndim)]
-    for axis, fields in zip(known[more:], axes, strict=True):
-        for name, value in fields.items():
-            setattr(axis, name, value)
-    array.meta.axes = known
-
-
-def _join_pairs(array: Array, notes: list[str]) -> None:
-    """Make complex numbers of a fastest axis of kind complex."""
-    from .meta import NAMESPACE
-
-    kind, nbytes, order, _ = array.element
-    meta = array.meta
-    first = meta.axes[0] if meta.axes else Axis()
-    if kind != "float" or array.dims[0] != 2 or first.kind != "complex":
-        notes.append("there are no complex numbers: no fastest axis of kind complex, two floats")
-        return
-    array.element, array.dims = element("complex", 2 * nbytes, order), array.dims[1:]
-    own = meta.formats.get(NAMESPACE, {})
-    entry = own["axes"].pop(0) if "axes" in own else {}
-    if "axes" in own and not any(own["axes"]):
-        del own["axes"]
-    fields = {key: value for key, value in first.to_dict().items() if key != "kind"}
-    if entry.get("direction") is not None:  # it implies these
-        fields = {key: fields[key] for key in fields if key == "name"}
-    fields.pop("origin", None)
-    if entry or fields:
-        meta.formats.setdefault(NAMESPACE, own)["complex_axis"] = {**entry, **fields}
-    meta.axes = meta.axes[1:] if any(axis.to_dict() for axis in meta.axes[1:]) else []
-
-
-def _described(stored: Element, descr: Any, notes: list[str]) -> Element:
-    """Return the element of a block with its description, if that describes it."""
-    from raconvert.elements import dtype_of
-    from raconvert.errors import RaconvertError
-
-    described = Element("user", stored.nbytes, "|", descr)
-    try:
-        dtype = dtype_of(described)
-        fits_block = dtype.itemsize == stored.nbytes and not dtype.hasobject
-    except (TypeError, ValueError, LookupError, AttributeError, RaconvertError, RecursionError):
-        fits_block = False
-    if stored.kind == "user" and fits_block:
-        return described
-    notes.append("the pair 'raconvert' describes other elements than the file has; not used")
-    return stored
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -368,8 +269,6 @@ def _type_fits(array: Array, encoding: str) -> list[Fit]:
         found.append(equivalent(name, "type", reason))
     elif kind == "bool":
         found.append(equivalent(name, "type", "bool becomes uint8"))
-    if encoding == TEXT and kind in ("float", "complex"):
-        found.append(equivalent(name, "precision", "in text, a NaN is nothing but nan"))
     return found
 
 
@@ -406,5 +305,6 @@ def write(bundle: Bundle, target: Target, *, encoding: str = "raw") -> None:
         header = b""
     if how == RAW:
         write_raw(data, header, array)
-    else:
-        write_data(array, data, header, how, level)
+    elif write_data(array, data, header, how, level, any_nan=bundle.allows("precision")):
+        reason = "the signs and payloads of NaN are lost in text"
+        bundle.lost.append(refused(array.name, "precision", reason, "--allow precision"))

@@ -10,31 +10,31 @@ import os
 from collections import namedtuple
 from math import isfinite
 
-from raconvert.errors import Unsupported
+from raconvert.errors import Unsupported, WouldLose
 from raconvert.plugin import Array, Axis, Bundle
 
-from .header import MAX_HEADER_BYTES, MAX_LINE_BYTES, MAX_LINES, reparsed
+from .header import MAX_HEADER_BYTES, MAX_LINE_BYTES, MAX_LINES
 from .meta import (
     AXIS_FIELDS,
     KEY,
     NAMESPACE,
     OWN_FIELDS,
     escaped,
-    extras_text,
     flattened,
     implied_by,
-    is_axis,
+    is_encodable,
     is_kind,
     is_line,
     is_pair,
     is_quotable,
-    without_extents,
 )
-from .tables import BLOCK, LIST, NAME_OF_TYPE, NO_VECTOR, SKIPLIST, TEXT
+from .pair import extras_text, is_axis, without_extents
+from .tables import BLOCK, LIST, NAME_OF_TYPE, SKIPLIST, TEXT
+from .values import number_text, parsed, quoted_text, vector_text, word_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from raconvert.plugin import Target
@@ -100,28 +100,30 @@ def header_of(bundle: Bundle, encoding: str, data_file: str | None = None) -> tu
 
     A field of the namespace that has a wrong form raises `Unsupported` with its name.
     """
-    writer = _Writer(bundle)
+    writer = _Writer(bundle, data_file)
     writer.add_form(encoding)
     writer.add_own()
     writer.add_axes()
     writer.add_texts()
-    if data_file is not None:
-        writer.fields["data file"] = data_file
     return writer.header(), writer.lost
 
 
 class _Writer:
     """Collects the fields of one header."""
 
-    def __init__(self, bundle: Bundle) -> None:
+    def __init__(self, bundle: Bundle, data_file: str | None) -> None:
         self.bundle = bundle
         self.array = bundle.arrays[0]
         self.form = form_of(self.array)
         self.meta = self.array.meta
         own = self.meta.formats.get(NAMESPACE, {})
         self.own: dict[str, Any] = own
-        self.charset = "latin-1" if own.get("charset") == "latin-1" else "utf-8"
         self.fields: dict[str, str] = {}
+        if data_file is not None:
+            self.fields["data file"] = data_file
+        # File names are UTF-8, and a header is read in one encoding.
+        latin = own.get("charset") == "latin-1" and (data_file or "").isascii()
+        self.charset = "latin-1" if latin else "utf-8"
         self.typed: dict[str, Any] = {}  # the fields that others depend on, as they are read
         self.pairs: dict[str, str] = {}
         self.extras: dict[str, Any] = dict(self.form.marker)
@@ -130,7 +132,7 @@ class _Writer:
     def add(self, field: str, text: str) -> None:
         """Add a field whose text comes from the namespace, if it is one that can be read."""
         try:
-            self.typed[field] = reparsed(field, text, self.typed)
+            self.typed[field] = parsed(field, text, self.typed)
             text.encode(self.charset)
         except ValueError as error:
             raise self._wrong(field, text, error) from error
@@ -164,11 +166,11 @@ class _Writer:
         formats: dict[str, Callable[[Any], str]] = {
             "space": str,
             "space dimension": str,
-            "space origin": _vector,
-            "space units": lambda value: " ".join(map(_quoted, value)),
-            "measurement frame": lambda value: " ".join(map(_vector, value)),
-            "old min": _number,
-            "old max": _number,
+            "space origin": vector_text,
+            "space units": lambda value: " ".join(map(quoted_text, value)),
+            "measurement frame": lambda value: " ".join(map(vector_text, value)),
+            "old min": number_text,
+            "old max": number_text,
             "number": str,
             "min": str,
             "max": str,
@@ -238,24 +240,30 @@ class _Writer:
         """Return what the header holds of an axis, and the fields of `Axis` that it does not."""
         rest: Entry = {}
         column = {key: entry.get(key) for key in AXIS_FIELDS.values()}
+        said = entry.get("spacing") is not None
         if axis.name:
             (column if is_quotable(axis.name, self.charset) else rest)["name"] = axis.name
         if axis.kind is not None:
             (column if is_kind(axis.kind, size) else rest)["kind"] = axis.kind
         if axis.labels is not None:
             rest["labels"] = axis.labels
-        self._place_position(axis, column, rest, size)
+        self._place_position(axis, column, rest, size, said=said)
         return column, rest
 
-    def _place_position(self, axis: Axis, column: Entry, rest: Entry, size: int) -> None:
-        """Write spacing, origin and units where the entry does not imply them already."""
+    def _place_position(
+        self, axis: Axis, column: Entry, rest: Entry, size: int, *, said: bool
+    ) -> None:
+        """Write spacing, origin and units where the entry does not imply them already.
+
+        `said`: the spacing is written even then, as it was read.
+        """
         directed = column["direction"] is not None
         given = axis.spacing if _is_spacing(axis.spacing) and not directed else None
         try:
             spacing, origin, units = implied_by(column, self.own, given, size)
         except (TypeError, ValueError, LookupError, ArithmeticError) as error:
             raise self._wrong("axes", column, error) from error
-        if axis.spacing is not None and axis.spacing != spacing:
+        if axis.spacing is not None and (said or axis.spacing != spacing):
             (rest if given is None else column)["spacing"] = axis.spacing
         if axis.units and axis.units != units:
             fits = is_quotable(axis.units, self.charset) and not directed
@@ -276,18 +284,9 @@ class _Writer:
         self._add_line("content", "description", meta.description)
         quoted = (meta.units or "")[:1] == (meta.units or "")[-1:] == '"'
         self._add_line("sample units", "units", meta.units, odd=quoted)
-        room = PAIRS_BYTES
-        for key, value in meta.attributes.items():
-            what = f"attribute {str(key)[:40]!r}"
-            if is_pair(key, value, self.charset):
-                nbytes = len(f"{escaped(key)}:={escaped(value)}\n".encode(self.charset))
-                if nbytes > MAX_TEXT_BYTES or nbytes > room or len(self.pairs) == PAIRS:
-                    self.lost.append(f"{what}, too long for the header")
-                    continue
-                self.pairs[key] = value
-                room -= nbytes
-            else:
-                self._keep(("attributes", key), value, what)
+        if meta.encoding:
+            self._keep(("encoding",), meta.encoding, "encoding")
+        self._add_pairs(meta.attributes)
         for name, space in meta.formats.items():
             if name != NAMESPACE:
                 self._keep_space(("formats", name), space)
@@ -299,6 +298,21 @@ class _Writer:
                     self._keep_space(("file", part, name), value)
                 else:
                     self._keep(("file", part, name), value, f"{part[:-1]} {str(name)[:40]!r}")
+
+    def _add_pairs(self, attributes: dict[str, Any]) -> None:
+        """Add attributes as key/value pairs, or to the extras."""
+        room = PAIRS_BYTES
+        for key, value in attributes.items():
+            what = f"attribute {str(key)[:40]!r}"
+            if is_pair(key, value, self.charset):
+                nbytes = len(f"{escaped(key)}:={escaped(value)}\n".encode(self.charset))
+                if nbytes > MAX_TEXT_BYTES or nbytes > room or len(self.pairs) == PAIRS:
+                    self.lost.append(f"{what}, too long for the header")
+                    continue
+                self.pairs[key] = value
+                room -= nbytes
+            else:
+                self._keep(("attributes", key), value, what)
 
     def _add_line(self, field: str, key: str, text: str | None, *, odd: bool = False) -> None:
         if not text:
@@ -391,30 +405,6 @@ def is_comment(text: Any, charset: str) -> bool:
 _SPELLED = {"centers": "centerings"}
 
 
-def _number(value: Any) -> str:
-    """Return the shortest text that is read as the same double."""
-    if value is None:
-        return "nan"
-    if isinstance(value, bool):
-        raise TypeError("a number was expected")
-    return repr(float(value)).removesuffix(".0")
-
-
-def _vector(value: Any) -> str:
-    return NO_VECTOR if value is None else f"({','.join(map(_number, value))})"
-
-
-def _quoted(text: Any) -> str:
-    text = "" if text is None else text
-    if text.endswith("\\"):
-        raise ValueError("a backslash before the closing quote would hide it")
-    return '"' + text.replace('"', '\\"') + '"'
-
-
-def _word(text: Any) -> str:
-    return "???" if text is None else str(text)
-
-
 def _is_double(value: Any) -> bool:
     """Tell whether a number is one that a double holds."""
     try:
@@ -429,23 +419,29 @@ def _is_spacing(value: Any) -> bool:
 
 # field of the header -> its key in a column, and how one value is written
 _COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
-    "spacings": ("spacing", _number),
-    "thicknesses": ("thickness", _number),
-    "axis mins": ("min", _number),
-    "axis maxs": ("max", _number),
-    "space directions": ("direction", _vector),
-    "centers": ("center", _word),
-    "kinds": ("kind", _word),
-    "labels": ("name", _quoted),
-    "units": ("units", _quoted),
+    "spacings": ("spacing", number_text),
+    "thicknesses": ("thickness", number_text),
+    "axis mins": ("min", number_text),
+    "axis maxs": ("max", number_text),
+    "space directions": ("direction", vector_text),
+    "centers": ("center", word_text),
+    "kinds": ("kind", word_text),
+    "labels": ("name", quoted_text),
+    "units": ("units", quoted_text),
 }
 
 
 # --- the data -------------------------------------------------------------------------------------
 
 
-def write_data(array: Array, target: Target, header: bytes, encoding: str, level: int) -> None:
-    """Write the header and the encoded elements behind it."""
+def write_data(
+    array: Array, target: Target, header: bytes, encoding: str, level: int, *, any_nan: bool
+) -> bool:
+    """Write the header and the encoded elements behind it.
+
+    Returns whether signs or payloads of NaN were lost in text, as `any_nan` allows; otherwise they
+    are refused (`WouldLose`).
+    """
     from raconvert.blocks import block_bytes, blocks
     from raconvert.transfer import write_all
 
@@ -454,24 +450,65 @@ def write_data(array: Array, target: Target, header: bytes, encoding: str, level
     file = target.open()
     write_all(file, [header])
     pieces = target.counted(blocks(array, block_bytes(target.max_memory)))
+    odd_nans: list[int] = []
     if encoding == TEXT:
         row = 1 if array.ndim < 2 else array.dims[0]
+        pieces = _watched(pieces, odd_nans, array, any_nan=any_nan)
         encoded = codecs.as_text(pieces, 2 if array.element.kind == "complex" else row)
     elif encoding == "hex":
         encoded = codecs.as_hex(pieces)
     else:
         encoded = codecs.compressed(pieces, encoding, level)
     write_all(file, encoded)
+    return bool(odd_nans)
+
+
+def _watched(
+    pieces: Iterable[Any], odd_nans: list[int], array: Array, *, any_nan: bool
+) -> Iterator[Any]:
+    """Yield the pieces, and note where a NaN is that ``nan`` does not stand for.
+
+    Raises `WouldLose` there, unless it may be any NaN.
+    """
+    done = 0
+    for piece in pieces:
+        places = _odd_nans(piece)
+        if places.size and not any_nan:
+            from raconvert.blocks import index_of
+
+            raise WouldLose(
+                f"a NaN of array '{array.name}' has a sign or a payload, which text does not keep",
+                where=f"index {list(index_of(array, done + int(places[0])))}",
+                remedy="nothing was written; --allow precision makes it a plain nan; the other "
+                "encodings hold it",
+            )
+        odd_nans += places[:1].tolist()
+        done += piece.size
+        yield piece
+
+
+def _odd_nans(piece: Any) -> Any:
+    """Return the places of the elements with a NaN whose bits are not those of a quiet one."""
+    import numpy as np
+
+    width = piece.dtype.itemsize // (2 if piece.dtype.kind == "c" else 1)
+    if piece.dtype.kind not in "fc":
+        return np.empty(0, np.int64)
+    bits = piece.reshape(-1).view(f"<u{width}")
+    plain = np.array(np.nan, f"<f{width}").view(bits.dtype)
+    odd = np.isnan(bits.view(f"<f{width}")) & (bits != plain)
+    return np.flatnonzero(odd) // (piece.dtype.itemsize // width)
 
 
 def companion_name(path: str, suffix: str) -> str:
     """Return the name of the data file beside a detached header, as the header can say it."""
     name = os.path.splitext(os.path.basename(path))[0] + suffix
-    if "\r" in name or "\n" in name or "%" in name or name != name.strip(" \t"):
+    odd = "\r" in name or "\n" in name or "%" in name or name != name.strip(" \t")
+    if odd or not is_encodable(name, "utf-8"):
         raise Unsupported(
             "a NRRD header cannot name a data file with such a name",
             path=path,
-            expected="a name without %, line ends, or blanks at its ends",
+            expected="a name in UTF-8, without %, line ends, or blanks at its ends",
             got=repr(name),
             remedy="choose another name, or write an attached .nrrd",
         )

@@ -1,4 +1,4 @@
-"""Reading a NRRD header: its lines, its fields with their types, and what the fields must agree on.
+"""Reading a NRRD header: its lines, the fields they are, and what the fields must agree on.
 
 Rules (format definition, section 2 and 3; where it is silent, Teem's ``parseNrrd.c``):
 
@@ -9,7 +9,8 @@ Rules (format definition, section 2 and 3; where it is silent, Teem's ``parseNrr
   key/value pair. Neither: an unknown field, kept as a key/value pair with a note.
 * `dimension` comes before every field that has one value per axis, `space` or `space dimension`
   before every field that has one per space axis; ``data file: LIST`` is the last field.
-* A field occurs once. Of a repeated key the last value counts.
+* A field occurs once; repeated with the same value, as Slicer has done, it is told in a note. Of a
+  repeated key the last value counts.
 
 A header is at most 16 MiB in at most 65536 lines of at most 4 MiB: whatever it says, parsing it
 costs little memory and time.
@@ -19,35 +20,27 @@ from __future__ import annotations
 
 import re
 from collections import namedtuple
-from math import inf, isfinite, isinf, isnan, prod
+from math import prod
 
 from raconvert.errors import Corrupt, ReadFailed, Unsupported
 
 from .tables import (
     BLOCK,
-    CENTERS,
     ELEMENTS,
-    ENCODING_OF,
     FIELD_OF,
-    KIND_OF,
     KIND_SIZES,
     LIST,
     MAGIC,
-    MAX_RANK,
-    MAX_SPACE_RANK,
-    NO_VECTOR,
+    MAX_ARRAY_BYTES,
     SKIPLIST,
-    SPACE_OF,
-    SPACE_RANKS,
     TEXT,
-    TYPE_OF,
-    UNKNOWN,
     VERSIONS,
 )
+from .values import BLANKS, MAX_SKIP, BadValue, integer, parsed, rank_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import Any, NoReturn
 
     from raconvert.plugin import Source
@@ -55,9 +48,7 @@ if TYPE_CHECKING:
 MAX_HEADER_BYTES = 16 << 20  # headers of Slicer and of diffusion images reach some 100 kB
 MAX_LINE_BYTES = 4 << 20
 MAX_LINES = 1 << 16
-MAX_ARRAY_BYTES = (1 << 63) - 1  # NumPy's limit for one array
 MAX_NUMBER_WIDTH = 20  # of the %05d in the name of a data file: no file system needs more
-MAX_NUMBER_CHARS = 1 << 11  # the longest double that is written exactly has 1079 characters
 FIRST_READ = 1 << 16
 SHOWN = 60  # how many characters of a bad value a message shows
 
@@ -69,22 +60,7 @@ Header = namedtuple("Header", "version fields attributes comments files offset c
 Files = namedtuple("Files", "names skips rank line")
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
-_INTEGER = re.compile(r"-?[0-9]{1,19}")
-_NUMBER = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|nan|inf(?:inity)?)")
-_QUOTED = re.compile(r'[ \t]*"(.*?)(?<!\\)"')  # a quote after a backslash does not end it
-_VECTOR = re.compile(r"[ \t]*(?:\(([^()]*)\)|none(?=[ \t]|$))")
 _PATTERN = re.compile(r"%([0-9]*)d")
-_BLANKS = " \t"
-
-
-class _BadValue(ValueError):
-    """The description of a field is not what the field takes."""
-
-    def __init__(self, expected: str, got: object, what: str = "") -> None:
-        super().__init__(expected)
-        self.expected = expected
-        self.got = got
-        self.what = what  # where it is not the value of one field
 
 
 def read_header(source: Source) -> Header:
@@ -240,47 +216,57 @@ class _Parser:
             self.notes.append(
                 f"line {self.line}: unknown field '{_shown(name)}', kept as a key/value pair"
             )
-            self.attributes[name] = description.lstrip(_BLANKS)
+            self.attributes[name] = description.lstrip(BLANKS)
         else:
             self.fail("line is no field, key/value pair or comment", "field: ...", text)
 
     def _take_field(self, field: str, description: str, charset: str) -> None:
-        description = description.lstrip(_BLANKS)
-        if field in self._texts:
-            agree = "agree" if self._texts[field].split() == description.split() else "differ"
-            self.fail(f"field '{field}' is repeated (its values {agree})", "each field once", "two")
-        self._texts[field] = description
+        description = description.lstrip(BLANKS)
         try:
-            if field == "data file":
+            if field in self._texts:
+                self._take_again(field, description)
+            elif field == "data file":
                 self.files = self._files(_file_name(description, charset))
             else:
-                self.fields[field] = _PARSERS[field](description, self.fields)
-        except _BadValue as error:
+                self.fields[field] = parsed(field, description, self.fields)
+        except BadValue as error:
             what = error.what or f"field '{field}' has a wrong value"
             self.fail(what, error.expected, error.got)
+        self._texts.setdefault(field, description)
+
+    def _take_again(self, field: str, description: str) -> None:
+        """Accept a field that is there already, if all readers find the same value in it."""
+        before = self._texts[field]
+        same = before == description
+        if not same and field != "data file":
+            same = parsed(field, description, self.fields) == self.fields[field]
+        if not same:
+            what = f"field '{field}' is repeated (its values differ)"
+            raise BadValue(_shown(before), description, what)
+        self.notes.append(f"line {self.line}: field '{field}' is repeated")
 
     def _files(self, text: str) -> Files:
         """Return what ``data file:`` says."""
         word, *rest = text.split(None, 1) or [""]
         if word in (LIST, SKIPLIST):
             self._listed = []
-            rank = _int(rest[0], 1, _rank(self.fields)) if rest else _rank(self.fields) - 1
+            rank = integer(rest[0], 1, rank_of(self.fields)) if rest else rank_of(self.fields) - 1
             return Files(self._listed, [] if word == SKIPLIST else None, rank, self.line)
         if _PATTERN.search(text.replace("%%", "")):
             return self._pattern(word, rest[0] if rest else "")
         if not text or text == "-":
-            raise _BadValue("the name of a file", text or "nothing")
+            raise BadValue("the name of a file", text or "nothing")
         return Files([text], None, None, self.line)
 
     def _pattern(self, word: str, numbers: str) -> Files:
         parts = numbers.split(None, 4)
         if len(parts) not in (3, 4):
-            raise _BadValue("PATTERN MIN MAX STEP [SUBDIM]", f"{word} {numbers}")
-        low, high, step = (_int(part, -(1 << 31), (1 << 31) - 1) for part in parts[:3])
-        rank = _rank(self.fields)
-        subrank = _int(parts[3], 1, rank) if len(parts) == 4 else rank - 1
+            raise BadValue("PATTERN MIN MAX STEP [SUBDIM]", f"{word} {numbers}")
+        low, high, step = (integer(part, -(1 << 31), (1 << 31) - 1) for part in parts[:3])
+        rank = rank_of(self.fields)
+        subrank = integer(parts[3], 1, rank) if len(parts) == 4 else rank - 1
         if step == 0 or (high - low) * step < 0:
-            raise _BadValue("a step that leads from MIN to MAX", f"{low} {high} {step}")
+            raise BadValue("a step that leads from MIN to MAX", f"{low} {high} {step}")
         names = Pattern(word, low, high, step)
         iter(names)  # the word is looked at here, not when the files are needed
         return Files(names, None, subrank, self.line)
@@ -288,7 +274,11 @@ class _Parser:
     def fail(self, what: str, expected: str, got: object) -> NoReturn:
         """Raise `Corrupt` about the current line."""
         raise Corrupt(
-            what, path=self.path, where=f"line {self.line}", expected=expected, got=_shown(got)
+            what,
+            path=self.path,
+            where=f"line {self.line}",
+            expected=expected,
+            got=_shown(got),
         )
 
     def finish(self, *, attached_end: bool) -> None:
@@ -314,7 +304,7 @@ class _Parser:
             if self.files is not None:
                 self.line = self.files.line
                 self._check_files(self.files)
-        except _BadValue as error:
+        except BadValue as error:
             self.fail(error.what or "list of data files is wrong", error.expected, error.got)
         self._check_kinds()
         self._check_positions()
@@ -323,16 +313,16 @@ class _Parser:
         fields = self.fields
         name, encoding = fields["type"], fields["encoding"]
         if (name == BLOCK) != ("block size" in fields):
-            raise _BadValue("both or none", name, "'block size' belongs to type block")
+            raise BadValue("both or none", name, "'block size' belongs to type block")
         if name == BLOCK and encoding == TEXT:
-            raise _BadValue("another encoding", "text", "text cannot hold blocks")
+            raise BadValue("another encoding", "text", "text cannot hold blocks")
         width = fields["block size"] if name == BLOCK else ELEMENTS[name].nbytes
         if width > 1 and encoding != TEXT and "endian" not in fields:
             what = f"header lacks the field 'endian' for type {name} with encoding {encoding}"
-            raise _BadValue("little or big", "none", what)
+            raise BadValue("little or big", "none", what)
         nbytes = prod(fields["sizes"]) * width
         if nbytes > MAX_ARRAY_BYTES:
-            raise _BadValue("fewer than 2**63 bytes", nbytes, "sizes are beyond any file")
+            raise BadValue("fewer than 2**63 bytes", nbytes, "sizes are beyond any file")
 
     def _check_files(self, files: Files) -> None:
         """Check the number of data files against the sizes, and take SKIPLIST apart."""
@@ -345,21 +335,21 @@ class _Parser:
         if files.rank < len(sizes):
             needed = prod(sizes[files.rank :])
             if count != needed:
-                what = f"number of data files, of {files.rank} axes each, does not fit the sizes"
-                raise _BadValue(f"{needed} files", count, what)
+                what = f"number of data files does not fit the sizes (axes in each: {files.rank})"
+                raise BadValue(f"{needed} files", count, what)
         elif not count or sizes[-1] % count:
             what = "number of data files does not divide the slowest axis"
-            raise _BadValue(f"a divisor of {sizes[-1]}", count, what)
+            raise BadValue(f"a divisor of {sizes[-1]}", count, what)
 
     def _take_skips(self, files: Files) -> None:
         if self.fields.get("byte skip"):
             what = "both SKIPLIST and 'byte skip' say what to skip"
-            raise _BadValue("one of them", "both", what)
+            raise BadValue("one of them", "both", what)
         for at, line in enumerate(files.names):
             skip, _, name = line.partition(" ")
-            files.skips.append(_int(skip, -(1 << 62), 1 << 62))
+            files.skips.append(integer(skip, -MAX_SKIP, MAX_SKIP))
             if not name:
-                raise _BadValue("SKIP NAME", line)
+                raise BadValue("SKIP NAME", line)
             files.names[at] = name
 
     def _check_kinds(self) -> None:
@@ -381,22 +371,6 @@ class _Parser:
                 self.notes.append(f"an axis has both a space direction and a value of '{name}'")
 
 
-def _rank(fields: dict[str, Any]) -> int:
-    if "dimension" not in fields:
-        raise _BadValue("the field 'dimension' before it", "none")
-    rank: int = fields["dimension"]
-    return rank
-
-
-def _space_rank(fields: dict[str, Any]) -> int:
-    if "space" in fields:
-        return SPACE_RANKS[fields["space"]]
-    if "space dimension" not in fields:
-        raise _BadValue("the field 'space' or 'space dimension' before it", "none")
-    rank: int = fields["space dimension"]
-    return rank
-
-
 class Pattern(namedtuple("Pattern", "word low high step")):
     """The names that a pattern such as ``s%03d.raw`` gives: like a list, but made on demand."""
 
@@ -408,10 +382,10 @@ class Pattern(namedtuple("Pattern", "word low high step")):
     def __iter__(self) -> Iterator[str]:
         parts = _PATTERN.split(self.word.replace("%%", "\0"))
         if len(parts) != 3 or "%" in parts[0] + parts[2] or len(parts[1]) > 3:
-            raise _BadValue("one number such as %03d in the name", self.word)
+            raise BadValue("one number such as %03d in the name", self.word)
         width = int(parts[1] or 0)
         if width > MAX_NUMBER_WIDTH:
-            raise _BadValue(f"a number of at most {MAX_NUMBER_WIDTH} digits", self.word)
+            raise BadValue(f"a number of at most {MAX_NUMBER_WIDTH} digits", self.word)
         form = f"{'0' if parts[1].startswith('0') else ''}{width or ''}d"
         before, after = (part.replace("\0", "%") for part in (parts[0], parts[2]))
         return (f"{before}{number:{form}}{after}" for number in self._numbers)
@@ -433,186 +407,5 @@ def _unescaped(text: str) -> str:
 
 def _shown(value: object) -> str:
     text = value if isinstance(value, str) else repr(value)
-    text = text if text.isprintable() else ascii(text)
+    text = text if text.isprintable() else ascii(text)[1:-1]
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
-
-
-# --- values ---------------------------------------------------------------------------------------
-
-
-def _int(text: str, low: int, high: int) -> int:
-    text = text.strip(_BLANKS)
-    if _INTEGER.fullmatch(text):
-        value = int(text)
-        if low <= value <= high:
-            return value
-    raise _BadValue(f"a whole number from {low} to {high}", text)
-
-
-def _double(text: str) -> float:
-    text = text.strip(_BLANKS)
-    if len(text) > MAX_NUMBER_CHARS or not _NUMBER.fullmatch(text.lower()):
-        raise _BadValue("a number", text)
-    return float(text)
-
-
-def _words(text: str, fields: dict[str, Any]) -> list[str]:
-    """Return one word for each axis."""
-    rank = _rank(fields)
-    words = text.split(None, rank)
-    if len(words) != rank:
-        raise _BadValue(f"{rank} values, one for each axis", text)
-    return words
-
-
-def _sizes(text: str, fields: dict[str, Any]) -> tuple[int, ...]:
-    return tuple(_int(word, 1, MAX_ARRAY_BYTES) for word in _words(text, fields))
-
-
-def _doubles(is_valid: Callable[[float], bool], expected: str) -> Callable[..., list[float | None]]:
-    """Return the parser of one number for each axis; ``nan`` is None: not known."""
-
-    def parse(text: str, fields: dict[str, Any]) -> list[float | None]:
-        values = [_double(word) for word in _words(text, fields)]
-        for value in values:
-            if not isnan(value) and not is_valid(value):
-                raise _BadValue(expected, value)
-        return [None if isnan(value) else value for value in values]
-
-    return parse
-
-
-def _quoted(count: Callable[[dict[str, Any]], int]) -> Callable[..., list[str]]:
-    """Return the parser of quoted strings, of which there are `count`."""
-
-    def parse(text: str, fields: dict[str, Any]) -> list[str]:
-        number, found, place = count(fields), [], 0
-        for _ in range(number):
-            match = _QUOTED.match(text, place)
-            if match is None:
-                raise _BadValue(f"{number} texts in double quotes", text)
-            found.append(match[1].replace('\\"', '"'))
-            place = match.end()
-        if text[place:].strip(_BLANKS):
-            raise _BadValue(f"{number} texts in double quotes", text)
-        return found
-
-    return parse
-
-
-def _vectors(count: Callable[[dict[str, Any]], int]) -> Callable[..., list[list[float] | None]]:
-    """Return the parser of space vectors, of which there are `count`; ``none`` is None."""
-
-    def parse(text: str, fields: dict[str, Any]) -> list[list[float] | None]:
-        number, rank, found, place = count(fields), _space_rank(fields), [], 0
-        for _ in range(number):
-            match = _VECTOR.match(text, place)
-            if match is None:
-                raise _BadValue(f"{number} vectors (x,y,...) or {NO_VECTOR}", text)
-            found.append(_vector(match[1], rank))
-            place = match.end()
-        if text[place:].strip(_BLANKS):
-            raise _BadValue(f"{number} vectors (x,y,...) or {NO_VECTOR}", text)
-        return found
-
-    return parse
-
-
-def _vector(text: str | None, rank: int) -> list[float] | None:
-    if text is None:
-        return None
-    parts = text.split(",", rank)
-    if len(parts) != rank:
-        raise _BadValue(f"{rank} numbers in each vector", text)
-    values = [_double(part) for part in parts]
-    unknown = sum(map(isnan, values))
-    if any(map(isinf, values)) or unknown not in (0, rank):
-        raise _BadValue("a vector of finite numbers, or of nan alone", text)
-    return None if unknown else values
-
-
-def _word_of(known: dict[str, str], what: str) -> Callable[..., str]:
-    def parse(text: str, fields: dict[str, Any]) -> str:
-        word = text.rstrip(_BLANKS).lower()
-        if word not in known:
-            raise _BadValue(what, text)
-        return known[word]
-
-    return parse
-
-
-def _centers(text: str, fields: dict[str, Any]) -> list[str | None]:
-    found: list[str | None] = []
-    for word in _words(text, fields):
-        if word not in UNKNOWN and word.lower() not in CENTERS:
-            raise _BadValue("cell, node or ??? for each axis", word)
-        found.append(None if word in UNKNOWN else word.lower())
-    return found
-
-
-def _kinds(text: str, fields: dict[str, Any]) -> list[str | None]:
-    words = _words(text, fields)
-    return [None if word in UNKNOWN else KIND_OF.get(word.lower(), word) for word in words]
-
-
-def _sample_units(text: str, fields: dict[str, Any]) -> str:
-    """Return the text without the quotes in which Teem puts it (at each round trip once more)."""
-    text = text.rstrip(_BLANKS)
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
-
-
-def _space(text: str, fields: dict[str, Any]) -> str:
-    if "space dimension" in fields:
-        raise _BadValue("either 'space' or 'space dimension'", "both")
-    return _word_of(SPACE_OF, "the name of a space")(text, fields)
-
-
-def _space_dimension(text: str, fields: dict[str, Any]) -> int:
-    if "space" in fields:
-        raise _BadValue("either 'space' or 'space dimension'", "both")
-    return _int(text, 1, MAX_SPACE_RANK)
-
-
-def _as_it_is(text: str, fields: dict[str, Any]) -> str:
-    return text
-
-
-_known = _doubles(isfinite, "finite numbers, or nan where not known")
-_texts_per_axis = _quoted(_rank)
-
-_PARSERS: dict[str, Callable[[str, dict[str, Any]], Any]] = {
-    "content": _as_it_is,
-    "number": _as_it_is,
-    "min": _as_it_is,
-    "max": _as_it_is,
-    "type": _word_of(TYPE_OF, "the name of a type"),
-    "block size": lambda text, fields: _int(text, 1, (1 << 31) - 1),
-    "dimension": lambda text, fields: _int(text, 1, MAX_RANK),
-    "sizes": _sizes,
-    "encoding": _word_of(ENCODING_OF, ", ".join(dict.fromkeys(ENCODING_OF.values()))),
-    "endian": _word_of({"little": "little", "big": "big"}, "little or big"),
-    "line skip": lambda text, fields: _int(text, 0, 1 << 62),
-    "byte skip": lambda text, fields: _int(text, -(1 << 62), 1 << 62),
-    "spacings": _doubles(lambda v: v != 0 and abs(v) < inf, "finite numbers other than 0, or nan"),
-    "thicknesses": _doubles(lambda v: 0 <= v < inf, "finite numbers from 0, or nan"),
-    "axis mins": _known,
-    "axis maxs": _known,
-    "centers": _centers,
-    "kinds": _kinds,
-    "labels": _texts_per_axis,
-    "units": _texts_per_axis,
-    "old min": lambda text, fields: _double(text),
-    "old max": lambda text, fields: _double(text),
-    "sample units": _sample_units,
-    "space": _space,
-    "space dimension": _space_dimension,
-    "space units": _quoted(_space_rank),
-    "space origin": lambda text, fields: _vectors(lambda _: 1)(text, fields)[0],
-    "space directions": _vectors(_rank),
-    "measurement frame": _vectors(_space_rank),
-}
-
-
-def reparsed(field: str, text: str, fields: dict[str, Any]) -> Any:
-    """Return what a field of this text is read as; ValueError if it is not legal."""
-    return _PARSERS[field](text, fields)

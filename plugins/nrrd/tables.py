@@ -13,6 +13,8 @@ MAGIC = b"NRRD"
 VERSIONS = ("00.01", "0001", "0002", "0003", "0004", "0005", "0006")
 MAX_RANK = 16  # NRRD_DIM_MAX
 MAX_SPACE_RANK = 8  # NRRD_SPACE_DIM_MAX
+MAX_BLOCK_BYTES = (1 << 31) - 1
+MAX_ARRAY_BYTES = (1 << 63) - 1  # NumPy's limit for one array
 
 # --- fields ---------------------------------------------------------------------------------------
 

@@ -323,7 +323,8 @@ WRONG_LINES = {
     "indented": (" # comment", "line is no field"),
     "blank_line_of_blanks": ("   ", "line is no field"),
     "no_key": (":=value", "without a key"),
-    "repeated_alike": ("encoding:  raw", "is repeated (its values agree)"),
+    "repeated": ("encoding: gzip", "is repeated (its values differ)"),
+    "repeated_badly": ("encoding: rwa", "raw, text, hex"),
     "spacing_zero": ("spacings: 1 0 1", "field 'spacings'"),
     "spacing_inf": ("spacings: 1 inf 1", "field 'spacings'"),
     "spacings_few": ("spacings: 1 1", "3 values, one for each axis"),
@@ -430,6 +431,36 @@ def test_notes_about_odd_kinds_and_positions(tmp_path: Path) -> None:
         "unknown kind of an axis: 'whatever'",
         "an axis has both a space direction and a value of 'spacings'",
     ]
+
+
+def test_fields_that_are_repeated_with_the_same_value(tmp_path: Path) -> None:
+    lines = ("encoding:  RAW", "spacings: 1 nan 2", "axis mins: 1 2 3", "spacings: 1.0 NaN  2")
+    bundle = read(file_of(tmp_path / "x.nrrd", SHORTS.tobytes(), *lines))
+
+    assert [axis.spacing for axis in bundle.arrays[0].meta.axes] == [1, None, 2]
+    assert bundle.notes == [
+        "line 7: field 'encoding' is repeated",
+        "line 10: field 'spacings' is repeated",
+    ]
+    refuse(
+        file_of(tmp_path / "x.nrrd", SHORTS.tobytes(), *lines, "spacings: 1 1 2"),
+        Corrupt, "field 'spacings' is repeated (its values differ), at line 11",
+        "expected 1 nan 2, got 1 1 2",
+    )  # fmt: skip
+    (tmp_path / "d").write_bytes(SHORTS.tobytes())
+    (tmp_path / "e").write_bytes(bytes(48))
+    same = file_of(tmp_path / "x.nhdr", b"", "data file: d", "datafile: d")
+    assert np.array_equal(as_ndarray(only(same)), SHORTS)
+    other = file_of(tmp_path / "x.nhdr", b"", "data file: d", "datafile: e")
+    refuse(other, Corrupt, "field 'data file' is repeated")
+
+
+def test_what_messages_show_is_printable(tmp_path: Path) -> None:
+    bundle = read(file_of(tmp_path / "x.nrrd", SHORTS.tobytes(), "odd\x1b[1m: x"))
+    assert bundle.notes == [r"line 7: unknown field 'odd\x1b[1m', kept as a key/value pair"]
+
+    told = refuse(file_of(tmp_path / "x.nrrd", b"", "\x1b[1mtext"), Corrupt, r"got \x1b[1mtext")
+    assert "\x1b" not in told
 
 
 # --- where the data is ----------------------------------------------------------------------------
@@ -688,10 +719,39 @@ def test_axis_mins_become_origins(lines: list[str], origin: float | None, tmp_pa
     assert (axes[0].origin if axes else None) == origin
 
 
+@pytest.mark.parametrize(
+    ("lines", "spacing"),
+    [
+        (["axis mins: 3", "axis maxs: 9", "centers: node"], 2),
+        (["axis mins: 3", "axis maxs: 9", "centers: cell"], 1.5),
+        (["axis mins: 9", "axis maxs: 3", "centers: cell"], -1.5),
+        (["axis mins: 3", "axis maxs: 9", "centers: cell", "spacings: 7"], 7),
+        (["axis mins: 3", "axis maxs: 9"], None),
+        (["axis mins: 3", "axis maxs: 3", "centers: cell"], None),
+        (["axis mins: -1e308", "axis maxs: 1e308", "centers: cell"], None),
+        (["axis maxs: 9", "centers: cell"], None),
+    ],
+)
+def test_minimum_and_maximum_become_the_spacing(
+    lines: list[str], spacing: float | None, tmp_path: Path
+) -> None:
+    path = file_of(tmp_path / "x.nrrd", b"abcd", *lines, type="uchar", sizes="4")
+    axes = only(path).meta.axes
+
+    assert (axes[0].spacing if axes else None) == spacing
+
+
+def test_one_node_has_no_spacing(tmp_path: Path) -> None:
+    lines = ("axis mins: 1", "axis maxs: 2", "centers: node")
+    (axis,) = only(file_of(tmp_path / "x.nrrd", b"a", *lines, type="uchar", sizes="1")).meta.axes
+
+    assert axis.to_dict() == {"origin": 1}
+
+
 def test_minimum_and_maximum_of_unu() -> None:
     meta = only(FIXTURES / "unu_minmax.nrrd").meta
 
-    assert [axis.to_dict() for axis in meta.axes] == [{"name": "bins", "origin": -4}]
+    assert [axis.to_dict() for axis in meta.axes] == [{"name": "bins", "spacing": 1, "origin": -4}]
     assert meta.formats["nrrd"]["axes"] == [{"min": -4.5, "max": 5.5, "center": "cell"}]
 
 

@@ -6,10 +6,12 @@ import bz2
 import gzip
 import os
 import random
+import subprocess
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from attempts import MB, REFUSALS, Answer
 from raconvert.plugins import nrrd
@@ -267,6 +269,54 @@ def test_damaged_files(copies: Path) -> None:
                 if problem:
                     wrong[f"{path.name} {number}"] = problem
     assert wrong == {}
+
+
+# What unu takes and we refuse, each of them on purpose.
+STRICTER = (
+    "data is not encoded by", "a whole number from", "is repeated", "text is no number",
+    "outside the folder", "is not a NRRD file", "does not exist", "gzip data is damaged",
+    "numbers in each vector",
+)  # fmt: skip
+
+
+def test_damaged_headers_mean_what_unu_takes_them_for(
+    copies: Path, tool: Callable[..., str]
+) -> None:
+    unu = tool("unu", "teem-unu")
+    words = [b"9", b"-", b"nan", b"none", b'"', b"(", b",", b" ", b"\n", b"\r\n", b"byte skip: -1\n",
+             b"line skip: 1\n", b"endian: big\n", b"type: uchar\n", b"space: LPS\n"]  # fmt: skip
+    wrong, both = {}, 0
+    for path in sorted(copies.iterdir()):
+        if path.suffix not in (".nrrd", ".nhdr"):
+            continue
+        contents, rng = path.read_bytes(), random.Random(path.name)
+        end = len(contents.partition(b"\n\n")[0]) + 2
+        for number in range(15):
+            lines = contents[:end].splitlines(keepends=True)
+            at = rng.randrange(1, len(lines))
+            if number % 3:
+                text, place = lines[at], rng.randrange(len(lines[at]))
+                lines[at] = text[:place] + rng.choice(words) + text[place + rng.randrange(2) :]
+            else:
+                lines.insert(rng.randrange(1, len(lines)), lines.pop(at))
+            path.write_bytes(b"".join(lines) + contents[end:])
+            command = [unu, "save", "-f", "nrrd", "-e", "raw", "-en", "little", "-i", str(path)]
+            done = subprocess.run(command, capture_output=True, check=False)
+            if done.returncode:
+                continue
+            try:
+                array = nrrd.read(Source(str(path)), restore=False).arrays[0]
+                values = as_ndarray(array)
+            except RaconvertError as error:
+                if not any(words in str(error) for words in STRICTER):
+                    wrong[f"{path.name} {number}"] = str(error)
+                continue
+            both += 1
+            expected = np.frombuffer(done.stdout[-array.nbytes :], values.dtype)
+            if not np.array_equal(values.ravel(), expected, equal_nan=values.dtype.kind == "f"):
+                wrong[f"{path.name} {number}"] = "other values"
+    assert wrong == {}
+    assert both > 60
 
 
 def test_files_cut_anywhere_are_never_taken_for_the_whole(copies: Path) -> None:

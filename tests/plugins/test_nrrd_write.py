@@ -9,6 +9,7 @@ import os
 import subprocess
 import warnings
 from collections.abc import Callable
+from datetime import UTC, datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from raconvert.plugins import nrrd
-from raconvert.plugins.nrrd import meta as nrrd_meta
+from raconvert.plugins.nrrd import pair
 from raconvert.plugins.nrrd.header import read_header
 
 import raconvert
@@ -67,10 +68,12 @@ def array_of(values: np.ndarray, meta: Metadata | None = None, **more: Any) -> A
     )
 
 
-def written(array: Array, path: Path, **options: Any) -> Path:
+def written(array: Array, path: Path, allow: tuple[str, ...] = (), **options: Any) -> Path:
     """Write one array with the plugin."""
+    bundle = Bundle([array])
+    bundle.allow += allow
     with Target(str(path), overwrite=True) as target:
-        nrrd.write(Bundle([array]), target, **options)
+        nrrd.write(bundle, target, **options)
         target.commit(sync=False)
     return path
 
@@ -290,6 +293,29 @@ def test_what_simpleitk_writes(compressed: bool, suffix: str, tmp_path: Path) ->
     assert equal(as_ndarray(read(tmp_path / f"v.{suffix}")), extremes("u2", (4, 6, 3)))
 
 
+def test_positions_are_those_that_unu_means(unu: Callable[..., bytes], tmp_path: Path) -> None:
+    # Bins of a histogram are cells: a value falls into the bin whose position is the nearest.
+    (tmp_path / "v.txt").write_text("0.3\n1.9\n2.2\n4.9\n")
+    unu("histo", "-i", tmp_path / "v.txt", "-b", 10, "-min", 0, "-max", 5, "-o",
+        tmp_path / "h.nrrd")  # fmt: skip
+    counts = read(tmp_path / "h.nrrd")
+    (axis,) = counts.meta.axes
+    assert np.flatnonzero(as_ndarray(counts)).tolist() == [0, 3, 4, 9]
+    assert [round((v - axis.origin) / axis.spacing) for v in (0.3, 1.9, 2.2, 4.9)] == [0, 3, 4, 9]
+
+    # A map of nodes gives its own values at the positions of its samples.
+    values = np.array([7, 1, 5, 2, 9], "f4")
+    entry = {"min": -1, "max": 7, "center": "node"}
+    path = written(
+        array_of(values, Metadata(formats={"nrrd": {"axes": [entry]}})), tmp_path / "m.nrrd"
+    )
+    (axis,) = read(path).meta.axes
+    positions = np.array([axis.origin + n * axis.spacing for n in range(5)], "f4")
+    where = written(array_of(positions), tmp_path / "p.nrrd")
+    mapped = unu("rmap", "-i", where, "-m", path, "-t", "float", "-o", "-")
+    assert np.frombuffer(mapped.partition(b"\n\n")[2], "<f4").tolist() == values.tolist()
+
+
 # --- the way back ---------------------------------------------------------------------------------
 
 
@@ -305,11 +331,13 @@ def test_every_case_of_the_kit_in_every_encoding(
             outcome == REFUSED for outcome, *_ in fits(array, encoding=encoding)
         ):
             continue
-        back = read(written(array, tmp_path / f"x.{suffix}", encoding=encoding))
+        in_text = encoding == "ascii" and case.values.dtype.kind in "fc"  # NaN is plain there
+        allow = ("precision",) if in_text else ()
+        back = read(written(array, tmp_path / f"x.{suffix}", allow, encoding=encoding))
         values = np.asarray(back)
         held += 1
         exact = same(case.values, values)
-        if encoding == "ascii" and case.values.dtype.kind in "fc":
+        if in_text:
             exact = np.array_equal(case.values, values, equal_nan=True)
         if not exact or (back.index_order == "F") != (case.order == "F" and len(case.shape) > 1):
             wrong.append((name, values.dtype, values.shape, back.index_order))
@@ -413,7 +441,23 @@ def test_detached_data_never_replaces_its_own_source(encoding: str, tmp_path: Pa
     assert (tmp_path / "b.raw").read_bytes() == before
 
 
-@pytest.mark.parametrize("name", ["a%d.nhdr", "100%.nhdr", " a.nhdr", "a\nb.nhdr"])
+def test_names_of_data_files_are_utf8_whatever_the_header_was(
+    tmp_path: Path, unu: Callable[..., bytes]
+) -> None:
+    for name in ("日本", "é", "plain"):
+        raconvert.convert(FIXTURES / "latin1.nrrd", tmp_path / f"{name}.nhdr", sync=False)
+
+        back = read(tmp_path / f"{name}.nhdr")
+
+        assert back.meta.attributes == {"größe": "5 µm"}
+        assert back.meta.axes[0].units == "µm"
+        assert as_ndarray(back).tobytes() == b"abc"
+        values = np.frombuffer(b"abc", "u1")
+        assert np.array_equal(values_by_unu(unu, tmp_path / f"{name}.nhdr", values), values)
+    assert 'units: "µm"'.encode("latin-1") in (tmp_path / "plain.nhdr").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["a%d.nhdr", "100%.nhdr", " a.nhdr", "a\nb.nhdr", "a\udcff.nhdr"])
 def test_names_that_a_header_cannot_hold(name: str, tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match="cannot name a data file"):
         raconvert.convert(_npy(tmp_path, extremes("i2")), tmp_path / name)
@@ -485,7 +529,7 @@ SHAPE, TYPE = (EQUIVALENT, "shape", None), (EQUIVALENT, "type", None)
         (np.zeros((1,) * 17), {}, [(REFUSED, "shape", None)]),
         (np.zeros((1,) * 15, "c8"), {}, [TYPE]),
         (np.zeros((1,) * 16, "c8"), {}, [(REFUSED, "shape", None), TYPE]),
-        (np.zeros(3), {"encoding": "ascii"}, [(EQUIVALENT, "precision", None)]),
+        (np.zeros(3), {"encoding": "ascii"}, []),
         (np.zeros(3, "i4"), {"encoding": "ascii"}, []),
         (np.zeros(3, "V5"), {"encoding": "ascii"}, [(REFUSED, "type", None)]),
         (np.zeros(3, "V5"), {"encoding": "hex"}, []),
@@ -519,6 +563,7 @@ def test_what_cannot_be_kept_is_named(tmp_path: Path) -> None:
     meta = Metadata(
         attributes={
             "when": np.datetime64("2020"),
+            "clock": time(12),
             "long": "x" * (5 << 20),
             "many": [0] * (1 << 20),
         },
@@ -529,7 +574,7 @@ def test_what_cannot_be_kept_is_named(tmp_path: Path) -> None:
 
     (fit,) = nrrd.fits(Bundle([array_of(extremes("i2", (4, 6)), meta)]), {})
 
-    for what in ("'when'", "'long'", "'many'", "the name of an axis", "the spacing of an axis",
+    for what in ("'when'", "'clock'", "'long'", "'many'", "the name of an axis", "the spacing of an axis",
                  "trailer", "items", "namespace nrrd"):  # fmt: skip
         assert what in fit.reason
     assert (fit.outcome, fit.property) == (EQUIVALENT, "metadata")
@@ -581,7 +626,14 @@ TEXTS = st.text(max_size=8) | st.sampled_from(
 )  # fmt: skip
 FLOATS = st.floats(allow_nan=False)
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | FLOATS | TEXTS | st.binary(max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | FLOATS
+    | TEXTS
+    | st.binary(max_size=4)
+    | st.dates()
+    | st.datetimes(timezones=st.just(UTC) | st.none()),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(TEXTS | st.sampled_from(["$bytes", "$float", "$dict"]), inner, max_size=3)
@@ -609,6 +661,7 @@ def metadata(draw: Callable[..., Any]) -> Metadata:
         [draw(AXES), draw(AXES)] if draw(st.booleans()) else [],
         draw(TREES),
         draw(st.dictionaries(TEXTS.filter(lambda t: t != "nrrd"), TREES.filter(bool), max_size=2)),
+        draw(st.sampled_from([None, "utf-8"])),
     )
 
 
@@ -667,17 +720,20 @@ NOT_FOR_PYNRRD = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("by", ["ra", "h5", "npy", "zip"])
 @pytest.mark.parametrize("where", ["generated", "real", "fixtures"])
-def test_every_header_field_survives_the_way_through_ra(
-    where: str, corpus: Callable[..., Path], tmp_path: Path
+def test_every_header_field_survives_the_way_through_another_format(
+    where: str, by: str, corpus: Callable[..., Path], tmp_path: Path
 ) -> None:
     folder = FIXTURES if where == "fixtures" else corpus("nrrd", where)
     wrong, count, by_pynrrd = {}, 0, 0
     for path in sorted(folder.iterdir()):
         if path.suffix not in (".nrrd", ".nhdr"):
             continue
-        raconvert.convert(path, tmp_path / "x.ra", sync=False, overwrite=True)
-        raconvert.convert(tmp_path / "x.ra", tmp_path / "x.nrrd", sync=False, overwrite=True)
+        between = tmp_path / f"x.{by}"
+        meta = "sidecar" if by == "npy" else "auto"
+        raconvert.convert(path, between, sync=False, overwrite=True, meta=meta)
+        raconvert.convert(between, tmp_path / "x.nrrd", sync=False, overwrite=True)
         before, after = (
             read_header(Source(str(path))),
             read_header(Source(str(tmp_path / "x.nrrd"))),
@@ -696,6 +752,33 @@ def test_every_header_field_survives_the_way_through_ra(
     assert wrong == {}
     assert count == {"generated": 77, "real": 19, "fixtures": 19}[where]
     assert by_pynrrd > count / 2
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["axis mins: 0 0 0", "axis maxs: 1 6 4", "centerings: node cell node"],
+        # Said twice: minimum and maximum imply the first two spacings.
+        ["spacings: 1 2 5", "axis mins: 0 0 0", "axis maxs: 1 6 4", "centerings: node cell node"],
+        ["spacings: -1 nan 3", "thicknesses: 1 nan 0.25", "axis maxs: 1 6 4"],
+        ["axis mins: 3 nan nan", "centerings: node ??? cell"],
+    ],
+)
+def test_positions_are_written_as_they_were(
+    lines: list[str], unu: Callable[..., bytes], tmp_path: Path
+) -> None:
+    fields = ["type: int16", "dimension: 3", "sizes: 2 3 4"]
+    stored = ["endian: little", "encoding: raw"]
+    data = extremes("i2").tobytes()
+    before = ["NRRD0004", *fields, *lines, *stored, "", ""]
+    (tmp_path / "a.nrrd").write_bytes("\n".join(before).encode() + data)
+    raconvert.convert(tmp_path / "a.nrrd", tmp_path / "b.nrrd", sync=False)
+    raconvert.convert(tmp_path / "a.nrrd", tmp_path / "c.h5", sync=False)
+    raconvert.convert(tmp_path / "c.h5", tmp_path / "c.nrrd", sync=False)
+
+    assert head(tmp_path / "b.nrrd")[1:] == head(tmp_path / "c.nrrd")[1:] == before[1:-2]
+    saved = [unu("save", "-f", "nrrd", "-i", tmp_path / name) for name in ("a.nrrd", "b.nrrd")]
+    assert saved[0].splitlines()[1:] == saved[1].splitlines()[1:]
 
 
 def test_pair_that_another_tool_changed_the_array_of(
@@ -743,6 +826,7 @@ def test_what_was_is_not_restored_on_request(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        '{"a":{"$date":"2020-13-01"}}', '{"a":{"$time":5}}', '{"encoding":5}',
         "", "text", "[1]", "{", '{"element":5}', '{"axes":[{"name":5}]}', '{"axes":[{"odd":1}]}',
         '{"file":{"x":{}}}', '{"formats":{"a":1}}', '{"a":NaN}', '{"a":{"$bytes":"?"}}',
         '{"a":{"$float":"x"}}', '{"a":{"$dict":[1]}}', '{"a":{"$dict":[[{},1]]}}', "[" * 100_000,
@@ -846,14 +930,21 @@ def test_a_charset_is_only_kept_where_it_will_be_seen(tmp_path: Path) -> None:
 
 
 def test_our_own_json() -> None:
-    value = {"b": b"\0\xff", "f": [math.inf, -math.inf], "$x": {"$bytes": 1}, 5: None, "": -0.0}
-    text = nrrd_meta.extras_text({"attributes": value})
+    value = {
+        "t": [datetime(2020, 1, 2, 3), datetime(2020, 1, 2).date()],
+        "b": b"\0\xff",
+        "f": [math.inf, -math.inf],
+        "$x": {"$bytes": 1},
+        5: None,
+        "": -0.0,
+    }
+    text = pair.extras_text({"attributes": value})
 
     assert text.isascii()
-    assert nrrd_meta.parse_extras(text) == {"attributes": value}
-    assert nrrd_meta.parse_extras('{"attributes":{"$dict":[[{"$bytes":"AA=="},[{"$float":"inf"}]]]}}'
+    assert pair.parse_extras(text) == {"attributes": value}
+    assert pair.parse_extras('{"attributes":{"$dict":[[{"$bytes":"AA=="},[{"$float":"inf"}]]]}}'
                                   ) == {"attributes": {b"\0": [math.inf]}}  # fmt: skip
-    assert math.isnan(nrrd_meta.parse_extras(nrrd_meta.extras_text({"x": math.nan}))["x"])
+    assert math.isnan(pair.parse_extras(pair.extras_text({"x": math.nan}))["x"])
 
 
 # --- size -----------------------------------------------------------------------------------------
@@ -879,3 +970,46 @@ def test_large_gzip_is_read_ahead_by_a_thread(tmp_path: Path) -> None:
     bundle = nrrd.read(Source(str(path)))
     as_ndarray(bundle.arrays[0])
     assert bundle.notes == ["100 decompressed bytes after the data were ignored"]
+
+
+# --- NaN in text ----------------------------------------------------------------------------------
+
+PLAIN_NANS = {"f4": (0x7FC00000,), "f8": (0x7FF8000000000000,), "c8": (0x7FC00000, 0)}
+ODD_NANS = {
+    "negative": ("<f8", "<u8", 0xFFF8000000000000),
+    "payload": ("<f8", "<u8", 0x7FF8000000000001),
+    "signalling": ("<f4", "<u4", 0x7F800001),
+    "imaginary": ("<c8", "<u4", 0xFFC00000),
+}
+
+
+@pytest.mark.parametrize("code", PLAIN_NANS)
+def test_a_plain_nan_survives_text(code: str, tmp_path: Path) -> None:
+    words = np.array(PLAIN_NANS[code] * 3, {"f4": "<u4", "f8": "<u8", "c8": "<u4"}[code])
+    np.save(tmp_path / "x.npy", words.view(code))
+    report = raconvert.convert(
+        tmp_path / "x.npy", tmp_path / "x.nrrd", out_opts={"encoding": "ascii"}
+    )
+    assert not [fit for fit in report.equivalent if fit.property == "precision"]
+    raconvert.convert(tmp_path / "x.nrrd", tmp_path / "y.npy")
+    assert (tmp_path / "y.npy").read_bytes() == (tmp_path / "x.npy").read_bytes()
+
+
+@pytest.mark.parametrize("case", ODD_NANS)
+def test_other_nans_do_not_become_text_unless_that_is_allowed(case: str, tmp_path: Path) -> None:
+    code, unit, bits = ODD_NANS[case]
+    values = np.zeros((2, 3), code)
+    values.view(unit).reshape(-1)[-1] = bits
+    np.save(tmp_path / "x.npy", values)
+    source, target = tmp_path / "x.npy", tmp_path / "x.nrrd"
+
+    with pytest.raises(WouldLose, match=r"(?s)index \[1, 2\].*--allow precision") as caught:
+        raconvert.convert(source, target, out_opts={"encoding": "ascii"})
+    assert "sign or a payload" in str(caught.value)
+    assert not target.exists()
+
+    report = raconvert.convert(source, target, out_opts={"encoding": "ascii"}, allow=["precision"])
+    assert [fit.property for fit in report.allowed] == ["precision"]
+    raconvert.convert(source, tmp_path / "y.nrrd", out_opts={"encoding": "hex"})
+    with raconvert.open(tmp_path / "y.nrrd") as exact:
+        assert np.asarray(exact).tobytes() == values.tobytes()

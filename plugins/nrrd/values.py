@@ -1,0 +1,293 @@
+r"""The values of header fields: read from text, each by its own grammar, and written as text.
+
+Numbers are those of C's ``strtod`` without hexadecimal ones; ``nan`` is a value that is not known,
+and so is ``none`` where a vector stands. A quoted text has one escape, ``\"``; before anything
+else a backslash stands for itself. Blanks may stand inside vectors. Sources: format definition,
+section 3, and Teem's ``parseNrrd.c``.
+"""
+
+from __future__ import annotations
+
+import re
+from math import inf, isfinite, isinf, isnan
+
+from .tables import (
+    CENTERS,
+    ENCODING_OF,
+    KIND_OF,
+    MAX_ARRAY_BYTES,
+    MAX_BLOCK_BYTES,
+    MAX_RANK,
+    MAX_SPACE_RANK,
+    NO_VECTOR,
+    SPACE_OF,
+    SPACE_RANKS,
+    TYPE_OF,
+    UNKNOWN,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+BLANKS = " \t"
+MAX_SKIP = 1 << 62
+MAX_NUMBER_CHARS = 1 << 11  # the longest double that is written exactly has 1079 characters
+
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
+_NUMBER = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|nan|inf(?:inity)?)")
+_QUOTED = re.compile(r'[ \t]*"(.*?)(?<!\\)"')  # a quote after a backslash does not end it
+_VECTOR = re.compile(r"[ \t]*(?:\(([^()]*)\)|none(?=[ \t]|$))")
+
+
+class BadValue(ValueError):
+    """The description of a field is not what the field takes."""
+
+    def __init__(self, expected: str, got: object, what: str = "") -> None:
+        super().__init__(expected)
+        self.expected = expected
+        self.got = got
+        self.what = what  # where it is not the value of one field
+
+
+def parsed(field: str, text: str, fields: dict[str, Any]) -> Any:
+    """Return what a field of this text is; `BadValue`, a ValueError, if it is not legal.
+
+    `fields` are those before it: how many values there must be depends on `dimension` and `space`.
+    """
+    return _PARSERS[field](text, fields)
+
+
+def rank_of(fields: dict[str, Any]) -> int:
+    """Return the number of axes."""
+    if "dimension" not in fields:
+        raise BadValue("the field 'dimension' before it", "none")
+    rank: int = fields["dimension"]
+    return rank
+
+
+def space_rank_of(fields: dict[str, Any]) -> int:
+    """Return the number of axes of the space around the array."""
+    if "space" in fields:
+        return SPACE_RANKS[fields["space"]]
+    if "space dimension" not in fields:
+        raise BadValue("the field 'space' or 'space dimension' before it", "none")
+    rank: int = fields["space dimension"]
+    return rank
+
+
+# --- one value ------------------------------------------------------------------------------------
+
+
+def integer(text: str, low: int, high: int) -> int:
+    """Return a whole number of this range."""
+    text = text.strip(BLANKS)
+    if _INTEGER.fullmatch(text):
+        value = int(text)
+        if low <= value <= high:
+            return value
+    raise BadValue(f"a whole number from {low} to {high}", text)
+
+
+def _double(text: str) -> float:
+    text = text.strip(BLANKS)
+    if len(text) > MAX_NUMBER_CHARS or not _NUMBER.fullmatch(text.lower()):
+        raise BadValue("a number", text)
+    return float(text)
+
+
+def _vector(text: str | None, rank: int) -> list[float] | None:
+    if text is None:
+        return None
+    parts = text.split(",", rank)
+    if len(parts) != rank:
+        raise BadValue(f"{rank} numbers in each vector", text)
+    values = [_double(part) for part in parts]
+    unknown = sum(map(isnan, values))
+    if any(map(isinf, values)) or unknown not in (0, rank):
+        raise BadValue("a vector of finite numbers, or of nan alone", text)
+    return None if unknown else values
+
+
+def _sample_units(text: str, fields: dict[str, Any]) -> str:
+    """Return the text without the quotes in which Teem puts it (at each round trip once more)."""
+    text = text.rstrip(BLANKS)
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
+
+
+def _space(text: str, fields: dict[str, Any]) -> str:
+    if "space dimension" in fields:
+        raise BadValue("either 'space' or 'space dimension'", "both")
+    return _word_of(SPACE_OF, "the name of a space")(text, fields)
+
+
+def _space_dimension(text: str, fields: dict[str, Any]) -> int:
+    if "space" in fields:
+        raise BadValue("either 'space' or 'space dimension'", "both")
+    return integer(text, 1, MAX_SPACE_RANK)
+
+
+def _space_origin(text: str, fields: dict[str, Any]) -> list[float] | None:
+    found: list[float] | None = _vectors(lambda _: 1)(text, fields)[0]
+    return found
+
+
+def _as_it_is(text: str, fields: dict[str, Any]) -> str:
+    return text
+
+
+def _word_of(known: dict[str, str], what: str) -> Callable[..., str]:
+    """Return the parser of one word of a table, in any case."""
+
+    def parse(text: str, fields: dict[str, Any]) -> str:
+        word = text.rstrip(BLANKS).lower()
+        if word not in known:
+            raise BadValue(what, text)
+        return known[word]
+
+    return parse
+
+
+# --- one value for each axis ----------------------------------------------------------------------
+
+
+def _words(text: str, fields: dict[str, Any]) -> list[str]:
+    """Return one word for each axis."""
+    rank = rank_of(fields)
+    words = text.split(None, rank)
+    if len(words) != rank:
+        raise BadValue(f"{rank} values, one for each axis", text)
+    return words
+
+
+def _sizes(text: str, fields: dict[str, Any]) -> tuple[int, ...]:
+    return tuple(integer(word, 1, MAX_ARRAY_BYTES) for word in _words(text, fields))
+
+
+def _centers(text: str, fields: dict[str, Any]) -> list[str | None]:
+    found: list[str | None] = []
+    for word in _words(text, fields):
+        if word not in UNKNOWN and word.lower() not in CENTERS:
+            raise BadValue("cell, node or ??? for each axis", word)
+        found.append(None if word in UNKNOWN else word.lower())
+    return found
+
+
+def _kinds(text: str, fields: dict[str, Any]) -> list[str | None]:
+    words = _words(text, fields)
+    return [None if word in UNKNOWN else KIND_OF.get(word.lower(), word) for word in words]
+
+
+def _doubles(is_valid: Callable[[float], bool], expected: str) -> Callable[..., list[float | None]]:
+    """Return the parser of one number for each axis; ``nan`` is None: not known."""
+
+    def parse(text: str, fields: dict[str, Any]) -> list[float | None]:
+        values = [_double(word) for word in _words(text, fields)]
+        for value in values:
+            if not isnan(value) and not is_valid(value):
+                raise BadValue(expected, value)
+        return [None if isnan(value) else value for value in values]
+
+    return parse
+
+
+def _quoted(count: Callable[[dict[str, Any]], int]) -> Callable[..., list[str]]:
+    """Return the parser of quoted texts, of which there are `count`."""
+
+    def parse(text: str, fields: dict[str, Any]) -> list[str]:
+        number = count(fields)
+        found = _matches(_QUOTED, text, number, f"{number} texts in double quotes")
+        return [match[1].replace('\\"', '"') for match in found]
+
+    return parse
+
+
+def _vectors(count: Callable[[dict[str, Any]], int]) -> Callable[..., list[list[float] | None]]:
+    """Return the parser of space vectors, of which there are `count`; ``none`` is None."""
+
+    def parse(text: str, fields: dict[str, Any]) -> list[list[float] | None]:
+        number, rank = count(fields), space_rank_of(fields)
+        found = _matches(_VECTOR, text, number, f"{number} vectors (x,y,...) or {NO_VECTOR}")
+        return [_vector(match[1], rank) for match in found]
+
+    return parse
+
+
+def _matches(form: re.Pattern[str], text: str, number: int, expected: str) -> list[re.Match[str]]:
+    """Return so many matches, one after the other, that are the whole text."""
+    found, place = [], 0
+    for _ in range(number):
+        match = form.match(text, place)
+        if match is None:
+            raise BadValue(expected, text)
+        found.append(match)
+        place = match.end()
+    if text[place:].strip(BLANKS):
+        raise BadValue(expected, text)
+    return found
+
+
+_positions = _doubles(isfinite, "finite numbers, or nan where not known")
+_texts_per_axis = _quoted(rank_of)
+
+_PARSERS: dict[str, Callable[[str, dict[str, Any]], Any]] = {
+    "content": _as_it_is,
+    "number": _as_it_is,
+    "min": _as_it_is,
+    "max": _as_it_is,
+    "type": _word_of(TYPE_OF, "the name of a type"),
+    "block size": lambda text, fields: integer(text, 1, MAX_BLOCK_BYTES),
+    "dimension": lambda text, fields: integer(text, 1, MAX_RANK),
+    "sizes": _sizes,
+    "encoding": _word_of(ENCODING_OF, ", ".join(dict.fromkeys(ENCODING_OF.values()))),
+    "endian": _word_of({"little": "little", "big": "big"}, "little or big"),
+    "line skip": lambda text, fields: integer(text, 0, MAX_SKIP),
+    "byte skip": lambda text, fields: integer(text, -MAX_SKIP, MAX_SKIP),
+    "spacings": _doubles(lambda v: v != 0 and abs(v) < inf, "finite numbers other than 0, or nan"),
+    "thicknesses": _doubles(lambda v: 0 <= v < inf, "finite numbers from 0, or nan"),
+    "axis mins": _positions,
+    "axis maxs": _positions,
+    "centers": _centers,
+    "kinds": _kinds,
+    "labels": _texts_per_axis,
+    "units": _texts_per_axis,
+    "old min": lambda text, fields: _double(text),
+    "old max": lambda text, fields: _double(text),
+    "sample units": _sample_units,
+    "space": _space,
+    "space dimension": _space_dimension,
+    "space units": _quoted(space_rank_of),
+    "space origin": _space_origin,
+    "space directions": _vectors(rank_of),
+    "measurement frame": _vectors(space_rank_of),
+}
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def number_text(value: Any) -> str:
+    """Return the shortest text that is read as the same double; None is ``nan``."""
+    if value is None:
+        return "nan"
+    if isinstance(value, bool):
+        raise TypeError("a number was expected")
+    return repr(float(value)).removesuffix(".0")
+
+
+def vector_text(value: Any) -> str:
+    """Return the text of a vector; None is ``none``."""
+    return NO_VECTOR if value is None else f"({','.join(map(number_text, value))})"
+
+
+def quoted_text(text: Any) -> str:
+    """Return a text in quotes; None is an empty one. A backslash cannot stand at the end."""
+    text = "" if text is None else text
+    if text.endswith("\\"):
+        raise ValueError("a backslash before the closing quote would hide it")
+    return '"' + text.replace('"', '\\"') + '"'
+
+
+def word_text(text: Any) -> str:
+    """Return a kind or a centering; None is ``???``."""
+    return UNKNOWN[0] if text is None else str(text)
