@@ -19,14 +19,14 @@ HDF5                       array                                 written as
 integers, floats           int, uint, float                      the same, little-endian
 odd widths (31 bits)       the next wider number, with a note    that number
 bfloat16                   bfloat                                the same 16-bit float
-bitfield, full             uint (bool in JLD2)                   bitfield
+bitfield, full             uint (bool in JLD2)                   bitfield (bool: as enum)
 enum                       its integer                           enum
 enum FALSE TRUE on int8    bool, every other byte made 1         the same (h5py's convention)
 compound of two floats     complex: r i, re im, real imag, any   compound r i, or the names that
                            order, padding or case                it had, side by side
 native complex (2.0)       complex                               compound r i
 compound                   structure, offsets and padding kept   the same
-array type                 its axes become the fastest ones      the same
+array type                 its axes become the fastest ones      the same, but not of strings
 fixed string               S, all bytes kept                     the same padding and charset
 variable string            S, as wide as the longest             variable string again, unless
                                                                  ``strings=fixed``
@@ -35,8 +35,9 @@ opaque                     V; dates and texts by h5py's tag      the same
 =========================  ====================================  ================================
 
 Names are the paths of the objects without the leading slash, in creation order where the file
-keeps it, else by name. Row-major: dims are the shape reversed, index order C; in JLD2 files
-(written by Julia) index order F, so that the shape is the one that Julia lists.
+keeps it, else by name. Row-major: dims are the shape reversed, index order C; in files of JLD2 and
+JLD (written by Julia) index order F, so that the shape is the one that Julia lists. Arrays that
+JLD2 compressed are read also where the library refuses their chunk (HDF5 2.0).
 
 Links: hard ones make the tree, and no object is found twice; further hard and soft links to it are
 aliases, by which it can be asked for (with a note). They, and links that lead nowhere (with a
@@ -52,8 +53,8 @@ in the namespace. netCDF-4 files are read in the same way; nothing that their co
 is one attribute ``raconvert`` of JSON text, taken away again on reading.
 
 Writes: superblock 0, readable since HDF5 1.8; contiguous data, or chunks with ``compress`` or
-``chunks``; creation order kept; no times, so that equal arrays give equal files. Axes with regular
-or labelled values make dimension scales.
+``chunks``, whatever layout, filters and unlimited axes there were; creation order kept; no times,
+so that equal arrays give equal files. Axes with regular or labelled values make dimension scales.
 
 Noted and left out: references, sequences of variable length, long doubles and other floats beyond
 float64, integers beyond 64 bits, times, structures with any of these, user-defined links, named
@@ -143,7 +144,8 @@ def read(source: Source) -> Bundle:
 
 def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
     """Return what HDF5 keeps in another form, or cannot hold."""
-    from .writing import fits_of, plan_of
+    from .fitting import fits_of
+    from .plan import plan_of
 
     return fits_of(bundle, plan_of(**{**_DEFAULTS, **options}))
 
@@ -158,6 +160,7 @@ def write(
     strings: str = "auto",
 ) -> None:
     """Write the arrays of the bundle in order, with groups, attributes, scales and links."""
-    from .writing import Writer, plan_of
+    from .plan import plan_of
+    from .writing import Writer
 
     Writer(bundle, target, plan_of(compress, chunks, shuffle, strings)).run()

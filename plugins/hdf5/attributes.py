@@ -15,6 +15,7 @@ from h5py import h5a, h5o, h5p, h5s, h5t
 
 from raconvert.errors import RaconvertError, Unsupported
 
+from .descriptions import describe, type_of
 from .errors import FAILURES, PROBLEMS, reason_of
 from .headers import (
     ADDRESS_BYTES,
@@ -25,7 +26,7 @@ from .headers import (
     dense_data,
     sequences,
 )
-from .types import Kind, describe, kind_of, type_of
+from .types import Kind, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

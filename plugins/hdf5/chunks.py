@@ -60,7 +60,15 @@ class Chunks:
         self._grid = [-(-n // c) for n, c in zip(space, chunk, strict=True)]
         self._bytes = prod(chunk) * unit
         self._inflate = _inflater(self._bytes)
-        self._numbers = self._offsets = self._lengths = self._masks = np.empty(0, np.int64)
+        none: Values = np.empty(0, np.int64)
+        self._numbers = self._offsets = self._lengths = self._masks = none
+
+    def one(self, offset: int, length: int, mask: int) -> None:
+        """Take it that there is one chunk, and where."""
+        self._numbers = np.zeros(1, np.int64)
+        self._offsets, self._lengths, self._masks = (
+            np.array([value], np.uint64) for value in (offset, length, mask)
+        )
 
     def index(self, dataset: h5d.DatasetID) -> None:
         """Find out where every chunk is."""

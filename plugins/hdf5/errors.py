@@ -45,7 +45,7 @@ def guarded(path: str, where: str | None = None, what: str = "cannot be read") -
 def open_failed(path: str, error: Exception) -> RaconvertError:
     """Return the error for a file that the library does not open."""
     reason = reason_of(error)
-    if "lock" in reason or isinstance(error, BlockingIOError):
+    if "unable to lock file" in reason or isinstance(error, BlockingIOError):
         return ReadFailed(
             "is open for writing in another program",
             path=path,

@@ -31,10 +31,12 @@ if TYPE_CHECKING:
 ADDRESS_BYTES = 8  # of nearly all files
 REFERENCE_BYTES = 4 + ADDRESS_BYTES + 4
 # Message types.
-DATATYPE, OLD_FILL, FILL, LAYOUT, ATTRIBUTE, CONTINUATION = 0x03, 0x04, 0x05, 0x08, 0x0C, 0x10
+DATASPACE, DATATYPE, OLD_FILL, FILL = 0x01, 0x03, 0x04, 0x05
+LAYOUT, FILTERS, ATTRIBUTE, CONTINUATION = 0x08, 0x0B, 0x0C, 0x10
 VARIABLE = 9  # datatype class
 VIRTUAL = 3  # layout class
 SHARED = 0x02  # message flag: the message lies elsewhere
+IN_OBJECT = 2  # namely in the header of another object
 MAX_BLOCKS = 1000
 MAX_BLOCK_BYTES = 1 << 20
 
@@ -50,6 +52,10 @@ _SELECTION = Struct("<II")  # kind, version
 NOWHERE = (1 << 64) - 1  # the undefined address
 MAX_RANK = 32
 
+# Where the address of that object is, by the version of the shared message.
+_SHARED_AT = {1: 8, 2: 2, 3: 2}
+_SHARED_LENGTH = 10
+
 _V1 = Struct("<BxHIIxxxx")  # version, messages, references, bytes of messages
 _V1_MESSAGE = Struct("<HHBxxx")  # type, size, flags
 _V2_MESSAGE = Struct("<BHB")
@@ -59,13 +65,43 @@ _ATTRIBUTE = Struct("<BBHHH")  # version, flags, bytes of name, datatype and dat
 
 def messages(file: File, address: int) -> Iterator[tuple[int, bytes]]:
     """Yield (type, body) of each message of an object header that lies in it; quiet at its end."""
+    for kind, shared, body in _messages(file, address):
+        if not shared:
+            yield kind, body
+
+
+def datatype_of(file: File, address: int) -> bytes | None:
+    """Return the datatype message of an object, also where that is a named one; None if unseen."""
+    for kind, shared, body in _messages(file, address):
+        if kind == DATATYPE and shared:
+            named = named_type(file, address)
+            inside = messages(file, named) if named is not None else ()
+            return next((inner for kind, inner in inside if kind == DATATYPE), None)
+        if kind == DATATYPE:
+            return body
+    return None
+
+
+def named_type(file: File, address: int) -> int | None:
+    """Return the address of the named datatype that the type of an object is, if it is one."""
+    for kind, shared, body in _messages(file, address):
+        if kind == DATATYPE and shared and len(body) >= _SHARED_LENGTH:
+            version, where = body[0], body[1]
+            at = _SHARED_AT.get(version)
+            if at is not None and (version < 3 or where == IN_OBJECT):
+                return int.from_bytes(body[at : at + 8], "little")
+    return None
+
+
+def _messages(file: File, address: int) -> Iterator[tuple[int, bool, bytes]]:
+    """Yield (type, shared, body) of each message; the body of a shared one says where it lies."""
     try:
-        yield from _messages(file, address)
+        yield from _all_messages(file, address)
     except struct_error:  # the library has read it before: another version, with nothing for us
         return
 
 
-def _messages(file: File, address: int) -> Iterator[tuple[int, bytes]]:
+def _all_messages(file: File, address: int) -> Iterator[tuple[int, bool, bytes]]:
     head = file.source.read_at(file.userblock + address, 64)
     second = head.startswith(b"OHDR")
     if second:
@@ -83,20 +119,19 @@ def _messages(file: File, address: int) -> Iterator[tuple[int, bytes]]:
         raw = file.source.read_at(file.userblock + at, length)
         if second and count:
             raw = raw[4:-4]  # OCHK, and a checksum
-        for kind, body in _split(raw, second=second, ordered=bool(flags & 4)):
+        for kind, shared, body in _split(raw, second=second, ordered=bool(flags & 4)):
             if kind == CONTINUATION:
                 blocks.append(_BLOCK.unpack_from(body))
-            yield kind, body
+            yield kind, shared, body
 
 
-def _split(raw: bytes, *, second: bool, ordered: bool) -> Iterator[tuple[int, bytes]]:
+def _split(raw: bytes, *, second: bool, ordered: bool) -> Iterator[tuple[int, bool, bytes]]:
     head = _V2_MESSAGE if second else _V1_MESSAGE
     place = 0
     while place + head.size <= len(raw):
         kind, size, flags = head.unpack_from(raw, place)
         place += head.size + (2 if ordered else 0)
-        if not flags & SHARED:
-            yield kind, raw[place : place + size]
+        yield kind, bool(flags & SHARED), raw[place : place + size]
         place += size
 
 
@@ -222,9 +257,9 @@ def check_dataset_header(file: File, address: int) -> None:
     """
     if file.address_bytes != ADDRESS_BYTES:
         return
-    found = list(messages(file, address))
-    variable = any(kind == DATATYPE and body[0] & 15 == VARIABLE for kind, body in found if body)
-    for kind, body in found:
+    datatype = datatype_of(file, address) or b"\0"
+    variable = datatype[0] & 15 == VARIABLE
+    for kind, body in messages(file, address):
         if kind in (OLD_FILL, FILL) and variable:
             check_references(_fill_data(kind, body), file)
         elif kind == LAYOUT and body[:2] == bytes((4, VIRTUAL)):

@@ -20,13 +20,15 @@ from raconvert.errors import (
 from raconvert.plugin import Array, Bundle, Extent, Source, dtype_of
 from raconvert.transfer import extent_slabs
 
-from . import scales
+from . import julia, scales
 from .attributes import Attributes, read_attributes
 from .chunks import DECODED, LARGEST_PLAIN, Chunks
-from .errors import guarded
+from .descriptions import describe, little_endian, type_of_element
+from .errors import FAILURES, guarded
 from .headers import (
     ADDRESS_BYTES,
     REFERENCE_BYTES,
+    attribute_data,
     check_all_heaps,
     check_references,
     compact_data,
@@ -37,16 +39,19 @@ from .storage import (
     check_filters,
     check_size,
     check_virtual,
+    declared_bytes,
     declared_space,
     external_pieces,
     facts_of,
+    filter_text,
     space_of,
     storage_of,
     stored_bytes,
 )
-from .types import describe, element_size, is_text, kind_of, little_endian, type_of_element
+from .text import is_text
+from .types import element_size, kind_of
 from .values import Dataset, check_width, widest
-from .walk import DATASET, GROUP, TYPE, File, Files, Found, Walk
+from .walk import DATASET, GROUP, TYPE, File, Files, Found, Walk, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,13 +60,12 @@ if TYPE_CHECKING:
     from .types import Kind
 
 NAMESPACE = "hdf5"
-JLD2_MARK = b"HDF5-based Julia Data Format"
-JLD2_TYPES = "_types"  # the group of committed datatypes that JLD2 keeps beside the data
 
+NOTED_REASONS = 10  # of objects that are left out, in the error of a file without any other
 NOTED_ALIASES = 5  # each on its own; of the others only how many they are
 
 # What reading needs to know of the whole file; `names` of objects in the bundle by path.
-Context = namedtuple("Context", "files walk notes jld2 scales broken names")
+Context = namedtuple("Context", "files walk notes julia scales broken names")
 
 
 def read_file(source: Source) -> Bundle:
@@ -77,13 +81,12 @@ def read_file(source: Source) -> Bundle:
 
 def _bundle(source: Source, files: Files) -> Bundle:
     walk = Walk(files)
-    jld2 = source.head.startswith(JLD2_MARK)
-    context = Context(files, walk, [], jld2, scales.Scales(), [], {})
+    context = Context(files, walk, [], julia.is_julia(files.main), scales.Scales(), [], {})
     bundle = Bundle([], notes=context.notes, closers=[files.close])
     space: dict[str, Any] = {}
     left_out = list(walk.left_out)
     for found in walk.found:
-        if jld2 and found.path.split("/")[0] == JLD2_TYPES:
+        if context.julia and found.path.split("/")[0] == julia.TYPES:
             continue
         try:
             _take(found, bundle, space, context)
@@ -99,8 +102,7 @@ def _bundle(source: Source, files: Files) -> Bundle:
         if not isinstance(problem, Corrupt):
             context.notes.append(f"'{path}' was left out: {_why(problem)}")
     if not bundle.arrays or len(context.broken) == len(bundle.arrays):
-        problems = context.broken + [problem for _, problem in left_out]
-        _refuse(source, problems, bool(bundle.arrays))
+        _refuse(source, context.broken, left_out, bool(bundle.arrays))
     return bundle
 
 
@@ -120,10 +122,25 @@ def _why(error: RaconvertError) -> str:
     return error.what + (f" ({error.got})" if error.got is not None else "")
 
 
-def _refuse(source: Source, errors: list[RaconvertError], arrays: bool) -> None:
-    """Raise the first error of a file from which nothing can be read."""
+def _refuse(
+    source: Source,
+    broken: list[RaconvertError],
+    left_out: list[tuple[str, RaconvertError]],
+    arrays: bool,
+) -> None:
+    """Raise why nothing can be read from a file: the first reason, or what all its objects are."""
+    errors = broken + [problem for _, problem in left_out]
     if arrays and any(isinstance(error, MissingDependency) for error in errors):
         return  # shapes and attributes are all there, only the data is not
+    if len(errors) > 1 and all(isinstance(error, Unsupported) for error in errors) and not broken:
+        reasons = [f"'{path}': {_why(problem)}" for path, problem in left_out[:NOTED_REASONS]]
+        more = [f"{len(left_out) - NOTED_REASONS} more"] * (len(left_out) > NOTED_REASONS)
+        raise Unsupported(
+            "holds no array that can be read",
+            path=source.path,
+            got="; ".join(reasons + more),
+            remedy=errors[0].remedy,
+        )
     if errors:
         raise errors[0]
     raise Unsupported("holds no array", path=source.path, expected="a dataset that is not empty")
@@ -175,11 +192,7 @@ def _take_group(found: Found, bundle: Bundle, space: dict[str, Any], context: Co
 def _finish(bundle: Bundle, space: dict[str, Any], context: Context) -> None:
     """Settle what only the whole file tells: groups, links, order, scales."""
     names = set(bundle.names)
-    paths = [*names, *bundle.groups]
-    inner = {path[:at] for path in paths for at, letter in enumerate(path) if letter == "/"}
-    bundle.groups = {
-        path: values for path, values in bundle.groups.items() if values or path not in inner
-    }
+    bundle.groups = bundle.telling_groups()
     links = [[link.path, link.kind, link.target] for link in context.walk.links]
     if links:
         space["links"] = links
@@ -194,7 +207,7 @@ def _finish(bundle: Bundle, space: dict[str, Any], context: Context) -> None:
 
 def _name_aliases(bundle: Bundle, context: Context) -> None:
     """Tell the further names of arrays and groups, and note the first of them."""
-    inner = (JLD2_TYPES,) if context.jld2 else ()
+    inner = (julia.TYPES,) if context.julia else ()
     for path, target in context.walk.aliases.items():
         if target.split("/")[0] not in inner:
             bundle.aliases[path] = context.names.get(target, target)
@@ -210,7 +223,15 @@ def _name_aliases(bundle: Bundle, context: Context) -> None:
 
 
 def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: Context) -> None:
-    dataset = h5d.open(found.file.fid, found.hard)
+    try:
+        dataset = h5d.open(found.file.fid, found.hard)
+    except FAILURES:
+        address = h5o.get_info(found.file.fid, found.hard).addr
+        packed = julia.packed_of(found.file, address) if context.julia else None
+        if packed is None:
+            raise
+        bundle.arrays.append(_packed_array(found, address, packed, context))
+        return
     plist = dataset.get_create_plist()
     is_scale = scales.is_scale(dataset, found.file)
     scale = scales.scale_name(dataset, found.file) if is_scale else None
@@ -220,6 +241,8 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
     if fields.get("axis_of"):  # made by this plugin from an axis, which says it all
         return
     shape, problem = _shape(found, dataset, plist, context)
+    if context.julia and shape is not None:
+        shape = julia.take_shape(shape, attributes)
     tid = dataset.get_type()
     if shape is None:
         empty = {"type": describe(tid)}
@@ -271,10 +294,10 @@ def _array(
 ) -> tuple[Array, Dataset]:
     """Return the array of a dataset and its source, or one that raises if it must not be read."""
     file = found.file
-    kind = kind_of(tid, bits_are_bools=context.jld2)
+    kind = _kind(tid, file, h5o.get_info(dataset).addr, context)
     storage = storage_of(dataset, plist)
     item = stored_bytes(tid)
-    nbytes = prod(shape) * item
+    nbytes = declared_bytes(shape, item)
     pieces: list[tuple[str, int, int]] = []
     try:
         with guarded(file.path, f"dataset '/{found.path}'"):
@@ -292,14 +315,14 @@ def _array(
     element = kind.element
     if element is None:
         element = _fixed_width(found, dataset, shape, kind, storage, plist, problem)
-    values = Dataset(file, found.hard, kind, shape, storage.chunk, element)
+    values = Dataset(file, found.hard, kind, shape, storage.chunk if shape else None, element)
     values.chunks = _chunks(values, dataset, plist, storage)
     values.external = bool(pieces)
     array = Array(
         element,
         (shape + kind.dims)[::-1],
         name=found.path,
-        index_order="F" if context.jld2 else "C",
+        index_order="F" if context.julia else "C",
         extent=None if problem else _extent(kind, element, storage, pieces, nbytes, file),
         data=partial(_failing, problem) if problem else partial(_itself, values),
         storage=facts_of(storage, dataset, plist),
@@ -307,6 +330,63 @@ def _array(
     _fill_value(array, plist, kind)
     _keep_type(array, tid, kind)
     return array, values
+
+
+def _kind(tid: h5t.TypeID, file: File, address: int, context: Context) -> Kind:
+    """Return how the elements of an object are read."""
+    if not context.julia:
+        return kind_of(tid)
+    if julia.is_opaque_bool(tid, file, address):
+        return kind_of(h5t.STD_B8LE, bits_are_bools=True)
+    return kind_of(tid, bits_are_bools=True)
+
+
+def _packed_array(found: Found, address: int, packed: julia.Packed, context: Context) -> Array:
+    """Return the array of a compressed dataset that the library does not open."""
+    file = found.file
+    kind = _kind(packed.tid, file, address, context)
+    numbers = tuple(number for number, _ in packed.filters)
+    if kind.element is None or kind.memory is not None or numbers not in DECODED:
+        words = ", ".join(filter_text(*one) for one in packed.filters)
+        raise Unsupported(
+            f"is compressed ({words}) in a form of JLD2 that HDF5 2.0 does not open",
+            remedy="save it again without compression",
+        )
+    chunk, unit = packed.shape, element_size(kind)
+    storage = Storage("chunked", packed.stored, chunk, packed.filters, None, ())
+    nbytes = declared_bytes(chunk, unit)
+    problem: RaconvertError | None = None
+    try:
+        with guarded(file.path, f"dataset '/{found.path}'"):
+            check_size(storage, nbytes, unit, file)
+    except RaconvertError as error:
+        problem = error
+        context.broken.append(problem)
+        context.notes.append(f"'{found.path}' cannot be read: {_why(problem)}")
+    values = Dataset(file, found.hard, kind, packed.shape, chunk, kind.element)
+    size = file.source.size
+    values.chunks = Chunks(file.path, size, packed.shape, chunk, unit, numbers, bytes(unit))
+    values.chunks.one(packed.offset, packed.stored, packed.mask)
+    array = Array(
+        kind.element,
+        (packed.shape + kind.dims)[::-1],
+        name=found.path,
+        index_order="F",
+        data=partial(_failing, problem) if problem else partial(_itself, values),
+        storage={
+            "layout": storage.layout,
+            "stored_bytes": storage.stored,
+            "chunks": list(chunk),
+            "filters": [filter_text(*one) for one in packed.filters],
+        },
+    )
+    _keep_type(array, packed.tid, kind)
+    for name in attribute_data(file, address):
+        if name != julia.DIMENSIONS.encode():
+            where = f"attribute '{shown(name)}' of '/{found.path}'"
+            context.notes.append(f"{where} was left out: HDF5 2.0 does not open the dataset")
+    context.names[found.path] = found.path
+    return array
 
 
 def _itself(values: Dataset) -> Dataset:
@@ -409,6 +489,8 @@ def _chunks(
     # Older libraries leave the user block out of the offsets of chunks.
     if plain or shuffled[:1] != (unit,) or fill is None or file.userblock:
         return None
+    if len(storage.chunk) != len(values.space):  # an array without axes, from Julia
+        return None
     if not hasattr(os, "pread") or unit != stored_bytes(dataset.get_type()):
         return None
     chunks = Chunks(file.path, file.source.size, values.space, storage.chunk, unit, numbers, fill)
@@ -442,6 +524,10 @@ def _keep_type(array: Array, tid: h5t.TypeID, kind: Kind) -> None:
     """Remember the HDF5 type where the element alone would be written in another one."""
     if kind.memory is not None and kind.element is not None:
         return  # as NumPy's own type, from now on
+    if array.element.kind == "bool" and tid.get_class() in (h5t.BITFIELD, h5t.OPAQUE):
+        return  # which are no bools in any file but Julia's
+    while kind.element is None and tid.get_class() == h5t.ARRAY:
+        tid = tid.get_super()  # of strings: axes like any other, from now on
     usual = type_of_element(array.element)
     if kind.element is None or kind.dims or usual != tid:
         description = describe(tid)

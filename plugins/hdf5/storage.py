@@ -50,6 +50,7 @@ FILTERS = {
 UNLIMITED = (1 << 64) - 1  # H5F_UNLIMITED, H5S_UNLIMITED
 # What no filter in use exceeds on data worth converting; deflate's own limit.
 MAX_RATIO = 1032
+MAX_BYTES = 1 << 63
 MAX_VIRTUAL_DEPTH = 8
 
 # layout  a word of LAYOUTS        stored   bytes in the file
@@ -113,7 +114,7 @@ def facts_of(storage: Storage, dataset: h5d.DatasetID, plist: h5p.PropDCID) -> d
         facts["files"] = sorted(names)
     if storage.chunk is not None:
         facts["chunks"] = list(storage.chunk)
-        facts["filters"] = [_filter_text(*found) for found in storage.filters]
+        facts["filters"] = [filter_text(*found) for found in storage.filters]
         limits = dataset.get_space().get_simple_extent_dims(maxdims=1)
         shape = dataset.get_space().get_simple_extent_dims()
         if limits != shape:
@@ -121,7 +122,8 @@ def facts_of(storage: Storage, dataset: h5d.DatasetID, plist: h5p.PropDCID) -> d
     return facts
 
 
-def _filter_text(number: int, values: tuple[int, ...]) -> str:
+def filter_text(number: int, values: tuple[int, ...]) -> str:
+    """Return a filter in words."""
     name = FILTERS.get(number, f"filter {number}")
     return f"{name} {values[0]}" if number == 1 and values else name
 
@@ -158,6 +160,18 @@ def _missing(storage: Storage) -> list[int]:
     return [number for number, _ in storage.filters if not h5z.filter_avail(number)]
 
 
+def declared_bytes(shape: tuple[int, ...], item: int) -> int:
+    """Return the bytes of a dataset; `Corrupt` if no file could have so many."""
+    nbytes = prod(shape) * item
+    if nbytes >= MAX_BYTES:
+        raise Corrupt(
+            "dataset declares more bytes than any file can have",
+            expected=f"less than {MAX_BYTES}",
+            got=nbytes,
+        )
+    return nbytes
+
+
 def check_size(storage: Storage, nbytes: int, item: int, file: File) -> None:
     """Refuse what the file declares and cannot hold, before anything is read.
 
@@ -179,13 +193,13 @@ def check_size(storage: Storage, nbytes: int, item: int, file: File) -> None:
             expected=f"at most {MAX_RATIO} times as many, or {source.max_memory} (--max-memory)",
             remedy=f"if that is meant, allow it with --max-memory {-(-nbytes // (1 << 20))}M",
         )
-    chunk_bytes = prod(storage.chunk or ()) * item
-    if storage.filters and chunk_bytes > source.max_memory:
+    need = 2 * prod(storage.chunk or ()) * item  # the chunk, and what is taken out of it
+    if storage.filters and need > source.max_memory:
         raise TooLarge(
-            f"a chunk of the dataset needs {chunk_bytes} bytes to be decoded",
+            f"a chunk of the dataset needs {need} bytes to be decoded",
             path=source.path,
             expected=f"at most {source.max_memory} (--max-memory)",
-            remedy=f"allow it with --max-memory {-(-2 * chunk_bytes // (1 << 20))}M",
+            remedy=f"allow it with --max-memory {-(-need // (1 << 20))}M",
         )
 
 
@@ -262,7 +276,7 @@ def check_dataset(dataset: h5d.DatasetID, file: File, files: Files, walk: Walk, 
             check_virtual(plist, file, files, walk, depth)
         space = space_of(dataset) or ()
         item = stored_bytes(dataset.get_type())
-        nbytes = prod(space) * item
+        nbytes = declared_bytes(space, item)
         if storage.pieces:
             external_pieces(storage, nbytes, file)
         check_filters(storage, file.path)

@@ -1,20 +1,7 @@
-"""HDF5 datatypes and the core's element types, in both directions.
+"""HDF5 datatypes as element types of the core: how their elements are read.
 
 File format specification 3.0, IV.A.2.d "The Datatype Message"; h5py's own conventions for bool
 (enum ``FALSE TRUE`` over int8), complex (compound ``r i``), NumPy types (opaque, tag ``NUMPY:``).
-
-Three forms of one type: `h5py.h5t.TypeID` as the library has it; a `Kind`, how it is read; and a
-*description* in plain values, kept in the namespace ``hdf5`` where the element type alone would not
-lead back to the same HDF5 type::
-
-    '<i4' '>f8' '<c16' '|b1' '|V5'     the type that this plugin writes for this NumPy type
-    {class: string, size: 7, padding: spacepad, charset: utf-8}      without size: variable
-    {class: opaque, size: 4, tag: text}
-    {class: bitfield, base: '<u2'}
-    {class: enum, base: '<i2', names: {RED: 0, BLUE: 5}}
-    {class: complex, base: '<f8', names: [real, imag]}
-    {class: array, dims: [2, 3], base: ...}
-    {class: compound, size: 12, members: [[name, offset, type], ...]}
 """
 
 from __future__ import annotations
@@ -27,7 +14,7 @@ from math import prod
 import numpy as np
 from h5py import h5t
 
-from raconvert.elements import Element, dtype_of, element, element_of
+from raconvert.elements import element, element_of
 from raconvert.errors import Unsupported
 
 TYPE_CHECKING = False
@@ -52,12 +39,6 @@ Layout = namedtuple("Layout", "dtype memory note", defaults=("",))
 
 ORDERS = {h5t.ORDER_LE: "<", h5t.ORDER_BE: ">", h5t.ORDER_NONE: "|"}
 WIDTHS = (1, 2, 4, 8)
-PADDINGS = {
-    h5t.STR_NULLTERM: "nullterm",
-    h5t.STR_NULLPAD: "nullpad",
-    h5t.STR_SPACEPAD: "spacepad",
-}
-CHARSETS = {h5t.CSET_ASCII: "ascii", h5t.CSET_UTF8: "utf-8"}
 COMPLEX_NAMES = frozenset([("r", "i"), ("re", "im"), ("real", "imag"), ("real", "imaginary"),
                            ("re_", "im_")])  # fmt: skip
 BOOL_NAMES = {"FALSE": 0, "TRUE": 1}
@@ -67,15 +48,11 @@ BFLOAT_FIELDS = (15, 7, 8, 0, 7)  # sign, exponent at and bits, mantissa at and 
 BFLOAT_BIAS = 127
 COMPLEX_CLASS = 11  # H5T_COMPLEX, since HDF5 2.0
 MAX_NESTING = 32
-# A datatype message shares 64 KiB with its header and lies in one object header message.
-MAX_TYPE_BYTES = 64_000
 
 
-def _cannot(what: str) -> Unsupported:
+def cannot(what: str) -> Unsupported:
+    """Return the error for a type that no array can have."""
     return Unsupported(what, remedy="no flag allows this; rewrite it with a numeric type")
-
-
-# --- from HDF5 ------------------------------------------------------------------------------------
 
 
 def kind_of(tid: h5t.TypeID, *, bits_are_bools: bool = False) -> Kind:
@@ -88,8 +65,9 @@ def kind_of(tid: h5t.TypeID, *, bits_are_bools: bool = False) -> Kind:
         dims += tid.get_array_dims()
         tid = tid.get_super()
     if is_variable(tid):
-        return Kind(None, dims, np.dtype(object), _variable(tid.get_cset()), None, "")
-    for special in (_complex_kind, _bfloat_kind):
+        memory = _with_axes(_variable(tid.get_cset()), dims)
+        return Kind(None, dims, np.dtype(object), memory, None, "")
+    for special in (_complex_kind, bfloat_kind):
         found = special(tid, dims)
         if found is not None:
             return found
@@ -98,7 +76,12 @@ def kind_of(tid: h5t.TypeID, *, bits_are_bools: bool = False) -> Kind:
     if bits_are_bools and tid.get_class() == h5t.BITFIELD and dtype.itemsize == 1:
         dtype = np.dtype("?")
     finish = normalised if _has_bool(dtype) else None
-    return Kind(element_of(dtype), dims, dtype, layout.memory, finish, layout.note)
+    memory = layout.memory and _with_axes(layout.memory, dims)
+    return Kind(element_of(dtype), dims, dtype, memory, finish, layout.note)
+
+
+def _with_axes(tid: h5t.TypeID, dims: tuple[int, ...]) -> h5t.TypeID:
+    return h5t.array_create(tid, dims) if dims else tid
 
 
 def is_variable(tid: h5t.TypeID) -> bool:
@@ -119,7 +102,7 @@ def layout_of(tid: h5t.TypeID, depth: int = 0) -> Layout:
     reader = _LAYOUTS.get(tid.get_class())
     if reader is None or depth > MAX_NESTING:
         name = _UNREAD.get(tid.get_class(), f"of the unknown class {tid.get_class()}")
-        raise _cannot(f"its elements are {name}")
+        raise cannot(f"its elements are {name}")
     return reader(tid, depth)
 
 
@@ -133,7 +116,7 @@ _UNREAD = {
 def _order(tid: h5t.TypeID) -> str:
     order = ORDERS.get(tid.get_order())
     if order is None:
-        raise _cannot("its numbers have VAX byte order")
+        raise cannot("its numbers have VAX byte order")
     return order
 
 
@@ -141,21 +124,21 @@ def _integer(tid: h5t.TypeID, depth: int) -> Layout:
     letter = "i" if tid.get_class() == h5t.INTEGER and tid.get_sign() == h5t.SGN_2 else "u"
     size = tid.get_size()
     if tid.get_class() == h5t.BITFIELD:
-        if size not in WIDTHS or tid not in (_bits(size, "LE"), _bits(size, "BE")):
-            raise _cannot(f"its elements are bitfields that do not fill their {size} bytes")
+        if size not in WIDTHS or tid not in (bits_type(size, "LE"), bits_type(size, "BE")):
+            raise cannot(f"its elements are bitfields that do not fill their {size} bytes")
         return Layout(np.dtype(f"{_order(tid)}u{size}"), None)
     bits = tid.get_precision()
     if size in WIDTHS and bits == 8 * size:
         return Layout(np.dtype(f"{_order(tid)}{letter}{size}"), None)
     width = next((width for width in WIDTHS if 8 * width >= bits and width >= min(size, 8)), 0)
     if not width:
-        raise _cannot(f"its elements are integers of {bits} bits, wider than any NumPy has")
+        raise cannot(f"its elements are integers of {bits} bits, wider than any NumPy has")
     dtype = np.dtype(f"<{letter}{width}")
     note = f"integers of {bits} bits in {size} bytes were read as {dtype.name}"
     return Layout(dtype, h5t.py_create(dtype), note)
 
 
-def _bits(size: int, endian: str) -> h5t.TypeID:
+def bits_type(size: int, endian: str) -> h5t.TypeID:
     """Return the bitfield type that fills so many bytes."""
     return getattr(h5t, f"STD_B{8 * size}{endian}")
 
@@ -180,17 +163,17 @@ def _float(tid: h5t.TypeID, depth: int) -> Layout:
             if exponent_bits <= exponent and mantissa_bits <= mantissa:
                 dtype = np.dtype(code)
                 return Layout(dtype, h5t.py_create(dtype), f"{name} were read as {dtype.name}")
-    raise _cannot(f"its elements are {name}, which no NumPy type holds on every machine")
+    raise cannot(f"its elements are {name}, which no NumPy type holds on every machine")
 
 
 def _string(tid: h5t.TypeID, depth: int) -> Layout:
     if tid.is_variable_str():
-        raise _cannot("its structures hold strings of variable length")
+        raise cannot("its structures hold strings of variable length")
     return Layout(np.dtype(f"S{tid.get_size()}"), None)
 
 
 def _opaque(tid: h5t.TypeID, depth: int) -> Layout:
-    tag = _text(tid.get_tag())
+    tag = name_of(tid.get_tag())
     size = tid.get_size()
     if tag.startswith(NUMPY_TAG) and _TAGGED.fullmatch(tag.removeprefix(NUMPY_TAG)):
         try:
@@ -205,15 +188,16 @@ def _opaque(tid: h5t.TypeID, depth: int) -> Layout:
 def _enum(tid: h5t.TypeID, depth: int) -> Layout:
     layout = layout_of(tid.get_super(), depth + 1)
     if layout.memory is not None:
-        raise _cannot("its elements are enums over integers that NumPy does not have")
-    if layout.dtype == np.dtype("i1") and _enum_names(tid) == BOOL_NAMES:
+        raise cannot("its elements are enums over integers that NumPy does not have")
+    if layout.dtype == np.dtype("i1") and enum_names(tid) == BOOL_NAMES:
         return Layout(np.dtype("?"), None)
     return layout
 
 
-def _enum_names(tid: h5t.TypeID) -> dict[str, int]:
+def enum_names(tid: h5t.TypeID) -> dict[str, int]:
+    """Return the values of an enum by their names."""
     return {
-        _text(tid.get_member_name(index)): int(tid.get_member_value(index))
+        name_of(tid.get_member_name(index)): int(tid.get_member_value(index))
         for index in range(tid.get_nmembers())
     }
 
@@ -228,7 +212,7 @@ def _array(tid: h5t.TypeID, depth: int) -> Layout:
 def _native_complex(tid: h5t.TypeID, depth: int) -> Layout:
     base = layout_of(tid.get_super(), depth + 1)
     if base.memory is not None or base.dtype.itemsize < 4:
-        raise _cannot(f"its elements are complex numbers of two {base.dtype.name}")
+        raise cannot(f"its elements are complex numbers of two {base.dtype.name}")
     return Layout(_complex_of(base.dtype), None)
 
 
@@ -242,11 +226,11 @@ def _compound(tid: h5t.TypeID, depth: int) -> Layout:
     for index in range(tid.get_nmembers()):
         member = tid.get_member_type(index)
         layout = layout_of(member, depth + 1)
-        name = _text(tid.get_member_name(index))
+        name = name_of(tid.get_member_name(index))
         members.append((tid.get_member_offset(index), name, layout, member))
     members.sort(key=lambda member: member[0])
     if not members:
-        raise _cannot("its elements are structures without members")
+        raise cannot("its elements are structures without members")
     if _is_pair(members, tid.get_size()):
         return Layout(_complex_of(members[0][2].dtype), None)
     notes = "; ".join(sorted({layout.note for _, _, layout, _ in members if layout.note}))
@@ -255,7 +239,7 @@ def _compound(tid: h5t.TypeID, depth: int) -> Layout:
     end = 0
     for offset, name, layout, _ in members:
         if offset < end or offset + layout.dtype.itemsize > tid.get_size():
-            raise _cannot(f"its structures have a member '{name}' that overlaps another")
+            raise cannot(f"its structures have a member '{name}' that overlaps another")
         end = offset + layout.dtype.itemsize
     offsets, names, layouts, _ = zip(*members, strict=True)
     return Layout(_structure(names, [x.dtype for x in layouts], offsets, tid.get_size()), None)
@@ -266,7 +250,7 @@ def _structure(names: Any, formats: Any, offsets: Any, itemsize: int) -> Dtype:
     try:
         return np.dtype({**fields, "itemsize": itemsize})  # type: ignore[call-overload]
     except ValueError as error:
-        raise _cannot(f"its structures have no form in NumPy ({error})") from error
+        raise cannot(f"its structures have no form in NumPy ({error})") from error
 
 
 def _packed(members: list[Any], note: str) -> Layout:
@@ -311,15 +295,15 @@ _LAYOUTS: dict[int, Callable[[h5t.TypeID, int], Layout]] = {
 }
 
 
-def _text(name: bytes | str | None) -> str:
+def name_of(name: bytes | str | None) -> str:
     """Return a name as text; `Unsupported` if it is none."""
     try:
         return name.decode() if isinstance(name, bytes) else name or ""
     except UnicodeDecodeError as error:
-        raise _cannot(f"its type uses the name {name!r}, which is no UTF-8 text") from error
+        raise cannot(f"its type uses the name {name!r}, which is no UTF-8 text") from error
 
 
-def _bfloat_kind(tid: h5t.TypeID, dims: tuple[int, ...]) -> Kind | None:
+def bfloat_kind(tid: h5t.TypeID, dims: tuple[int, ...]) -> Kind | None:
     """Return the kind of bfloat16, the upper half of a float32."""
     if tid.get_class() != h5t.FLOAT or tid.get_size() != 2 or tid.get_fields() != BFLOAT_FIELDS:
         return None
@@ -342,7 +326,7 @@ def complex_parts(tid: h5t.TypeID) -> tuple[Dtype, int, int, list[str]] | None:
     layout = layout_of(first)
     if layout.memory is not None or layout.dtype.itemsize not in (4, 8):
         return None
-    names = [_text(tid.get_member_name(index)) for index in (0, 1)]
+    names = [name_of(tid.get_member_name(index)) for index in (0, 1)]
     for real, imag in ((0, 1), (1, 0)):
         if (names[real].lower(), names[imag].lower()) in COMPLEX_NAMES:
             at = tid.get_member_offset
@@ -389,265 +373,6 @@ def normalised(values: Values) -> Values:
         raw = values.view(np.uint8)
         np.not_equal(raw, 0, out=values)
     return values
-
-
-# --- descriptions ---------------------------------------------------------------------------------
-
-
-def describe(tid: h5t.TypeID) -> Any:
-    """Return the description of a type that `kind_of` reads."""
-    plain = _plain_code(tid)
-    if plain is not None:
-        return plain
-    return _DESCRIBERS[tid.get_class()](tid)
-
-
-def _plain_code(tid: h5t.TypeID) -> str | None:
-    """Return the type string of a type that this plugin writes for exactly that string."""
-    if is_variable(tid) or tid.get_class() == h5t.ARRAY:
-        return None
-    if (bfloat := _bfloat_kind(tid, ())) is not None:
-        return f"{bfloat.element.order}bfloat16"
-    dtype = layout_of(tid).dtype
-    if dtype.names is not None:
-        return None
-    return dtype.str if tid == type_of_dtype(dtype) else None
-
-
-def _describe_string(tid: h5t.TypeID) -> dict[str, Any]:
-    found: dict[str, Any] = {"class": "string"}
-    if not tid.is_variable_str():
-        found["size"] = tid.get_size()
-    padding = tid.get_strpad()
-    charset = tid.get_cset()
-    if padding not in PADDINGS or charset not in CHARSETS:
-        raise _cannot("its strings have an unknown padding or character set")
-    return {**found, "padding": PADDINGS[padding], "charset": CHARSETS[charset]}
-
-
-def _describe_compound(tid: h5t.TypeID) -> dict[str, Any]:
-    parts = complex_parts(tid)
-    if parts is not None:
-        return {"class": "complex", "base": parts[0].str, "names": parts[3]}
-    members = [
-        [
-            _text(tid.get_member_name(index)),
-            tid.get_member_offset(index),
-            describe(tid.get_member_type(index)),
-        ]
-        for index in range(tid.get_nmembers())
-    ]
-    return {"class": "compound", "size": tid.get_size(), "members": members}
-
-
-_DESCRIBERS: dict[int, Callable[[h5t.TypeID], Any]] = {
-    h5t.INTEGER: lambda tid: layout_of(tid).dtype.str,
-    h5t.FLOAT: lambda tid: layout_of(tid).dtype.str,
-    COMPLEX_CLASS: lambda tid: layout_of(tid).dtype.str,
-    h5t.BITFIELD: lambda tid: {"class": "bitfield", "base": layout_of(tid).dtype.str},
-    h5t.STRING: _describe_string,
-    h5t.OPAQUE: lambda tid: {
-        "class": "opaque", "size": tid.get_size(), "tag": _text(tid.get_tag())
-    },
-    h5t.ENUM: lambda tid: {
-        "class": "enum",
-        "base": layout_of(tid.get_super()).dtype.str,
-        "names": _enum_names(tid),
-    },
-    h5t.ARRAY: lambda tid: {
-        "class": "array",
-        "dims": list(tid.get_array_dims()),
-        "base": describe(tid.get_super()),
-    },
-    h5t.COMPOUND: _describe_compound,
-}  # fmt: skip
-
-
-def little_endian(description: Any) -> Any:
-    """Return the description of numbers with their byte order settled, as the data will have it."""
-    if isinstance(description, str):
-        return description.replace(">", "<")
-    if "base" in description:
-        return {**description, "base": little_endian(description["base"])}
-    return description
-
-
-def type_of(description: Any, order: str | None = None, depth: int = 0) -> h5t.TypeID:
-    """Return the type that was described; any error (all kinds) if the description is not ours.
-
-    `order` replaces the byte order of the numbers at the top.
-    """
-    if depth > MAX_NESTING:
-        raise ValueError("nested too deep")
-    if isinstance(description, str):
-        return _coded(description, order)
-    return _BUILDERS[description["class"]](description, order, depth)
-
-
-def _coded(code: str, order: str | None) -> h5t.TypeID:
-    if code.endswith("bfloat16"):
-        return _bfloat(order or code[0])
-    dtype = np.dtype(code)
-    if order and dtype.kind in "iufc":
-        dtype = dtype.newbyteorder(order)  # type: ignore[arg-type]
-    return type_of_dtype(dtype)
-
-
-def _string_type(size: int | None, padding: str, charset: str) -> h5t.TypeID:
-    tid = h5t.C_S1.copy()
-    tid.set_size(h5t.VARIABLE if size is None else size)
-    tid.set_strpad(next(code for code, name in PADDINGS.items() if name == padding))
-    tid.set_cset(next(code for code, name in CHARSETS.items() if name == charset))
-    return tid
-
-
-def _opaque_type(size: int, tag: str) -> h5t.TypeID:
-    tid = h5t.create(h5t.OPAQUE, size)
-    tid.set_tag(tag.encode())
-    return tid
-
-
-def _build_enum(description: dict[str, Any], order: str | None, depth: int) -> h5t.TypeID:
-    tid = h5t.enum_create(_coded(description["base"], order))
-    for name, value in description["names"].items():
-        tid.enum_insert(name.encode(), value)
-    return tid
-
-
-def _build_complex(description: dict[str, Any], order: str | None, depth: int) -> h5t.TypeID:
-    base = _coded(description["base"], order)
-    width = base.get_size()
-    tid = h5t.create(h5t.COMPOUND, 2 * width)
-    for index, name in enumerate(description["names"]):
-        tid.insert(name.encode(), index * width, base)
-    return tid
-
-
-def _build_compound(description: dict[str, Any], order: str | None, depth: int) -> h5t.TypeID:
-    tid = h5t.create(h5t.COMPOUND, description["size"])
-    for name, offset, member in description["members"]:
-        tid.insert(name.encode(), offset, type_of(member, None, depth + 1))
-    return tid
-
-
-def _build_bitfield(description: dict[str, Any], order: str | None, depth: int) -> h5t.TypeID:
-    dtype = np.dtype(description["base"])
-    order = order or dtype.str[0]
-    return _bits(dtype.itemsize, "BE" if order == ">" else "LE")
-
-
-_BUILDERS: dict[str, Callable[[Any, str | None, int], h5t.TypeID]] = {
-    "string": lambda d, order, depth: _string_type(d.get("size"), d["padding"], d["charset"]),
-    "opaque": lambda d, order, depth: _opaque_type(d["size"], d["tag"]),
-    "bitfield": _build_bitfield,
-    "enum": _build_enum,
-    "complex": _build_complex,
-    "array": lambda d, order, depth: h5t.array_create(
-        type_of(d["base"], order, depth + 1), tuple(d["dims"])
-    ),
-    "compound": _build_compound,
-}
-
-
-# --- to HDF5 --------------------------------------------------------------------------------------
-
-
-def _bfloat(order: str) -> h5t.TypeID:
-    """Return bfloat16 as a floating-point type that every version of HDF5 converts."""
-    tid = (h5t.IEEE_F32BE if order == ">" else h5t.IEEE_F32LE).copy()
-    tid.set_fields(*BFLOAT_FIELDS)
-    tid.set_precision(16)
-    tid.set_size(2)
-    tid.set_ebias(BFLOAT_BIAS)
-    return tid
-
-
-def type_of_element(element: Element) -> h5t.TypeID:
-    """Return the HDF5 type in which elements are written, bytes as they are in the core."""
-    if element.kind == "bfloat":
-        return _bfloat(element.order)
-    return type_of_dtype(dtype_of(element))
-
-
-def type_of_dtype(dtype: Dtype) -> h5t.TypeID:
-    """Return the HDF5 type whose bytes are those of a NumPy type.
-
-    bool: enum over int8; complex: compound r, i; S: null-padded ASCII; V: opaque; datetimes and U:
-    opaque with h5py's tag; structures: compound with the same offsets.
-    """
-    if dtype.subdtype is not None:
-        base, dims = dtype.subdtype
-        return h5t.array_create(type_of_dtype(base), dims)
-    if dtype.names is not None:
-        return _compound_type(dtype)
-    if dtype.kind == "c":
-        part = np.dtype(f"{dtype.str[0]}f{dtype.itemsize // 2}")
-        return _build_complex({"base": part.str, "names": ["r", "i"]}, None, 0)
-    if dtype.kind == "b":
-        return _build_enum({"base": "|i1", "names": BOOL_NAMES}, None, 0)
-    if dtype.kind == "S":
-        return _string_type(dtype.itemsize, "nullpad", "ascii")
-    if dtype.kind in "VUmM":
-        return _opaque_type(dtype.itemsize, "" if dtype.kind == "V" else NUMPY_TAG + dtype.str)
-    return h5t.py_create(dtype)
-
-
-def _compound_type(dtype: Dtype) -> h5t.TypeID:
-    tid = h5t.create(h5t.COMPOUND, dtype.itemsize)
-    for name in dtype.names or ():
-        member, offset = dtype.fields[name][:2]  # type: ignore[index]
-        tid.insert(name.encode(), offset, type_of_dtype(member))
-    return tid
-
-
-# Text (U) as elements of their own: UTF-8 in null-padded strings of fixed width, 4 bytes for each
-# character, which every program can show, and which keeps NULs inside a text.
-
-
-def is_text(element: Element) -> bool:
-    """Tell whether an element is text of NumPy's type U."""
-    return isinstance(element.descr, str) and element.descr[1:2] == "U"
-
-
-def utf8_type(element: Element) -> h5t.TypeID:
-    """Return the HDF5 type that text is written in."""
-    return _string_type(element.nbytes, "nullpad", "utf-8")
-
-
-def encoded(values: Values) -> Values:
-    """Return text (U) as UTF-8 of the same number of bytes (S); ValueError where it is no text."""
-    count = values.dtype.itemsize // 4
-    codes = np.ascontiguousarray(values).view(_codes_of(values.dtype)).reshape(-1, count)
-    result = np.zeros((len(codes), 4 * count), np.uint8)
-    result[:, :count] = codes
-    for row in np.flatnonzero((codes > 0x7F).any(axis=1)):
-        text = values.reshape(-1)[row].encode("utf-8", "surrogatepass")
-        result[row] = 0
-        result[row, : len(text)] = np.frombuffer(text, np.uint8)
-    return result.reshape(-1).view(f"S{4 * count}").reshape(values.shape)
-
-
-def decoded(values: Values, dtype: Dtype) -> Values:
-    """Return UTF-8 (S) as text of type `dtype` (U), the inverse of `encoded`."""
-    count = dtype.itemsize // 4
-    raw = np.ascontiguousarray(values).view(np.uint8).reshape(-1, values.dtype.itemsize)
-    result = np.zeros((len(raw), count), _codes_of(dtype))
-    width = min(count, raw.shape[1])
-    result[:, :width] = raw[:, :width]
-    texts = result.view(dtype).reshape(-1)
-    for row in np.flatnonzero((raw > 0x7F).any(axis=1)):
-        text = raw[row].tobytes().rstrip(b"\0").decode("utf-8", "surrogatepass")
-        if len(text) > count:
-            raise ValueError(f"a text of {len(text)} characters in the place of {count}")
-        texts[row] = text
-    return texts.reshape(values.shape)
-
-
-def _codes_of(dtype: Dtype) -> Dtype:
-    return np.dtype(f"{'>' if dtype.str[0] == '>' else '<'}u4")
-
-
-# --- both -----------------------------------------------------------------------------------------
 
 
 def element_size(kind: Kind) -> int:

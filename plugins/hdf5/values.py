@@ -17,7 +17,8 @@ from raconvert.errors import Corrupt
 from raconvert.plugin import dtype_of
 
 from .errors import guarded
-from .types import element_size, is_text
+from .text import is_text
+from .types import element_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class Dataset:
 
     def _slabs(self, item: int, max_bytes: int) -> Iterator[tuple[int | slice, ...]]:
         """Yield keys of slabs in stored order, on the borders of chunks where memory allows."""
-        if self.chunk is None:
+        if not self.chunk:
             yield from slabs(self.space, item, max_bytes)
             return
         budget = max(max_bytes, self.budget)
@@ -156,7 +157,7 @@ class Dataset:
     def _finished(self, buffer: Values) -> Values:
         values = buffer if self.kind.finish is None else self.kind.finish(buffer)
         if is_text(self.element) and values.dtype.kind == "S":
-            from .types import decoded
+            from .text import decoded
 
             return decoded(values, self.dtype)
         if values.dtype.kind == "O":
@@ -196,7 +197,7 @@ def _as_units(buffer: Values, rank: int) -> Values:
     """Return a buffer with each element of the dataset as one opaque unit."""
     shape = buffer.shape[:rank]
     unit = buffer.dtype.itemsize * prod(buffer.shape[rank:])
-    return buffer.view(np.uint8).reshape(-1).view(f"V{unit}").reshape(shape)
+    return buffer.reshape(-1).view(np.uint8).view(f"V{unit}").reshape(shape)
 
 
 def _bounds(

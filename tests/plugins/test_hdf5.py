@@ -22,7 +22,7 @@ from raconvert.plugins import hdf5
 from raconvert.blocks import as_ndarray, blocks
 from raconvert.cli import main
 from raconvert.elements import Element, element_of, little
-from raconvert.errors import RaconvertError, ReadFailed, Unsupported, UsageError
+from raconvert.errors import RaconvertError, ReadFailed, TooLarge, Unsupported, UsageError
 from raconvert.model import Array, Axis, Bundle, Metadata
 from raconvert.opening import open_bundle
 from raconvert.plugin import EQUIVALENT, NO, REFUSED, SURE
@@ -511,7 +511,7 @@ def test_text_becomes_utf8_and_comes_back(tmp_path: Path, tool: Callable[..., st
 )
 def test_any_text(texts: list[str]) -> None:
     values = np.array(texts, f"<U{max(1, *map(len, texts), 1)}")
-    from raconvert.plugins.hdf5.types import decoded, encoded
+    from raconvert.plugins.hdf5.text import decoded, encoded
 
     packed = encoded(values)
     assert packed.dtype.itemsize == values.dtype.itemsize
@@ -1289,3 +1289,87 @@ def test_sniff(corpus: Callable[..., Path], tmp_path: Path) -> None:
         assert hdf5.sniff(Source(str(path))) == NO
     assert hdf5.sniff(Source(str(corpus("detect", "netcdf_classic.nc")))) == NO
     assert hdf5.sniff(Source(str(corpus("detect", "plain_hdf5_no_extension")))) == SURE
+
+
+# ------------------------------------------------------------------------------ types with axes
+
+
+def test_array_types_of_what_the_library_converts(tmp_path: Path) -> None:
+    """Their elements reach memory in a type of its own, which needs the axes as well."""
+    odd = h5t.STD_I32LE.copy()
+    odd.set_precision(31)
+    text = h5t.py_create(h5py.string_dtype(), logical=True)
+    names = np.array([["a", "bc"], ["", "d"], ["eee", "é"]], dtype=object)
+    numbers = np.arange(-6, 6, dtype="<i4").reshape(3, 4)
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        for name, inner, memory, values in (
+            ("names", text, h5t.py_create(h5py.string_dtype()), names),
+            ("numbers", odd, h5t.NATIVE_INT32, numbers),
+        ):
+            dims = values.shape[1:]
+            tid = h5t.array_create(inner, dims)
+            dataset = h5d.create(file.id, name.encode(), tid, h5s.create_simple((3,)))
+            dataset.write(h5s.ALL, h5s.ALL, values, mtype=h5t.array_create(memory, dims))
+            one = h5py.h5a.create(dataset, b"one", tid, h5s.create(h5s.SCALAR))
+            one.write(values[2].copy(), mtype=h5t.array_create(memory, dims))
+    for place in (path, again(path, tmp_path / "y.h5")):
+        with read(place) as bundle:
+            texts = [value.decode() for value in as_ndarray(bundle["names"]).reshape(-1)]
+            assert texts == names.reshape(-1).tolist()
+            assert bundle["names"].shape == (3, 2)
+            assert bundle["names"].meta.attributes["one"] == ["eee", "é"]
+            assert np.array_equal(as_ndarray(bundle["numbers"]), numbers)
+            assert bundle["numbers"].meta.attributes["one"] == [2, 3, 4, 5]
+    with h5py.File(tmp_path / "y.h5") as file:
+        assert file["names"].asstr()[()].tolist() == names.tolist()
+
+
+def test_tags_of_opaque_elements_survive_formats_without_types(tmp_path: Path) -> None:
+    """An .ra knows the width of such elements alone."""
+    tid = h5t.create(h5t.OPAQUE, 3)
+    tid.set_tag(b"a tag")
+    raw = np.frombuffer(b"abcdefghijkl", "V3").copy()
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for name, kind, shape in (("x", tid, (4,)), ("y", h5t.array_create(tid, (2,)), (2,))):
+            dataset = h5d.create(file.id, name.encode(), kind, h5s.create_simple(shape))
+            dataset.write(h5s.ALL, h5s.ALL, raw, mtype=kind)
+    first, bundle, second = (str(tmp_path / name) for name in ("1.h5", "b.zip", "2.h5"))
+    assert main(["-q", str(tmp_path / "x.h5"), "-o", first]) == 0
+    assert main(["-q", first, "-o", bundle]) == 0
+    assert main(["-q", bundle, "-o", second]) == 0
+    assert Path(first).read_bytes() == Path(second).read_bytes()
+    with h5py.File(second) as file:
+        assert file["x"].id.get_type().get_tag() == b"a tag"
+        assert file["y"].id.get_type() == h5t.array_create(tid, (2,))
+
+
+def test_chunks_of_array_types(tmp_path: Path) -> None:
+    """The axes of a type are never cut."""
+    values = np.arange(24, dtype="<i2").reshape(4, 2, 3)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", (4,), np.dtype(("<i2", (2, 3))))[...] = values
+    out = again(tmp_path / "x.h5", tmp_path / "y.h5", chunks="3,1,2")
+    with h5py.File(out) as file:
+        assert file["x"].chunks == (3,)
+        assert np.array_equal(file["x"][()], values)
+
+
+@pytest.mark.parametrize("compress", ["none", "gzip:1", "lzf"])
+@pytest.mark.parametrize("chunks", ["1,1,1000", "1,2,999", "1,1,1", "2,3,400"])
+def test_rows_of_chunks_larger_than_a_slab(chunks: str, compress: str, tmp_path: Path) -> None:
+    """Where chunks have length 1 along an axis, memory holds no more than a row of the next."""
+    length = 300 if chunks == "1,1,1" else 200_000
+    values = (np.arange(2 * 3 * length) % 251).astype("u1").reshape(2, 3, length)
+    array, path = array_of(values), tmp_path / "x.h5"
+    options = {"chunks": chunks, "compress": compress}
+    with Target(str(path), max_memory=1 << 20) as target:
+        if chunks == "2,3,400":
+            with pytest.raises(TooLarge, match="a row of its chunks needs 2400000 bytes"):
+                hdf5.write(Bundle([array]), target, **options)
+            return
+        hdf5.write(Bundle([array]), target, **options)
+        target.commit(sync=False)
+    with h5py.File(path) as file:
+        assert file["x"].chunks == tuple(map(int, chunks.split(",")))
+        assert np.array_equal(file["x"][()], values)

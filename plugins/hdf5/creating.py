@@ -1,0 +1,59 @@
+"""New files and objects, with the properties that make equal arrays equal files."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+
+from h5py import h5f, h5p, h5t
+
+from raconvert.errors import WriteFailed
+
+from .errors import FAILURES, reason_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+ALIGN_FROM, ALIGN = 1 << 20, 4096  # data of large datasets begins on a page border
+TRACKED = h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED
+
+
+@contextmanager
+def library(path: str) -> Iterator[None]:
+    """Turn what h5py raises while it writes into `WriteFailed`."""
+    try:
+        yield
+    except FAILURES as error:
+        raise WriteFailed(
+            f"cannot be written: {reason_of(error)}",
+            path=path,
+            remedy="the destination is as it was before",
+        ) from error
+
+
+def create(path: str) -> h5f.FileID:
+    """Return a new file: superblock 0, creation order kept, no times."""
+    access = h5p.create(h5p.FILE_ACCESS)
+    access.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_V110)
+    access.set_fclose_degree(h5f.CLOSE_STRONG)
+    access.set_alignment(ALIGN_FROM, ALIGN)
+    plist = created(h5p.FILE_CREATE)
+    plist.set_link_creation_order(TRACKED)
+    return h5f.create(os.fsencode(path), h5f.ACC_TRUNC, plist, access)
+
+
+def created(kind: h5p.PropClassID) -> Any:
+    """Return properties of a new object: order of attributes kept, no times, which would differ."""
+    plist = h5p.create(kind)
+    plist.set_obj_track_times(False)
+    plist.set_attr_creation_order(TRACKED)
+    return plist
+
+
+def utf8() -> h5p.PropLCID:
+    """Return the properties of a link with a name in UTF-8."""
+    plist = h5p.create(h5p.LINK_CREATE)
+    plist.set_char_encoding(h5t.CSET_UTF8)
+    return plist

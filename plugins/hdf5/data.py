@@ -1,0 +1,262 @@
+"""The elements of arrays on their way into a file: copied, encoded in chunks, or as strings.
+
+Contiguous elements are copied past the library, after it has closed the file. Chunks are encoded in
+threads outside it, and handed over as they will stand in the file.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from functools import partial
+from itertools import islice, product
+from math import prod
+
+import numpy as np
+from h5py import h5d, h5s
+
+from raconvert.blocks import block_bytes, blocks, check_memory
+from raconvert.errors import Unsupported
+from raconvert.transfer import copy_extent_to, reserve, write_all
+
+from .creating import library
+from .text import encoded, is_text
+from .types import kind_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from io import FileIO
+    from typing import Any
+
+    from h5py import h5t
+
+    from raconvert.plugin import Array, Extent, Target
+
+    from .plan import Plan
+
+    Values = np.ndarray[Any, Any]
+
+TASKS = 256  # chunks that are handed to the threads at once
+
+
+def write_elements(raw: list[tuple[int, Array]], file: FileIO, target: Target) -> None:
+    """Copy the elements of contiguous datasets to their places: offset and array of each."""
+    size = os.fstat(file.fileno()).st_size
+    extents = [array.extent for _, array in raw if array.extent is not None]
+    if not any(map(_is_sparse, extents)):
+        reserve(file, size)
+    for offset, array in raw:
+        if array.extent is not None and not _needs_encoding(array):
+            copy_extent_to(array.extent, file, offset, target.progress)
+            continue
+        file.seek(offset)
+        for block in _raw_blocks(array, target):
+            write_all(file, [block])
+
+
+def _raw_blocks(array: Array, target: Target) -> Iterator[Values]:
+    """Yield the bytes of an array as they stand in the file."""
+    for block in target.counted(blocks(array, block_bytes(target.max_memory))):
+        yield _encoded(block, array).reshape(-1).view(np.uint8)
+
+
+def _needs_encoding(array: Array) -> bool:
+    return array.element.kind == "bool" or is_text(array.element)
+
+
+def _encoded(block: Values, array: Array) -> Values:
+    """Return a block in the bytes that the file has: bools 0 or 1, text in UTF-8."""
+    if array.element.kind == "bool":
+        return np.not_equal(block.view(np.uint8), 0)
+    if is_text(array.element):
+        try:
+            return encoded(block)
+        except ValueError as error:
+            raise Unsupported(
+                f"array '{array.name}' has elements that are no text: {error}",
+                remedy="no flag allows this",
+            ) from error
+    return block
+
+
+def _is_sparse(extent: Extent) -> bool:
+    status = os.stat(extent.path)
+    return getattr(status, "st_blocks", 0) * 512 < status.st_size
+
+
+# --- strings of variable length -------------------------------------------------------------------
+
+
+def write_strings(
+    array: Array, dataset: h5d.DatasetID, tid: h5t.TypeID, shape: tuple[int, ...], target: Target
+) -> None:
+    """Write strings of fixed width as strings of variable length, without their padding."""
+    memory = kind_of(tid).memory
+    done = 0
+    dims = array.dims[::-1]
+    limit = max(1, block_bytes(target.max_memory) // (array.element.nbytes + 64))
+    for block in target.counted(blocks(array, limit * array.element.nbytes)):
+        values = block.reshape(-1).astype(object)
+        if any(b"\0" in value for value in values):
+            raise Unsupported(
+                f"array '{array.name}' has strings with a NUL inside, which strings of "
+                "variable length cannot hold",
+                path=target.path,
+                remedy="write them in a fixed width with --out-opt strings=fixed",
+            )
+        with library(target.path):
+            for start, count in _boxes(done, len(values), dims):
+                space = dataset.get_space()
+                if shape:
+                    space.select_hyperslab(start, count)
+                size = prod(count)
+                piece, values = values[:size], values[size:]
+                box = h5s.create_simple((size,)) if shape else h5s.create(h5s.SCALAR)
+                dataset.write(box, space, np.ascontiguousarray(piece), memory)
+                done += size
+
+
+def _boxes(
+    done: int, count: int, shape: tuple[int, ...]
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Yield start and count of boxes that together are `count` elements from element `done`."""
+    if not shape:
+        yield (), ()
+        return
+    while count:
+        axis = 0
+        inner = prod(shape[1:])
+        while done % inner or count < inner:
+            axis += 1
+            inner = prod(shape[axis + 1 :])
+        index = np.unravel_index(done, shape)
+        high = min(count // inner, shape[axis] - int(index[axis]))
+        start = tuple(int(i) for i in index[: axis + 1]) + (0,) * (len(shape) - axis - 1)
+        yield start, (1,) * axis + (high,) + shape[axis + 1 :]
+        done += high * inner
+        count -= high * inner
+
+
+# --- chunks ---------------------------------------------------------------------------------------
+
+
+def write_chunks(
+    array: Array,
+    dataset: h5d.DatasetID,
+    tid: h5t.TypeID,
+    shape: tuple[int, ...],
+    chunk: tuple[int, ...],
+    plan: Plan,
+    target: Target,
+) -> None:
+    """Write a dataset chunk by chunk, in slabs of whole chunks that follow each other in memory."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    item = tid.get_size()
+    budget = block_bytes(target.max_memory)
+    axis = _slab_axis(shape, chunk, item, budget)
+    inner = prod(shape[axis + 1 :]) * item
+    row = chunk[axis] * inner
+    check_memory(2 * row, target.max_memory, f"array '{array.name}': a row of its chunks")
+    boxes = list(_slab_boxes(shape, axis, chunk[axis] * max(1, budget // row)))
+    shuffle = plan.shuffle and plan.filter is not None and item > 1
+    encode = partial(
+        _chunk, chunk=chunk, shuffle=shuffle, level=plan.level if plan.filter == "gzip" else None
+    )
+    slabs = _slabs(_raw_blocks(array, target), [prod(count) * item for _, count in boxes])
+    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+        for (start, count), raw in zip(boxes, slabs, strict=True):
+            slab = raw.view(f"V{item}").reshape(count)
+            if plan.filter == "lzf":
+                _write_slab(dataset, tid, slab, start, target)
+                continue
+            places = _places(count, chunk)
+            while some := list(islice(places, TASKS)):
+                done = pool.map(partial(encode, slab), some)
+                with library(target.path):
+                    for place, data in zip(some, done, strict=True):
+                        at = tuple(low + n for low, n in zip(start, place, strict=True))
+                        dataset.write_direct_chunk(at, data)
+
+
+def _slab_axis(shape: tuple[int, ...], chunk: tuple[int, ...], item: int, budget: int) -> int:
+    """Return the axis along which slabs are cut: the slowest on which a row of chunks has room.
+
+    Along a slower axis the chunks have length 1, so that a slab is still one piece of memory.
+    """
+    axis = 0
+    while axis < len(shape) - 1 and chunk[axis] == 1 and prod(shape[axis + 1 :]) * item > budget:
+        axis += 1
+    return axis
+
+
+def _slab_boxes(
+    shape: tuple[int, ...], axis: int, high: int
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Yield start and lengths of slabs that are at most `high` along an axis, in stored order."""
+    rest = shape[axis + 1 :]
+    for outer in np.ndindex(*shape[:axis]):
+        for low in range(0, shape[axis], high):
+            count = min(high, shape[axis] - low)
+            yield (*outer, low, *(0 for _ in rest)), ((1,) * axis + (count, *rest))
+
+
+def _slabs(pieces: Iterator[Values], sizes: Iterable[int]) -> Iterator[Values]:
+    """Yield the bytes of pieces anew, in slabs of these sizes; each is valid until the next one."""
+    sizes = list(sizes)
+    buffer = np.empty(max(sizes, default=0), np.uint8)
+    rest = buffer[:0]
+    for size in sizes:
+        filled = 0
+        while filled < size:
+            if not rest.size:
+                rest = next(pieces)
+            take = min(size - filled, rest.size)
+            buffer[filled : filled + take] = rest[:take]
+            filled += take
+            rest = rest[take:]
+        yield buffer[:size]
+
+
+def _write_slab(
+    dataset: h5d.DatasetID, tid: h5t.TypeID, slab: Values, start: tuple[int, ...], target: Target
+) -> None:
+    """Let the library encode a slab."""
+    with library(target.path):
+        space = dataset.get_space()
+        space.select_hyperslab(start, slab.shape)
+        dataset.write(h5s.create_simple(slab.shape), space, slab.copy(), tid)
+
+
+def _places(shape: tuple[int, ...], chunk: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    return product(*(range(0, n, c) for n, c in zip(shape, chunk, strict=True)))
+
+
+def _chunk(
+    slab: Values, at: tuple[int, ...], *, chunk: tuple[int, ...], shuffle: bool, level: int | None
+) -> Any:
+    """Return the encoded bytes of one chunk; what lies beyond the border is zeros."""
+    part = slab[tuple(slice(low, low + n) for low, n in zip(at, chunk, strict=True))]
+    if part.shape != chunk:
+        whole = np.zeros(chunk, slab.dtype)
+        whole[tuple(slice(n) for n in part.shape)] = part
+        part = whole
+    raw = np.ascontiguousarray(part).view(np.uint8).reshape(-1)
+    if shuffle:
+        units = raw.reshape(-1, slab.itemsize)
+        planes = np.empty(units.shape[::-1], np.uint8)
+        for index in range(slab.itemsize):  # plane by plane: half the time of a transposed copy
+            planes[index] = units[:, index]
+        raw = planes.reshape(-1)
+    if level is None:
+        return raw.tobytes()
+    return _deflated(raw, level)
+
+
+def _deflated(raw: Values, level: int) -> bytes:
+    try:
+        import deflate
+    except ImportError:  # not built for this machine; zlib does the same, more slowly
+        return zlib.compress(raw.data, level)
+    return bytes(deflate.zlib_compress(raw.data, level))

@@ -1,0 +1,261 @@
+"""HDF5 datatypes in plain values, and the ones in which elements are written.
+
+A *description* is kept in the namespace ``hdf5`` where the element type alone would not lead back
+to the same HDF5 type::
+
+    '<i4' '>f8' '<c16' '|b1' '|V5'     the type that this plugin writes for this NumPy type
+    {class: string, size: 7, padding: spacepad, charset: utf-8}      without size: variable
+    {class: opaque, size: 4, tag: text}
+    {class: bitfield, base: '<u2'}
+    {class: enum, base: '<i2', names: {RED: 0, BLUE: 5}}
+    {class: complex, base: '<f8', names: [real, imag]}
+    {class: array, dims: [2, 3], base: ...}
+    {class: compound, size: 12, members: [[name, offset, type], ...]}
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from h5py import h5t
+
+from raconvert.elements import Element, dtype_of
+
+from .types import (
+    BFLOAT_BIAS,
+    BFLOAT_FIELDS,
+    BOOL_NAMES,
+    COMPLEX_CLASS,
+    MAX_NESTING,
+    NUMPY_TAG,
+    bfloat_kind,
+    bits_type,
+    cannot,
+    complex_parts,
+    enum_names,
+    is_variable,
+    layout_of,
+    name_of,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Dtype = np.dtype[Any]
+
+PADDINGS = {
+    h5t.STR_NULLTERM: "nullterm",
+    h5t.STR_NULLPAD: "nullpad",
+    h5t.STR_SPACEPAD: "spacepad",
+}
+CHARSETS = {h5t.CSET_ASCII: "ascii", h5t.CSET_UTF8: "utf-8"}
+# A datatype message shares 64 KiB with its header and lies in one object header message.
+MAX_TYPE_BYTES = 64_000
+
+
+def describe(tid: h5t.TypeID) -> Any:
+    """Return the description of a type that `kind_of` reads."""
+    plain = _plain_code(tid)
+    if plain is not None:
+        return plain
+    return _DESCRIBERS[tid.get_class()](tid)
+
+
+def _plain_code(tid: h5t.TypeID) -> str | None:
+    """Return the type string of a type that this plugin writes for exactly that string."""
+    if is_variable(tid) or tid.get_class() == h5t.ARRAY:
+        return None
+    if (bfloat := bfloat_kind(tid, ())) is not None:
+        return f"{bfloat.element.order}bfloat16"
+    dtype = layout_of(tid).dtype
+    if dtype.names is not None:
+        return None
+    return dtype.str if tid == type_of_dtype(dtype) else None
+
+
+def _describe_string(tid: h5t.TypeID) -> dict[str, Any]:
+    found: dict[str, Any] = {"class": "string"}
+    if not tid.is_variable_str():
+        found["size"] = tid.get_size()
+    padding = tid.get_strpad()
+    charset = tid.get_cset()
+    if padding not in PADDINGS or charset not in CHARSETS:
+        raise cannot("its strings have an unknown padding or character set")
+    return {**found, "padding": PADDINGS[padding], "charset": CHARSETS[charset]}
+
+
+def _describe_compound(tid: h5t.TypeID) -> dict[str, Any]:
+    parts = complex_parts(tid)
+    if parts is not None:
+        return {"class": "complex", "base": parts[0].str, "names": parts[3]}
+    members = [
+        [
+            name_of(tid.get_member_name(index)),
+            tid.get_member_offset(index),
+            describe(tid.get_member_type(index)),
+        ]
+        for index in range(tid.get_nmembers())
+    ]
+    return {"class": "compound", "size": tid.get_size(), "members": members}
+
+
+_DESCRIBERS: dict[int, Callable[[h5t.TypeID], Any]] = {
+    h5t.INTEGER: lambda tid: layout_of(tid).dtype.str,
+    h5t.FLOAT: lambda tid: layout_of(tid).dtype.str,
+    COMPLEX_CLASS: lambda tid: layout_of(tid).dtype.str,
+    h5t.BITFIELD: lambda tid: {"class": "bitfield", "base": layout_of(tid).dtype.str},
+    h5t.STRING: _describe_string,
+    h5t.OPAQUE: lambda tid: {
+        "class": "opaque", "size": tid.get_size(), "tag": name_of(tid.get_tag())
+    },
+    h5t.ENUM: lambda tid: {
+        "class": "enum",
+        "base": layout_of(tid.get_super()).dtype.str,
+        "names": enum_names(tid),
+    },
+    h5t.ARRAY: lambda tid: {
+        "class": "array",
+        "dims": list(tid.get_array_dims()),
+        "base": describe(tid.get_super()),
+    },
+    h5t.COMPOUND: _describe_compound,
+}  # fmt: skip
+
+
+def little_endian(description: Any) -> Any:
+    """Return the description of numbers with their byte order settled, as the data will have it."""
+    if isinstance(description, str):
+        return description.replace(">", "<")
+    if "base" in description:
+        return {**description, "base": little_endian(description["base"])}
+    return description
+
+
+def type_of(description: Any, order: str | None = None, depth: int = 0) -> h5t.TypeID:
+    """Return the type that was described; any error (all kinds) if the description is not ours.
+
+    `order` replaces the byte order of the numbers at the top.
+    """
+    if depth > MAX_NESTING:
+        raise ValueError("nested too deep")
+    if isinstance(description, str):
+        return _coded(description, order)
+    return _BUILDERS[description["class"]](description, order, depth)
+
+
+def _coded(code: str, order: str | None) -> h5t.TypeID:
+    if code.endswith("bfloat16"):
+        return _bfloat(order or code[0])
+    dtype = np.dtype(code)
+    if order and dtype.kind in "iufc":
+        dtype = dtype.newbyteorder(order)  # type: ignore[arg-type]
+    return type_of_dtype(dtype)
+
+
+def string_type(size: int | None, padding: str, charset: str) -> h5t.TypeID:
+    """Return a string type in the words of a description; of variable length without a size."""
+    tid = h5t.C_S1.copy()
+    tid.set_size(h5t.VARIABLE if size is None else size)
+    tid.set_strpad(next(code for code, name in PADDINGS.items() if name == padding))
+    tid.set_cset(next(code for code, name in CHARSETS.items() if name == charset))
+    return tid
+
+
+def _opaque_type(size: int, tag: str) -> h5t.TypeID:
+    tid = h5t.create(h5t.OPAQUE, size)
+    tid.set_tag(tag.encode())
+    return tid
+
+
+def _build_enum(description: dict[str, Any], order: str | None, depth: int) -> h5t.TypeID:
+    tid = h5t.enum_create(_coded(description["base"], order))
+    for name, value in description["names"].items():
+        tid.enum_insert(name.encode(), value)
+    return tid
+
+
+def _build_complex(description: dict[str, Any], order: str | None, depth: int) -> h5t.TypeID:
+    base = _coded(description["base"], order)
+    width = base.get_size()
+    tid = h5t.create(h5t.COMPOUND, 2 * width)
+    for index, name in enumerate(description["names"]):
+        tid.insert(name.encode(), index * width, base)
+    return tid
+
+
+def _build_compound(description: dict[str, Any], order: str | None, depth: int) -> h5t.TypeID:
+    tid = h5t.create(h5t.COMPOUND, description["size"])
+    for name, offset, member in description["members"]:
+        tid.insert(name.encode(), offset, type_of(member, None, depth + 1))
+    return tid
+
+
+def _build_bitfield(description: dict[str, Any], order: str | None, depth: int) -> h5t.TypeID:
+    dtype = np.dtype(description["base"])
+    order = order or dtype.str[0]
+    return bits_type(dtype.itemsize, "BE" if order == ">" else "LE")
+
+
+_BUILDERS: dict[str, Callable[[Any, str | None, int], h5t.TypeID]] = {
+    "string": lambda d, order, depth: string_type(d.get("size"), d["padding"], d["charset"]),
+    "opaque": lambda d, order, depth: _opaque_type(d["size"], d["tag"]),
+    "bitfield": _build_bitfield,
+    "enum": _build_enum,
+    "complex": _build_complex,
+    "array": lambda d, order, depth: h5t.array_create(
+        type_of(d["base"], order, depth + 1), tuple(d["dims"])
+    ),
+    "compound": _build_compound,
+}
+
+
+# --- to HDF5 --------------------------------------------------------------------------------------
+
+
+def _bfloat(order: str) -> h5t.TypeID:
+    """Return bfloat16 as a floating-point type that every version of HDF5 converts."""
+    tid = (h5t.IEEE_F32BE if order == ">" else h5t.IEEE_F32LE).copy()
+    tid.set_fields(*BFLOAT_FIELDS)
+    tid.set_precision(16)
+    tid.set_size(2)
+    tid.set_ebias(BFLOAT_BIAS)
+    return tid
+
+
+def type_of_element(element: Element) -> h5t.TypeID:
+    """Return the HDF5 type in which elements are written, bytes as they are in the core."""
+    if element.kind == "bfloat":
+        return _bfloat(element.order)
+    return type_of_dtype(dtype_of(element))
+
+
+def type_of_dtype(dtype: Dtype) -> h5t.TypeID:
+    """Return the HDF5 type whose bytes are those of a NumPy type.
+
+    bool: enum over int8; complex: compound r, i; S: null-padded ASCII; V: opaque; datetimes and U:
+    opaque with h5py's tag; structures: compound with the same offsets.
+    """
+    if dtype.subdtype is not None:
+        base, dims = dtype.subdtype
+        return h5t.array_create(type_of_dtype(base), dims)
+    if dtype.names is not None:
+        return _compound_type(dtype)
+    if dtype.kind == "c":
+        part = np.dtype(f"{dtype.str[0]}f{dtype.itemsize // 2}")
+        return _build_complex({"base": part.str, "names": ["r", "i"]}, None, 0)
+    if dtype.kind == "b":
+        return _build_enum({"base": "|i1", "names": BOOL_NAMES}, None, 0)
+    if dtype.kind == "S":
+        return string_type(dtype.itemsize, "nullpad", "ascii")
+    if dtype.kind in "VUmM":
+        return _opaque_type(dtype.itemsize, "" if dtype.kind == "V" else NUMPY_TAG + dtype.str)
+    return h5t.py_create(dtype)
+
+
+def _compound_type(dtype: Dtype) -> h5t.TypeID:
+    tid = h5t.create(h5t.COMPOUND, dtype.itemsize)
+    for name in dtype.names or ():
+        member, offset = dtype.fields[name][:2]  # type: ignore[index]
+        tid.insert(name.encode(), offset, type_of_dtype(member))
+    return tid

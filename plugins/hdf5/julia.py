@@ -1,0 +1,163 @@
+"""Files that Julia wrote with JLD2 or its forerunner JLD: what they have in a way of their own.
+
+Source: JLD2.jl 0.6.5, src/file_header.jl, dataspaces.jl, datasets.jl, data/number_types.jl, and its
+history. Dims are written reversed, as HDF5.jl does. Before version 0.2 (2020) JLD2 began its files
+as JLD does. Bools are bitfields of one byte; before 0.3.3 they were a named opaque type, told apart
+by its attribute `julia_type` alone. An array without axes is one of length 1 with an attribute
+`dimensions` of no elements.
+
+Compressed arrays are one chunk. Up to 0.6.5 the lengths of that chunk take 8 bytes each, where HDF5
+2.0 accepts no more bytes than they need and opens no such dataset. So they are read here.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from struct import Struct
+from struct import error as struct_error
+
+from h5py import h5l, h5o, h5t
+
+from .errors import FAILURES
+from .headers import (
+    ADDRESS_BYTES,
+    DATASPACE,
+    FILTERS,
+    LAYOUT,
+    NOWHERE,
+    attribute_data,
+    datatype_of,
+    messages,
+    named_type,
+    sequences,
+)
+from .walk import links_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .attributes import Attributes
+    from .walk import File
+
+MARKS = (b"HDF5-based Julia Data Format", b"Julia data file (HDF5)")
+MARK_BYTES = 512  # the mark opens a block of so many bytes before the superblock
+TYPES = "_types"  # the group of named datatypes beside the data
+DIMENSIONS = "dimensions"
+JULIA_TYPE = b"julia_type"  # a name and parameters, both of variable length
+BOOL = b"Core.Bool"
+
+NUMBER_BYTES = {0: 12, 1: 20, 4: 12}  # messages of integers, floats, bitfields by their class
+ENCODED = b"\x03\x00"  # begins what H5Tencode makes: number of the message, version
+CHUNKED, SINGLE, FILTERED = 2, 1, 2  # layout class; chunk index; flag of that index
+_LAYOUT = Struct("<5B")  # version, class, flags, rank and 1, bytes of each length
+_SINGLE = Struct("<BQIQ")  # chunk index, stored bytes, filter mask, address
+_FILTER = Struct("<HHH")  # number, flags, client values
+NAMED_FROM = 256  # filters from here on have a name
+
+DAMAGED: tuple[type[Exception], ...] = (*FAILURES, struct_error)
+
+# A dataset of one chunk: HDF5 type, shape, filters as ((number, client values), ...), where it is.
+Packed = namedtuple("Packed", "tid shape filters offset stored mask")
+
+
+def is_julia(file: File) -> bool:
+    """Tell whether the block before the superblock is that of JLD2 or JLD."""
+    at = file.userblock - MARK_BYTES
+    return at >= 0 and file.source.read_at(at, 64).startswith(MARKS)
+
+
+def take_shape(shape: tuple[int, ...], attributes: Attributes) -> tuple[int, ...]:
+    """Return the shape that Julia gives an array, without the attribute that says so."""
+    if shape == (1,) and attributes.values.get(DIMENSIONS) == []:
+        del attributes.values[DIMENSIONS]
+        attributes.types.pop(DIMENSIONS, None)
+        return ()
+    return shape
+
+
+def is_opaque_bool(tid: h5t.TypeID, file: File, address: int) -> bool:
+    """Tell whether elements are bools as JLD2 wrote them before it took bitfields."""
+    if tid.get_class() != h5t.OPAQUE or tid.get_size() != 1 or file.address_bytes != ADDRESS_BYTES:
+        return False
+    named = named_type(file, address)
+    raw = None if named is None else attribute_data(file, named).get(JULIA_TYPE)
+    return raw is not None and sequences(raw, 1, file, 1) == [BOOL]
+
+
+def packed_of(file: File, address: int) -> Packed | None:
+    """Return the facts of a dataset that is one filtered chunk, from its header; None if not.
+
+    The offset counts from the beginning of the file.
+    """
+    if file.address_bytes != ADDRESS_BYTES:
+        return None
+    found = dict(messages(file, address))
+    try:
+        chunk, stored, mask, at = _single_chunk(found[LAYOUT])
+        shape = _shape(found[DATASPACE])
+        filters = _pipeline(found[FILTERS])
+        tid = _type(file, address)
+    except DAMAGED:
+        return None
+    if tid is None or chunk != (*shape, tid.get_size()) or at == NOWHERE:
+        return None
+    if shape == (1,) and attribute_data(file, address).get(DIMENSIONS.encode()) == b"":
+        shape = ()
+    return Packed(tid, shape, filters, file.userblock + at, stored, mask)
+
+
+def _type(file: File, address: int) -> h5t.TypeID | None:
+    """Return the type of a dataset that cannot be opened: a named one, or a plain number."""
+    named = named_type(file, address)
+    if named is not None:
+        links = links_of(file, b"/" + TYPES.encode())
+        names = [name for name, kind, at in links if (kind, at) == (h5l.TYPE_HARD, named)]
+        return h5o.open(file.fid, b"/".join((TYPES.encode(), names[0]))) if names else None
+    body = datatype_of(file, address) or b""
+    # The library trusts the length of what it decodes, so only numbers, whose length is known.
+    if len(body) < NUMBER_BYTES.get(body[0] & 15 if body else -1, len(body) + 1):
+        return None
+    return h5t.decode(ENCODED + body)
+
+
+def _single_chunk(body: bytes) -> tuple[tuple[int, ...], int, int, int]:
+    """Return lengths, stored bytes, filter mask and address; IV.A.2.i, version 4."""
+    version, layout, flags, rank, width = _LAYOUT.unpack_from(body)
+    start = _LAYOUT.size
+    index, stored, mask, at = _SINGLE.unpack_from(body, start + rank * width)
+    if (version, layout, flags & FILTERED, index) != (4, CHUNKED, FILTERED, SINGLE):
+        raise ValueError("another layout")
+    places = range(start, start + rank * width, width)
+    lengths = tuple(int.from_bytes(body[p : p + width], "little") for p in places)
+    return lengths, stored, mask, at
+
+
+def _shape(body: bytes) -> tuple[int, ...]:
+    """Return the lengths of a simple dataspace; IV.A.2.b, version 2."""
+    version, rank, _, kind = body[:4]
+    if (version, kind) != (2, 1):
+        raise ValueError("another dataspace")
+    return Struct(f"<{rank}Q").unpack_from(body, 4)
+
+
+def _pipeline(body: bytes) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """Return the filters of a pipeline; IV.A.2.l, version 2."""
+    version, count = body[:2]
+    if version != 2:
+        raise ValueError("another pipeline")
+    found: list[Any] = []
+    at = 2
+    for _ in range(count):
+        number = int.from_bytes(body[at : at + 2], "little")
+        name = 0
+        if number >= NAMED_FROM:
+            name = int.from_bytes(body[at + 2 : at + 4], "little")
+            number, _, values = Struct("<H2xHH").unpack_from(body, at)
+            at += 2
+        else:
+            number, _, values = _FILTER.unpack_from(body, at)
+        at += _FILTER.size + name
+        found.append((number, Struct(f"<{values}I").unpack_from(body, at)))
+        at += 4 * values
+    return tuple(found)
