@@ -141,12 +141,11 @@ def read(source: Source, *, char: str = "strings", sparse: str = "dense") -> Bun
     else:
         facts = level4.read(tree)
     try:
-        tree.finish()
+        own = facts | tree.finish()
     except BaseException:
         for close in closers:
             close()
         raise
-    own = {**facts, **({"values": tree.values} if tree.values else {})}
     return Bundle(
         tree.arrays, groups=tree.groups, formats={"mat": own}, notes=tree.notes, closers=closers
     )

@@ -33,13 +33,18 @@ if TYPE_CHECKING:
 # A piece of a part: which part, where in it, and an array whose memory are the bytes.
 Piece = namedtuple("Piece", "part offset data")
 MAX_CHARACTER = 0x10FFFF
+ASCII_END = 0x80
 
 
-def prepare(node: Leaf | Box, target: Target) -> None:
-    """Look at the elements of which the size in the file depends on their values."""
+def prepare(node: Leaf | Box, target: Target, *, narrow: bool) -> None:
+    """Look at the elements of which the size in the file depends on their values.
+
+    With `narrow`, text that is ASCII throughout takes one byte for a unit.
+    """
     for leaf in leaves(node):
         if leaf.form == "char" and leaf.change != "units":
-            _measure_text(leaf, target)
+            is_ascii = _measure_text(leaf, target)
+            leaf.unit = 1 if narrow and is_ascii else 2
         elif leaf.form == "sparse":
             _count_elements(leaf, target)
 
@@ -127,12 +132,16 @@ def _as_class(leaf: Leaf, values: Values) -> Values:
 def _points(leaf: Leaf, strings: Values) -> Values:
     """Return strings as rows of code points, bytes or units."""
     strings = strings.reshape(-1)
-    if leaf.change == "S" and leaf.array.meta.encoding == "utf-8":
+    if _is_utf8(leaf):
         strings = _decoded(leaf, strings)
     elif leaf.change == "S":
         return strings.view(np.uint8).reshape(strings.size, -1)
     order = strings.dtype.byteorder if strings.dtype.byteorder == ">" else "<"
     return strings.view(f"{order}u4").reshape(strings.size, -1)
+
+
+def _is_utf8(leaf: Leaf) -> bool:
+    return leaf.change == "S" and leaf.array.meta.encoding == "utf-8"
 
 
 def _decoded(leaf: Leaf, strings: Values) -> Values:
@@ -147,22 +156,35 @@ def _decoded(leaf: Leaf, strings: Values) -> Values:
         ) from error
 
 
-def _measure_text(leaf: Leaf, target: Target) -> None:
-    """Find how many units the longest row needs; refuse characters that no unit can be."""
-    columns, done = leaf.columns, 0
+def _measure_text(leaf: Leaf, target: Target) -> bool:
+    """Find how many units the longest row needs, and tell whether all text is ASCII.
+
+    Refuses characters that no unit can be. Of UTF-8 the width in bytes says nothing about that in
+    characters, so that it is not kept.
+    """
+    is_utf8 = _is_utf8(leaf)
+    columns, done, largest = 0 if is_utf8 else leaf.columns, 0, 0
     for block in blocks(leaf.array, block_bytes(target.max_memory)):
         points = _points(leaf, block)
-        if leaf.change == "U" and points.size and points.max() >= HIGH:
+        highest = int(points.max(initial=0))
+        if leaf.change == "U" and highest >= HIGH:
             _check_characters(leaf, points, done)
-            extra = (points > 0xFFFF).sum(axis=1)
-            used = points.shape[1] - np.argmax(points[:, ::-1] != 0, axis=1)
-            columns = max(columns, int((used + extra)[extra > 0].max(initial=0)))
-        if not columns and points.any():
-            columns = points.shape[1]  # it was empty once, and is no longer
+        # A declared width of 0 is that of text which was empty once, and may be no longer.
+        if is_utf8 or highest > 0xFFFF or not leaf.columns:
+            columns = max(columns, int(_lengths(points).max(initial=0)))
+        largest = max(largest, highest)
         done += len(points)
     if columns != leaf.columns:
         leaf.columns = columns
         leaf.dims = (leaf.dims[0], columns, *leaf.dims[2:])
+    return largest < ASCII_END
+
+
+def _lengths(points: Values) -> Values:
+    """Return how many UTF-16 units each row needs, the NULs at its end left out."""
+    used = points != 0
+    last = points.shape[1] - np.argmax(used[:, ::-1], axis=1)
+    return np.where(used.any(axis=1), last, 0) + (points > 0xFFFF).sum(axis=1)
 
 
 def _check_characters(leaf: Leaf, points: Values, done: int) -> None:
@@ -188,11 +210,11 @@ def _index(array: Array, place: int) -> tuple[int, ...]:
 
 
 def _units(leaf: Leaf, strings: Values) -> Values:
-    """Return strings as rows of `columns` UTF-16 units."""
+    """Return strings as rows of `columns` units, of UTF-16 or of ASCII."""
     points = _points(leaf, strings)
     extra = points > 0xFFFF
     if points.itemsize < 4 or not extra.any():
-        found = np.zeros((len(points), leaf.columns), "<u2")
+        found = np.zeros((len(points), leaf.columns), f"<u{leaf.unit}")
         width = min(leaf.columns, points.shape[1])
         found[:, :width] = points[:, :width]
         return found
@@ -264,14 +286,14 @@ def _pages(leaf: Leaf, taker: Pieces, step: int) -> Iterator[tuple[int, int, Val
         for page in range(0, pages, together):
             count = min(together, pages - page)
             units = _units(leaf, taker.take(count * rows)).reshape(count, rows, columns)
-            yield 0, 2 * page * rows * columns, units.transpose(0, 2, 1)
+            yield 0, leaf.unit * page * rows * columns, units.transpose(0, 2, 1)
         return
     for page in range(pages):
         for row in range(0, rows, step):
             units = _units(leaf, taker.take(min(step, rows - row)))
             for column in range(columns):
                 place = (page * columns + column) * rows + row
-                yield 0, 2 * place, units[:, column]
+                yield 0, leaf.unit * place, units[:, column]
 
 
 # --- sparse ---------------------------------------------------------------------------------------

@@ -154,7 +154,7 @@ def _add_sparse(
         raise Corrupt("wrong sparse matrix", path=tree.source.path, where=f"variable '{path}'",
                       got=(matrix.rows, matrix.columns))  # fmt: skip
     columns = [_column(parts[0], matrix.rows, i) for i in range(matrix.columns)]
-    rows, width = (_last(column) for column in columns[:2])
+    rows, width = (_last(tree.source, column) for column in columns[:2])
     if rows is None or width is None:
         raise Corrupt("sparse matrix has no dims", path=tree.source.path,
                       where=f"variable '{path}'", got=(rows, width))  # fmt: skip
@@ -170,14 +170,13 @@ def _column(part: FilePart, rows: int, index: int) -> FilePart:
     return FilePart(part.path, part.offset + index * rows * width, part.dtype, rows)
 
 
-def _last(column: FilePart) -> int | None:
+def _last(source: Source, column: FilePart) -> int | None:
     """Return the last number of a column, if it is a whole one."""
     import struct
 
     width = int(column.dtype[2:])
-    with open(column.path, "rb") as file:
-        file.seek(column.offset + column.nbytes - width)
-        data = file.read(width)
+    place = column.offset + column.nbytes - width
+    data = source.read_exact(place, width, "the dims of a sparse matrix")
     letter = {"f8": "d", "f4": "f", "i4": "i", "i2": "h", "u2": "H", "u1": "B"}[column.dtype[1:]]
     value = struct.unpack(column.dtype[0] + letter, data)[0]
     return int(value) if 0 <= value < 2**53 and value == int(value) else None
@@ -210,7 +209,8 @@ class Coordinates:
                 whole = index.astype(np.int64)
             if (whole != index).any() or (whole < 1).any() or (whole > limit).any():
                 raise Corrupt("sparse matrix has an index outside its dims",
-                              path=self.source.path, expected=f"1 to {limit}")  # fmt: skip
+                              path=self.source.path, where=f"variable '{self.path}'",
+                              expected=f"1 to {limit}")  # fmt: skip
             place.append(whole - 1)
         values = self._values()[...]
         # MATLAB pads with zeros, and an element may be listed as zero.

@@ -36,6 +36,7 @@ from .tables import (
     Facts,
     element_of_class,
 )
+from .tree import in_variable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,9 +50,9 @@ if TYPE_CHECKING:
 MAX_NAME_BYTES = 4096  # MATLAB writes 63 at most, others more
 MAX_DIMS_BYTES = 4 * 1024
 WINDOW_BYTES = 4096  # how much of the file is read at once while it is walked
-HELD_BYTES = 4096  # numbers up to this are kept while a compressed variable is walked
-HELD_SHARE = 32  # and all of them up to this part of the memory
 EAGER_BYTES = 1 << 20  # compressed variables up to this are walked at once
+HELD_BYTES = EAGER_BYTES  # numbers up to this are kept while a compressed variable is walked
+HELD_SHARE = 32  # and all of them up to this part of the memory
 SUBSYSTEM = (116, 124)  # bytes of the header: where the data of classes lies
 
 # A tag: type, bytes of data, and the data itself where it lies in the tag.
@@ -162,6 +163,8 @@ class _Walker:
         self.order = order
         self.subsystem = subsystem
         self.room = tree.source.max_memory // HELD_SHARE
+        self.stopped: dict[Compressed, Any] = {}
+        self.variable = ""  # the one that is read; empty until its name was
 
     # --- elements ---------------------------------------------------------------------------
 
@@ -181,11 +184,17 @@ class _Walker:
                 raise Corrupt("variable is cut off", path=source.path, where=f"byte {place}",
                               expected=f"{nbytes} bytes", got=source.size - place - 8)  # fmt: skip
             compressed |= code == MI_COMPRESSED
-            if code == MI_COMPRESSED:
-                self._compressed(Compressed(source.path, place + 8, nbytes), place)
-            elif nbytes:
-                cursor = _FileCursor(source, file, place + 8, end)
-                self._matrix(cursor, end, "", 0, place)
+            self.variable = ""
+            try:
+                if code == MI_COMPRESSED:
+                    variable = Compressed(source.path, place + 8, nbytes, self.stopped)
+                    self._compressed(variable, place)
+                elif nbytes:
+                    cursor = _FileCursor(source, file, place + 8, end)
+                    self._matrix(cursor, end, "", 0, place)
+            except RaconvertError as error:
+                in_variable(error, self.variable, source.path)
+                raise
             place = end
         self._rest(file, place)
         return compressed
@@ -301,7 +310,7 @@ class _Walker:
             if not name and place == self.subsystem:
                 self._leave(cursor, end)
                 return  # data of the classes whose variables are named when they are met
-            path = self.tree.variable(name)
+            path = self.variable = self.tree.variable(name)
         is_complex, is_global, logical = (bool(word & bit) for bit in (COMPLEX, GLOBAL, LOGICAL))
         facts = Facts(cls, dims, is_complex, logical and cls != "char", is_global)
         self._by_class(cursor, end, path, facts, depth)
@@ -347,7 +356,8 @@ class _Walker:
     def _opaque(self, cursor: _Cursor, end: int, path: str) -> None:
         """Name an opaque variable: name, type system and class come before its data."""
         name, system, cls = (self._name(cursor, end, w) for w in ("a name", "a type", "a class"))
-        path = path or self.tree.variable(name)
+        if not path:
+            path = self.variable = self.tree.variable(name)
         self.tree.leave_out(path, f"{cls} ({system})" if system else cls)
         self._leave(cursor, end)
 
@@ -530,7 +540,7 @@ class SparseParts:
             stored = min(part.count for part in self.parts)
             places, total = column_places(load(self.ir), load(self.jc), rows, columns, stored)
         except RaconvertError as error:
-            error.path = self.source.path
+            in_variable(error, self.path, self.source.path)
             raise
         return places, self._values(total)
 

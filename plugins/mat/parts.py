@@ -29,8 +29,8 @@ MIN_POINT_BYTES = 4 << 20  # decoded bytes between two points from which inflati
 MAX_POINTS = 128  # each costs some 50 KB of memory
 
 # Where inflating can go on: decoded position, position in the file, state of the decoder, the
-# input that it has not used yet.
-_Point = namedtuple("_Point", "position place decoder tail")
+# input that it has not used yet, decoded bytes that nobody has taken yet.
+_Point = namedtuple("_Point", "position place decoder tail rest")
 
 
 class FilePart:
@@ -129,29 +129,42 @@ class Compressed:
     """One compressed variable: `nbytes` bytes of zlib data at `offset` of the file.
 
     `total` is how many bytes it decodes to, its own tag included. `points` are where inflating
-    can go on, once the variable was walked through.
+    can go on, once the variable was walked through. `stopped`, of which all variables of a file
+    share one, holds at most one variable and where its reader stopped: what is read in the order
+    of the file is inflated once.
     """
 
-    __slots__ = ("checked", "nbytes", "offset", "path", "points", "total")
+    __slots__ = ("checked", "nbytes", "offset", "path", "points", "stopped", "total")
 
-    def __init__(self, path: str, offset: int, nbytes: int) -> None:
+    def __init__(
+        self, path: str, offset: int, nbytes: int, stopped: dict[Compressed, _Point]
+    ) -> None:
         self.path = path
         self.offset = offset
         self.nbytes = nbytes
         self.total = 0
         self.points: list[_Point] = []
+        self.stopped = stopped
         self.checked = False  # its end and its checksum were seen
 
     def inflater(self, position: int = 0) -> Inflater:
         """Return an inflater that stands at a decoded position."""
-        before = [point for point in self.points if point.position <= position]
-        found = Inflater(self, before[-1] if before else None)
+        stopped = self.stopped.get(self)
+        before = [p for p in (*self.points, stopped) if p and p.position <= position]
+        found = Inflater(self, max(before, key=lambda p: p.position, default=None))
         try:
             found.skip(position - found.position)
         except BaseException:
             found.close()
             raise
         return found
+
+    def keep(self, point: _Point) -> None:
+        """Remember where a reader stopped, unless another one of this variable came further."""
+        last = self.stopped.get(self)
+        if point.position < self.total and (last is None or last.position < point.position):
+            self.stopped.clear()
+            self.stopped[self] = point
 
 
 class Inflater:
@@ -169,10 +182,11 @@ class Inflater:
         self._rest = memoryview(b"")
         self._tail = b""
         self._mark = mark
+        self._broken = False
         if point is None:
             self._decoder = decompressobj()
         else:
-            self.position, self._place, decoder, self._tail = point
+            self.position, self._place, decoder, self._tail, self._rest = point
             self._decoder = decoder.copy()
         self._file = open_regular(variable.path)
 
@@ -235,7 +249,10 @@ class Inflater:
         step = max(MIN_POINT_BYTES, total // MAX_POINTS)
         last = points[-1].position if points else 0
         if self.position >= last + step and len(points) < MAX_POINTS:
-            points.append(_Point(self.position, self._place, self._decoder.copy(), self._tail))
+            points.append(self._point(self._decoder.copy()))
+
+    def _point(self, decoder: Any) -> _Point:
+        return _Point(self.position, self._place, decoder, self._tail, self._rest)
 
     def finish(self) -> None:
         """Inflate to the end, so that length and checksum (Adler-32) are checked."""
@@ -260,12 +277,15 @@ class Inflater:
         variable.checked = True
 
     def _corrupt(self, what: str) -> Corrupt:
+        self._broken = True
         where = f"byte {self.variable.offset}, decoded byte {self.position}"
         return Corrupt(what, path=self.variable.path, where=where)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; the next reader may go on from here."""
         os.close(self._file)
+        if not self._broken:
+            self.variable.keep(self._point(self._decoder))
 
 
 class InflatedPart:

@@ -46,7 +46,8 @@ class Leaf:
     """
 
     __slots__ = (
-        "array", "change", "cls", "columns", "complex", "dims", "form", "is_global", "jc", "logical"
+        "array", "change", "cls", "columns", "complex", "dims", "form", "is_global", "jc",
+        "logical", "unit",
     )  # fmt: skip
 
     def __init__(self, array: Array, cls: str, dims: tuple[int, ...]) -> None:
@@ -59,6 +60,7 @@ class Leaf:
         self.logical = cls == "logical"
         self.is_global = False
         self.columns = 0  # of a char array
+        self.unit = 2  # bytes of each of its units
         self.jc: Any = None  # of a sparse matrix, once its elements were counted
 
     @property
@@ -115,6 +117,7 @@ class Plan:
         own = bundle.formats.get(OWN, {}) if isinstance(bundle.formats.get(OWN, {}), dict) else {}
         values = own.get("values")
         self._values: dict[str, Any] = values if isinstance(values, dict) else {}
+        self._told = own.get("variables")
         self._paths: dict[int, str] = {}
         self._order: list[int] = []
         self._arrays = bundle.arrays
@@ -186,7 +189,7 @@ class Plan:
     def _variables(self, root: dict[str, Any]) -> list[tuple[str, Node]]:
         called = self._called(list(root), "", "variable")
         found = []
-        for name, content in root.items():
+        for name, content in _in_order(root, self._told):
             node = self._node(content, name, called[name])
             if self.version != "7.3" and node.nbytes > MAX_V5_BYTES:
                 reason = (
@@ -225,7 +228,7 @@ class Plan:
                 return self._struct_array(content, path, called, dims, fields)
         if _is_numbered(content):
             return self._cell(content, path, called, (1, max(map(int, content))))
-        return self._struct(content, path, called)
+        return self._struct(content, path, called, fields)
 
     def _cell(self, content: dict[str, Any], path: str, called: str, dims: tuple[int, ...]) -> Box:
         members: list[Node] = []
@@ -238,7 +241,8 @@ class Plan:
                 members.append(hole())
         return Box("cell", dims, None, members)
 
-    def _struct(self, content: dict[str, Any], path: str, called: str) -> Box:
+    def _struct(self, content: dict[str, Any], path: str, called: str, told: Any) -> Box:
+        content = dict(_in_order(content, told))
         names = self._called(list(content), path, "field")
         members = [
             self._node(inside, f"{path}/{name}", f"{called}/{names[name]}")
@@ -286,6 +290,8 @@ class Plan:
     def _metadata(self, bundle: Bundle) -> None:
         for array in bundle.arrays:
             found = array.meta.to_dict()
+            if _letter(array.element) in ("S", "U"):
+                found.pop("encoding", None)  # of bytes; a char array holds the characters
             others = [name for name in found.pop("formats", {}) if name != OWN]
             words = [*found, *(f"namespace {name}" for name in others)]
             words += ["items"] if array.meta.items is not None else []
@@ -300,6 +306,13 @@ class Plan:
         if groups:
             reason = f"MAT has no place for attributes of groups: {', '.join(groups[:5])}"
             self.fits.append(equivalent("", "metadata", reason))
+
+
+def _in_order(content: dict[str, Any], told: Any) -> list[tuple[str, Any]]:
+    """Return the members in the order that the namespace tells; others come last."""
+    names = told if isinstance(told, list) else []
+    places = {name: place for place, name in enumerate(names) if isinstance(name, str)}
+    return sorted(content.items(), key=lambda item: places.get(item[0], len(places)))
 
 
 def _dims_of(facts: dict[str, Any]) -> tuple[int, ...]:
@@ -405,19 +418,23 @@ def _class_of(element: Element) -> str:
     )
 
 
+def _letter(element: Element) -> str:
+    """Return the kind of a numpy type: S, U, m, M or V; empty for plain and structured elements."""
+    return element.descr[1:2] if isinstance(element.descr, str) else ""
+
+
 def _user_leaf(array: Array, own: dict[str, Any]) -> Leaf:
     """Return strings as char, dates as their counts, everything else as bytes."""
     element, dims = array.element, array.dims
-    descr = element.descr if isinstance(element.descr, str) else ""
-    letter = descr[1:2]
-    if letter and letter in "SU":
+    letter = _letter(element)
+    if letter in ("S", "U"):
         columns = element.nbytes // (4 if letter == "U" else 1)
         if own.get("class") == "char" and own.get("columns") == 0 and columns == 1:
             columns = 0  # told to be empty; the text itself is looked at when it is written
         leaf = Leaf(array, "char", char_dims(dims, columns))
         leaf.form, leaf.change, leaf.columns = "char", letter, columns
         return leaf
-    if letter and letter in "mM":
+    if letter in ("m", "M"):
         leaf = Leaf(array, "int64", matrix_dims(dims))
         leaf.change = "count"
         return leaf
@@ -474,8 +491,8 @@ def shape_fits(array: Array, leaf: Leaf, version: str) -> list[Fit]:
     if leaf.change == "bytes":
         pass
     elif not array.dims:
-        text = " x ".join(map(str, dims))
-        found.append(equivalent(name, "shape", f"a single element becomes {text}"))
+        what = "one row" if leaf.form == "char" else " x ".join(map(str, dims))
+        found.append(equivalent(name, "shape", f"a single element becomes {what}"))
     elif array.ndim == 1 and leaf.form != "char":
         found.append(equivalent(name, "shape", f"one axis of {dims[1]} becomes 1 x {dims[1]}"))
     if len(dims) > 2 and dims[-1] == 1:

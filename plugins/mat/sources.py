@@ -15,6 +15,8 @@ from raconvert.blocks import LARGEST_BLOCK, check_memory
 from raconvert.elements import dtype_of
 from raconvert.errors import Corrupt, RaconvertError, TooLarge
 
+from .tree import in_variable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,25 +38,23 @@ def cast(values: Values, dtype: np.dtype[Any]) -> Values:
         return values != 0
     if values.dtype == dtype:
         return values
-    if np.can_cast(values.dtype, dtype, "safe"):
-        return values.astype(dtype)
+    # A signalling NaN warns in every cast.
     with np.errstate(all="ignore"):
         found = values.astype(dtype)
+        # 64-bit integers as doubles are safe to numpy, but rounded.
+        if np.can_cast(values.dtype, dtype, "safe") and values.dtype.itemsize < dtype.itemsize:
+            return found
         same = found.astype(values.dtype) == values
-    if dtype.kind in "iu" and values.dtype.kind == "f":
-        # A float at the very border rounds to 2**63 and wraps back to itself.
-        same &= np.abs(values) < float(np.iinfo(dtype).max) + 1
-    if dtype.kind == "f":
-        same |= np.isnan(values) if values.dtype.kind == "f" else False
+    for whole, real in ((values, found), (found, values)):
+        if whole.dtype.kind in "iu" and real.dtype.kind == "f":
+            # A float of 2**63 is beyond int64, and may wrap to its largest number and back.
+            same &= real < float(np.iinfo(whole.dtype).max) + 1
+    if dtype.kind == values.dtype.kind == "f":
+        same |= np.isnan(values)
     if not same.all():
         wrong = values.reshape(-1)[np.argmin(same)]
         raise ValueError(f"{wrong} stored as {values.dtype.name}")
     return found
-
-
-def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type of the halves of complex numbers; other types are their own."""
-    return np.dtype(f"{dtype.byteorder}f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 class Whole:
@@ -91,6 +91,25 @@ class Whole:
             done += piece.size
         return found.reshape(self.shape)
 
+    def as_class(self, halves: list[Values], place: str = "") -> Values:
+        """Return stored numbers as those of the class; `halves` are real and imaginary, or one.
+
+        Raises `Corrupt` for numbers that do not fit the class.
+        """
+        real = self.dtype
+        if real.kind == "c":
+            real = np.dtype(f"{real.byteorder}f{real.itemsize // 2}")
+        try:
+            found = [cast(half, real) for half in halves]
+        except ValueError as error:
+            what = f"a value does not fit the class {real.name}: {error}{place}"
+            raise self.corrupt(what) from error
+        if len(found) == 1:
+            return found[0]
+        whole = np.empty((*found[0].shape, 2), real)
+        whole[..., 0], whole[..., 1] = found
+        return whole.view(self.dtype)[..., 0]
+
     def check(self, nbytes: int, what: str) -> None:
         """Refuse (`TooLarge`) more than the allowed memory."""
         check_memory(nbytes, self._max_memory, f"'{self._path}': variable '{self._name}' {what}")
@@ -99,12 +118,9 @@ class Whole:
         """Return the error for contents that contradict themselves."""
         return Corrupt(what, path=self._path, where=f"variable '{self._name}'")
 
-    def named(self, error: RaconvertError) -> RaconvertError:
+    def named(self, error: RaconvertError) -> None:
         """Say in which variable an error was found."""
-        place = f"variable '{self._name}'"
-        error.where = f"{place}, {error.where}" if error.where else place
-        error.path = error.path or self._path
-        return error
+        in_variable(error, self._name, self._path)
 
 
 class Numbers(Whole):
@@ -124,7 +140,6 @@ class Numbers(Whole):
         self.shape = dims[::-1]
         self.dtype = dtype_of(element)
         self._parts = parts
-        self._real = real_dtype(self.dtype)
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield pieces in stored order; the last one after a checksum was compared."""
@@ -142,31 +157,16 @@ class Numbers(Whole):
                     pieces = [_taken(*pair, size) for pair in zip(readers, buffers, strict=True)]
                     if start + step >= count:
                         readers[-1].finish()
-                    yield self._joined(pieces, start)
+                    yield self.as_class(pieces, f", in the elements from {start}")
         except Corrupt as error:
             self.named(error)
             raise
-
-    def _joined(self, pieces: list[Values], start: int = 0) -> Values:
-        """Return the elements of which the pieces are the parts."""
-        try:
-            found = [cast(piece, self._real) for piece in pieces]
-        except ValueError as error:
-            raise self.corrupt(
-                f"a value does not fit the class {self._real.name}: {error}, in the elements "
-                f"from {start}"
-            ) from error
-        if len(found) == 1:
-            return found[0]
-        whole = np.empty((*found[0].shape, 2), self._real)
-        whole[..., 0], whole[..., 1] = found
-        return whole.view(self.dtype)[..., 0]
 
     def __getitem__(self, key: Any) -> Any:
         mapped = [part.mapped() for part in self._parts]
         if any(values is None for values in mapped):
             return super().__getitem__(key)
-        return self._joined([np.asarray(v).reshape(self.shape)[key] for v in mapped])[()]
+        return self.as_class([np.asarray(v).reshape(self.shape)[key] for v in mapped])[()]
 
 
 def _taken(reader: Any, buffer: bytearray, count: int) -> Values:

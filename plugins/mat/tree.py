@@ -11,7 +11,7 @@ from functools import partial
 from math import prod
 
 from raconvert.elements import Element, needs_swap
-from raconvert.errors import Corrupt, Unsupported
+from raconvert.errors import Corrupt, RaconvertError, Unsupported
 from raconvert.model import Array, Extent, Metadata
 
 from .parts import FilePart
@@ -31,6 +31,15 @@ MAX_AXES = 64  # numpy's limit
 MAX_SIZE = (1 << 63) - 1
 
 
+def in_variable(error: RaconvertError, name: str, path: str) -> None:
+    """Say in which variable of which file an error was found, where it does not say so itself."""
+    if name and f"'{name}" not in f"{error.what} {error.where}":
+        place = f"variable '{name}'"
+        error.where = f"{place}, {error.where}" if error.where else place
+    if f"'{path}'" not in error.what:
+        error.path = error.path or path
+
+
 class Tree:
     """Arrays, groups and notes of one file; `values` says what paths alone do not.
 
@@ -47,6 +56,7 @@ class Tree:
         self.values: dict[str, dict[str, Any]] = {}
         self.notes: list[str] = []
         self.left_out: list[str] = []
+        self._members: dict[str, list[str]] = {"": []}  # of the file and of structs, in order
         self._variables: set[str] = set()
         self._seen = 0
 
@@ -55,7 +65,9 @@ class Tree:
     def variable(self, name: str) -> str:
         """Return the path of a variable."""
         self.count()
-        return self._component(name, self._variables, "variable")
+        path = self._component(name, self._variables, "variable")
+        self._members[""].append(path)
+        return path
 
     def fields(self, names: list[str], path: str) -> list[str]:
         """Return what the fields of a struct are called in paths, in order."""
@@ -106,6 +118,8 @@ class Tree:
     def container(self, path: str, facts: Facts, fields: list[str] | None = None) -> None:
         """Note a cell or a struct, so far as its members will not tell."""
         scalar = facts.cls == "struct" and facts.dims == (1, 1)
+        if scalar and fields:
+            self._members[path] = fields
         if not scalar or facts.is_global or not fields:
             found = plain(
                 **{"class": facts.cls, "dims": list(facts.dims), "fields": fields},
@@ -232,8 +246,27 @@ class Tree:
         name = "logical" if facts.logical else facts.cls
         return f"complex {name}" if facts.complex else name
 
-    def finish(self) -> None:
-        """Refuse a file of which nothing can be converted."""
+    def finish(self) -> dict[str, Any]:
+        """Return what the file's namespace says; refuse a file of which nothing can be converted.
+
+        Groups without arrays come behind the arrays in a bundle. Where they lay before them in
+        the file, the order of all members is told.
+        """
+        self._check_found()
+        empty = {path for path, attributes in self.groups.items() if not attributes}
+        told = {}
+        for path in {above(group) for group in empty} & self._members.keys():
+            prefix = f"{path}/" if path else ""
+            members = self._members[path]
+            if members != sorted(members, key=lambda name: prefix + name in empty):
+                told[path] = members
+        variables = told.pop("", None)
+        for path, members in told.items():
+            self.values.setdefault(path, {"class": "struct", "dims": [1, 1]})["fields"] = members
+        return plain(variables=variables, values=self.values or None)
+
+    def _check_found(self) -> None:
+        """Refuse a file without arrays."""
         if self.arrays:
             return
         named = ", ".join(self.left_out[:MAX_NAMED])
@@ -245,6 +278,11 @@ class Tree:
             expected="numeric, logical, char or sparse variables",
             got=(named + more) or empty or "no variables",
         )
+
+
+def above(path: str) -> str:
+    """Return the group in which a path lies; empty for the file itself."""
+    return path.rpartition("/")[0]
 
 
 def _code(element: Element | None) -> str:

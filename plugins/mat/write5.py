@@ -25,6 +25,7 @@ from .tables import (
     MI_INT32,
     MI_MATRIX,
     MI_UINT32,
+    MI_UTF8,
     MI_UTF16,
     NUMBERS,
     TYPE_CODES,
@@ -58,7 +59,7 @@ def write(plan: Plan, target: Target, level: int | None) -> None:
     file = target.open()
     write_all(file, [header(TEXT, 0x0100)])
     for name, node in plan.variables:
-        prepare(node, target)
+        prepare(node, target, narrow=True)
         if node.nbytes > MAX_V5_BYTES or _size(node, name) >= 1 << 32:
             raise WouldLose(
                 f"variable '{name}' has {node.nbytes} bytes",
@@ -189,7 +190,8 @@ def _fields(names: list[str]) -> bytes:
 def _parts(leaf: Leaf) -> list[_Part]:
     """Return storage type and length of every part of the elements."""
     if leaf.form == "char":
-        return [(MI_UTF16, 2 * prod(leaf.dims))]
+        # MATLAB writes ASCII so, too. Octave 7 reads a column of UTF-16 units as a row.
+        return [(MI_UTF8 if leaf.unit == 1 else MI_UTF16, leaf.unit * prod(leaf.dims))]
     if leaf.form == "sparse":
         count = int(leaf.jc[-1])
         # MATLAB itself stores logical values as bytes under the type double, which only some

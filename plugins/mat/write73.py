@@ -48,7 +48,7 @@ def write(plan: Plan, target: Target, level: int | None) -> None:
     file = target.open()
     file.truncate(0)
     for _, node in plan.variables:
-        prepare(node, target)
+        prepare(node, target, narrow=False)
     try:
         writer = _Writer(target, level)
         try:

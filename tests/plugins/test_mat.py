@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.io
 from raconvert.plugins import mat
+from raconvert.plugins.mat.parts import Inflater
 
 import raconvert
 from raconvert.blocks import as_ndarray, blocks
@@ -370,6 +371,56 @@ def test_trap_the_class_decides_and_not_the_storage(
         assert bundle["x"].storage["class"] == "double"
 
 
+@pytest.mark.parametrize(
+    ("cls", "code", "letter", "values"),
+    [
+        (8, 9, "d", [-128.0, 127.0]),  # int8 stored as double, to its borders
+        (14, 9, "d", [-(2.0**63), 2.0**62]),  # int64 stored as double
+        (6, 12, "q", [-(2**53), 2**53]),  # double stored as int64
+        (7, 5, "i", [-(2**24), 2**24]),  # single stored as int32
+    ],
+)
+def test_numbers_up_to_the_border_of_their_class(
+    cls: int, code: int, letter: str, values: list[float], tmp_path: Path
+) -> None:
+    path = saved(tmp_path, matrix(cls, (1, 2), b"x", element(code, struct.pack(f"<2{letter}",
+                                                                               *values))))  # fmt: skip
+    with read(path) as bundle:
+        assert decode(bundle["x"]).tolist() == [values]
+
+
+@pytest.mark.parametrize(
+    ("cls", "code", "letter", "value"),
+    [
+        (6, 12, "q", 2**53 + 1),  # a double would round it
+        (6, 12, "q", 2**63 - 1),
+        (6, 13, "Q", 2**64 - 1),
+        (7, 5, "i", 2**24 + 1),
+        (8, 9, "d", 128.0),
+        (14, 9, "d", 2.0**63),
+        (14, 9, "d", float("nan")),
+    ],
+)
+def test_numbers_that_their_class_would_change_are_refused(
+    cls: int, code: int, letter: str, value: float, tmp_path: Path
+) -> None:
+    data = element(code, struct.pack(f"<{letter}", value))
+    with (
+        read(saved(tmp_path, matrix(cls, (1, 1), b"x", data))) as bundle,
+        pytest.raises(Corrupt, match=r"a value does not fit the class .*, at variable 'x'"),
+    ):
+        decode(bundle["x"])
+
+
+def test_signalling_nans_of_another_width_are_nans(tmp_path: Path) -> None:
+    """Silently: the processor raises a flag for them that numpy turns into a warning."""
+    narrow = matrix(6, (1, 1), b"x", element(7, struct.pack("<I", 0x7F800001)))
+    wide = matrix(7, (1, 1), b"y", element(9, struct.pack("<Q", 0x7FF0000000000001)))
+    with read(saved(tmp_path, narrow, wide)) as bundle:
+        assert np.isnan(decode(bundle["x"])).all()
+        assert np.isnan(decode(bundle["y"])).all()
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_trap_the_imaginary_part_is_kept(packed: bool, tmp_path: Path) -> None:
     """Also where the two parts are stored in different types, and inside structs."""
@@ -677,6 +728,35 @@ def test_a_struct_of_many_large_fields_is_not_decoded_from_its_beginning_each_ti
         assert last.position - max(p.position for p in last.variable.points) < 5 << 20
         for name, values in fields.items():
             assert_same(bundle[f"s/{name}"], values[None])
+
+
+def test_fields_read_in_order_are_inflated_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever their number: every reader goes on where the last one stopped."""
+    rng = np.random.default_rng(1)
+    fields = {f"f{i}": rng.standard_normal(8_000) for i in range(50)}
+    fields["z"] = fields["f0"] + 1j * fields["f1"]
+    scipy.io.savemat(tmp_path / "x.mat", {"s": fields}, do_compression=True)
+    inflated = []
+    inflate = Inflater._inflate
+
+    def counted(self: Inflater) -> bytes:
+        found = inflate(self)
+        inflated.append(len(found))
+        return found
+
+    monkeypatch.setattr(Inflater, "_inflate", counted)
+    # So little memory that none of the fields are kept while the file is walked.
+    with read(tmp_path / "x.mat", max_memory=1 << 20) as bundle:
+        walked = sum(inflated)
+        for name, values in fields.items():
+            assert_same(bundle[f"s/{name}"], values[None])
+        again = sum(inflated) - walked
+        assert_same(bundle["s/f3"], fields["f3"][None])  # and back, from the beginning
+
+    assert walked > 50 * 64_000
+    assert again < 1.2 * walked
 
 
 def test_damage_at_the_end_is_found_before_the_last_piece(tmp_path: Path) -> None:

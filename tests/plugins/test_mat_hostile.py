@@ -187,6 +187,21 @@ def saved(tmp_path: Path, contents: bytes) -> Path:
     return path
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_errors_name_variable_and_offset(packed: bool, tmp_path: Path) -> None:
+    damaged = matrix(6, (2, 1), b"broken", element(77, b"12345678"))
+    path = saved(tmp_path, X + (deflated(damaged) if packed else damaged))
+
+    with pytest.raises(Corrupt, match=r"'broken'.*, at .*byte \d+"):
+        decode(path)
+
+    flipped = bytearray(deflated(matrix(6, (1, 1), b"late", doubles(1.5))))
+    flipped[-1] ^= 1  # of the checksum
+    path = saved(tmp_path, X + bytes(flipped))
+    with pytest.raises(Corrupt, match=r"incorrect data check.*, at .*byte \d+"):
+        decode(path)
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_file_is_refused_by_cause(name: str, tmp_path: Path) -> None:
     contents, error, words = HOSTILE[name]
@@ -320,6 +335,27 @@ def group_loop(file: h5py.File) -> None:
     group["s"] = group
 
 
+def shared_cells(file: h5py.File) -> None:
+    """Fill a file of a few kilobytes with 2^40 values, each cell holding another one twice."""
+    hidden = file.create_group("#refs#")
+    last = tagged(hidden.create_dataset("a", data=np.ones((1, 1))), b"double")
+    for number in range(40):
+        cell = hidden.create_dataset(f"c{number}", (1, 2), h5py.ref_dtype)
+        cell[0] = last.ref
+        last = tagged(cell, b"cell")
+    file["c"] = last
+
+
+def shared_groups(file: h5py.File) -> None:
+    last = file.create_group("#refs#/a")
+    tagged(last.create_dataset("x", data=np.ones((1, 1))), b"double")
+    for number in range(40):
+        group = tagged(file.create_group(f"#refs#/g{number}"), b"struct")
+        group["one"] = group["two"] = last
+        last = group
+    file["s"] = last
+
+
 def sparse_group(file: h5py.File) -> None:
     group = tagged(file.create_group("s"), b"double", MATLAB_sparse=np.uint64(2))
     group["jc"], group["ir"], group["data"] = [0, 1], [9], [1.0]
@@ -337,8 +373,10 @@ def virtual(file: h5py.File) -> None:
 
 HOSTILE_73: dict[str, tuple[Callable[[h5py.File], object], type[RaconvertError], str]] = {
     "nothing_in_it": (lambda f: None, Unsupported, "holds no array"),
-    "cell_that_holds_itself": (loop, Unsupported, "too deep"),
-    "group_that_holds_itself": (group_loop, Unsupported, "too deep"),
+    "cell_that_holds_itself": (loop, Corrupt, "lies inside itself, at variable 'c/1'"),
+    "group_that_holds_itself": (group_loop, Corrupt, "lies inside itself, at variable 's/s'"),
+    "cells_that_share_cells": (shared_cells, Unsupported, "cells are used too often"),
+    "groups_that_share_groups": (shared_groups, Unsupported, "cells are used too often"),
     "external_data": (external, Unsupported, "'e' (uint8)"),
     "virtual_data": (virtual, Unsupported, "'v' (uint8)"),
     "external_link": (
@@ -384,6 +422,29 @@ def test_hostile_v73_is_refused_by_cause(name: str, tmp_path: Path) -> None:
     assert type(raised.value) is error
     assert words in str(raised.value)
     assert str(path) in str(raised.value)
+
+
+def test_a_file_of_v73_that_is_cut_off_is_damaged_and_not_in_use(tmp_path: Path) -> None:
+    path = v73(tmp_path / "x.mat", one)
+    path.write_bytes(path.read_bytes()[:-100])
+
+    with pytest.raises(Corrupt, match="HDF5 cannot read it: truncated file"):
+        decode(path)
+
+
+def test_one_dataset_may_be_referred_to_from_everywhere(tmp_path: Path) -> None:
+    """MATLAB writes ``[]`` once, and refers to it from every cell that has one."""
+
+    def fill(file: h5py.File) -> None:
+        empty = tagged(file.create_dataset("#refs#/a", data=np.zeros(2, "u8")),
+                       b"canonical empty", MATLAB_empty=np.uint8(1))  # fmt: skip
+        cell = tagged(file.create_dataset("c", (3, 1000), h5py.ref_dtype), b"cell")
+        cell[...] = empty.ref
+
+    with mat.read(Source(str(v73(tmp_path / "x.mat", fill)))) as bundle:
+        assert bundle.names == [f"c/{number}" for number in range(1, 3001)]
+        assert {array.shape for array in bundle.arrays} == {(0, 0)}
+        assert bundle["c/3000"].data.shape == (0, 0)
 
 
 def test_bad_variables_of_v73_are_noted_beside_good_ones(tmp_path: Path) -> None:

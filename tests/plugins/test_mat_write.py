@@ -233,6 +233,68 @@ def test_octave_writes_and_reads_back(
     assert "same" in octave(f"{code} disp('same')", cwd=tmp_path)
 
 
+ORDERED = """
+early = {}; number = 1; s.none = {}; s.a = 1; s.t = struct('q', {}); s.b = 2; s.c = struct();
+late = struct('x', {1, 2}, 'hole', {{}, 1}, 'y', 3); column = ['a'; 'b'; 'c']; pages = cat(3, 'ab', 'cd');
+save('-v7', 'a.mat');
+"""
+
+
+@pytest.mark.parametrize("way", ["", "7.3", "x.zip", "x.h5"])
+def test_octave_finds_members_in_their_order_and_text_in_its_shape(
+    way: str, tmp_path: Path, octave: Callable[..., str]
+) -> None:
+    """Also where structs and cells without arrays lie before others."""
+    octave(ORDERED, cwd=tmp_path)
+    source = str(tmp_path / "a.mat")
+    if way:
+        between = str(tmp_path / (f"{way}.mat" if way == "7.3" else way))
+        options = {"version": way} if way == "7.3" else {}
+        raconvert.convert(source, between, out_opts=options)
+        source = between
+    raconvert.convert(source, str(tmp_path / "b.mat"))
+
+    found = octave(
+        "a = load('a.mat'); b = load('b.mat'); assert(isequal(a, b));"
+        "assert(isequal(fieldnames(a), fieldnames(b)));"
+        "assert(isequal(fieldnames(a.s), fieldnames(b.s)));"
+        "assert(isequal(size(b.column), [3 1])); assert(isequal(size(b.pages), [1 2 2]));"
+        "disp('same')",
+        cwd=tmp_path,
+    )
+    assert "same" in found
+
+
+def test_utf8_text_has_the_width_of_its_characters(
+    tmp_path: Path, octave: Callable[..., str]
+) -> None:
+    """And not of its bytes: MATLAB would find NULs behind it."""
+    values = {
+        "u": np.array("Gr\u00fc\u00dfe \u20ac".encode()),
+        "v": np.array(["\u00e9".encode(), b"ab", b""]),
+        "w": np.array([b"", b""]),
+        "x": np.array("\U0001f600".encode()),
+    }
+    arrays = [array_of(name, v.astype(f"S{v.itemsize}")) for name, v in values.items()]
+    for array in arrays:
+        array.meta.encoding = "utf-8"
+    bundle = Bundle(arrays)
+    assert not [f for f in mat.fits(bundle, {}) if f.property == "metadata"]
+    assert mat.fits(bundle, {})[1].reason == "a single element becomes one row"
+
+    for version in ("7.3", "6"):
+        path = written(bundle, tmp_path / "x.mat", version=version)
+        with read(path) as back:
+            assert decode(back["u"]).tolist() == ["Gr\u00fc\u00dfe \u20ac"]
+            assert decode(back["v"]).tolist() == ["\u00e9", "ab", ""]
+            assert back["v"].element.descr == "<U2"
+            assert decode(back["w"]).tolist() == ["", ""]
+            assert decode(back["x"]).tolist() == ["\U0001f600"]
+    assert scipy.io.loadmat(path, variable_names="u")["u"].tolist() == ["Gr\u00fc\u00dfe \u20ac"]
+    code = "load('x.mat'); assert(strcmp(u, 'Gr\u00fc\u00dfe \u20ac')); disp(size(w))"
+    assert octave(code, cwd=tmp_path).split() == ["2", "0"]
+
+
 CLASSES = {  # what matdump says: dims, class
     "x_i1": ("2x3", "mxINT8_CLASS"),
     "x_i2": ("2x3", "mxINT16_CLASS"),
