@@ -44,6 +44,8 @@ from imageio.core.request import URI_BYTES, InitializationError, IOMode, Request
 from imageio.core.v3_plugin_api import ImageProperties, PluginV3
 
 from raconvert import registry
+from raconvert.errors import UsageError
+from raconvert.model import Metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,14 +102,11 @@ class RaPlugin(PluginV3):
         (``description="…"``, ``attributes={…}``), kept in the sidecar.
         """
         from raconvert.api import write
-        from raconvert.model import Metadata
 
         if self._written:
             raise ValueError("an RA file holds one array; stack them before writing")
-        values = np.stack(ndimage) if isinstance(ndimage, list | tuple) else np.asarray(ndimage)
         path = self.request.get_local_filename()
-        meta = Metadata(**metadata) if metadata else None
-        write(path, values, to="ra", overwrite=True, meta=meta)
+        write(path, _stacked(ndimage), to="ra", overwrite=True, meta=_metadata(metadata))
         self._written = True
         if self.request._uri_type != URI_BYTES:
             return None
@@ -155,6 +154,29 @@ class RaPlugin(PluginV3):
             opened = api.open(path, from_="ra", max_memory=1 << 62)
             self._array = cast("Array", opened)
         return self._array
+
+
+def _stacked(ndimage: Any) -> Values:
+    """Return an array, or the arrays of a list on a new first axis."""
+    if not isinstance(ndimage, list | tuple):
+        return np.asarray(ndimage)
+    shapes = {np.shape(one) for one in ndimage}
+    if len(shapes) != 1:
+        raise UsageError(
+            "a list to be stacked needs arrays of one shape", expected="one shape",
+            got=sorted(shapes) or "no array",
+        )  # fmt: skip
+    return np.stack(ndimage)
+
+
+def _metadata(fields: dict[str, Any]) -> Metadata | None:
+    """Return the metadata that keyword arguments name; other arguments are errors."""
+    if unknown := set(fields) - set(Metadata.FIELDS):
+        raise UsageError(
+            f"RA files have no option or metadata field '{min(unknown)}'",
+            expected=", ".join(Metadata.FIELDS),
+        )
+    return Metadata.from_dict(fields) if fields else None
 
 
 def register() -> None:

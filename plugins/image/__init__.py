@@ -6,20 +6,22 @@ packages happen to be installed beside raconvert:
 =======  ================================================  ========================================
 format   read by                                           written by
 =======  ================================================  ========================================
-tiff     zlib and numpy behind an own parser; LZW,         imageio v3, ``plugin="tifffile"``
-         PackBits and CCITT by libtiff inside Pillow,
-         through imageio v3, ``plugin="pillow"``
+tiff     zlib and numpy behind an own parser; other        imageio v3, ``plugin="tifffile"``
+         compressions by libtiff inside Pillow, through
+         imageio v3, ``plugin="pillow"``
 bmp      imageio v3, ``plugin="pillow"``                   the same; with alpha: a V4 header of ours
-gif      imageio v3, ``plugin="pillow"``, as it composes   own blocks around Pillow's LZW
+gif      own parser; LZW by imageio v3,                    own blocks around Pillow's LZW
+         ``plugin="pillow"``; frames composed here
 jpeg     imageio v3, ``plugin="pillow"`` (libjpeg-turbo)   the same, with ``--allow precision``
 webp     imageio v3, ``plugin="pillow"`` (libwebp)         the same, lossless
 netpbm   numpy; nothing is decoded                         numpy
 =======  ================================================  ========================================
 
 Left to themselves, imageio and Pillow reduce 16-bit colour to 8 bits (TIFF and PPM), scale PGM
-values, drop the transparency of GIF frames, merge equal GIF frames into one, and fall through to
-whatever other backend is installed; tifffile without imagecodecs has no LZW, inflates without a
-limit, and gives an empty array for a cut file. The modules here never let that happen.
+values, confuse the palettes and the transparency of GIF frames, merge equal GIF frames into one,
+and fall through to whatever other backend is installed; tifffile without imagecodecs has no LZW,
+inflates without a limit, and gives an empty array for a cut file. The modules here never let that
+happen.
 
 All of them share one namespace for metadata, ``image`` (see `meta`), and three rules: several
 pages or frames become a new first axis, one page or frame gives none; orientation tags, gamma and

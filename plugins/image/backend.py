@@ -10,16 +10,20 @@ from __future__ import annotations
 import struct
 import warnings
 import zlib
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from threading import Lock
+
+import numpy as np
 
 from raconvert.errors import Corrupt, RaconvertError, ReadFailed, TooLarge
+
+from .stack import Stack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
-
-    import numpy as np
 
     from raconvert.plugin import Source
 
@@ -29,37 +33,60 @@ FAILURES: tuple[type[Exception], ...] = (
     ArithmeticError, AssertionError, RuntimeError, MemoryError, Warning,
     struct.error, zlib.error,
 )  # fmt: skip
+UNLIMITED = 1 << 62  # where what may be decoded was put together here
 PILLOW_PIXEL_BYTES = 4  # Pillow keeps colours in four bytes whatever their channels
+
+_lock = Lock()
+_limits: list[int] = []  # bytes that each of the guards at work, in all threads, allows
+_before = ExitStack()  # puts back what was set before the first of them
 
 
 @contextmanager
-def guarded(path: str, what: str, max_memory: int, *, writing: bool = False) -> Iterator[None]:
+def guarded(
+    path: str | None, what: str, max_memory: int, *, writing: bool = False
+) -> Iterator[None]:
     """Run a backend: strict about truncation, silent, its failures as `Corrupt` or `TooLarge`.
 
-    When `writing`, what the operating system refuses is left for the core to explain.
+    Pillow and Python have one set of such settings for all threads: they are changed when the
+    first of several guards begins, and put back when the last one ends. When `writing`, what the
+    operating system refuses is left for the core to explain.
     """
+    from PIL import Image
+
+    failures: tuple[type[Exception], ...] = (*FAILURES, Image.DecompressionBombError)
+    with _lock:
+        if not _limits:
+            _set(_before)
+        _limits.append(max_memory)
+        Image.MAX_IMAGE_PIXELS = max(1, max(_limits) // PILLOW_PIXEL_BYTES)
+    try:
+        yield
+    except RaconvertError:
+        raise
+    except failures as error:
+        if writing and isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise _translated(error, path, what) from error
+    finally:
+        with _lock:
+            _limits.remove(max_memory)
+            if not _limits:
+                _before.close()
+
+
+def _set(before: ExitStack) -> None:
+    """Set what the guards need, but for the limit; closing `before` puts back what was."""
     from PIL import Image, ImageFile
 
-    limits = Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES
-    failures: tuple[type[Exception], ...] = (*FAILURES, Image.DecompressionBombError)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        Image.MAX_IMAGE_PIXELS = max(1, max_memory // PILLOW_PIXEL_BYTES)
-        ImageFile.LOAD_TRUNCATED_IMAGES = False
-        try:
-            yield
-        except RaconvertError:
-            raise
-        except failures as error:
-            if writing and isinstance(error, OSError) and error.errno is not None:
-                raise
-            raise _translated(error, path, what) from error
-        finally:
-            Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES = limits
+    before.enter_context(warnings.catch_warnings())
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("error", Image.DecompressionBombWarning)
+    before.callback(setattr, Image, "MAX_IMAGE_PIXELS", Image.MAX_IMAGE_PIXELS)
+    before.callback(setattr, ImageFile, "LOAD_TRUNCATED_IMAGES", ImageFile.LOAD_TRUNCATED_IMAGES)
+    ImageFile.LOAD_TRUNCATED_IMAGES = False
 
 
-def _translated(error: Exception, path: str, what: str) -> RaconvertError:
+def _translated(error: Exception, path: str | None, what: str) -> RaconvertError:
     """Return our error for one of a backend."""
     from PIL import Image
 
@@ -79,22 +106,23 @@ def _translated(error: Exception, path: str, what: str) -> RaconvertError:
     return Corrupt(f"{what} is damaged, cut off, or beyond what is read here ({text})", path=path)
 
 
-def check_need(source: Source, pixels: int, channels: int, itemsize: int = 1) -> None:
+def check_need(source: Source, pixels: int, channels: int, kept: int = 0) -> None:
     """Refuse (`TooLarge`) an image that Pillow could not decode within ``--max-memory``.
 
-    Counted are Pillow's own pixels and two copies of what comes out of them.
+    Counted are Pillow's own pixels, two copies of what comes out of them, and what the decoder has
+    `kept` of each pixel besides.
     """
     from raconvert.blocks import check_memory
 
-    need = pixels * (PILLOW_PIXEL_BYTES + 2 * channels * itemsize)
+    need = pixels * (PILLOW_PIXEL_BYTES + 2 * channels + kept)
     check_memory(need, source.max_memory, f"'{source.path}': its image of {pixels} pixels")
 
 
-class Images:
-    """Array source: the images of one file, decoded by Pillow, one at a time.
+class Images(Stack):
+    """Array source: the images of one file as Pillow composes and decodes them.
 
-    `shape` has a first axis for the images if `stacked`. `mode` is Pillow's word for what the
-    pixels are converted to, which must lose nothing.
+    `shape` has a first axis for the images if there are several. `mode` is Pillow's word for what
+    the pixels are converted to, which must lose nothing.
     """
 
     def __init__(
@@ -105,106 +133,53 @@ class Images:
         dtype: np.dtype[Any],
         mode: str | None = None,
         *,
-        stacked: bool = False,
+        count: int = 1,
     ) -> None:
-        self.shape = shape
-        self.dtype = dtype
-        self._source = source
+        super().__init__(source, shape, dtype, count)
         self._what = what
         self._mode = mode
-        self._stacked = stacked
-        self._last: tuple[int, np.ndarray[Any, Any]] | None = None
 
-    def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
-        """Yield pieces in stored order: each image is decoded once, as a whole."""
-        step = max(1, max_bytes // self.dtype.itemsize)
-        for image in self._all():
-            flat = image.reshape(-1)
-            for start in range(0, flat.size, step):
-                yield flat[start : start + step]
-
-    def _all(self) -> Iterator[np.ndarray[Any, Any]]:
-        if not self._stacked:
-            yield self._image(0)
-            return
-        count = 0
-        with self._source.open() as file:
+    def images(self, first: int) -> Iterator[np.ndarray[Any, Any]]:
+        """Yield the images from number `first` on; those before it are decoded, too."""
+        with self.source.open() as file:
             # Guarded step by step: between them the caller may have images of its own.
-            with self._guarded():
+            with self._guarded(0):
                 opened = _pillow(file)
-                images = opened.iter(mode=self._mode)
+                several = self.count > 1
+                images = opened.iter(mode=self._mode) if several else self._only(opened)
             try:
-                while count <= self.shape[0]:
-                    with self._guarded(count):
+                for number in count():
+                    with self._guarded(number):
                         image = next(images, None)
                     if image is None:
                         break
-                    if count < self.shape[0]:
-                        yield self._checked(image, count)
-                    count += 1
+                    if number >= first:
+                        yield self._as_announced(image, number)
             finally:
                 opened.close()
-        if count != self.shape[0]:
-            raise Corrupt(
-                f"{self._what} does not have the images that it declares",
-                path=self._source.path,
-                expected=self.shape[0],
-                got=f"{count} or more" if count > self.shape[0] else count,
-            )
 
-    def _image(self, number: int) -> np.ndarray[Any, Any]:
-        if self._last is None or self._last[0] != number:
-            with self._source.open() as file, self._guarded(number), _pillow(file) as opened:
-                image = opened.read(index=number, mode=self._mode)
-            self._last = number, self._checked(image, number)
-        return self._last[1]
+    def _only(self, opened: Any) -> Iterator[np.ndarray[Any, Any]]:
+        yield opened.read(index=0, mode=self._mode)
 
-    def _guarded(self, number: int = 0) -> Any:
-        return guarded(self._source.path, self._where(number), self._source.max_memory)
+    def _guarded(self, number: int) -> Any:
+        return guarded(self.source.path, self._where(number), self.source.max_memory)
 
     def _where(self, number: int) -> str:
-        return f"image {number} of {self._what}" if self._stacked else self._what
+        return f"image {number} of {self._what}" if self.count > 1 else self._what
 
-    def _checked(self, image: np.ndarray[Any, Any], number: int) -> np.ndarray[Any, Any]:
+    def _as_announced(self, image: np.ndarray[Any, Any], number: int) -> np.ndarray[Any, Any]:
         """Return the image if it is what was announced; anything else would be damage."""
-        import numpy as np
-
-        expected = self.shape[1:] if self._stacked else self.shape
+        expected = self.shape[1:] if self.count > 1 else self.shape
         if image.shape != expected or image.dtype != self.dtype:
             raise Corrupt(
                 f"{self._where(number)} is not what its header says",
-                path=self._source.path,
+                path=self.source.path,
                 expected=f"{self.dtype} {expected}",
                 got=f"{image.dtype} {image.shape}",
             )
         if image.dtype == np.bool_:  # of which Pillow makes bytes of 255, not 1
             image = image.view(np.uint8) != 0
         return np.ascontiguousarray(image)
-
-    def __getitem__(self, key: Any) -> Any:
-        import numpy as np
-
-        if not self._stacked:
-            return self._image(0)[key]
-        key = key if isinstance(key, tuple) else (key,)
-        if key and key[0] is Ellipsis:
-            key = (slice(None),) * (len(self.shape) - len(key) + 1) + key[1:]
-        first, rest = (key[0], key[1:]) if key else (slice(None), ())
-        if not isinstance(first, slice):
-            return self._image(range(self.shape[0])[first])[rest]
-        from raconvert.blocks import check_memory
-
-        numbers = range(self.shape[0])[first]
-        if not numbers:
-            return np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *rest)]
-        part = np.ascontiguousarray(self._image(numbers[0])[rest])
-        what = f"'{self._source.path}': these {len(numbers)} images"
-        check_memory(len(numbers) * part.nbytes, self._source.max_memory, what)
-        out = np.empty((len(numbers), *part.shape), self.dtype)
-        out[0] = part
-        for place, number in enumerate(numbers[1:], 1):
-            out[place] = self._image(number)[rest]
-        return out
 
 
 def _pillow(file: Any) -> Any:
@@ -225,11 +200,19 @@ def probed(source: Source, what: str) -> tuple[tuple[int, ...], str]:
         return opened.properties(index=0).shape, mode
 
 
+def decoded(data: bytes, path: str, what: str) -> np.ndarray[Any, Any]:
+    """Return the only image of a file in memory, decoded by Pillow, whatever its mode gives."""
+    import imageio.v3 as iio
+
+    with guarded(path, what, UNLIMITED):
+        return iio.imread(data, plugin="pillow", index=0)
+
+
 def encoded(values: np.ndarray[Any, Any], suffix: str, **options: Any) -> bytes:
     """Return one image as the bytes of a file, encoded by Pillow."""
     import imageio.v3 as iio
 
-    with guarded("", "the image", 1 << 62):
+    with guarded(None, "the image to write", UNLIMITED):
         data: bytes = iio.imwrite(
             "<bytes>", values, plugin="pillow", extension=suffix, is_batch=False, **options
         )

@@ -25,7 +25,8 @@ with an alpha mask RGBA.
 
 Metadata, in the namespace ``image`` (see `meta`): ``palette``, ``resolution`` in pixels per metre.
 
-Refused: cut files; JPEG and PNG inside a BMP, unusual bit fields; images above ``--max-memory``.
+Refused: cut files; run-length coded files of more pixels than their runs can have; JPEG and PNG
+inside a BMP, unusual bit fields; images above ``--max-memory``.
 
 Writes: bool as 1 bit, uint8 (H, W) as 8-bit grey, (H, W, 3) as 24 bits, (H, W, 4) as 32 bits under
 a V4 header, which is the oldest one that knows of alpha.
@@ -70,6 +71,7 @@ _INFO = Struct("<ii2HI")  # of the others: width, height, planes, bits, compress
 _RESOLUTION = Struct("<2i")  # pixels per metre, x and y
 _RESOLUTION_AT = 38
 _RLE = (1, 2)
+RUN_PIXELS = 128  # for each byte: a run has two bytes and at most 255 pixels
 _V4 = Struct("<2sIHHI IiiHHIIiiII IIII4s48x")
 
 # Two pixels, white and black, of 8-bit grey; written by netpbm's ppmtobmp.
@@ -116,13 +118,19 @@ def read(source: Source, *, palette: str = "expand") -> Bundle:
     """
     from .backend import Images, check_need, probed
 
-    _check_header(source)
+    compression = _check_header(source)
     shape, mode = probed(source, WHAT)
     indices = palette == "indices" and mode == "P"
     if indices:
         shape = shape[:2]
     channels = shape[2] if len(shape) == 3 else 1
     check_need(source, shape[0] * shape[1], channels)
+    if compression in _RLE and shape[0] * shape[1] > RUN_PIXELS * source.size:
+        raise Corrupt(
+            "declares more pixels than its runs can hold",
+            path=source.path,
+            got=f"{shape[1]} × {shape[0]} in {source.size} bytes",
+        )
     fields: dict[str, Any] = {}
     if mode == "P":
         fields["palette"] = _palette(source)
@@ -145,8 +153,11 @@ def read(source: Source, *, palette: str = "expand") -> Bundle:
     return Bundle([array])
 
 
-def _check_header(source: Source) -> None:
-    """Check what Pillow takes on trust: sizes, before anything is allocated for them."""
+def _check_header(source: Source) -> int:
+    """Check what Pillow takes on trust, sizes, before anything is allocated for them.
+
+    Returns the kind of compression.
+    """
     size = int.from_bytes(source.read_exact(14, 4, "the BMP header"), "little")
     if not source.head.startswith(MAGIC) or size not in HEADER_SIZES:
         raise Corrupt("has no BMP header", path=source.path, where="byte 14", got=size)
@@ -167,6 +178,7 @@ def _check_header(source: Source) -> None:
             expected=f"{nbytes} bytes of pixels",
             got=f"{source.size} bytes in all",
         )
+    return compression
 
 
 def _palette(source: Source) -> bytes:

@@ -1,7 +1,8 @@
 r"""GIF: an image or an animation of at most 256 colours in each frame, read and write.
 
 Specification: CompuServe, "Graphics Interchange Format", version 89a, 31 July 1990,
-https://www.w3.org/Graphics/GIF/spec-gif89a.txt. Compared with: giftopnm of netpbm.
+https://www.w3.org/Graphics/GIF/spec-gif89a.txt. Compared with: giftopnm of netpbm,
+gif2webp of libwebp.
 
 Layout, little-endian::
 
@@ -14,20 +15,27 @@ Layout, little-endian::
     21 FF application (NETSCAPE2.0: loop count), 2C image (left, top, width, height, flags,
     palette, LZW data), 3B end
 
-Reads, through imageio with Pillow pinned: every frame as Pillow composes it on the screen, that is
-with transparency and the disposal of the frames before it, never the bare patches.
+Reads: every frame as it is seen, composed here from the patches with transparency and the disposal
+of the frames before it; imageio with Pillow pinned decodes the LZW data of each patch alone, since
+Pillow confuses the palettes and transparent colours of frames that differ in them. Where a frame is
+disposed of "to the background" the screen becomes transparent, as in browsers and in libwebp,
+whatever the background colour is.
 
 Mapping: uint8, index order C, shape (height, width, channels), animations of more than one frame
-with a first axis for the frames. RGBA where any frame has a transparent colour, else RGB; grey,
-without the last axis, where all palettes are the grey values in order (0,0,0), (1,1,1), ….
-``palette=indices`` gives the indices (height, width) of a file with a single frame.
+with a first axis for the frames. RGBA where pixels may be transparent after all frames below them
+are drawn: a transparent colour in the first frame, a frame that leaves a part of the screen empty.
+Else RGB, also if later frames use transparency to show what is below them. Grey, without the last
+axis, where all palettes are the grey values in order (0,0,0), (1,1,1), ….
+``palette=indices`` gives the indices (height, width) of a file with a single frame; pixels beside
+the frame have the index of the transparent colour, or of the background.
 
 Metadata, in the namespace ``image`` (see `meta`): ``comment``; ``palette`` of a file with a
 single frame; ``delays`` (hundredths of a second, one for each frame) and ``loop`` (0: for ever) of
 animations.
 
 Refused: cut files, the end block included; frames that lie outside the screen; sizes that the
-compressed bytes cannot fill; images above ``--max-memory``.
+compressed bytes cannot fill; images above ``--max-memory``, and animations above it that are more
+than a thousand times the file.
 
 Writes: uint8 grey (H, W) or RGB (H, W, 3), and stacks of them as animations, each frame whole, with
 a palette of its own. More than 256 colours in a frame, found while writing, end it without output:
@@ -37,6 +45,7 @@ nothing is ever quantised. Frames that are equal stay two frames (Pillow would m
 from __future__ import annotations
 
 from collections import namedtuple
+from math import prod
 from struct import Struct
 
 from raconvert.errors import Corrupt, UsageError, WouldLose
@@ -60,7 +69,7 @@ from .planes import HELD_BY, MAX_CHANNELS, type_fits
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, BinaryIO
+    from typing import Any
 
     import numpy as np
 
@@ -77,8 +86,14 @@ PIXELS_PER_BYTE = 4096
 MAX_COMMENT_BYTES = 1 << 20
 _SCREEN = Struct("<6sHHBBB")
 _IMAGE = Struct("<HHHHB")
-_GREY = bytes(value for grey in range(MAX_COLORS) for value in (grey, grey, grey))
+CANVAS_BYTES = 4  # of a pixel on the screen that frames are drawn on
+_NO_CONTROL: tuple[int | None, int, int] = (None, 0, 0)  # transparent index, disposal, delay
+GREY = bytes(value for grey in range(MAX_COLORS) for value in (grey, grey, grey))
 
+DISPOSED, RESTORED = 2, 3  # how a frame leaves the screen; others: as it is
+
+# A patch of the screen; `data` is the place and length of its code size and LZW data.
+Frame = namedtuple("Frame", "left top width height interlaced palette clear disposal delay data")
 Scan = namedtuple("Scan", "width height frames grey alpha delays loop comment palette")
 
 # One grey pixel; written by netpbm's pamtogif.
@@ -113,9 +128,10 @@ def read(source: Source, *, palette: str = "expand") -> Bundle:
     Shape ([frames,] height, width[, 3 or 4]); uint8. All blocks are checked here, the pixels are
     decoded when they are asked for.
     """
-    from .backend import Images, check_need
+    from .backend import check_need
+    from .stack import check_total
 
-    scan = _scan(source)
+    scan = Blocks(source).scan()
     indices = palette == "indices"
     if indices and scan.frames > 1:
         raise UsageError(
@@ -123,19 +139,17 @@ def read(source: Source, *, palette: str = "expand") -> Bundle:
             path=source.path,
             got=f"{scan.frames} frames",
         )
-    channels = 0 if indices or scan.grey else 4 if scan.alpha else 3
-    shape: tuple[int, ...] = (scan.height, scan.width) + (channels,) * (channels > 0)
-    check_need(source, scan.height * scan.width, max(1, channels))
+    channels = 1 if indices or scan.grey else 4 if scan.alpha else 3
+    check_need(source, scan.height * scan.width, CANVAS_BYTES)
+    shape: tuple[int, ...] = (scan.height, scan.width) + (channels,) * (channels > 1)
     if scan.frames > 1:
         shape = (scan.frames, *shape)
+        check_total(source, prod(shape))
 
-    def images() -> Images:
-        import numpy as np
+    def images() -> Any:
+        from .frames import Frames
 
-        mode = {0: "L", 3: "RGB", 4: "RGBA"}[channels]
-        if indices and not _is_grey(scan.palette):
-            mode = "P"
-        return Images(source, WHAT, shape, np.dtype("u1"), mode, stacked=scan.frames > 1)
+        return Frames(source, shape, scan.frames, indices=indices)
 
     fields = _fields(scan)
     array = Array(
@@ -165,76 +179,91 @@ def _fields(scan: Scan) -> dict[str, Any]:
 # -------------------------------------------------------------------------------------- blocks
 
 
-def _scan(source: Source) -> Scan:
-    """Go through all blocks, without decoding any pixel."""
-    from io import BufferedReader
+class Blocks:
+    """One pass over the blocks of a GIF file; `size` and `background` are known with a frame."""
 
-    with BufferedReader(source.open()) as file:
-        return _Blocks(source, file).scan()
-
-
-class _Blocks:
-    """One pass over the blocks of a GIF file."""
-
-    def __init__(self, source: Source, file: BinaryIO) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
-        self._file = file
-        self._size = (0, 0)
-        self._palettes: list[bytes] = []
-        self._delays: list[int] = []
-        self._delay = 0
-        self._alpha = False
+        self.size = (0, 0)
+        self.background = 0
         self._loop: int | None = None
         self._comment = b""
 
     def scan(self) -> Scan:
-        """Return what the blocks say; `Corrupt` where they break off or contradict each other."""
-        magic, width, height, flags, _, _ = _SCREEN.unpack(self._read(_SCREEN.size))
+        """Return what the blocks say, without decoding any pixel."""
+        delays: list[int] = []
+        grey, alpha = True, False
+        covered = False  # is every pixel of the screen opaque before the frame?
+        first = b""
+        for frame in self.frames():
+            if not delays:
+                first = frame.palette
+            delays.append(frame.delay)
+            grey &= _is_grey(frame.palette)
+            whole = (frame.width, frame.height) == self.size and frame.clear is None
+            alpha |= not (covered or whole)
+            if frame.disposal != RESTORED:
+                covered = (covered or whole) and frame.disposal != DISPOSED
+        comment = self._comment.decode("utf-8", "replace")
+        return Scan(
+            *self.size, len(delays), grey and not alpha, alpha, delays, self._loop, comment, first
+        )
+
+    def frames(self) -> Iterator[Frame]:
+        """Yield the frames; `Corrupt` where blocks break off or contradict each other."""
+        from io import BufferedReader
+
+        with BufferedReader(self._source.open()) as self._file:
+            yield from self._frames()
+
+    def _frames(self) -> Iterator[Frame]:
+        magic, width, height, flags, self.background, _ = _SCREEN.unpack(self._read(_SCREEN.size))
         if magic not in MAGICS:
             raise self._corrupt("does not begin as a GIF file")
-        self._size = (width, height)
+        self.size = (width, height)
+        self._comment, self._control = b"", _NO_CONTROL
         common = self._read(3 << (flags & 7) + 1) if flags & 0x80 else b""
+        number = 0
         while (code := self._read(1)) != b";":
             if code == b"!":
                 self._extension()
             elif code == b",":
-                self._image(common)
+                yield self._frame(number, common)
+                number += 1
             elif code != b"\0":  # some writers leave an extra end of data
                 raise self._corrupt("unknown block")
-        if not self._delays:
+        if not number:
             raise self._corrupt("has no image")
-        grey = not self._alpha and all(map(_is_grey, self._palettes))
-        comment = self._comment.decode("utf-8", "replace")
-        frames = len(self._delays)
-        return Scan(
-            *self._size, frames, grey, self._alpha, self._delays, self._loop, comment,
-            self._palettes[0],
-        )  # fmt: skip
 
-    def _image(self, common: bytes) -> None:
+    def _frame(self, number: int, common: bytes) -> Frame:
         left, top, width, height, flags = _IMAGE.unpack(self._read(_IMAGE.size))
         palette = self._read(3 << (flags & 7) + 1) if flags & 0x80 else common
-        if not self._delays:  # as Pillow does it: the first frame may enlarge the screen
-            self._size = max(self._size[0], left + width), max(self._size[1], top + height)
-        if left + width > self._size[0] or top + height > self._size[1]:
-            raise self._corrupt(f"frame {len(self._delays)} lies outside the screen")
+        if not number:  # as all viewers do it: the first frame may enlarge the screen
+            self.size = max(self.size[0], left + width), max(self.size[1], top + height)
+        if left + width > self.size[0] or top + height > self.size[1]:
+            raise self._corrupt(f"frame {number} lies outside the screen")
+        start = self._file.tell()
         bits = self._read(1)[0]
-        if not 1 <= bits <= 11 or width == 0 or height == 0:
-            raise self._corrupt(f"frame {len(self._delays)} has no pixels, or no code size")
+        if not 1 <= bits <= 8 or width == 0 or height == 0:
+            raise self._corrupt(f"frame {number} has no pixels, or no code size")
         nbytes = self._skip()
         if width * height > PIXELS_PER_BYTE * nbytes:
-            raise self._corrupt(f"frame {len(self._delays)} has more pixels than its data can hold")
-        self._palettes.append(palette)
-        self._delays.append(self._delay)
-        self._delay = 0
+            raise self._corrupt(f"frame {number} has more pixels than its data can hold")
+        clear, disposal, delay = self._control
+        self._control = _NO_CONTROL
+        return Frame(
+            left, top, width, height, bool(flags & 0x40), palette, clear, disposal, delay,
+            (start, self._file.tell() - start),
+        )  # fmt: skip
 
     def _extension(self) -> None:
         label = self._read(1)[0]
         if label == 0xF9:
             block = self._sub_block()
             if len(block) >= 4:
-                self._alpha |= bool(block[0] & 1)
-                self._delay = int.from_bytes(block[1:3], "little")
+                clear = block[3] if block[0] & 1 else None
+                delay = int.from_bytes(block[1:3], "little")
+                self._control = clear, block[0] >> 2 & 7, delay
             if block:
                 self._skip()
         elif label == 0xFE:
@@ -284,7 +313,7 @@ class _Blocks:
 
 def _is_grey(palette: bytes) -> bool:
     """Tell whether the colours are the grey values in order; a missing palette is that, too."""
-    return _GREY.startswith(palette)
+    return GREY.startswith(palette)
 
 
 # ------------------------------------------------------------------------------------- writing
@@ -392,7 +421,7 @@ def _frame(
     import numpy as np
 
     if frame.ndim == 2:
-        indices, palette = frame, _GREY
+        indices, palette = frame, GREY
     else:
         wide = frame.astype(np.uint32)
         packed = (wide[..., 0] << 16) | (wide[..., 1] << 8) | wide[..., 2]
@@ -406,7 +435,7 @@ def _frame(
             )
         indices = inverse.reshape(frame.shape[:2]).astype(np.uint8)
         palette = _palette(colors)
-        if palette == _GREY:  # backwards, or it would be read as grey
+        if palette == GREY:  # backwards, or it would be read as grey
             indices, palette = 255 - indices, _palette(colors[::-1])
     data = _lzw(indices)
     control = b""
@@ -424,6 +453,13 @@ def _palette(colors: np.ndarray[Any, Any]) -> bytes:
 
     padded = np.pad(colors, (0, MAX_COLORS - len(colors)), mode="edge").astype(">u4")
     return padded.view("u1").reshape(-1, 4)[:, 1:].tobytes()
+
+
+def single_frame(width: int, height: int, interlaced: bool, data: bytes) -> bytes:
+    """Return a GIF of one frame whose colours are the grey values: decoded, it is the indices."""
+    screen = _SCREEN.pack(MAGICS[1], width, height, 0xF7, 0, 0)
+    head = b"," + _IMAGE.pack(0, 0, width, height, 0x40 * interlaced)
+    return screen + GREY + head + data + b";"
 
 
 def _lzw(indices: np.ndarray[Any, Any]) -> bytes:

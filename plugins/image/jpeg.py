@@ -26,9 +26,9 @@ data is kept and never applied.
 Metadata, in the namespace ``image`` (see `meta`): ``resolution icc exif xmp comment orientation``,
 ``color: CMYK``.
 
-Refused: 12-bit and lossless JPEG; files that end before their last marker; sizes that the
-compressed bytes cannot fill. Damage inside the compressed data can go unseen: the format has no
-checksum, and decoders guess on.
+Refused: 12-bit and lossless JPEG; more than 500 scans; files that end before their last marker;
+sizes that the compressed bytes cannot fill. Damage inside the compressed data can go unseen: the
+format has no checksum, and decoders guess on.
 
 Writes: uint8 (H, W) and (H, W, 3), with ``--allow precision`` only, since no value is sure to come
 back; ``quality`` and ``subsampling`` as options.
@@ -72,6 +72,8 @@ MAX_METADATA_BYTES = 64 << 20  # of all markers before the first scan
 # Entropy-coded blocks of 8 × 8 pixels have a bit at least in the first scan of each component.
 # (Arithmetic coding can be shorter.)
 PIXELS_PER_BYTE = 8 * 64
+# Encoders make about ten; each one passes over the whole image, however short it is.
+MAX_SCANS = 500
 _FRAME = Struct(">BHHB")  # precision, height, width, components
 _DENSITY = Struct(">BHH")  # at byte 13 of a JFIF file: unit, x, y
 # A TIFF directory of one tag, the orientation.
@@ -132,7 +134,8 @@ def read(source: Source) -> Bundle:
     _check_frame(source, header)
     mode = _MODES[header.components]
     shape = (header.height, header.width) + (header.components,) * (mode != "L")
-    check_need(source, header.height * header.width, header.components)
+    kept = 2 * header.components if header.process == "progressive" else 0  # coefficients
+    check_need(source, header.height * header.width, header.components, kept)
     fields, notes = header.fields, []
     if mode == "CMYK":
         fields["color"] = "CMYK"
@@ -176,9 +179,21 @@ def _check_frame(source: Source, header: Header) -> None:
             path=source.path,
             got=f"{header.width} × {header.height} in {source.size} bytes",
         )
+    if header.process != "baseline" and _scans(source) > MAX_SCANS:
+        raise Unsupported("has too many scans", path=source.path, expected=f"at most {MAX_SCANS}")
 
 
 # ------------------------------------------------------------------------------------- markers
+
+
+def _scans(source: Source) -> int:
+    """Return how many markers of scans there may be; compressed data cannot look like one."""
+    found, last = 0, b""
+    with source.open() as file:
+        while piece := file.read(1 << 20):
+            found += (last + piece).count(b"\xff\xda")
+            last = piece[-1:]
+    return found
 
 
 def _header(source: Source) -> Header:

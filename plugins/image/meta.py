@@ -16,10 +16,11 @@ has a place for; `metadata_fits` names the others.
 
 from __future__ import annotations
 
-from raconvert.plugin import Fit, equivalent
+from raconvert.plugin import Fit, equivalent, file_fits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from raconvert.plugin import Array, Bundle
@@ -34,17 +35,20 @@ def fields_of(array: Array) -> dict[str, Any]:
 
 
 def metadata_fits(
-    bundle: Bundle, title: str, kept: frozenset[str], *, description: bool = False
+    bundle: Bundle,
+    title: str,
+    kept: frozenset[str],
+    common_kept: Callable[[Array], frozenset[str]] | None = None,
 ) -> list[Fit]:
-    """Return what a format that holds the fields `kept` of the namespace leaves out."""
+    """Return what a format leaves out that holds the fields `kept` of the namespace.
+
+    `common_kept` gives the common fields of an array that it holds, too.
+    """
     found = []
     for array in bundle.arrays:
         common = array.meta.to_dict()
-        others = [
-            name
-            for name in common
-            if name != "formats" and not (name == "description" and description)
-        ]
+        held = common_kept(array) if common_kept else frozenset[str]()
+        others = [name for name in common if name != "formats" and name not in held]
         for name, space in common.get("formats", {}).items():
             if name != NAMESPACE:
                 others.append(name)
@@ -57,9 +61,7 @@ def metadata_fits(
         if others:
             reason = f"{title} has no place for {', '.join(others)}"
             found.append(equivalent(array.name, "metadata", reason))
-    if bundle.attributes:
-        found.append(equivalent("", "metadata", f"{title} has no place for file attributes"))
-    return found
+    return [*found, *file_fits(bundle, title)]
 
 
 def part(fields: dict[str, Any], name: str, kind: type) -> Any:

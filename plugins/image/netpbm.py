@@ -24,8 +24,8 @@ kind give a new first axis.
 Metadata, in the namespace ``image``: ``maxval`` where it is not 255 or 65535, ``tuple_type`` where
 depth and values do not say it, ``comment`` of P1 to P6.
 
-Refused: cut files; values above maxval in text; images that differ in one file; texts that need
-more than ``--max-memory``.
+Refused: cut files; in text, values above maxval and anything behind the pixels; images that differ
+in one file.
 
 Writes: bool (H, W) as P4; uint8 and uint16 (H, W) as P5, (H, W, 3) as P6, (H, W, 1, 2 and 4) as P7.
 A suffix that means something else (``.pgm`` for colour) is an error.
@@ -50,7 +50,6 @@ from raconvert.plugin import (
     Format,
     Metadata,
     Source,
-    dtype_of,
     element,
     refused,
     type_name,
@@ -73,7 +72,7 @@ __all__ = ["FORMAT", "fits", "read", "sniff", "split", "write"]
 MAX_SIDE = 0x7FFFFFFF
 HEADER_BYTES = 1 << 16  # what a header may have, its comments included
 BITMAPS, TEXTS = b"14", b"123"  # the digits of the magic
-_SPACE = b" \t\n\v\f\r"
+SPACE = b" \t\n\v\f\r"
 _WORD = re.compile(rb"(?:[ \t\n\v\f\r]|#[^\n\r]*[\n\r])*([0-9]+)")
 _BEGIN = re.compile(rb"P[1-7][ \t\n\v\f\r]")
 _COMMENT = re.compile(rb"#[ \t]?([^\n\r]*)[\n\r]")
@@ -147,15 +146,13 @@ def _place(
     if verbatim and len(starts) == 1:
         nbytes = prod(shape) * stored.nbytes
         return {"extent": Extent(source.path, first.start, nbytes, stored.nbytes)}
-    if not verbatim or len(starts) > 1:
-        from raconvert.blocks import check_memory
 
-        page = shape[-2:] if first.depth == 1 else shape[-3:]
-        need = prod(page) * (stored.nbytes + 8 * (first.magic[1] in TEXTS))
-        if first.magic[1] in TEXTS:
-            need += source.size
-        check_memory(need, source.max_memory, f"'{source.path}': an image of it")
-    return {"data": lambda: _Images(source, first, starts, shape, stored)}
+    def images() -> Any:
+        from .netpbm_pixels import Pixels
+
+        return Pixels(source, first, starts, shape, stored)
+
+    return {"data": images}
 
 
 def _element(header: Header) -> Element:
@@ -223,7 +220,7 @@ def _pnm(source: Source, data: bytes, at: int) -> Header:
     return Header(data[:2], width, height, depth, maxval, "", comment, at + place + 1)
 
 
-_SPACES = tuple(bytes([byte]) for byte in _SPACE)
+_SPACES = tuple(bytes([byte]) for byte in SPACE)
 
 
 def _pam(source: Source, data: bytes, at: int) -> Header:
@@ -277,101 +274,6 @@ def _starts(source: Source, first: Header) -> tuple[list[int], list[str]]:
 def _words(header: Header) -> str:
     size = f"{header.width} × {header.height} × {header.depth}"
     return f"{header.magic.decode()} {size}, maxval {header.maxval}"
-
-
-# --------------------------------------------------------------------------------------- pixels
-
-
-class _Images:
-    """Array source: bitmaps, texts, and the images of a file with several."""
-
-    def __init__(
-        self,
-        source: Source,
-        first: Header,
-        starts: list[int],
-        shape: tuple[int, ...],
-        stored: Element,
-    ) -> None:
-        self.shape = shape
-        self.dtype = dtype_of(stored)
-        self._source = source
-        self._header = first
-        self._starts = starts
-        self._text: np.ndarray[Any, Any] | None = None
-
-    def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
-        """Yield pieces in stored order, one image in memory."""
-        step = max(1, max_bytes // self.dtype.itemsize)
-        for number in range(len(self._starts)):
-            flat = self._image(number).reshape(-1)
-            for start in range(0, flat.size, step):
-                yield flat[start : start + step]
-
-    def __getitem__(self, key: Any) -> Any:
-        import numpy as np
-
-        if len(self._starts) == 1:
-            return self._image(0)[key]
-        key = key if isinstance(key, tuple) else (key,)
-        if not key or key[0] is Ellipsis:
-            key = (slice(None),) * (len(self.shape) - max(0, len(key) - 1)) + key[1:]
-        first, rest = key[0], key[1:]
-        if not isinstance(first, slice):
-            return self._image(range(self.shape[0])[first])[rest]
-        numbers = range(self.shape[0])[first]
-        if not numbers:
-            return np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *rest)]
-        return np.stack([self._image(number)[rest] for number in numbers])
-
-    def _image(self, number: int) -> np.ndarray[Any, Any]:
-        import numpy as np
-
-        header, source = self._header, self._source
-        shape = self.shape[1:] if len(self._starts) > 1 else self.shape
-        if header.magic[1] in TEXTS:
-            if self._text is None:
-                self._text = self._from_text().reshape(shape)
-            return self._text
-        data = source.read_exact(self._starts[number], _stored_bytes(header), "the pixels")
-        if header.magic == b"P4":
-            rows = np.frombuffer(data, np.uint8).reshape(header.height, -1)
-            return np.unpackbits(rows, axis=1)[:, : header.width] == 0
-        return np.frombuffer(data, self.dtype).reshape(shape)
-
-    def _from_text(self) -> np.ndarray[Any, Any]:
-        """Return the samples of P1, P2 and P3."""
-        import numpy as np
-
-        header, source = self._header, self._source
-        data = source.read_exact(header.start, source.size - header.start, "the pixels")
-        data = re.sub(rb"#[^\n\r]*", b" ", data) if b"#" in data else data
-        count = header.width * header.height * header.depth
-        if header.magic == b"P1":  # digits need no space between them
-            digits = np.frombuffer(data, np.uint8)
-            digits = digits[(digits == ord("0")) | (digits == ord("1"))]
-            if data.translate(None, _SPACE + b"01") or digits.size < count:
-                raise self._damaged()
-            return digits[:count] == ord("0")
-        if data.translate(None, _SPACE + b"0123456789"):
-            raise self._damaged()
-        words = data.split(None, count)[:count]
-        if len(words) < count or max(map(len, words)) > 9:
-            raise self._damaged()
-        values = np.array(words, "S9").astype(np.uint32)
-        if values.max() > header.maxval:
-            raise Corrupt(
-                "has a value above its maxval", path=source.path, expected=header.maxval,
-                got=int(values.max()),
-            )  # fmt: skip
-        return values.astype(self.dtype)
-
-    def _damaged(self) -> Corrupt:
-        count = self._header.width * self._header.height * self._header.depth
-        return Corrupt(
-            "text of the pixels is damaged or cut off", path=self._source.path,
-            expected=f"{count} numbers",
-        )  # fmt: skip
 
 
 # -------------------------------------------------------------------------------------- writing

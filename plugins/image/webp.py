@@ -31,6 +31,7 @@ with ``--planes``: an animation merges equal frames.
 
 from __future__ import annotations
 
+from math import prod
 from struct import Struct
 
 from raconvert.errors import Corrupt, Unsupported, UsageError, WouldLose
@@ -64,6 +65,7 @@ __all__ = ["FORMAT", "fits", "read", "sniff", "split", "write"]
 WHAT = "the WebP image"
 MAX_SIDE = 16383
 MAX_METADATA_BYTES = 64 << 20
+CANVASES_BYTES = 16  # of a pixel: two canvases of libwebp, and what Pillow copies of them
 _CHUNK = Struct("<4sI")
 _ALPHA, _ANIMATION = 0x10, 0x02  # flags of VP8X
 _KEPT = {b"ICCP": "icc", b"EXIF": "exif", b"XMP ": "xmp"}
@@ -99,18 +101,20 @@ def read(source: Source) -> Bundle:
     uint8. The chunks are checked here, the pixels are decoded when they are asked for.
     """
     from .backend import Images, check_need
+    from .stack import check_total
 
     width, height, channels, frames, fields = _scan(source)
     shape: tuple[int, ...] = (height, width, channels)
-    check_need(source, height * width, channels)
+    check_need(source, height * width, channels, CANVASES_BYTES if frames > 1 else 0)
     if frames > 1:
         shape = (frames, *shape)
+        check_total(source, prod(shape))
 
     def images() -> Images:
         import numpy as np
 
         mode = "RGBA" if channels == 4 else "RGB"
-        return Images(source, WHAT, shape, np.dtype("u1"), mode, stacked=frames > 1)
+        return Images(source, WHAT, shape, np.dtype("u1"), mode, count=frames)
 
     array = Array(
         element("uint", 1),

@@ -6,6 +6,8 @@ import random
 import struct
 import subprocess
 import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 
@@ -100,7 +102,10 @@ def refused_tiff(path: Path, data: bytes, error: type[Exception], match: str) ->
          Unsupported, "CCITT"),
         ([entry(256, 1 << 28), entry(257, 1), entry(258, 1, SHORT), entry(262, 1, SHORT),
           entry(259, 4, SHORT), *PIXELS], TooLarge, "--max-memory"),
-        ([*GREY_TAGS, *PIXELS, entry(259, 7, SHORT)], Unsupported, "JPEG"),
+        ([*GREY_TAGS, *PIXELS, entry(259, 7, SHORT)], Corrupt, "damaged"),
+        ([*GREY_TAGS, *PIXELS, entry(259, 6, SHORT)], Unsupported, "old-style JPEG"),
+        ([*GREY_TAGS, *PIXELS, entry(259, 50000, SHORT)], Corrupt, "damaged"),
+        ([*GREY_TAGS, *PIXELS, entry(259, 34925, SHORT)], Corrupt, "damaged"),
         ([*GREY_TAGS, *PIXELS, entry(259, 999, SHORT)], Unsupported, "unknown compression 999"),
         ([*GREY_TAGS, *PIXELS, entry(317, 9, SHORT)], Unsupported, "predictor 9"),
         ([*GREY_TAGS, *PIXELS, entry(339, 5, SHORT)], Unsupported, "format 5"),
@@ -212,6 +217,7 @@ HOSTILE = {
     "negative.bmp": (bmp(-4, 4), Corrupt),
     "empty.bmp": (bmp(0, 0), Corrupt),
     "huge_rle.bmp": (bmp(60_000, 60_000, 8, 1), TooLarge),
+    "long_rows.bmp": (bmp(1000, 1000, 8, 1), Corrupt),
     "jpeg_inside.bmp": (bmp(2, 2, 24, 4), RaconvertError),
     "unknown_header.bmp": (b"BM" + bytes(12) + b"\x29\0\0\0" + bytes(100), Corrupt),
     "huge.gif": (gif(65535, 65535), Corrupt),
@@ -225,6 +231,8 @@ HOSTILE = {
     "no_height.jpg": (jpeg(5, 0), Unsupported),
     "12_bit.jpg": (jpeg(5, 5, 12, 0xC1), Unsupported),
     "lossless.jpg": (jpeg(5, 5, 8, 0xC3), Unsupported),
+    "scans.jpg": (jpeg(5, 5, 8, 0xC2)[:-2] + b"\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00\0" * 500
+                  + b"\xff\xd9", Unsupported),
     "no_end.jpg": (jpeg(5, 5)[:-2], Corrupt),
     "two_bytes.jpg": (b"\xff\xd8\xff", Corrupt),
     "huge.webp": (webp(1 << 24, 1 << 24), TooLarge),
@@ -257,6 +265,53 @@ def test_a_large_image_needs_permission_not_trust_in_a_warning(tmp_path: Path) -
     with plugin.read(Source(str(tmp_path / "x.webp"), max_memory=2 << 30)) as bundle:
         assert bundle.arrays[0].shape == (10_000, 10_000, 3)
         assert not bundle.arrays[0][5000].any()
+
+
+def test_a_small_webp_of_many_large_frames_needs_permission(tmp_path: Path) -> None:
+    """A frame of one colour has some dozen bytes, whatever its size."""
+    path = tmp_path / "x.webp"
+    frames = [Image.new("RGB", (1000, 1000), (number, 0, 0)) for number in (1, 2)]
+    frames[0].save(path, save_all=True, append_images=frames[1:], lossless=True)
+    contents = path.read_bytes()
+    start = contents.index(b"ANMF")
+    size = 8 + int.from_bytes(contents[start + 4 : start + 8], "little")
+    contents += contents[start : start + size] * 400
+    path.write_bytes(contents[:4] + (len(contents) - 8).to_bytes(4, "little") + contents[8:])
+
+    with pytest.raises(TooLarge, match="all its images together needs 1206000000 bytes"):
+        raconvert.convert(path, tmp_path / "x.ra", max_memory=1 << 30)
+
+
+def test_a_second_size_in_a_jpeg_is_not_believed(tmp_path: Path) -> None:
+    """The first start of frame is checked here, the last one counts for Pillow."""
+    frame = bytes.fromhex("ffc0000b08ffffffff01011100")
+    contents = (FIXTURES / "cjpeg_grey_progressive.jpg").read_bytes()
+    at = contents.index(b"\xff\xda")
+    (tmp_path / "x.jpg").write_bytes(contents[:at] + frame + contents[at:])
+
+    with pytest.raises((TooLarge, Corrupt), match=r"x\.jpg"):
+        decode(tmp_path / "x.jpg")
+
+
+def test_guards_of_several_threads_put_back_what_was() -> None:
+    """The first to begin is not the last to end; meanwhile the largest limit holds."""
+    from PIL import ImageFile
+    from raconvert.plugins.image.backend import PILLOW_PIXEL_BYTES, guarded
+
+    before = Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES, list(warnings.filters)
+    first = guarded("a", "a", 1000 * PILLOW_PIXEL_BYTES)
+    second = guarded("b", "b", 50 * PILLOW_PIXEL_BYTES)
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+        one.submit(first.__enter__).result()
+        other.submit(second.__enter__).result()
+        assert Image.MAX_IMAGE_PIXELS == 1000
+        one.submit(first.__exit__, None, None, None).result()
+        assert Image.MAX_IMAGE_PIXELS == 1000, "a limit stays until nobody decodes"
+        assert not ImageFile.LOAD_TRUNCATED_IMAGES
+        other.submit(second.__exit__, None, None, None).result()
+
+    after = Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES, list(warnings.filters)
+    assert after == before
 
 
 def test_truncated_images_stay_refused_when_pillow_would_take_them(

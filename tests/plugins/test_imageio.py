@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import raconvert
-from raconvert.errors import Corrupt, Unsupported
+from raconvert.errors import Corrupt, Unsupported, UsageError
 
 VALUES = np.arange(24, dtype="<f4").reshape(2, 3, 4)
 
@@ -127,6 +127,24 @@ def test_sidecars(iio) -> None:
     applied = iio.immeta("y.ra", exclude_applied=False)
     assert (applied["dims"], applied["element"]) == ([4, 3, 2], "float32")
     assert iio.immeta("x.ra") == {}
+
+
+def test_metadata_goes_from_file_to_file(iio) -> None:
+    axes = [{"name": "X", "units": "um", "spacing": 0.5}, {}, {"name": "Z"}]
+    iio.imwrite("y.ra", VALUES, description="a text", axes=axes, units="K")
+    iio.imwrite("z.ra", VALUES, **iio.immeta("y.ra"))
+
+    assert iio.immeta("z.ra") == iio.immeta("y.ra")
+    assert iio.immeta("z.ra")["axes"] == axes
+
+
+def test_arguments_that_mean_nothing_to_ra(iio) -> None:
+    with pytest.raises(UsageError, match="'compression'; expected description, units"):
+        iio.imwrite("y.ra", VALUES, compression=9)
+    for ragged in ([VALUES[0], VALUES[0, 0]], []):
+        with pytest.raises(UsageError, match="arrays of one shape"):
+            iio.imwrite("y.ra", ragged)
+    assert not os.path.exists("y.ra")
 
 
 def test_column_major_files_are_seen_as_by_raconvert_read(iio) -> None:

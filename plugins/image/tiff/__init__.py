@@ -6,7 +6,8 @@ in ImageDescription as tifffile writes it. Compared with: tifffile, libtiff's to
 see `directory`.
 
 Reads: TIFF and BigTIFF in both byte orders; strips and tiles; both planar configurations; no
-compression, deflate, LZW, PackBits and, for one bit, CCITT; predictors 2 and 3; both bit orders.
+compression, deflate, LZW, PackBits, LZMA, Zstandard, for one bit CCITT, and for 8 bits JPEG (the
+values are those of the libjpeg in Pillow, YCbCr becomes RGB); predictors 2 and 3; both bit orders.
 Uncompressed pages that lie behind each other are not decoded at all, but copied or mapped.
 
 Mapping, index order C: a page is (height, width) or (height, width, samples), whatever its planar
@@ -16,10 +17,14 @@ image gives its indices: in microscopy they are the data; ``palette=expand`` giv
 
 * 1 bit gives bool; 2 to 7 bits uint8, 9 to 15 bits uint16, as they are; 8, 16, 32, 64 bits int and
   uint; 16, 32, 64 bits float; 64, 128 bits complex. Bit for bit, NaN payloads included.
-* Pages marked as reduced images or as masks (NewSubfileType) are left out, with a note. All others
+* Pages marked as reduced images or as masks (NewSubfileType), and those below others (SubIFDs), are
+  left out, with a note. All others
   must agree in size, samples and type. ``pages=N`` or ``pages=START:STOP`` picks among them.
 * A shape that tifffile (or this plugin) noted in the description is given to the whole, where it
-  fits the pages. A single directory of which the description says that more images follow (ImageJ
+  fits the pages. Stacks of ImageJ and OME get the axes that their description tells, (frames,
+  slices, channels, height, width) without those of length 1 or in the order of ``DimensionOrder``,
+  with names, spacing and units (see `axes`); OME only of one image in one file, its pages in order.
+  A single directory of which the description says that more images follow (ImageJ
   above 4 GiB, ``tifffile.imwrite(truncate=True)``) gives them all.
 
 Metadata: the description in `Metadata.description`; in the namespace ``image`` (see `meta`)
@@ -31,8 +36,8 @@ they are those of the first page; differences are noted.
 
 Refused: directories in a loop; offsets outside the file; too few strips or tiles, or ones that
 overlap, have no data (sparse files) or too little; sizes that the compressed bytes cannot fill;
-other compressions, JPEG among them (how it decodes depends on the decoder); 24-bit floats;
-subsampled YCbCr; images above ``--max-memory`` that have to be decoded.
+other compressions; 24-bit floats; subsampled YCbCr that is not JPEG; pages above ``--max-memory``
+that have to be decoded, and stacks above it that are more than a thousand times the file.
 
 Writes, through imageio with tifffile pinned: every number type exactly; bool with 1 bit. The last
 axis is the samples if it has 1 to 4 elements and there are three axes or more (not of bool): 3 and

@@ -1,9 +1,10 @@
 """One page of a TIFF file: what its directory says of the pixels, and the pixels themselves.
 
 Strips and tiles are decompressed one after the other to exactly the bytes that they must have.
-Deflate goes through zlib with a limit; LZW, PackBits and CCITT through libtiff, which Pillow brings
-along: all segments of a page are put, as they are, into a small 8-bit (CCITT: 1-bit) TIFF in memory
-that imageio reads with Pillow pinned. Predictors, bit depths, tiles and planes are numpy's part.
+Deflate goes through zlib with a limit, all others through libtiff, which Pillow brings along: all
+segments of a page are put, as they are, into a small 8-bit (CCITT: 1-bit) TIFF in memory that
+imageio reads with Pillow pinned. Predictors, bit depths, tiles and planes are numpy's part; of JPEG
+libtiff does it all, the conversion of YCbCr to RGB included.
 """
 
 from __future__ import annotations
@@ -25,21 +26,28 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-NONE, CCITT_RLE, CCITT_G3, CCITT_G4, LZW, DEFLATE, PACKBITS, OLD_DEFLATE = (
-    1, 2, 3, 4, 5, 8, 32773, 32946,
+NONE, CCITT_RLE, CCITT_G3, CCITT_G4, LZW, DEFLATE, PACKBITS, OLD_DEFLATE, LZMA, ZSTD, JPEG = (
+    1, 2, 3, 4, 5, 8, 32773, 32946, 34925, 50000, 7,
 )  # fmt: skip
 CCITT = (CCITT_RLE, CCITT_G3, CCITT_G4)
-LIBTIFF = (LZW, PACKBITS, *CCITT)
-# How many bytes one compressed byte can become at most.
-RATIOS = {NONE: 1, LZW: 4096, DEFLATE: 1032, OLD_DEFLATE: 1032, PACKBITS: 64}
+LIBTIFF = (LZW, PACKBITS, LZMA, ZSTD, *CCITT)
+# How many bytes one compressed byte can become at most; rounded up for LZMA and Zstandard, whose
+# shortest block is 4 bytes for 128 KiB. A block of JPEG has 64 pixels, and at least a bit.
+RATIOS = {
+    NONE: 1, LZW: 4096, DEFLATE: 1032, OLD_DEFLATE: 1032, PACKBITS: 64, LZMA: 1 << 14,
+    ZSTD: 1 << 15, JPEG: 8 * 64 * 4,
+}  # fmt: skip
 OTHERS = {
-    6: "old-style JPEG", 7: "JPEG", 34712: "JPEG 2000", 34887: "LERC", 34925: "LZMA",
-    34933: "PNG", 50000: "Zstandard", 50001: "WebP", 50002: "JPEG XL", 33003: "JPEG 2000",
+    6: "old-style JPEG", 34712: "JPEG 2000", 34887: "LERC",
+    34933: "PNG", 50001: "WebP", 50002: "JPEG XL", 33003: "JPEG 2000",
     33005: "JPEG 2000", 34676: "SGI LogL", 34677: "SGI LogL", 32809: "ThunderScan",
 }  # fmt: skip
 # Photometric interpretation (tag 262) in words; the usual ones need none.
 PHOTOMETRICS = {0: "miniswhite", 3: "palette", 4: "mask", 5: "separated", 6: "ycbcr", 8: "cielab",
                 9: "icclab", 10: "itulab", 32803: "cfa", 34892: "linear raw"}  # fmt: skip
+RGB, YCBCR = 2, 6
+# Photometric interpretation and number of samples that JPEG is read of.
+JPEG_COLORS = {(0, 1), (1, 1), (RGB, 3), (YCBCR, 3), (5, 4)}
 _KINDS = {1: "uint", 2: "int", 3: "float", 4: "uint", 6: "complex"}
 _WIDTHS = {"uint": (8, 16, 32, 64), "int": (8, 16, 32, 64), "float": (16, 32, 64),
            "complex": (64, 128)}  # fmt: skip
@@ -68,6 +76,8 @@ class Page:
         self.bits, self.element = self._type()
         self.tiled = 322 in directory.entries
         self._check_supported()
+        if self.compression == JPEG and self.photometric == YCBCR:
+            self.photometric = RGB  # as libtiff decodes it
         self._set_segments()
 
     @property
@@ -76,6 +86,12 @@ class Page:
         return Kind(
             self.height, self.width, self.samples, self.bits, self.element, self.photometric
         )
+
+    @property
+    def below(self) -> int:
+        """The number of images that belong to this one (SubIFDs, tag 330): reduced ones, mostly."""
+        entry = self.directory.entries.get(330)
+        return entry.count if entry else 0
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -125,9 +141,13 @@ class Page:
             raise self._unsupported("tiles in CCITT compression")
         if self.directory.number(32997, 1) > 1 or self.directory.number(32998, 1) > 1:
             raise self._unsupported("images with a depth")
-        sampling = self.directory.numbers(530)
-        if self.photometric == 6 and set(sampling or (2, 2)) != {1}:
+        if self.compression == JPEG:
+            self._check_jpeg()
+        elif self.photometric == YCBCR and set(self.directory.numbers(530) or (2, 2)) != {1}:
             raise self._unsupported("colour at a lower resolution (YCbCr subsampling)")
+        self._check_predictor()
+
+    def _check_predictor(self) -> None:
         whole = self.bits % 8 == 0
         if self.predictor == 2:
             allowed = whole and self.element[0] in ("uint", "int", "float")
@@ -137,6 +157,15 @@ class Page:
             allowed = self.predictor == 1
         if not allowed:
             raise self._unsupported(f"predictor {self.predictor} with {self.bits} bits")
+
+    def _check_jpeg(self) -> None:
+        colors = (1, 1) if self.planar else (self.photometric, self.samples)
+        if (self.bits, self.element[0], self.predictor) != (8, "uint", 1):
+            raise self._unsupported(f"JPEG of {self.bits} bits")
+        if colors not in JPEG_COLORS or (self.planar and self.photometric == YCBCR):
+            raise self._unsupported(
+                f"JPEG of {self.samples} samples in photometric {self.photometric}"
+            )
 
     def _set_segments(self) -> None:
         """Find the sizes of strips or tiles, and check their number, places and bytes."""
@@ -237,6 +266,8 @@ class Page:
 
     def decode(self) -> Values:
         """Return the pixels, (height, width[, samples]), in the byte order of the machine."""
+        if self.compression == JPEG:
+            return self._through_libjpeg()
         data = np.frombuffer(self._decompressed(), np.uint8).reshape(-1, self.row_bytes)
         if self.reversed_bits and self.compression not in CCITT:
             data = _REVERSED[data]
@@ -287,16 +318,27 @@ class Page:
         from .rewrap import libtiff_bytes
 
         out = bytearray()
+        rows = self.down * self.segment_height * self.across if self.tiled else self.height
+        for segments in self._segments_of_planes():
+            out += libtiff_bytes(self, segments, rows)
+        return out
+
+    def _through_libjpeg(self) -> Values:
+        from .rewrap import jpeg_values
+
+        planes = [jpeg_values(self, segments) for segments in self._segments_of_planes()]
+        image = np.stack(planes, axis=-1) if self.planar else planes[0]
+        return image.reshape(self.shape)
+
+    def _segments_of_planes(self) -> Iterator[list[bytes]]:
+        """Yield the compressed strips or tiles of each plane."""
         per_plane = self.across * self.down
-        for plane in range(self.planes):
-            part = slice(plane * per_plane, (plane + 1) * per_plane)
-            segments = [
+        for start in range(0, per_plane * self.planes, per_plane):
+            part = slice(start, start + per_plane)
+            yield [
                 self.tiff.at(offset, count, "the pixels")
                 for offset, count in zip(self.offsets[part], self.counts[part], strict=True)
             ]
-            rows = self.down * self.segment_height * self.across if self.tiled else self.height
-            out += libtiff_bytes(self, segments, rows)
-        return out
 
     def _samples(self, data: Values) -> Values:
         """Return rows of bytes as rows of samples."""

@@ -8,12 +8,13 @@ import numpy as np
 
 from raconvert.blocks import check_memory
 from raconvert.errors import Corrupt, RaconvertError, Unsupported, UsageError
-from raconvert.plugin import Array, Bundle, Extent, Metadata, dtype_of, element
+from raconvert.plugin import Array, Axis, Bundle, Extent, Metadata, dtype_of, element
 
 from ..meta import NAMESPACE
+from ..stack import Stack, check_total
 from .directory import TYPES, Directory, Tiff
 from .page import PHOTOMETRICS, Page
-from .shapes import fits_pages, imagej_images, noted_shape, plain_shape
+from .shapes import imagej_images, noted_shape, view
 from .tags import BYTES, KNOWN, TEXTS, UNITS
 
 TYPE_CHECKING = False
@@ -36,10 +37,12 @@ def read_pages(source: Source, *, palette: str, pages: str) -> Bundle:
         first, notes = chosen.first, chosen.notes
         text = _text(first.directory.data(270))
         meta = _metadata(first, text)
-        array = _array(source, chosen, text)
+        fields = meta.formats.get(NAMESPACE, {})
+        array, meta.axes = _array(source, chosen, text, fields.get("resolution"))
         if palette == "expand" and first.photometric == 3:
             array = _expanded(source, array, first)
-            meta.formats[NAMESPACE].pop("photometric")
+            fields.pop("photometric")
+            meta.axes = [Axis(), *meta.axes] if meta.axes else []
     array.meta = meta
     return Bundle([array], notes=notes)
 
@@ -54,7 +57,7 @@ class _Chosen:
         self.run: tuple[int, int] | None = None  # start and end of the pixels of all pages
         wanted = _range_of(pages, tiff.path)
         found: Page | None = None
-        reduced = number = 0
+        reduced = below = number = 0
         several_texts = False
         for offset in tiff.offsets():
             directory = Directory(tiff, offset)
@@ -63,6 +66,7 @@ class _Chosen:
                 continue
             if number in wanted:
                 page = Page(directory)
+                below += page.below
                 if found is None:
                     found = page
                     description = directory.data(270)
@@ -77,6 +81,8 @@ class _Chosen:
         self.first = found
         if reduced:
             self.notes.append(f"{reduced} reduced images or masks are left out")
+        if below:
+            self.notes.append(f"{below} images below others (SubIFDs) are left out")
         if several_texts:
             self.notes.append("pages have descriptions of their own; the first one is kept")
 
@@ -134,18 +140,19 @@ def _range_of(pages: str, path: str) -> range:
 # --------------------------------------------------------------------------------------- arrays
 
 
-def _array(source: Source, chosen: _Chosen, text: str) -> Array:
-    page, count = chosen.first, len(chosen.offsets)
+def _array(
+    source: Source, chosen: _Chosen, text: str, resolution: list[Any] | None
+) -> tuple[Array, list[Axis]]:
+    """Return the array without metadata, and its axes."""
+    page = chosen.first
     kind, nbytes = page.element
     triple = (page.height, page.width, page.samples)
-    shape = plain_shape(count, triple)
     noted = noted_shape(text)
     hidden = _hidden(chosen, text, prod(noted[0]) // prod(triple) if noted else 0)
-    if hidden:
-        count = hidden
-        shape = plain_shape(count, triple)
-    if noted and fits_pages(noted[0], count, triple):
-        shape = noted[0]
+    count = hidden or len(chosen.offsets)
+    shape, axes = view(text, count, triple, resolution)
+    if noted and noted[0] != shape and prod(noted[0]) == prod(shape):
+        chosen.notes.append(f"the description says {noted[0]}; the pages are read as {shape}")
     order = page.tiff.layout.order if nbytes > 1 and page.bits % 8 == 0 and chosen.run else "<"
     stored = element(kind, nbytes, order)
     fields: dict[str, Any] = {"index_order": "C", "name": source.stem}
@@ -154,6 +161,7 @@ def _array(source: Source, chosen: _Chosen, text: str) -> Array:
         swap = 1 if stored.order != ">" else nbytes // (2 if kind == "complex" else 1)
         fields["extent"] = Extent(source.path, start, end - start, swap)
     else:
+        check_total(source, prod(shape) * nbytes)
         check_memory(
             page.decoded_bytes + 2 * page.nbytes,
             source.max_memory,
@@ -161,7 +169,7 @@ def _array(source: Source, chosen: _Chosen, text: str) -> Array:
         )
         fields["data"] = lambda: Pages(source, chosen.offsets, page, shape, stored)
     storage = {"pages": count, "compression": page.compression, "tiled": page.tiled}
-    return Array(stored, shape[::-1], storage=storage, **fields)
+    return Array(stored, shape[::-1], storage=storage, **fields), axes
 
 
 def _hidden(chosen: _Chosen, text: str, noted: int) -> int:
@@ -196,8 +204,8 @@ def _hidden(chosen: _Chosen, text: str, noted: int) -> int:
     return count
 
 
-class Pages:
-    """Array source: the pages of a file, decoded one at a time."""
+class Pages(Stack):
+    """Array source: the pages of a file."""
 
     def __init__(
         self,
@@ -207,66 +215,19 @@ class Pages:
         shape: tuple[int, ...],
         stored: Element,
     ) -> None:
-        self.shape = shape
-        self.dtype = dtype_of(stored)
-        self._source = source
+        super().__init__(source, shape, dtype_of(stored), len(offsets))
         self._offsets = offsets
         self._kind = first.kind
-        self._last: tuple[int, np.ndarray[Any, Any]] | None = None
 
-    def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
-        """Yield pieces in stored order; every page is decoded once."""
-        step = max(1, max_bytes // self.dtype.itemsize)
-        with self._source.open() as file:
-            tiff = Tiff(file, self._source.path, self._source.size)
-            for number in range(len(self._offsets)):
-                flat = self._decoded(tiff, number).reshape(-1)
-                for start in range(0, flat.size, step):
-                    yield flat[start : start + step]
-
-    def _decoded(self, tiff: Tiff, number: int) -> np.ndarray[Any, Any]:
-        page = Page(Directory(tiff, self._offsets[number]))
-        if page.kind != self._kind:
-            raise tiff.corrupt("page changed while the file was read", page.offset)
-        return page.decode()
-
-    def _page(self, number: int) -> np.ndarray[Any, Any]:
-        if self._last is None or self._last[0] != number:
-            with self._source.open() as file:
-                tiff = Tiff(file, self._source.path, self._source.size)
-                self._last = number, self._decoded(tiff, number)
-        return self._last[1]
-
-    def __getitem__(self, key: Any) -> Any:
-        """Return a region; pages outside it are not decoded if there is one axis of them."""
-        if len(self._offsets) == 1:
-            return self._page(0).reshape(self.shape)[key]
-        pages = len(self._offsets)
-        if self.shape[0] != pages:
-            return self._whole()[key]
-        key = key if isinstance(key, tuple) else (key,)
-        if key and key[0] is Ellipsis:
-            key = (slice(None),) * (len(self.shape) - len(key) + 1) + key[1:]
-        first, rest = (key[0], key[1:]) if key else (slice(None), ())
-        tail = self.shape[1:]
-        if not isinstance(first, slice):
-            return self._page(range(pages)[first]).reshape(tail)[rest]
-        numbers = range(pages)[first]
-        if not numbers:
-            return np.empty((0, *tail), self.dtype)[(slice(None), *rest)]
-        part = np.array(self._page(numbers[0]).reshape(tail)[rest])
-        what = f"'{self._source.path}': these {len(numbers)} pages"
-        check_memory(len(numbers) * part.nbytes, self._source.max_memory, what)
-        out = np.empty((len(numbers), *part.shape), self.dtype)
-        for place, number in enumerate(numbers):
-            out[place] = self._page(number).reshape(tail)[rest]
-        return out
-
-    def _whole(self) -> np.ndarray[Any, Any]:
-        nbytes = prod(self.shape) * self.dtype.itemsize
-        check_memory(nbytes, self._source.max_memory, f"'{self._source.path}': all pages")
-        pieces = [self._page(number).reshape(-1) for number in range(len(self._offsets))]
-        return np.concatenate(pieces).reshape(self.shape)
+    def images(self, first: int) -> Iterator[np.ndarray[Any, Any]]:
+        """Yield the pages from number `first` on."""
+        with self.source.open() as file:
+            tiff = Tiff(file, self.source.path, self.source.size)
+            for offset in self._offsets[first:]:
+                page = Page(Directory(tiff, offset))
+                if page.kind != self._kind:
+                    raise tiff.corrupt("page changed while the file was read", offset)
+                yield page.decode()
 
 
 class Colors:

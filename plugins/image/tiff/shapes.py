@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
+from raconvert.plugin import Axis
+
+from .axes import described_axes
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -48,6 +52,50 @@ def noted_shape(text: str) -> tuple[tuple[int, ...], dict[str, Any]] | None:
     except (ValueError, TypeError, RecursionError, KeyError, AttributeError):
         return None
     return tuple(shape), fields
+
+
+def view(
+    text: str, pages: int, page: tuple[int, ...], resolution: list[Any] | None
+) -> tuple[tuple[int, ...], list[Axis]]:
+    """Return the shape of all pages, and what is known of its axes, fastest first.
+
+    `page` is (height, width, samples); `text` the description, which may say more of the pages
+    than their number: as tifffile notes it, ImageJ or OME. `resolution` is the field of the
+    namespace ``image``.
+    """
+    shape, names = plain_shape(pages, page), ""
+    noted = noted_shape(text)
+    if noted:
+        text = str(noted[1].get("description", ""))
+        if fits_pages(noted[0], pages, page):
+            shape, names = noted[0], str(noted[1].get("axes", ""))
+    samples = page[2]
+    said = described_axes(text, pages, samples, _pixels_per_unit(resolution))
+    if said:
+        lead, last = said.lead, (samples,) * (samples > 1)
+        whole = (*(size.size for size in lead), *page[:2], *last)
+        if not noted or whole == shape:
+            axes = [Axis(name=n, spacing=step, units=units) for n, _, step, units in lead]
+            axes += [Axis(name="Y", spacing=said.y[0], units=said.y[1])]
+            axes += [Axis(name="X", spacing=said.x[0], units=said.x[1])]
+            axes += [Axis(name="S")] * len(last)
+            return whole, axes[::-1]
+    if len(names) == len(shape):
+        return shape, [Axis(name=name) for name in reversed(names)]
+    return shape, []
+
+
+def _pixels_per_unit(resolution: list[Any] | None) -> tuple[float, float] | None:
+    """Return the resolution as two positive numbers; None if it is not that."""
+    if not isinstance(resolution, list) or len(resolution) != 3:
+        return None
+    found = []
+    for value in resolution[:2]:
+        pair = value if isinstance(value, list) and len(value) == 2 else [value, 1]
+        if not all(type(n) is int and n > 0 for n in pair):
+            return None
+        found.append(pair[0] / pair[1])
+    return found[0], found[1]
 
 
 def fits_pages(shape: tuple[int, ...], pages: int, page: tuple[int, ...]) -> bool:

@@ -8,7 +8,7 @@ from raconvert.plugin import Array, Bundle, Fit, refused, type_name
 
 from ..meta import fields_of, metadata_fits, part
 from .directory import TYPES
-from .shapes import imagej_images, noted_shape, page_shape, plain_shape
+from .shapes import imagej_images, noted_shape, page_shape, view
 from .tags import KNOWN, TEXTS, UNITS
 
 TYPE_CHECKING = False
@@ -41,7 +41,20 @@ def array_fits(bundle: Bundle) -> list[Fit]:
             found.append(refused(array.name, "shape", reason))
         elif max(page_shape(array.shape, kind)) > MAX_SIDE:
             found.append(refused(array.name, "shape", f"a side is above TIFF's {MAX_SIDE}"))
-    return found + metadata_fits(bundle, "TIFF", KEPT, description=True)
+    return found + metadata_fits(bundle, "TIFF", KEPT, _common_kept)
+
+
+def _common_kept(array: Array) -> frozenset[str]:
+    """Return the common fields that come back: the axes only if the description tells them."""
+    if 0 in array.dims or not array.meta.axes:
+        return frozenset({"description"})
+    page = page_shape(array.shape, array.element.kind)
+    fields = fields_of(array)
+    text = _description(array, page, fields).decode()
+    pages = prod(array.shape) // prod(page)
+    _, axes = view(text, pages, page, part(fields, "resolution", list))
+    known = [axis.to_dict() for axis in axes] == [axis.to_dict() for axis in array.meta.axes]
+    return frozenset({"description", "axes"} if known else {"description"})
 
 
 def write_pages(array: Array, target: Target, *, compression: str) -> None:
@@ -50,7 +63,7 @@ def write_pages(array: Array, target: Target, *, compression: str) -> None:
 
     from raconvert.blocks import block_bytes, check_memory, runs
 
-    from ..backend import guarded
+    from ..backend import UNLIMITED, guarded
 
     height, width, samples = page = page_shape(array.shape, array.element.kind)
     count = prod(page)
@@ -66,7 +79,7 @@ def write_pages(array: Array, target: Target, *, compression: str) -> None:
     open_tiff: Any = iio.imopen  # whose types do not know of the options that it hands on
 
     def backend() -> Any:
-        return guarded(target.path, "the TIFF to write", 1 << 62, writing=True)
+        return guarded(target.path, "the TIFF to write", UNLIMITED, writing=True)
 
     target.open()
     with open(target.temp, "r+b") as file:  # tifffile wants a file with a name
@@ -157,8 +170,7 @@ def _description(array: Array, page: tuple[int, ...], fields: dict[str, Any]) ->
     """Return the description: the text of the metadata, and the shape where pages do not say it."""
     text = array.meta.description or ""
     pages = prod(array.shape) // prod(page)
-    noted = plain_shape(pages, page) != array.shape
-    if noted or noted_shape(text) or imagej_images(text):
+    if view(text, pages, page, None)[0] != array.shape or noted_shape(text) or imagej_images(text):
         import json
 
         shaped = part(fields, "shaped", dict) or {}

@@ -1,0 +1,266 @@
+"""TIFF: the axes of ImageJ and OME, and compressions that libtiff decodes."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tifffile
+from PIL import Image
+
+import raconvert
+from raconvert import convert
+from raconvert.errors import TooLarge, Unsupported
+from raconvert.model import Axis, Metadata
+
+Y, X = np.indices((45, 50))
+GREY = ((3 * Y + 5 * X) % 256).astype("u1")
+RGB = np.stack([GREY, GREY[::-1], 255 - GREY], axis=-1)
+
+
+def axes_of(path: Path) -> list[dict[str, Any]]:
+    """Return what is known of the axes, slowest first, as an ndarray has them."""
+    with raconvert.open(path) as array:
+        return [axis.to_dict() for axis in reversed(array.meta.axes)]
+
+
+def notes_of(path: Path) -> list[str]:
+    with raconvert.open(path) as array:
+        return array.owner.notes
+
+
+def pages(*shape: int) -> np.ndarray:
+    return np.arange(np.prod(shape), dtype="u2").reshape(shape)
+
+
+# Axes --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5, 6), (3, 5, 6), (2, 1, 4, 5, 6), (2, 3, 1, 5, 6, 3)])
+@pytest.mark.parametrize("compression", [None, "zlib"])
+def test_imagej_hyperstacks(
+    shape: tuple[int, ...], compression: str | None, tmp_path: Path
+) -> None:
+    values = pages(*shape) if len(shape) < 6 else pages(*shape).astype("u1")
+    path = tmp_path / "x.tif"
+    tifffile.imwrite(path, values, imagej=True, compression=compression)
+
+    got = raconvert.read(path)
+
+    assert got.shape == np.squeeze(values).shape == tifffile.imread(path).shape
+    assert np.array_equal(got, np.squeeze(values))
+
+
+def test_axes_of_imagej(tmp_path: Path) -> None:
+    path = tmp_path / "x.tif"
+    tifffile.imwrite(
+        path,
+        pages(2, 3, 4, 5, 6),
+        imagej=True,
+        resolution=(4, 2),
+        metadata={"axes": "TZCYX", "spacing": 2.5, "unit": "um", "finterval": 0.5},
+    )
+
+    assert axes_of(path) == [
+        {"name": "T", "units": "s", "spacing": 0.5},
+        {"name": "Z", "units": "um", "spacing": 2.5},
+        {"name": "C"},
+        {"name": "Y", "units": "um", "spacing": 0.5},
+        {"name": "X", "units": "um", "spacing": 0.25},
+    ]
+
+
+@pytest.mark.parametrize("axes", ["TZCYX", "CZTYX", "ZCTYX"])
+def test_axes_of_ome(axes: str, tmp_path: Path) -> None:
+    values = pages(2, 3, 4, 5, 6)
+    path = tmp_path / "x.ome.tif"
+    sizes = {"PhysicalSizeX": 0.3, "PhysicalSizeZ": 2.0, "PhysicalSizeZUnit": "nm"}
+    tifffile.imwrite(path, values, ome=True, metadata={"axes": axes, **sizes})
+
+    got = raconvert.read(path)
+
+    assert np.array_equal(got, values)
+    found = {axis["name"]: axis for axis in axes_of(path)}
+    assert "".join(found) == axes
+    assert found["X"] == {"name": "X", "units": "um", "spacing": 0.3}
+    assert found["Z"] == {"name": "Z", "units": "nm", "spacing": 2.0}
+
+
+def test_samples_are_channels_of_ome(tmp_path: Path) -> None:
+    values = pages(2, 5, 6, 3).astype("u1")
+    path = tmp_path / "x.ome.tif"
+    tifffile.imwrite(path, values, ome=True, photometric="rgb", metadata={"axes": "ZYXS"})
+
+    assert np.array_equal(raconvert.read(path), values)
+    assert [axis["name"] for axis in axes_of(path)] == ["Z", "Y", "X", "S"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('DimensionOrder="XYCZT"', 'DimensionOrder="XYQZT"'),
+        ('SizeT="2"', 'SizeT="3"'),
+        ('<TiffData IFD="0" PlaneCount="24"/>', '<TiffData IFD="0" FirstC="1" PlaneCount="24"/>'),
+        ('<TiffData IFD="0" PlaneCount="24"/>', '<TiffData IFD="5" PlaneCount="24"/>'),
+        ("<OME ", '<!DOCTYPE OME [<!ENTITY a "b">]><OME '),
+        ("</OME>", "</OM>"),
+    ],
+)
+def test_ome_that_says_something_else_gives_plain_pages(old: str, new: str, tmp_path: Path) -> None:
+    values = pages(2, 3, 4, 5, 6)
+    path = tmp_path / "x.ome.tif"
+    tifffile.imwrite(path, values, ome=True, metadata={"axes": "TZCYX"})
+    with tifffile.TiffFile(path) as opened:
+        text = opened.ome_metadata
+    assert text is not None
+    assert old in text
+    tifffile.imwrite(
+        path, values, description=text.replace(old, new), metadata=None, photometric="minisblack"
+    )
+
+    assert np.array_equal(raconvert.read(path), values.reshape(24, 5, 6))
+    assert axes_of(path) == []
+
+
+@pytest.mark.parametrize("kind", ["imagej", "ome"])
+def test_axes_come_back_from_our_own_file(kind: str, tmp_path: Path) -> None:
+    path, again = tmp_path / "x.tif", tmp_path / "again.tif"
+    tifffile.imwrite(path, pages(2, 3, 4, 5, 6), metadata={"axes": "TZCYX"}, **{kind: True})
+
+    report = convert(path, again)
+
+    assert not list(report.equivalent)
+    assert np.array_equal(raconvert.read(again), pages(2, 3, 4, 5, 6))
+    assert axes_of(again) == axes_of(path)
+    assert tifffile.imread(again).shape == (2, 3, 4, 5, 6)
+
+
+def test_axes_that_nothing_tells_are_named_as_lost(tmp_path: Path) -> None:
+    meta = Metadata(axes=[Axis(name="wavelength"), Axis()])
+    report = raconvert.write(tmp_path / "x.tif", GREY, meta=meta)
+
+    assert "axes" in str(list(report.equivalent))
+
+
+def test_planes_of_samples_that_the_description_has_first_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "x.tif"
+    values = np.moveaxis(RGB, -1, 0)
+    tifffile.imwrite(path, values, photometric="rgb", planarconfig="separate")
+
+    assert np.array_equal(raconvert.read(path), RGB)
+    assert notes_of(path) == ["the description says (3, 45, 50); the pages are read as (45, 50, 3)"]
+
+
+def test_images_below_others_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "x.tif"
+    with tifffile.TiffWriter(path) as out:
+        out.write(GREY, subifds=2, metadata=None)
+        out.write(GREY[::2, ::2], subfiletype=1, metadata=None)
+        out.write(GREY[::4, ::4], subfiletype=1, metadata=None)
+
+    assert np.array_equal(raconvert.read(path), GREY)
+    assert notes_of(path) == ["2 images below others (SubIFDs) are left out"]
+
+
+def test_regions_of_pages_on_several_axes(tmp_path: Path) -> None:
+    values = pages(2, 3, 4, 5, 6)
+    path = tmp_path / "x.tif"
+    tifffile.imwrite(path, values, imagej=True, compression="zlib")
+
+    with raconvert.open(path) as array:
+        for key in (
+            1, (1, 2), (1, 2, 3), (slice(None), 1), (slice(None, None, -1), slice(1, 3), 2),
+            (0, slice(2, 2)), (..., 2), (1, ..., slice(1, 3), 0), (1, 2, 3, 4, 5),
+        ):  # fmt: skip
+            assert np.array_equal(array[key], values[key]), key
+
+
+# Compressions ------------------------------------------------------------------------------------
+
+
+def tiffcp(program: str, values: np.ndarray, folder: Path, *options: str) -> Path:
+    Image.fromarray(values).save(folder / "plain.tif")
+    command = [program, *options, folder / "plain.tif", folder / "packed.tif"]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder / "packed.tif"
+
+
+@pytest.mark.parametrize("layout", [[], ["-t", "-w", "16", "-l", "32"], ["-r", "3"]])
+@pytest.mark.parametrize("planes", ["contig", "separate"])
+@pytest.mark.parametrize("compression", ["zstd", "lzma", "zstd:2", "lzma:2"])
+def test_zstd_and_lzma(
+    compression: str, planes: str, layout: list[str], tmp_path: Path, tool: Callable[..., str]
+) -> None:
+    options = ["-c", compression, "-p", planes, *layout]
+    path = tiffcp(tool("tiffcp"), RGB, tmp_path, *options)
+
+    assert np.array_equal(raconvert.read(path), RGB)
+
+
+@pytest.mark.parametrize("layout", [[], ["-t", "-w", "16", "-l", "32"], ["-r", "16"], ["-B"]])
+@pytest.mark.parametrize("compression", ["jpeg", "jpeg:r", "jpeg:40"])
+def test_jpeg_as_libtiff_decodes_it(
+    compression: str, layout: list[str], tmp_path: Path, tool: Callable[..., str]
+) -> None:
+    path = tiffcp(tool("tiffcp"), RGB, tmp_path, "-c", compression, *layout)
+    subprocess.run(
+        [tool("tiff2rgba"), "-c", "none", path, tmp_path / "rgba.tif"],
+        check=True,
+        capture_output=True,
+    )
+
+    got = raconvert.read(path)
+
+    assert np.array_equal(got, tifffile.imread(tmp_path / "rgba.tif")[..., :3])
+    with raconvert.open(path) as array:
+        assert "photometric" not in array.meta.formats.get("image", {}), "it is RGB now"
+
+
+@pytest.mark.parametrize("photometric", ["minisblack", "miniswhite"])
+def test_grey_jpeg_is_not_inverted(
+    photometric: str, tmp_path: Path, tool: Callable[..., str]
+) -> None:
+    tifffile.imwrite(tmp_path / "plain.tif", GREY, photometric=photometric, metadata=None)
+    command = [tool("tiffcp"), "-c", "jpeg:100", tmp_path / "plain.tif", tmp_path / "x.tif"]
+    subprocess.run(command, check=True, capture_output=True)
+
+    got = raconvert.read(tmp_path / "x.tif").astype(int)
+
+    assert np.abs(got - GREY).mean() < 2
+
+
+def test_planes_of_jpeg(tmp_path: Path, tool: Callable[..., str]) -> None:
+    path = tiffcp(tool("tiffcp"), RGB, tmp_path, "-c", "jpeg:r:100", "-p", "separate")
+
+    assert np.abs(raconvert.read(path).astype(int) - RGB).mean() < 2
+
+
+def test_jpeg_of_what_it_cannot_be(tmp_path: Path) -> None:
+    path = tmp_path / "x.tif"
+    tifffile.imwrite(path, GREY.astype("u2"), metadata=None)
+    with tifffile.TiffFile(path, mode="r+") as opened:
+        opened.pages[0].tags[259].overwrite(7)
+
+    with pytest.raises(Unsupported, match="JPEG of 16 bits"):
+        raconvert.read(path)
+
+
+def test_many_pages_of_the_same_bytes_need_permission(tmp_path: Path) -> None:
+    path = tmp_path / "x.tif"
+    tifffile.imwrite(path, np.zeros((2000, 2000), "u1"), compression="zlib", metadata=None)
+    contents = bytearray(path.read_bytes())
+    start = int.from_bytes(contents[4:8], "little")
+    nbytes = 2 + 12 * int.from_bytes(contents[start : start + 2], "little")
+    directory = bytes(contents[start : start + nbytes])
+    contents[start + nbytes : start + nbytes + 4] = len(contents).to_bytes(4, "little")
+    for number in range(300):
+        following = len(contents) + nbytes + 4 if number < 299 else 0
+        contents += directory + following.to_bytes(4, "little")
+    path.write_bytes(contents)
+
+    with pytest.raises(TooLarge, match="all its images together needs 1204000000 bytes"):
+        convert(path, tmp_path / "x.ra", max_memory=1 << 30)
