@@ -82,7 +82,7 @@ def format_table() -> str:
 
 def foreign_formats() -> str:
     """Return the sentence about formats that are only named."""
-    titles = [foreign.title for foreign in FOREIGN if "(read as " not in foreign.title]
+    titles = [foreign.title for foreign in FOREIGN if foreign.read_as is None]
     names = ", ".join(sorted(titles, key=str.casefold))
     wrappers = ", ".join(name for name, _, _ in WRAPPERS)
     return f"Recognised and refused by name: {names}; files wrapped by {wrappers}."

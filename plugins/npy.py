@@ -58,6 +58,7 @@ from raconvert.plugin import (
     Source,
     element_of,
     equivalent,
+    file_fits,
     refused,
 )
 from raconvert.transfer import write_raw
@@ -482,9 +483,7 @@ def _spanned(dims: tuple[int, ...], element: Element) -> int:
 def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
     """Return what NPY cannot hold: metadata, the type of bfloat16, more than 64 axes."""
     found = [fit for array in bundle.arrays for fit in array_fits(array)]
-    if bundle.attributes:
-        found.append(equivalent("", "metadata", "NPY has no place for attributes of the file"))
-    return found
+    return [*found, *file_fits(bundle, "NPY")]
 
 
 def array_fits(array: Array) -> list[Fit]:

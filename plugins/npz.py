@@ -52,7 +52,7 @@ from raconvert.plugin import (
     Option,
     Source,
     dtype_of,
-    equivalent,
+    file_fits,
     refused,
 )
 from raconvert.transfer import write_failed
@@ -295,9 +295,7 @@ def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
             found.append(refused(array.name, "names", reason))
         found += array_fits(array)
         names.add(array.name)
-    if bundle.attributes:
-        found.append(equivalent("", "metadata", "NPZ has no place for attributes of the file"))
-    return found
+    return [*found, *file_fits(bundle, "NPZ")]
 
 
 def _name_problem(name: str, before: set[str], all_names: set[str]) -> str | None:

@@ -310,8 +310,9 @@ ROWS: tuple[Row, ...] = (
     ),
 )
 
-# Recognised, and named when met. `magic` as above; `note` is one sentence for the error message.
-Foreign = namedtuple("Foreign", "title magic suffixes note", defaults=("",))
+# Recognised, and named when met. `magic` as above; `note` is one sentence for the error message;
+# `read_as` is the format whose plugin reads it: such a name is refused as a destination only.
+Foreign = namedtuple("Foreign", "title magic suffixes note read_as", defaults=("", None))
 
 FOREIGN: tuple[Foreign, ...] = (
     Foreign(
@@ -328,7 +329,7 @@ FOREIGN: tuple[Foreign, ...] = (
         "The 64-bit magic was written big-endian; a real RA file begins with 'rawarray'.",
     ),
     Foreign("RealAudio", ((0, b".ra\xfd"), (0, b".RMF")), (), "It only shares the suffix with RA."),
-    Foreign("JLD2", (), (".jld2",), "Files that Julia wrote are HDF5, and read as such."),
+    Foreign("JLD2", (), (".jld2",), "Only Julia writes it; h5 is read by Julia too.", "hdf5"),
     Foreign(
         "netCDF classic",
         ((0, b"CDF\x01"), (0, b"CDF\x02"), (0, b"CDF\x05")),

@@ -8,7 +8,7 @@ compared by structure, and values in it by type: 1, 1.0 and True are three value
 from __future__ import annotations
 
 import os
-from itertools import groupby
+from itertools import groupby, zip_longest
 from math import isnan
 
 import numpy as np
@@ -56,10 +56,13 @@ def diff(
     abs(y))``; `bitwise` compares bytes instead, so that -0.0 is not 0.0 and NaN payloads count.
     Containers are compared by name, two single arrays whatever their names are. ``metadata`` has
     what the files say of themselves, ``groups`` what they say of their groups, and which empty ones
-    only one side has; ``order`` is the first place at which the arrays that both have come in
-    another order, or None. `reading` as in
-    `raconvert.opening.open_bundle`. Arrays whose elements cannot be compared (text with numbers)
-    and files whose arrays cannot be paired raise `UsageError`.
+    only one side has; ``aliases`` the further names that the files have for arrays and groups;
+    ``order`` is the first place at which the arrays that both have come in another order, or None.
+    What a format keeps about a file as a whole for its own way back (`Bundle.formats`) does not
+    count. `reading` as in `raconvert.opening.open_bundle`.
+
+    Files whose arrays cannot be paired raise `UsageError`, and so do two single arrays whose
+    elements cannot be compared (text with numbers); among several such arrays only differ in type.
     """
     if bitwise and (atol or rtol):
         raise UsageError("a bitwise comparison has no tolerance")
@@ -72,8 +75,10 @@ def diff(
     ):
         pairs, only_a, only_b = pair_arrays(left, right)
         formats = left.format, right.format
+        alone = len(pairs) == 1
         arrays = [
-            compare_arrays(x, y, rule, ignore_meta=ignore_meta, formats=formats) for x, y in pairs
+            compare_arrays(x, y, rule, ignore_meta=ignore_meta, formats=formats, alone=alone)
+            for x, y in pairs
         ]
         about = {} if ignore_meta else _about(left, right)
         same = all(item["same"] for item in arrays) and not (only_a or only_b)
@@ -86,6 +91,7 @@ def diff(
             "only_in_b": only_b,
             "metadata": about.get("metadata", []),
             "groups": about.get("groups", []),
+            "aliases": about.get("aliases", []),
             "order": about.get("order"),
         }
 
@@ -113,7 +119,8 @@ def pair_arrays(a: Bundle, b: Bundle) -> tuple[list[tuple[Array, Array]], list[s
     many = [registry.by_name(bundle.format).many for bundle in (a, b)]
     if not all(many) and len(a.arrays) == len(b.arrays) == 1:
         return [(a.arrays[0], b.arrays[0])], [], []
-    pairs = [(array, b[array.name]) for array in a.arrays if array.name in b]
+    names_a, names_b = set(a.names), set(b.names)  # their own: an alias is no array besides
+    pairs = [(array, b[array.name]) for array in a.arrays if array.name in names_b]
     if not all(many) and not pairs:
         single, other = (b, a) if many[0] else (a, b)
         raise UsageError(
@@ -121,8 +128,8 @@ def pair_arrays(a: Bundle, b: Bundle) -> tuple[list[tuple[Array, Array]], list[s
             path=other.path,
             remedy=f"choose with FILE#NAME: {', '.join(other.names)}",
         )
-    only_a = [name for name in a.names if name not in b]
-    only_b = [name for name in b.names if name not in a]
+    only_a = [name for name in a.names if name not in names_b]
+    only_b = [name for name in b.names if name not in names_a]
     return pairs, only_a, only_b
 
 
@@ -133,23 +140,29 @@ def compare_arrays(
     *,
     ignore_meta: bool = True,
     formats: tuple[str, str] = ("", ""),
+    alone: bool = True,
 ) -> dict[str, Any]:
     """Return how two arrays differ in type, shape, elements and, unless ignored, metadata.
 
     What a third format than the two `formats` keeps for its own way back is compared only where
     both sides have it: it says through which files the data came, not what it is.
-    ``data`` is None where the shapes differ, and elements cannot be compared by index.
+    ``data`` is None where the shapes differ, so that elements cannot be compared by index, and
+    where the elements cannot be compared at all; `alone`, the latter raises `UsageError`.
+    ``items`` tells how what the items of two stacks have of their own differs, or is None.
     """
     same_type = little(a.element) == little(b.element)
     same_shape = a.shape == b.shape
     data: dict[str, Any] | None = None
     differ = 0
-    if same_shape:
-        _check_comparable(a, b)
+    odd = _incomparable(a, b, rule) if same_shape else None
+    if odd is not None and alone:
+        raise odd
+    if same_shape and odd is None:
         data = compare_data(a, b, rule)
         differ = data["differ"]
     left, right = _without_traces(_meta_of(a), _meta_of(b), formats)
     metadata = [] if ignore_meta else meta_differences(left, right)
+    items = None if ignore_meta else _item_differences(a, b, formats)
     return {
         "name": a.name,
         "name_b": b.name,
@@ -159,7 +172,8 @@ def compare_arrays(
         "same_shape": same_shape,
         "data": data,
         "metadata": metadata,
-        "same": same_type and same_shape and not differ and not metadata,
+        "items": items,
+        "same": same_type and same_shape and not (differ or metadata or items),
     }
 
 
@@ -169,22 +183,32 @@ def type_text(array: Array) -> str:
     return str(element.descr) if isinstance(element.descr, tuple) else type_name(element)
 
 
-def _check_comparable(a: Array, b: Array) -> None:
+def _incomparable(a: Array, b: Array, rule: Rule) -> UsageError | None:
+    """Return why the elements of two arrays cannot be compared; None if they can."""
+    got = f"{type_text(a)} and {type_text(b)}"
+    if not _are_alike(a, b):
+        return UsageError(
+            f"elements of '{a.name}' and '{b.name}' cannot be compared",
+            expected="two numeric types, or two other types of one kind",
+            got=got,
+        )
+    if rule.bitwise and little(a.element) != little(b.element):
+        return UsageError(
+            f"elements of '{a.name}' cannot be compared bit by bit",
+            expected="one type on both sides",
+            got=got,
+        )
+    return None
+
+
+def _are_alike(a: Array, b: Array) -> bool:
     kinds = a.element.kind, b.element.kind
-    if all(kind in _NUMBERS for kind in kinds):
-        return
-    if kinds == ("user", "user"):
-        letters = {_letter(a), _letter(b)}
-        same_width = a.element.nbytes == b.element.nbytes
-        if same_width and ("V" in letters or len(letters) == 1):
-            return
-        if (len(letters) == 1 and "V" not in letters) or letters == {"S", "U"}:
-            return
-    raise UsageError(
-        f"elements of '{a.name}' and '{b.name}' cannot be compared",
-        expected="two numeric types, or two other types of one kind",
-        got=f"{type_text(a)} and {type_text(b)}",
-    )
+    if kinds != ("user", "user"):
+        return all(kind in _NUMBERS for kind in kinds)
+    letters = {_letter(a), _letter(b)}
+    if a.element.nbytes == b.element.nbytes and ("V" in letters or len(letters) == 1):
+        return True
+    return letters == {"S", "U"} or (len(letters) == 1 and "V" not in letters)
 
 
 def _letter(array: Array) -> str:
@@ -197,17 +221,11 @@ def _letter(array: Array) -> str:
 
 
 def compare_data(a: Array, b: Array, rule: Rule) -> dict[str, Any]:
-    """Compare elements block by block; both sides in one stored order."""
+    """Compare elements that can be compared, block by block; both sides in one stored order."""
     if _letter(a) != _letter(b):
         a, b = as_characters(a), as_characters(b)
     order: Literal["C", "F"] = "F" if a.index_order == b.index_order == "F" else "C"
     sides = in_order(a, order, rule.max_memory), in_order(b, order, rule.max_memory)
-    if rule.bitwise and little(a.element) != little(b.element):
-        raise UsageError(
-            f"elements of '{a.name}' cannot be compared bit by bit",
-            expected="one type on both sides",
-            got=f"{type_text(a)} and {type_text(b)}",
-        )
     equal = _same_bytes if _by_bytes(a, b, rule) else _same_values
     found = _Findings(a.shape, order)
     for start, x, y in _side_by_side(*sides, block_bytes(rule.max_memory)):
@@ -406,6 +424,8 @@ def _without_traces(
     a: dict[str, Any], b: dict[str, Any], formats: tuple[str, str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Leave out the namespaces of third formats that only one side has."""
+    if not all(isinstance(fields.get("formats", {}), dict) for fields in (a, b)):
+        return a, b
     names = set(a.get("formats", {})) & set(b.get("formats", {})) | set(formats)
     found = []
     for fields in (a, b):
@@ -415,28 +435,39 @@ def _without_traces(
     return found[0], found[1]
 
 
+def _item_differences(a: Array, b: Array, formats: tuple[str, str]) -> dict[str, Any] | None:
+    """Return how what the items of two stacks have of their own differs; None if it does not.
+
+    ``differ`` counts the items, ``first`` is the index of the first, ``fields`` how that differs.
+    """
+    if a.meta.items is None and b.meta.items is None:
+        return None
+    sides = [array.meta.items() if array.meta.items is not None else () for array in (a, b)]
+    found: dict[str, Any] = {"differ": 0, "first": None, "fields": []}
+    for index, (x, y) in enumerate(zip_longest(*sides, fillvalue={})):
+        fields = meta_differences(*_without_traces(x, y, formats))
+        if fields:
+            found["differ"] += 1
+            if found["first"] is None:
+                found.update(first=index, fields=fields)
+    return found if found["differ"] else None
+
+
 def _about(a: Bundle, b: Bundle) -> dict[str, Any]:
     """Return how two files differ in what they say of themselves, of groups, and in order."""
     return {
         "metadata": meta_differences(a.attributes, b.attributes),
-        "groups": meta_differences({"groups": _groups_of(a)}, {"groups": _groups_of(b)}),
+        "groups": meta_differences({"groups": a.telling_groups()}, {"groups": b.telling_groups()}),
+        "aliases": meta_differences(a.aliases, b.aliases),
         "order": _order_difference(a, b),
     }
 
 
-def _groups_of(bundle: Bundle) -> dict[str, dict[str, Any]]:
-    """Return the groups that have attributes, or that nothing else shows to be there."""
-    shown: set[str] = set()
-    for path in [*bundle.names, *bundle.groups]:
-        while "/" in path and (path := path.rpartition("/")[0]) not in shown:
-            shown.add(path)
-    return {path: own for path, own in bundle.groups.items() if own or path not in shown}
-
-
 def _order_difference(a: Bundle, b: Bundle) -> dict[str, Any] | None:
     """Return where the arrays that both files have first come in another order: index and names."""
-    left = [name for name in a.names if name in b]
-    right = [name for name in b.names if name in a]
+    both = set(a.names) & set(b.names)
+    left = [name for name in a.names if name in both]
+    right = [name for name in b.names if name in both]
     for index, (x, y) in enumerate(zip(left, right, strict=False)):
         if x != y:
             return {"index": index, "a": x, "b": y}

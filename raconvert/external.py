@@ -32,22 +32,17 @@ def resolve(source: Source, name: str, what: str) -> str:
     if odd:
         raise Unsafe(f"{what} has a name that no file can have", path=source.path, got=ascii(name))
     shown = name if len(name) <= 200 else name[:197] + "..."
-    found = [
-        (folder, os.path.realpath(os.path.join(folder, name))) for folder in folders_of(source)
-    ]
+    folders = folders_of(source)
+    if not source.trust_external and not any(_is_on_drive(folder, name) for folder in folders):
+        raise _outside(source, what, folders[0], shown)
+    found = [(folder, os.path.realpath(os.path.join(folder, name))) for folder in folders]
     for _, path in found:
         if path in source.stand_ins:
             return source.stand_ins[path]
     # The first that is there and may be read, else one that is there.
     folder, path = min(found, key=lambda at: (not os.path.lexists(at[1]), not _is_below(*at)))
     if not source.trust_external and not _is_below(folder, path):
-        raise Unsafe(
-            f"{what} lies outside the folder of the file that names it",
-            path=source.path,
-            expected=f"a file below '{folder}'",
-            got=f"'{shown}'",
-            remedy="read it nevertheless with --trust external, if you know who made this file",
-        )
+        raise _outside(source, what, folder, shown)
     if not os.path.lexists(path):
         raise ReadFailed(
             f"{what} '{shown}' does not exist", path=source.path, where=f"'{path[:200]}'"
@@ -56,6 +51,25 @@ def resolve(source: Source, name: str, what: str) -> str:
         raise Unsafe(f"{what} is no regular file", path=source.path, got=f"'{shown}'")
     source.used.add(path)
     return path
+
+
+def _outside(source: Source, what: str, folder: str, shown: str) -> Unsafe:
+    return Unsafe(
+        f"{what} lies outside the folder of the file that names it",
+        path=source.path,
+        expected=f"a file below '{folder}'",
+        got=f"'{shown}'",
+        remedy="read it nevertheless with --trust external, if you know who made this file",
+    )
+
+
+def _is_on_drive(folder: str, name: str) -> bool:
+    """Tell whether a name leads to the drive, or share, of a folder; always so but on Windows.
+
+    There a look at a share of another host alone already sends it the user's credentials.
+    """
+    drives = [os.path.splitdrive(path)[0] for path in (folder, os.path.join(folder, name))]
+    return os.path.normcase(drives[0]) == os.path.normcase(drives[1])
 
 
 def folders_of(source: Source) -> list[str]:

@@ -53,6 +53,7 @@ def describe(bundle: Bundle, path: str) -> dict[str, Any]:
         "sidecar": sidecar if row.name not in BUNDLES and _is_sidecar(sidecar) else None,
         "attributes": plain(bundle.attributes),
         "groups": plain(bundle.groups),
+        "aliases": dict(bundle.aliases),
         "arrays": [_describe_array(array, row) for array in bundle.arrays],
         "notes": list(bundle.notes),
     }

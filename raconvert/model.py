@@ -416,7 +416,24 @@ class Bundle:
         return array
 
     def get(self, name: str) -> Array | None:
-        """Return the array of this name, the first if there are several, or None."""
+        """Return the array of this name, the first if there are several, or None.
+
+        An alias stands for its array; of two that share a name, the array's own goes first.
+        """
+        found = self._own(name)
+        if found is None and self.aliases and (real := self.without_aliases(name)) != name:
+            found = self._own(real)
+        return found
+
+    def without_aliases(self, path: str) -> str:
+        """Return a path with every alias on its way replaced by what it stands for."""
+        here = ""
+        for part in path.split("/"):
+            here = f"{here}/{part}" if here else part
+            here = self.aliases.get(here, here)
+        return here
+
+    def _own(self, name: str) -> Array | None:
         for _ in range(2):
             place = self._place(name)
             if place is None:
@@ -445,6 +462,14 @@ class Bundle:
     def __len__(self) -> int:
         return len(self.arrays)
 
+    def telling_groups(self) -> dict[str, dict[str, Any]]:
+        """Return the groups that have attributes, or that nothing else shows to be there."""
+        shown: set[str] = set()
+        for path in [*self.names, *self.groups]:
+            while "/" in path and (path := path.rpartition("/")[0]) not in shown:
+                shown.add(path)
+        return {path: own for path, own in self.groups.items() if own or path not in shown}
+
     def only(self) -> Array:
         """Return the one array, which from now on closes the bundle when it is closed."""
         array = self.arrays[0]
@@ -459,6 +484,7 @@ class Bundle:
             groups=self.groups,
             formats=self.formats,
             notes=self.notes,
+            aliases=self.aliases,
         )
         other.path, other.format, other.reason = self.path, self.format, self.reason
         other.used = self.used

@@ -48,7 +48,7 @@ def open_spec(spec: str, settings: Settings) -> Bundle:
         patterns = [name] if name is not None else settings.arrays
         if patterns:
             bundle.arrays = select(bundle, patterns, literal=name is not None)
-            bundle.groups = _groups_of(bundle)
+            _keep_of_chosen(bundle)
     except BaseException:
         bundle.close()
         raise
@@ -81,7 +81,8 @@ def apply_sidecar(bundle: Bundle, source: Source, row: Row) -> None:
     elif fields.get("complete") is True:
         from raconvert.bundle.manifest import about_file
 
-        bundle.groups, bundle.attributes, bundle.formats = about_file(fields, path)
+        about = about_file(fields, path)
+        bundle.groups, bundle.attributes, bundle.formats, bundle.aliases = about
     complete = fields.get("complete") is True
     found = {
         a.name: _described(a, many.get(a.name), source, path, complete=complete)
@@ -159,7 +160,7 @@ def _named(bundle: Bundle, pattern: str, literal: bool) -> set[str]:
     name = pattern.lstrip("/")
     found = {known[n] for n in (pattern, name) if n in known}
     found = found or {known[n] for n in known if n.startswith(f"{name}/")}
-    real = name if found else _without_aliases(name, bundle.aliases)
+    real = name if found else bundle.without_aliases(name)
     if real != name:
         inside = f"{real}/" if real else ""
         found = {known[n] for n in known if n == real or n.startswith(inside)}
@@ -168,21 +169,12 @@ def _named(bundle: Bundle, pattern: str, literal: bool) -> set[str]:
     return found
 
 
-def _without_aliases(name: str, aliases: dict[str, str]) -> str:
-    """Return a path with every alias on its way replaced by what it stands for."""
-    here = ""
-    for part in name.split("/"):
-        here = f"{here}/{part}" if here else part
-        here = aliases.get(here, here)
-    return here
-
-
 def _no_array(bundle: Bundle, pattern: str) -> UsageError:
     """Return the error for a name that no array has, with what is known of it."""
     from raconvert.errors import did_you_mean
 
     name = pattern.lstrip("/")
-    named = [f"'{n}'" for n in (name, _without_aliases(name, bundle.aliases))]
+    named = [f"'{n}'" for n in (name, bundle.without_aliases(name))]
     # A note is about what it names first.
     known = [m for m in bundle.notes if any(n in m and m.find(n) == m.find("'") for n in named)]
     why = f": {'; '.join(known)}" if known else did_you_mean(pattern, bundle.names)
@@ -193,10 +185,13 @@ def _no_array(bundle: Bundle, pattern: str) -> UsageError:
     )
 
 
-def _groups_of(bundle: Bundle) -> dict[str, dict[str, Any]]:
-    """Return the groups that the arrays of a bundle lie in."""
-    lying = {"/".join(n.split("/")[:k]) for n in bundle.names for k in range(1, n.count("/") + 1)}
-    return {group: own for group, own in bundle.groups.items() if group in lying}
+def _keep_of_chosen(bundle: Bundle) -> None:
+    """Leave to the chosen arrays the groups that they lie in, and the aliases of both."""
+    names = bundle.names
+    lying = {"/".join(n.split("/")[:k]) for n in names for k in range(1, n.count("/") + 1)}
+    bundle.groups = {group: own for group, own in bundle.groups.items() if group in lying}
+    there = {*names, *lying, ""}
+    bundle.aliases = {a: real for a, real in bundle.aliases.items() if real in there}
 
 
 def open_bundle(spec: str | os.PathLike[str], **reading: Any) -> Bundle:
@@ -222,10 +217,11 @@ def open_sources(specs: Sequence[str], **reading: Any) -> Bundle:
     settings = Settings(**reading)
     if len(specs) == 1 and os.path.isfile(specs[0]) and not gathering:
         return open_spec(specs[0], settings)
-    from raconvert import batch
     from raconvert.gather import gather
 
     gathered = gather(specs, **gathering)
     if not gathered.many:
         return open_spec(gathered.paths[0], settings)
-    return batch.open_stack(gathered, settings)
+    from raconvert.merge import open_stack
+
+    return open_stack(gathered, settings)

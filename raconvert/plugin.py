@@ -35,11 +35,13 @@ Optional functions:
     For formats of low rank: how many of the slowest axes become separate files with ``--planes``.
 
 A plugin that reads files which its file names asks `raconvert.external.resolve` for each; one that
-writes a second file takes it from `Target.companion`. Properties in a `Fit` are words of this list:
+writes a second file takes it from `Target.companion`. `file_fits` names what is lost of file and
+groups where a format keeps arrays only. Properties in a `Fit` are words of this list:
 type, shape, names, metadata, index order, precision, nulls, elements, storage.
 
 What a format keeps about a file as a whole for its own way back (``Bundle.formats``) is no loss to
-name when another cannot hold it.
+name when another cannot hold it. A container format with ``meta="all"`` keeps ``Bundle.aliases``;
+for the others the core names that loss.
 
 The core does temporary files, overwriting, the loss policy, progress, digests and sidecars. Writers
 of raw data use `raconvert.transfer.write_raw`, others `raconvert.blocks`.
@@ -82,6 +84,7 @@ __all__ = [
     "element",
     "element_of",
     "equivalent",
+    "file_fits",
     "little",
     "refused",
     "type_name",
@@ -180,6 +183,23 @@ def equivalent(array: str, property: str, reason: str) -> Fit:
 def refused(array: str, property: str, reason: str, flag: str | None = None) -> Fit:
     """Values, elements or whole arrays would be lost."""
     return Fit(REFUSED, array, property, reason, flag)
+
+
+def file_fits(bundle: Bundle, title: str) -> list[Fit]:
+    """Return what a format loses that keeps nothing but arrays: what is said of file and groups."""
+    groups = bundle.telling_groups()
+    told = [*bundle.attributes]
+    told += [f"{group}/{name}" for group, own in groups.items() for name in own]
+    empty = [f"{group}/" for group, own in groups.items() if not own]
+    return [
+        equivalent("", "metadata", f"{title} has no place for {what}: {_first(names)}")
+        for what, names in (("attributes of the file", told), ("groups without arrays", empty))
+        if names
+    ]
+
+
+def _first(names: list[str], count: int = 5) -> str:
+    return ", ".join(names[:count]) + (", …" if len(names) > count else "")
 
 
 def __getattr__(name: str) -> Any:

@@ -136,7 +136,9 @@ def by_name(name: str) -> Row:
     remedy = f"known formats: {', '.join(known)}"
     for error in _broken.values():
         remedy += f"\n  broken: {error.what}"
-    raise UnknownFormat(f"no format is called '{name}'{did_you_mean(name, known)}", remedy=remedy)
+    meant = by_suffix(f".{name.lstrip('.')}", rows())  # who says --to h5 means what .h5 files are
+    hint = f"; did you mean '{meant.name}'?" if meant else did_you_mean(name, known)
+    raise UnknownFormat(f"no format is called '{name}'{hint}", remedy=remedy)
 
 
 def load(row: Row) -> ModuleType:
@@ -288,9 +290,8 @@ def _refuse_foreign(source: Source, candidates: list[Candidate]) -> None:
     head = source.head
     supported = ", ".join(row.name for row in ROWS)
     for foreign in FOREIGN:
-        if matches(foreign.magic, head) or (
-            not foreign.magic and head and source.path.lower().endswith(foreign.suffixes)
-        ):
+        named = not foreign.magic and head and source.path.lower().endswith(foreign.suffixes)
+        if foreign.read_as is None and (matches(foreign.magic, head) or named):
             raise NotSupportedYet(
                 f"is {foreign.title}, not supported yet",
                 path=source.path,

@@ -23,6 +23,9 @@ _MOVES = {
 }
 
 
+_MOST_LINES = 5  # about different arrays, before they become one
+
+
 class _Once(list["Any"]):
     """A list of hashable values that only grows, and knows quickly whether it has one."""
 
@@ -53,8 +56,8 @@ class Report:
     """
 
     __slots__ = (
-        "allowed", "arrays", "equivalent", "failed", "nbytes", "notes", "planned", "skipped",
-        "source_count", "source_format", "sources", "target", "target_format", "written",
+        "allowed", "arrays", "equivalent", "failed", "files", "nbytes", "notes", "planned",
+        "skipped", "source_count", "source_format", "sources", "target", "target_format", "written",
     )  # fmt: skip
 
     def __init__(self, sources: list[str]) -> None:
@@ -72,6 +75,7 @@ class Report:
         self.arrays: list[tuple[str, str, tuple[int, ...], str]] = []
         self.nbytes = 0
         self.planned = False
+        self.files = 0  # destinations written, or planned, whatever belongs to each
 
     def begin(self, bundle: Bundle, row: Row, path: str) -> None:
         """Record what is about to be written."""
@@ -83,12 +87,13 @@ class Report:
 
     def add_order(self, origins: list[Array], arrays: list[Array]) -> None:
         """Say which arrays were moved to another order, or read with the axes as listed."""
+        moved: dict[str, list[str]] = {}
         for origin, array in zip(origins, arrays, strict=True):
             if array.ndim < 2:
                 continue
             orders = origin.index_order, array.index_order
             if orders in _MOVES:
-                self.add_notes([f"array '{array.name}': {_MOVES[orders]}, [i,j] kept"])
+                moved.setdefault(f"{_MOVES[orders]}, [i,j] kept", []).append(array.name)
             if origin.index_order is None and array.index_order == "F":
                 shape = f"({', '.join(map(str, array.shape))})"
                 self.add_notes(
@@ -97,6 +102,11 @@ class Report:
                         f"listed, {shape}; --index-order C reads them reversed"
                     ]
                 )
+        for what, names in moved.items():
+            if len(names) > _MOST_LINES:
+                self.add_notes([f"{len(names)} arrays: {what}: {', '.join(names[:5])}, …"])
+            else:
+                self.add_notes([f"array '{name}': {what}" for name in names])
 
     def judge(self, fits: list[Fit], settings: Settings) -> None:
         """Sort out what `fits` said: recorded, allowed, or refused for all reasons at once."""
@@ -137,6 +147,7 @@ class Report:
             self.arrays += part.arrays
         self.skipped += part.skipped
         self.nbytes += part.nbytes
+        self.files += part.files
         self.planned |= part.planned
         self.source_format = part.source_format or self.source_format
         self.target_format = part.target_format or self.target_format
@@ -148,7 +159,7 @@ class Report:
         if not self.written and not self.planned:
             return "; ".join(f"kept {path}: {why}" for path, why in self.skipped) or "nothing done"
         verb = "would write" if self.planned else "wrote"
-        name = self.target or f"{len(self.arrays)} file{'s' if len(self.arrays) != 1 else ''}"
+        name = self.target or f"{self.files} file{'s' if self.files != 1 else ''}"
         if len(self.arrays) == 1:
             _, type_text, _, axes_text = self.arrays[0]
             what = f"{type_text} {axes_text}"
@@ -158,7 +169,12 @@ class Report:
         done = self.source_count - len(self.failed) - len(self.skipped)
         if self.source_count == 1:
             return f"{text}, from {self.sources[0]}"
-        return f"{text}, from {done} files" if self.source_count else text
+        return f"{text}, from {done} file{'s' if done != 1 else ''}" if self.source_count else text
+
+
+def few(paths: list[str]) -> list[str]:
+    """Return the sources as a report names them: of many the first and the last."""
+    return paths if len(paths) <= 16 else [paths[0], paths[-1]]
 
 
 def _is_allowed(fit: Fit, settings: Settings) -> bool:

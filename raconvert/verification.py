@@ -71,7 +71,9 @@ def verify(
             _check_items(array, bundle.path)
         if against is not None:
             sources = {"max_memory": max_memory, **reading}
-            compared = _against(bundle, against, many, sources, gathering or {})
+            compared = _against(
+                bundle, against, many, sources, gathering or {}, chosen=bool(own.get("arrays"))
+            )
             found["against"] = compared
             found["same"] = not (compared["changed"] or compared["missing"] or compared["extra"])
     return found
@@ -98,8 +100,13 @@ def _against(
     many: bool,
     reading: dict[str, Any],
     gathering: dict[str, Any],
+    *,
+    chosen: bool,
 ) -> dict[str, Any]:
-    """Compare an open file with its sources: a stack, one named array each, or one file."""
+    """Compare an open file with its sources: a stack, one named array each, or one file.
+
+    Where only some arrays of the file are `chosen`, one source may well hold others.
+    """
     from raconvert.gather import gather
 
     gathered = gather(specs, **gathering)
@@ -110,7 +117,7 @@ def _against(
         _against_named(bundle, gathered.paths, reading, result)
     else:
         with open_bundle(gathered.paths[0], **reading) as source:
-            _against_bundle(bundle, source, reading["max_memory"], result)
+            _against_bundle(bundle, source, reading["max_memory"], result, chosen=chosen)
     return result.to_dict()
 
 
@@ -130,14 +137,16 @@ class _Verdict:
         return {**self._counts, "examples": self._examples}
 
 
-def _against_bundle(bundle: Bundle, source: Bundle, max_memory: int, result: _Verdict) -> None:
+def _against_bundle(
+    bundle: Bundle, source: Bundle, max_memory: int, result: _Verdict, *, chosen: bool
+) -> None:
     pairs, only_source, only_file = pair_arrays(source, bundle)
     rule = Rule(bitwise=True, max_memory=max_memory)
     for x, y in pairs:
         result.add(*_judge_pair(x, y, rule))
     for name in only_file:
         result.add("missing", f"{source.path}#{name}")
-    for name in only_source:
+    for name in () if chosen else only_source:
         result.add("extra", f"{source.path}#{name}")
 
 

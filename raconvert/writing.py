@@ -11,7 +11,7 @@ from raconvert import registry, sidecar
 from raconvert.catalogue import BUNDLES
 from raconvert.errors import Corrupt, RaconvertError, UsageError, WriteFailed
 from raconvert.model import Bundle, Metadata
-from raconvert.plugin import EQUIVALENT, REFUSED, equivalent, refused
+from raconvert.plugin import EQUIVALENT, REFUSED, equivalent, file_fits, refused
 from raconvert.restore import difference, restored, undescribed
 from raconvert.source import Source
 from raconvert.transfer import (
@@ -60,6 +60,7 @@ def write_bundle(
     )
     if name is not None:
         bundle.arrays = [bundle.arrays[0].replace(name=name)]
+        bundle.aliases = {}
     bundle.allow = list(settings.allow)
     report.begin(bundle, row, path)
     if settings.axes != "keep-memory":
@@ -70,7 +71,7 @@ def write_bundle(
         beside = [sidecar.path_of(path), sidecar.items_path_of(path)]
         refuse_used([path, *beside], bundle.used)
     if settings.dry_run:
-        report.planned = True
+        report.planned, report.files = True, 1
         return report
     make = getattr(module, "target", Target)
     with make(
@@ -98,6 +99,7 @@ def write_bundle(
         else:
             _commit(bundle, target, row, settings, report, dict(zip(names, forms, strict=True)))
     report.written.append(path)
+    report.files = 1
     return report
 
 
@@ -198,7 +200,7 @@ def _all_fits(
     bundle: Bundle, module: ModuleType, row: Row, options: dict[str, Any], settings: Settings
 ) -> list[Fit]:
     """Return what the plugin and the metadata mode would change or lose."""
-    fits = [*module.fits(bundle, options), *_parted(bundle)]
+    fits = [*module.fits(bundle, options), *_parted(bundle), *_nameless(bundle, row)]
     mode = settings.meta
     if mode == "sidecar":
         return [*_kept(fits), *_items_without_a_place(bundle, row)]
@@ -210,11 +212,10 @@ def _all_fits(
     if mode in ("drop", "ignore") and row.name in ("ra", *BUNDLES):
         for array in bundle.arrays:
             fits += _dropped(array, mode)
-        if bundle.attributes or bundle.groups or bundle.formats:
+        if bundle.attributes or bundle.groups or bundle.formats or bundle.aliases:
             fits.append(equivalent("", "metadata", "dropped: what the file says of itself"))
-    elif row.name == "ra" and (bundle.attributes or any(bundle.groups.values())):
-        reason = f"an .ra has no place for attributes of the file: {_named(bundle)}"
-        fits.append(equivalent(bundle.names[0], "metadata", reason))
+    elif row.name == "ra":
+        fits += file_fits(bundle, "an .ra")
     return fits
 
 
@@ -239,11 +240,13 @@ def _parted(bundle: Bundle) -> list[Fit]:
     ]
 
 
-def _named(bundle: Bundle) -> str:
-    """Return the names of the attributes of a file and of its groups, the first ones."""
-    names = [*bundle.attributes]
-    names += [f"{group}/{name}" for group, own in bundle.groups.items() for name in own]
-    return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+def _nameless(bundle: Bundle, row: Row) -> list[Fit]:
+    """Return which further names of arrays and groups a container has no place for."""
+    if not bundle.aliases or not row.many or row.meta == "all":
+        return []
+    told = [f"'{alias}' of '{real or '/'}'" for alias, real in bundle.aliases.items()]
+    names = ", ".join(told[:5]) + (", …" if len(told) > 5 else "")
+    return [equivalent("", "metadata", f"{row.name} has no place for further names: {names}")]
 
 
 def _kept(fits: list[Fit]) -> list[Fit]:
@@ -509,9 +512,9 @@ def _whole_story(
     if not row.many:
         fields = next(iter(described.values()))
     else:
-        parts = ("attributes", "groups", "formats")
-        fields = {name: getattr(bundle, name) for name in parts if getattr(bundle, name)}
-        fields["arrays"] = described
+        from raconvert.bundle.manifest import told_of_file
+
+        fields = {**told_of_file(bundle), "arrays": described}
     return {"complete": True, **fields}
 
 

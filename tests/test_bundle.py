@@ -926,6 +926,10 @@ STRANGERS: dict[str, Callable[[Path], object]] = {
     "manifest-cut-off": lambda path: os.truncate(path / "bundle.yaml", 60),
     "no-manifest": lambda path: (path / "bundle.yaml").unlink(),
     "folder-with-a-file": lambda path: ((path / "sub").mkdir(), (path / "sub" / "f").touch()),
+    "empty-folder": lambda path: (path / "sub").mkdir(),
+    "empty-folder-in-a-group": lambda path: (path / "g" / "sub").mkdir(),
+    "link-to-a-folder": lambda path: os.symlink("/etc", path / "link"),
+    "folder-named-as-a-file": lambda path: ((path / "x.ra").unlink(), (path / "x.ra").mkdir()),
 }
 
 
@@ -1123,3 +1127,87 @@ def test_column_major_helper() -> None:
     array = column_major(np.arange(6).reshape(2, 3), "x")
     assert array.shape == (2, 3)
     assert np.asarray(array).tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+# Further names --------------------------------------------------------------------------------
+
+
+ALIASES = {"first": "x", "folder": "g", "g/again": "x", "g/self": "g"}
+
+
+@EACH_FORM
+def test_further_names_survive_and_stand_for_their_arrays(tmp_path: Path, form: str) -> None:
+    bundle = small()
+    bundle.aliases = dict(ALIASES)
+    path = place(tmp_path, form)
+    save(path, bundle, form)
+
+    with raconvert.open(path) as back:
+        assert back.aliases == ALIASES
+        assert back.names == ["x", "g/y"]
+        assert back["first"].name == back["folder/again"].name == "x"
+        assert back["folder/y"].name == back["g/self/self/y"].name == "g/y"
+        assert "first" in back
+        assert "second" not in back
+        with pytest.raises(KeyError):
+            back["folder"]
+    assert raconvert.read(f"{path}#folder/y").shape == (2, 2)
+
+
+def test_only_the_names_of_chosen_arrays_stay(tmp_path: Path) -> None:
+    bundle = small()
+    bundle.aliases = dict(ALIASES)
+    save(tmp_path / "a.zip", bundle)
+    convert(tmp_path / "a.zip", tmp_path / "b.zip", arrays=["x"])
+    with open_bundle(tmp_path / "b.zip") as back:
+        assert back.aliases == {"first": "x", "g/again": "x"}
+    convert(tmp_path / "a.zip", f"{tmp_path}/c.zip#z", arrays=["x"])
+    with open_bundle(tmp_path / "c.zip") as back:
+        assert (back.names, back.aliases) == (["z"], {})
+
+
+def test_further_names_that_have_no_place_are_told(tmp_path: Path) -> None:
+    bundle = small()
+    bundle.aliases = dict(ALIASES)
+    save(tmp_path / "a.zip", bundle)
+
+    report = convert(tmp_path / "a.zip", tmp_path / "a.npz")
+    assert any("further names: 'first' of 'x'" in fit.reason for fit in report.equivalent)
+    found = diff(tmp_path / "a.zip", tmp_path / "a.npz")
+    assert [item["field"] for item in found["aliases"]] == list(ALIASES)
+    assert not found["same"]
+    with pytest.raises(WouldLose, match="further names"):
+        convert(tmp_path / "a.zip", tmp_path / "b.npz", strict=True)
+
+    report = convert(tmp_path / "a.zip", tmp_path / "c.npz", meta="sidecar")
+    assert not report.equivalent
+    assert diff(tmp_path / "a.zip", tmp_path / "c.npz")["same"]
+
+
+def test_several_containers_keep_their_names_apart(tmp_path: Path) -> None:
+    bundle = small()
+    bundle.aliases = dict(ALIASES)
+    for name in ("a", "b"):
+        save(tmp_path / f"{name}.zip", bundle)
+    convert([str(tmp_path / "a.zip"), str(tmp_path / "b.zip")], tmp_path / "c.zip")
+    with open_bundle(tmp_path / "c.zip") as both:
+        assert both["b/folder/y"].name == "b/g/y"
+        assert both["a/first"].name == "a/x"
+
+
+def test_groups_chosen_from_files_keep_their_names(tmp_path: Path) -> None:
+    groups = {"g": {"k": 1}}
+    for name, letters in (("a", "xy"), ("b", "zw")):
+        arrays = [array_of(np.arange(3), f"g/{letter}") for letter in letters]
+        save(tmp_path / f"{name}.zip", Bundle(arrays, groups=groups))
+    sources = [f"{tmp_path}/a.zip#g", f"{tmp_path}/b.zip#g"]
+    convert(sources, tmp_path / "c.zip")
+    with open_bundle(tmp_path / "c.zip") as both:
+        assert both.names == ["g/x", "g/y", "g/z", "g/w"]
+        assert both.groups == groups
+
+    groups["g"]["k"] = 2
+    save(tmp_path / "b.zip", Bundle(arrays, groups=groups), overwrite=True)
+    with pytest.raises(UsageError, match="different things of group 'g'"):
+        convert(sources, tmp_path / "d.zip")
+    assert not (tmp_path / "d.zip").exists()

@@ -254,6 +254,9 @@ MANIFESTS: dict[str, tuple[bytes, str, str]] = {
     "binary": (bytes(range(256)) + b"\n...\n", "Corrupt", "YAML"),
     "utf-16": (GOOD.decode().encode("utf-16-le"), "Corrupt", ""),
     "two-documents": (GOOD + GOOD, "Corrupt", "YAML"),
+    "further-names-list": (listing("[]", "aliases: [a]\n"), "Corrupt", "'aliases'"),
+    "further-names-number": (listing("[]", "aliases: {a: 1}\n"), "Corrupt", "'aliases'"),
+    "further-names-nested": (listing("[]", "aliases: {a: {b: c}}\n"), "Corrupt", "'aliases'"),
     "alias": (listing("[&a {name: x, file: x.ra}, *a]"), "Corrupt", "aliases"),
     "alias-bomb": (
         listing("[]", "attributes:\n  a: &a [1]\n" + "".join(

@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as hnp
 
 from raconvert.api import array_of
 from raconvert.cli import main
-from raconvert.compare import Rule, _groups_of, compare_arrays, diff, meta_differences
+from raconvert.compare import Rule, compare_arrays, diff, meta_differences
 from raconvert.errors import Corrupt, UsageError
 from raconvert.inspection import plain
 from raconvert.model import Axis, Bundle, Metadata
@@ -469,7 +469,7 @@ def test_groups_that_something_lies_in_are_there_anyway() -> None:
     array = array_of(np.arange(3), "g/h/x")
     bundle = Bundle([array], groups={"g": {}, "g/h": {}, "i": {}, "i/j": {}, "k": {"l": 1}})
 
-    assert _groups_of(bundle) == {"i/j": {}, "k": {"l": 1}}
+    assert bundle.telling_groups() == {"i/j": {}, "k": {"l": 1}}
 
 
 def test_the_order_of_arrays_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -732,3 +732,62 @@ def test_verify_reads_lists_of_sources(stack: Path, capsys: pytest.CaptureFixtur
 
     assert main(["verify", str(stack / "s.ra"), "--files-from", str(stack / "list"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["against"]["ok"] == 12
+
+
+# What several arrays, and the items of stacks, have of their own -----------------------------------
+
+
+def test_one_incomparable_array_does_not_hide_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.savez(tmp_path / "a.npz", x=np.arange(3), y=np.array(["a", "b"]), z=np.arange(2))
+    np.savez(tmp_path / "b.npz", x=np.arange(3), y=np.arange(2), z=np.arange(2) + 1)
+
+    found = {item["name"]: item for item in diff(tmp_path / "a.npz", tmp_path / "b.npz")["arrays"]}
+
+    assert found["x"]["same"]
+    assert (found["y"]["same"], found["y"]["same_type"], found["y"]["data"]) == (False,) * 2 + (
+        None,
+    )
+    assert found["z"]["data"]["differ"] == 2
+    assert main(["diff", str(tmp_path / "a.npz"), str(tmp_path / "b.npz")]) == 1
+    assert "data     not compared, the types differ" in capsys.readouterr().out
+    bits = diff(tmp_path / "a.npz", tmp_path / "b.npz", bitwise=True)["arrays"]
+    assert [item["data"] is None for item in bits] == [False, True, False]
+
+
+def test_what_items_have_of_their_own_is_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, odd in (("a", {}), ("b", {}), ("c", {4: "new", 7: "new"})):
+        stack = array_of(np.zeros((9, 2)), "s")
+        items = [{"attributes": {"by": odd.get(n, "me"), "n": n}} for n in range(9)]
+        stack.meta.items = lambda items=items: iter(items)
+        write_bundle_file(tmp_path / f"{name}.ra", Bundle([stack]), "ra")
+    convert(tmp_path / "a.ra", tmp_path / "bare.ra", meta="drop")
+
+    assert diff(tmp_path / "a.ra", tmp_path / "b.ra")["same"]
+    found = diff(tmp_path / "a.ra", tmp_path / "c.ra")
+    assert not found["same"]
+    assert found["arrays"][0]["items"] == {
+        "differ": 2,
+        "first": 4,
+        "fields": [{"field": "attributes.by", "a": "me", "b": "new"}],
+    }
+    assert diff(tmp_path / "a.ra", tmp_path / "c.ra", ignore_meta=True)["same"]
+    gone = diff(tmp_path / "bare.ra", tmp_path / "a.ra")["arrays"][0]["items"]
+    assert (gone["differ"], gone["first"]) == (9, 0)
+    assert main(["diff", str(tmp_path / "a.ra"), str(tmp_path / "c.ra")]) == 1
+    out = capsys.readouterr().out
+    assert "items    2 differ in metadata; first at [4]" in out
+    assert "metadata attributes.by: 'me' ≠ 'new'" in out
+
+
+def test_chosen_arrays_are_verified_against_a_source_that_holds_more(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=np.arange(3), y=np.arange(2), z=np.arange(2))
+    convert(tmp_path / "a.npz", tmp_path / "b.zip", arrays=["x", "y"])
+
+    whole = verify(tmp_path / "b.zip", [str(tmp_path / "a.npz")])["against"]
+    assert (whole["ok"], whole["extra"]) == (2, 1)
+    some = verify(tmp_path / "b.zip", [str(tmp_path / "a.npz")], arrays=["[xy]"])
+    assert (some["same"], some["against"]["ok"], some["against"]["extra"]) == (True, 2, 0)

@@ -415,3 +415,11 @@ def test_impossible_name_is_a_refusal_of_ours(name: str) -> None:
         raconvert.read(name)
     with pytest.raises(RaconvertError):
         raconvert.convert(name, "x.ra")
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("h5", "hdf5"), (".h5", "hdf5"), ("tif", "tiff"), (".pgm", "netpbm")]
+)
+def test_a_suffix_instead_of_a_name_is_understood_as_a_hint(word: str, meant: str) -> None:
+    with pytest.raises(UnknownFormat, match=rf"did you mean '{meant}'\?"):
+        registry.by_name(word)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ntpath
 import os
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from raconvert import external
 from raconvert.errors import ReadFailed, Unsafe
 from raconvert.external import resolve
 from raconvert.settings import Settings
@@ -196,3 +199,38 @@ def test_nothing_but_trust_gives_trust() -> None:
 
 def test_a_source_trusts_nobody_by_default(header: Path) -> None:
     assert not Source(str(header)).trust_external
+
+
+# Windows -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        r"\\host\share\data.raw",
+        "//host/share/data.raw",
+        r"\\?\UNC\host\share\data.raw",
+        r"\\.\pipe\data",
+        "D:data.raw",
+        r"D:\data.raw",
+    ],
+)
+def test_other_hosts_and_drives_are_not_even_looked_at(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """What a look at a share of another host alone would do is done to nobody."""
+    looked = []
+
+    def realpath(path: str) -> str:
+        looked.append(path)
+        return ntpath.normpath(path)
+
+    paths = SimpleNamespace(
+        **{n: getattr(ntpath, n) for n in ("join", "splitdrive", "normcase", "dirname")},
+        realpath=realpath,
+        islink=lambda _: False,
+    )
+    monkeypatch.setattr(external, "os", SimpleNamespace(path=paths, fsencode=os.fsencode))
+    with pytest.raises(Unsafe, match="outside the folder"):
+        resolve(Source(r"C:\scans\x.nhdr"), name, "the data file")
+    assert looked == [r"C:\scans\x.nhdr"]

@@ -184,6 +184,47 @@ def test_each_array_of_a_container(here: Path) -> None:
     refused("v.h5", "out/", to="npy")
 
 
+@pytest.mark.parametrize("options", [{"overwrite": True}, {"update": True}])
+def test_one_file_each_never_replaces_what_another_source_reads(
+    here: Path, options: dict[str, Any]
+) -> None:
+    """The data of one source has the name that another one would become."""
+    Path("in").mkdir()
+    header(here / "in" / "y.nhdr", "x.ra")
+    Path("x.raw").rename("in/x.ra")
+    np.save("a.npy", OTHER)
+    os.utime("in/x.ra", (0, 0))
+    for sources in (["a.npy", "x.npy", "in/y.nhdr"], ["in/y.nhdr", "x.npy", "a.npy"]):
+        with unchanged(Path()), pytest.raises(TargetExists, match=r"read by source 'in/y\.nhdr'"):
+            convert(sources, out_dir="in", to="ra", stack="each", **options)
+    report = convert(["a.npy", "in/y.nhdr"], out_dir="in", to="ra", stack="each", overwrite=True)
+    assert sorted(report.written) == ["in/a.ra", "in/y.ra"]
+
+
+def test_arrays_of_a_container_never_replace_what_another_source_reads(here: Path) -> None:
+    np.savez("v.npz", x=OTHER, y=OTHER)
+    Path("out/v").mkdir(parents=True)
+    header(here / "w.nhdr", "out/v/x.npy")
+    Path("x.raw").rename("out/v/x.npy")
+    for sources in (["v.npz", "w.nhdr"], ["w.nhdr", "v.npz"]):
+        with unchanged(Path()), pytest.raises(TargetExists, match=r"read by source 'w\.nhdr'"):
+            convert(sources, out_dir="out", to="npy", overwrite=True)
+
+
+@pytest.mark.parametrize("options", [{}, {"overwrite": True}, {"skip_existing": True}])
+def test_two_sources_never_become_one_file(here: Path, options: dict[str, Any]) -> None:
+    """One of them by an array inside of it."""
+    for folder in ("in/v", "out"):
+        Path(folder).mkdir(parents=True)
+    np.savez("in/v.npz", x=OTHER, y=OTHER)
+    np.save("in/v/x.npy", NUMBERS)
+    report = convert("in", out_dir="out", to="nrrd", recursive=True, **options)
+    assert [source for source, _ in report.failed] == ["in/v.npz"]
+    assert "both become 'out/v/x.nrrd'" in str(report.failed[0][1])
+    assert np.array_equal(raconvert.read("out/v/x.nrrd"), NUMBERS)
+    assert not Path("out/v/y.nrrd").exists()
+
+
 def test_what_is_not_read_is_replaced(here: Path) -> None:
     convert("y.nhdr", "x.npy", overwrite=True, dtype="float32")
     assert raconvert.read("x.npy").dtype == np.float32

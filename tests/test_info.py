@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FILE_KEYS = {
     "path", "format", "title", "reason", "plugin", "container", "stored_bytes", "nbytes",
-    "sidecar", "attributes", "groups", "arrays", "notes",
+    "sidecar", "attributes", "groups", "aliases", "arrays", "notes",
 }  # fmt: skip
 ARRAY_KEYS = {
     "name", "type", "kind", "element_bytes", "byte_order", "descr", "index_order", "shape",
@@ -76,8 +76,26 @@ def test_groups_are_a_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         "  y       uint8  ",
         "  empty/",
         "    group/",
-        "  n = [1, 2]",
+        "  attributes: n = [1, 2]",
     ]
+
+
+def test_a_group_is_shown_once_with_all_that_lies_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arrays = [array_of(np.zeros(3), name) for name in ("a/x", "b/y", "a/z", "b/c/d")]
+    about = {"one": 1, "two": 2}
+    bundle = Bundle(arrays, groups={"a/empty": {"k": 1}, "last": {}}, attributes=about)
+    bundles.save(tmp_path / "x.zip", bundle)
+    assert main(["info", str(tmp_path / "x.zip")]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("   float64")[0].rstrip() for line in lines[1:-1]] == [
+        "  a/", "    x", "    z", "    empty/", "        k = 1",
+        "  b/", "    y", "    c/", "      d",
+        "  last/",
+        "  attributes:", "    one = 1", "    two = 2",
+    ]  # fmt: skip
 
 
 def test_storage_is_told_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -344,3 +362,23 @@ def test_why_answers_even_when_detection_refuses(
     assert [candidate["name"] for candidate in found["candidates"]][:1] == ["ra"]
     assert main(["formats", "--why", str(path), "--json"]) == 3
     assert json.loads(capsys.readouterr().out) == found
+
+
+def test_what_one_format_knows_is_told_in_short(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    array = array_of(np.arange(3), "x")
+    array.meta.units = "mm"
+    array.meta.formats = {"hdf5": {"type": {"class": "string", "padding": "n"}, "long": "y" * 200}}
+    bundles.save(tmp_path / "x.zip", Bundle([array]))
+
+    assert main(["info", str(tmp_path / "x.zip")]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    short = [line for line in lines if "hdf5" in line]
+    assert short[0].startswith("hdf5: type.class = 'string', type.padding = 'n', long = 'yyy")
+    assert len(short) == 1
+    assert len(short[0]) < 130
+    assert "units = 'mm'" in lines
+
+    assert main(["info", "-v", str(tmp_path / "x.zip")]) == 0
+    assert "formats.hdf5.type.padding = 'n'" in capsys.readouterr().out

@@ -9,7 +9,7 @@ import re
 from itertools import chain, islice, product
 from math import prod
 
-from raconvert.plugin import Axis, equivalent, little, refused, type_name
+from raconvert.plugin import Axis, equivalent, file_fits, little, refused, type_name
 
 from .headers import set_names
 from .layout import (
@@ -157,7 +157,7 @@ def plan(bundle: Bundle, options: dict[str, Any]) -> Planned:
         _say_lost(header)
         planned.fits += header.fits
     planned.hidden = _hidden(planned, space)
-    _say_lost_of_file(planned, bundle)
+    planned.fits += file_fits(bundle, "HAR")
     return planned
 
 
@@ -475,13 +475,6 @@ def _lost_of_axes(header: Planning, axes: list[Axis]) -> list[str]:
     if header.type != REAL or len(axes) != header.array.ndim:
         fields += ["name", "labels"]
     return [field for field in fields if any(getattr(axis, field) is not None for axis in axes)]
-
-
-def _say_lost_of_file(planned: Planned, bundle: Bundle) -> None:
-    lost = ["attributes of the file"] if bundle.attributes else []
-    lost += [f"the group '{name}'" for name in bundle.groups]
-    if lost:
-        planned.fits.append(equivalent("", "metadata", f"left out: {', '.join(lost)}"))
 
 
 def _hidden(planned: Planned, space: dict[str, Any]) -> list[dict[str, Any]]:

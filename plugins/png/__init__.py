@@ -65,6 +65,7 @@ from raconvert.plugin import (
     Source,
     element,
     equivalent,
+    file_fits,
     refused,
     type_name,
 )
@@ -237,9 +238,7 @@ def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
     found = []
     for array in bundle.arrays:
         found += [*_type_fits(array), *_shape_fits(array), *_metadata_fits(array)]
-    if bundle.attributes:
-        found.append(equivalent("", "metadata", "PNG has no place for attributes of the file"))
-    return found
+    return [*found, *file_fits(bundle, "PNG")]
 
 
 def _type_fits(array: Array) -> list[Fit]:

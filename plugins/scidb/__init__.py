@@ -52,7 +52,18 @@ on a fastest axis, bytes ``binary(N)``; bool and datetime are read back as integ
 from __future__ import annotations
 
 from raconvert.errors import RaconvertError
-from raconvert.plugin import MAYBE, NO, SURE, Bundle, Fit, Format, Option, Source, equivalent
+from raconvert.plugin import (
+    MAYBE,
+    NO,
+    SURE,
+    Bundle,
+    Fit,
+    Format,
+    Option,
+    Source,
+    equivalent,
+    file_fits,
+)
 
 from . import content
 from .declare import CHOICES, SUFFIX, combine, find_schema_file, load_schema_file
@@ -152,13 +163,13 @@ def read(
 
 def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
     """Return what SciDB cannot hold; nothing for what came from SciDB, whole and as it was."""
-    from .fitting import file_fits, plan_of
+    from .fitting import plan_of
 
     _, found = plan_of(bundle, options)
     if options.get("mode") == "canonical":
         reason = "null prefixes become 255, bytes behind nulls and in skipped columns zero, and "
         found.append(equivalent("", "storage", reason + "strings end with their first NUL"))
-    return found + file_fits(bundle)
+    return [*found, *file_fits(bundle, "a SciDB schema")]
 
 
 def names(bundle: Bundle, options: dict[str, Any]) -> list[str]:

@@ -621,15 +621,3 @@ def _keeps_axes(axes: list[Any], dims: list[Dimension]) -> bool:
         if told or (axis.name or dim.name) != dim.name or (axis.origin or 0) != (dim.lo or 0):
             return False
     return len(axes) <= len(dims)
-
-
-def file_fits(bundle: Bundle) -> list[Fit]:
-    """Return what SciDB cannot hold of the metadata of the file as a whole."""
-    lost = []
-    if bundle.attributes:
-        lost.append("attributes of the file")
-    if any(bundle.groups.values()):
-        lost.append("attributes of groups")
-    if not lost:
-        return []
-    return [equivalent("", "metadata", f"SciDB schemas have no place for {', '.join(lost)}")]

@@ -118,7 +118,7 @@ def check_target(path: str, *, overwrite: bool) -> None:
 
 
 def _strangers(folder: str) -> str | None:
-    """Return the path of a file that does not belong to the bundle in a folder, or None."""
+    """Return the path of a file or folder in a folder that is no part of its bundle, or None."""
     if not is_bundle(folder):
         return next(iter(os.listdir(folder)))
     try:
@@ -128,10 +128,15 @@ def _strangers(folder: str) -> str | None:
     own = {MANIFEST}
     for entry in entries:
         own |= {entry.file, sidecar.path_of(entry.file), sidecar.items_path_of(entry.file)}
-    for place, _, names in os.walk(folder):
-        for name in names:
+    folders = {file[:at] for file in own for at, letter in enumerate(file) if letter == "/"}
+    for place, inner, names in os.walk(folder):
+        for name in [*names, *inner]:
             path = os.path.relpath(os.path.join(place, name), folder).replace(os.sep, "/")
-            if path not in own:
+            if name in names or os.path.islink(os.path.join(place, name)):
+                known = path in own
+            else:
+                known = path in folders
+            if not known:
                 return path
     return None
 

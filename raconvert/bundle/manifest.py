@@ -4,6 +4,7 @@
     arrays:
     - {name: mnist/images, file: mnist/images.ra, index_order: C}
     groups: {mnist: {title: digits}}      # attributes of groups; groups without arrays
+    aliases: {digits: mnist/images}       # further names of arrays and groups
     attributes: {source: scanner 3}       # of the whole
     formats: {hdf5: {...}}                # what single formats need to know about the whole
     ...
@@ -35,8 +36,10 @@ END = b"\n...\n"  # at the start of a line, where no text of the content can be
 MAX_BYTES = 64 << 20  # a hundred thousand arrays and their groups
 
 Entry = namedtuple("Entry", "name file index_order")
-Manifest = namedtuple("Manifest", "entries groups attributes formats")
-_FIELDS = (KEY, "arrays", "groups", "attributes", "formats")
+Manifest = namedtuple("Manifest", "entries groups attributes formats aliases")
+ABOUT_FILE = Manifest._fields[1:]
+_FIELDS = (KEY, "arrays", *ABOUT_FILE)
+_VALUES = {"groups": dict, "attributes": object, "formats": dict, "aliases": str}
 
 
 def text_of(bundle: Bundle, files: list[str]) -> bytes:
@@ -48,9 +51,7 @@ def text_of(bundle: Bundle, files: list[str]) -> bytes:
             entry["index_order"] = array.index_order
         entries.append(entry)
     fields: dict[str, Any] = {KEY: VERSION, "arrays": entries}
-    for name in ("groups", "attributes", "formats"):
-        if getattr(bundle, name):
-            fields[name] = getattr(bundle, name)
+    fields.update(told_of_file(bundle))
     return dump(fields, limit=MAX_BYTES).rstrip(b"\n") + END
 
 
@@ -89,13 +90,19 @@ def load(source: Source) -> Manifest:
     return Manifest(entries, *about_file(fields, source.path))
 
 
+def told_of_file(bundle: Bundle) -> dict[str, Any]:
+    """Return the fields that `about_file` reads; those that are empty are left out."""
+    return {name: getattr(bundle, name) for name in ABOUT_FILE if getattr(bundle, name)}
+
+
 def about_file(fields: dict[str, Any], path: str) -> list[dict[str, Any]]:
-    """Return what a file says of its groups and itself, and what single formats know, checked."""
+    """Return what a file says of itself, checked: one mapping for each of `ABOUT_FILE`."""
     found = []
-    for name, nested in (("groups", True), ("attributes", False), ("formats", True)):
+    for name in ABOUT_FILE:
         own = fields.get(name, {})
+        kind = _VALUES[name]
         known = isinstance(own, dict) and all(isinstance(key, str) for key in own)
-        if not known or (nested and not all(isinstance(value, dict) for value in own.values())):
+        if not known or not all(isinstance(value, kind) for value in own.values()):
             raise Corrupt(f"metadata field '{name}' has the wrong form", path=path)
         found.append(own)
     return found

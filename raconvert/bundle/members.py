@@ -46,7 +46,7 @@ def read(find: Find, path: str, *, metadata: bool) -> Bundle:
         )
     told = manifest.load(listing)
     arrays = [_array(find, entry, path, metadata=metadata) for entry in told.entries]
-    return Bundle(arrays, attributes=told.attributes, groups=told.groups, formats=told.formats)
+    return Bundle(arrays, **{name: getattr(told, name) for name in manifest.ABOUT_FILE})
 
 
 def _array(find: Find, entry: manifest.Entry, path: str, *, metadata: bool) -> Array:

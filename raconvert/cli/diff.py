@@ -48,6 +48,8 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
             yield f"{one_line(name)}: only in {side}"
     for item in [*found["metadata"], *found["groups"]]:
         yield f"attribute {_field(item)}"
+    for item in found["aliases"]:
+        yield f"alias    {_field(item)}"
     if found["order"]:
         a, b = one_line(found["order"]["a"]), one_line(found["order"]["b"])
         yield f"order    array {found['order']['index']}: {a} ≠ {b}"
@@ -57,9 +59,14 @@ def _array_lines(array: dict[str, Any]) -> Iterator[str]:
     (type_a, type_b), (shape_a, shape_b) = array["type"], map(_shape, array["shape"])
     yield f"dtype    {type_a} {_sign(array['same_type'])} {type_b}"
     yield f"shape    {shape_a} {_sign(array['same_shape'])} {shape_b}"
-    yield f"data     {_data(array['data'])}"
+    yield f"data     {_data(array['data'], same_shape=array['same_shape'])}"
     for item in array["metadata"]:
         yield f"metadata {_field(item)}"
+    items = array["items"]
+    if items:
+        yield f"items    {items['differ']} differ in metadata; first at [{items['first']}]"
+        for item in items["fields"]:
+            yield f"  metadata {_field(item)}"
 
 
 def _sign(same: bool) -> str:
@@ -70,9 +77,10 @@ def _shape(shape: list[int]) -> str:
     return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
 
 
-def _data(data: dict[str, Any] | None) -> str:
+def _data(data: dict[str, Any] | None, *, same_shape: bool) -> str:
     if data is None:
-        return "not compared, the shapes differ"
+        what = "the types differ" if same_shape else "the shapes differ"
+        return f"not compared, {what}"
     parts = [f"{data['differ']} of {data['count']} differ" if data["differ"] else "equal"]
     if data["first"] is not None:
         parts.append(f"first at {data['first']}")

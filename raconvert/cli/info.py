@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from raconvert.cli.console import one_line
 from raconvert.cli.sources import each, expand, reading
 from raconvert.inspection import info
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from raconvert.cli.console import Console
 
 _LONGEST_VALUE = 60  # characters of a metadata value
+_LONGEST_LINE = 100  # characters of what one format knows
 _MOST_FIELDS = 20  # of metadata, for each array; --json shows all
 
 
@@ -60,14 +63,18 @@ def lines(facts: dict[str, Any], console: Console) -> Iterator[str]:
         f"({facts['reason']}; plugin {facts['plugin']})   {size(facts['stored_bytes'])}"
     )
     if facts["container"]:
-        yield from _tree(facts)
+        yield from _tree(facts, console)
     else:
         for array in facts["arrays"]:
             yield f"  {_array(array)}"
-            for line in _fields(array["metadata"]):
+            for line in _metadata(array, console):
                 yield f"    {line}"
-    for line in _fields(facts["attributes"]):
-        yield f"  {line}"
+    about = list(_fields(facts["attributes"]))
+    if len(about) == 1:
+        yield f"  attributes: {about[0]}"
+    elif about:
+        yield "  attributes:"
+        yield from (f"    {line}" for line in about)
     if facts["sidecar"]:
         yield f"  sidecar: {one_line(facts['sidecar'])}"
     for note in facts["notes"]:
@@ -75,27 +82,36 @@ def lines(facts: dict[str, Any], console: Console) -> Iterator[str]:
     yield f"to RA: {_to_ra(facts)}"
 
 
-def _tree(facts: dict[str, Any]) -> Iterator[str]:
+def _tree(facts: dict[str, Any], console: Console) -> Iterator[str]:
     """Yield groups and arrays as a tree, each array with its type, axes, size and storage."""
     arrays = {tuple(array["name"].split("/")): array for array in facts["arrays"]}
     groups = {tuple(name.split("/")): own for name, own in facts["groups"].items()}
     width = max((2 * len(path) + len(one_line(path[-1])) for path in arrays), default=0)
     types = max((len(array["type"]) for array in facts["arrays"]), default=0)
-    shown: set[tuple[str, ...]] = set()
-    for path in [*arrays, *(path for path in groups if path not in arrays)]:
-        for depth in range(1, len(path) + (path not in arrays)):
-            above = path[:depth]
-            if above not in shown:
-                shown.add(above)
-                yield f"{'  ' * depth}{one_line(above[-1])}/"
-                for line in _fields(groups.get(above, {})):
-                    yield f"{'  ' * depth}    {line}"
+    for path in _in_tree_order([*arrays, *groups]):
+        indent = "  " * len(path)
+        name = f"{indent}{one_line(path[-1])}"
         if path in arrays:
-            indent = "  " * len(path)
-            name = f"{indent}{one_line(path[-1])}"
             yield f"{name:<{width}}   {_array(arrays[path], types)}"
-            for line in _fields(arrays[path]["metadata"]):
+            for line in _metadata(arrays[path], console):
                 yield f"{indent}    {line}"
+        else:
+            yield f"{name}/"
+            for line in _fields(groups.get(path, {})):
+                yield f"{indent}    {line}"
+
+
+def _in_tree_order(paths: list[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """Yield paths and the groups above them, each group once and with all that lies in it."""
+    inside: dict[tuple[str, ...], dict[tuple[str, ...], None]] = {}
+    for path in paths:
+        for depth in range(len(path)):
+            inside.setdefault(path[:depth], {})[path[: depth + 1]] = None
+    waiting = list(inside.get((), ()))[::-1]
+    while waiting:
+        path = waiting.pop()
+        yield path
+        waiting += list(inside.get(path, ()))[::-1]
 
 
 def _array(array: dict[str, Any], width: int = 0) -> str:
@@ -133,14 +149,35 @@ def _told(name: str, value: Any) -> str:
     return one_line(str(value) if name in ("layout", "filters") else f"{name} {value}")
 
 
+def _metadata(array: dict[str, Any], console: Console) -> Iterator[str]:
+    """Yield the lines of an array's metadata; what single formats know only in short, or with -v.
+
+    Nearly all of that serves the exact way back, and nobody else.
+    """
+    fields = array["metadata"]
+    if console.verbose:
+        yield from _fields(fields)
+        return
+    yield from _fields({name: value for name, value in fields.items() if name != "formats"})
+    for name, space in fields.get("formats", {}).items():
+        pairs = islice(_flat(space), _MOST_FIELDS)
+        told = ", ".join(f"{field} = {_text(value)}" for field, value in pairs)
+        yield _cut(one_line(f"{name}: {told}"), _LONGEST_LINE)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}… ({len(text)} characters)"
+
+
+def _text(value: Any) -> str:
+    return one_line(repr(value) if isinstance(value, str) else str(value))
+
+
 def _fields(fields: dict[str, Any]) -> Iterator[str]:
     """Yield ``name = value`` lines of nested metadata, long values and long lists cut."""
     pairs = list(_flat(fields))
     for name, value in pairs[:_MOST_FIELDS]:
-        text = one_line(repr(value) if isinstance(value, str) else str(value))
-        if len(text) > _LONGEST_VALUE:
-            text = f"{text[:_LONGEST_VALUE]}… ({len(text)} characters)"
-        yield f"{one_line(name)} = {text}"
+        yield f"{one_line(name)} = {_cut(_text(value), _LONGEST_VALUE)}"
     if len(pairs) > _MOST_FIELDS:
         yield f"… and {len(pairs) - _MOST_FIELDS} more (--json shows all)"
 

@@ -265,10 +265,10 @@ def write(bundle: Bundle, target: Target, *, encoding: str = RAW) -> None:
         file = write_raw(target, pack(header), array)
     else:
         file = _write_encoded(array, header, encoding, target)
-    trailer = own.get("trailer", b"")
+    trailer = _trailer(array)
     if isinstance(trailer, Extent):
         copy_extent(b"", trailer, file)
-    elif isinstance(trailer, bytes):
+    else:
         write_all(file, [trailer])
 
 
@@ -278,7 +278,7 @@ def pieces(array: Array, blocks: Iterable[Any]) -> Iterator[Any]:
     yield pack(uncarried(header_of(little(array.element), array.dims), own))
     for block in blocks:
         yield block.reshape(-1).view("u1")
-    trailer = own.get("trailer", b"")
+    trailer = _trailer(array)
     if isinstance(trailer, Extent):
         yield from extent_slabs(trailer, SLAB_BYTES)
     elif trailer:
@@ -287,9 +287,15 @@ def pieces(array: Array, blocks: Iterable[Any]) -> Iterator[Any]:
 
 def size_of(array: Array) -> int:
     """Return the size in bytes of the .ra that `pieces` yields."""
-    trailer = array.meta.formats.get("ra", {}).get("trailer", b"")
+    trailer = _trailer(array)
     behind = trailer.nbytes if isinstance(trailer, Extent) else len(trailer)
     return header_size(array) + array.nbytes + behind
+
+
+def _trailer(array: Array) -> Extent | bytes:
+    """Return what follows the data; metadata from elsewhere may hold anything in its place."""
+    trailer = array.meta.formats.get("ra", {}).get("trailer", b"")
+    return trailer if isinstance(trailer, Extent | bytes) else b""
 
 
 def header_size(array: Array) -> int:

@@ -733,7 +733,8 @@ def test_what_is_lost_of_metadata_is_named() -> None:
     assert [text.partition("metadata: ")[2] for text in said] == [
         f"description becomes 70 Latin-1 characters: {'d' * 70!r}",
         "left out: units, attributes, the namespace png, units of axes, spacing of axes",
-        "left out: attributes of the file, the group 'g'",
+        "HAR has no place for attributes of the file: b",
+        "HAR has no place for groups without arrays: g/",
     ]
 
 

@@ -1,0 +1,243 @@
+"""One file for each source, or for each array of a container, in a folder or by a template."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from raconvert import registry
+from raconvert.destinations import is_folder, stem_of, template_fields
+from raconvert.errors import RaconvertError, TargetExists, UsageError
+from raconvert.opening import open_spec
+from raconvert.pipeline import prepare_target, refuse_sources, replaceable
+from raconvert.report import Report, few
+from raconvert.sidecar import ITEMS_SUFFIX, SUFFIX
+from raconvert.staging import Staging, make_folders
+from raconvert.transfer import refuse_used, write_failed
+from raconvert.writing import progress_of, write_bundle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from raconvert.catalogue import Row
+    from raconvert.gather import Gathered
+    from raconvert.model import Bundle
+    from raconvert.settings import Settings
+
+
+def convert_each(
+    words: list[str], gathered: Gathered, dst: str | None, settings: Settings
+) -> Report:
+    """Convert every source to a file of its own; one bad file does not stop the others.
+
+    Raises `UsageError` where two sources would become one file, and `TargetExists` where a
+    destination to be replaced is read by another source, before anything is written.
+    """
+    report = Report(few(gathered.paths))
+    report.source_count = len(gathered.paths)
+    targets: dict[str, str] = {}
+    places: dict[str, str] = {}
+    for source, target in _each_target(words, gathered, dst, settings):
+        if target in targets:  # of one source that is named twice, too
+            raise _both(target, source, targets[target])
+        _claim([target], source, places)
+        targets[target] = source
+    # A destination that is its own source fails alone; one that is another's spoils that one.
+    others = [t for t, s in targets.items() if not (os.path.exists(t) and os.path.samefile(t, s))]
+    refuse_sources(others, gathered.paths)
+    if settings.overwrite or settings.update:
+        _refuse_read_by_others(targets, gathered, dst, settings)
+    for target, source in targets.items():
+        part = Report([source])
+        try:
+            _one_of_each(source, target, gathered, dst, settings, part, places)
+        except (RaconvertError, OSError) as error:
+            known = error if isinstance(error, RaconvertError) else write_failed(target, error)
+            if settings.fail_fast:
+                raise known from error
+            report.failed.append((source, known))
+        else:
+            report.absorb(part)
+    if len(report.failed) == len(targets) == 1:
+        raise report.failed[0][1]
+    return report
+
+
+def _one_of_each(
+    source: str,
+    target: str,
+    gathered: Gathered,
+    dst: str | None,
+    settings: Settings,
+    report: Report,
+    places: dict[str, str],
+) -> None:
+    """Convert one of the sources; of a container every array, where the target holds only one.
+
+    `places` maps every file that is written in this run to the source that it is made from.
+    """
+    row = registry.target_row(target, settings.to)
+    if not prepare_target(target, row, [source], settings, report):
+        return
+    made: list[str] = []
+    try:
+        with open_spec(source, settings) as bundle:
+            if _becomes_many(bundle, row, dst, settings):
+                folder = _folder_of_arrays(target, row, gathered, dst, settings)
+                names = _names_of_arrays(bundle, folder, row)
+                _claim(names, source, places)
+                _each_array(bundle, folder, names, row, settings, report)
+                return
+            if not settings.dry_run:
+                made = make_folders(os.path.dirname(target))
+            write_bundle(bundle, target, row, settings, report)
+    except BaseException:
+        for place in reversed(made):
+            with suppress(OSError):  # something else has come into it
+                os.rmdir(place)
+        raise
+
+
+def _becomes_many(bundle: Bundle, row: Row, dst: str | None, settings: Settings) -> bool:
+    """Tell whether each array of a file becomes a file of its own."""
+    return len(bundle.arrays) > 1 and not row.many and is_folder(dst, settings)
+
+
+def _folder_of_arrays(
+    target: str, row: Row, gathered: Gathered, dst: str | None, settings: Settings
+) -> str:
+    """Return where the arrays of a container go: of several containers each has its own folder."""
+    folder = target.removesuffix(row.suffixes[0]) if gathered.many else None
+    return folder or settings.out_dir or dst or "."
+
+
+def _names_of_arrays(bundle: Bundle, folder: str, row: Row) -> list[str]:
+    """Return the destination of each array of a container; groups become folders."""
+    from raconvert.bundle.names import files_of
+
+    return [os.path.join(folder, file) for file in files_of(bundle.names, row.suffixes[0])]
+
+
+def _claim(names: list[str], source: str, places: dict[str, str]) -> None:
+    """Note which files a source becomes; `UsageError` where another one becomes that file."""
+    for name in names:
+        other = places.setdefault(_place(name), source)
+        if other != source:
+            raise _both(name, source, other)
+
+
+def _both(name: str, source: str, other: str) -> UsageError:
+    return UsageError(
+        f"two sources would both become '{name}'", path=source, got=f"'{other}' and this one"
+    )
+
+
+def _place(path: str) -> str:
+    return os.path.normcase(os.path.realpath(path))
+
+
+def _refuse_read_by_others(
+    targets: dict[str, str], gathered: Gathered, dst: str | None, settings: Settings
+) -> None:
+    """Refuse files to be replaced that another source of this run is read from."""
+    goals: list[tuple[str, str]] = []
+    readers: dict[tuple[int, int], set[str]] = {}
+    for target, source in targets.items():
+        row = registry.target_row(target, settings.to)
+        names = [target]
+        try:
+            with open_spec(source, settings) as bundle:
+                used = [*bundle.used]
+                if _becomes_many(bundle, row, dst, settings):
+                    folder = _folder_of_arrays(target, row, gathered, dst, settings)
+                    names = _names_of_arrays(bundle, folder, row)
+        except (RaconvertError, OSError):  # told when it is its turn
+            used = [source]
+        goals += [(name + end, source) for name in names for end in ("", SUFFIX, ITEMS_SUFFIX)]
+        for path in used:
+            if file := _identity(path):
+                readers.setdefault(file, set()).add(source)
+    for name, source in goals:
+        file = _identity(name)
+        others = readers.get(file, set()) - {source} if file else None
+        if others:
+            raise TargetExists(
+                f"is read by source '{min(others)}', and is left as it was",
+                path=name,
+                remedy="name another folder as destination",
+            )
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Return what a file is by all of its names; None for one that is not there."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _each_array(
+    bundle: Bundle, folder: str, names: list[str], row: Row, settings: Settings, report: Report
+) -> None:
+    """Write every array of a container to a file of its own."""
+    refuse_sources(names, [bundle.path])
+    refuse_used(names, bundle.used)
+    chosen = set(replaceable(names, [bundle.path], settings, report))
+    total = progress_of(settings.progress, sum(array.nbytes for array in bundle.arrays))
+    one = settings.replace(progress=None, sync=False)
+    with Staging(os.path.join(folder, ""), sync=settings.sync) as staging:
+        for array, name in zip(bundle.arrays, names, strict=True):
+            if name not in chosen:
+                continue
+            part = Report(report.sources)
+            staged = name if settings.dry_run else staging.place(name)
+            try:
+                write_bundle(bundle.like([array]), staged, row, one, part)
+            except RaconvertError as error:
+                error.path = name if error.path == staged else error.path
+                raise
+            report.absorb(part, paths=False)
+            report.arrays += part.arrays
+            if not settings.dry_run:
+                overwrite = settings.overwrite or settings.update
+                staging.add(staged, name, part.written, overwrite=overwrite)
+            if total is not None:
+                total(array.nbytes)
+        report.written += staging.publish()
+
+
+def _each_target(
+    words: list[str], gathered: Gathered, dst: str | None, settings: Settings
+) -> Iterator[tuple[str, str]]:
+    """Yield (source, destination), the source tree mirrored below the output folder."""
+    if dst is not None and not dst.endswith(("/", os.sep)) and not os.path.isdir(dst):
+        if not template_fields(dst):
+            raise UsageError(
+                "--each needs a folder or a template as destination",
+                path=dst,
+                remedy="use --out-dir DIR --to FORMAT, or -o '{stem}.npy'",
+            )
+        for path in gathered.paths:
+            name = os.path.basename(path.rstrip("/" + os.sep))
+            try:
+                yield path, dst.format(stem=stem_of(path), name=name)
+            except ValueError as error:
+                raise UsageError(
+                    f"destination template is not understood: {error}", path=dst
+                ) from error
+        return
+    folder = settings.out_dir if settings.out_dir is not None else dst
+    if settings.to is None:
+        raise UsageError(
+            "a folder as destination needs the format of its files",
+            path=folder,
+            remedy="name it with --to: ra or npy for one file each, bundle for one folder of all",
+        )
+    suffix = next(iter(registry.by_name(settings.to).suffixes), "")
+    roots = [word for word in words if os.path.isdir(word)]
+    for path in gathered.paths:
+        root = next((r for r in roots if path.startswith(os.path.join(r, ""))), None)
+        above = os.path.dirname(os.path.relpath(path, root)) if root else ""
+        yield path, os.path.join(folder or ".", above, stem_of(path) + suffix)

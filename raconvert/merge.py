@@ -1,0 +1,194 @@
+"""Several files as one bundle: a stack on a new first axis, joined, or one named array each."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from functools import partial
+
+from raconvert import registry
+from raconvert.destinations import stem_of
+from raconvert.errors import UsageError
+from raconvert.gather import split_spec
+from raconvert.model import Array, Axis, Bundle
+from raconvert.opening import open_spec
+from raconvert.restore import Reshaped
+from raconvert.settings import Settings
+from raconvert.sidecar import SUFFIX
+from raconvert.source import Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from raconvert.catalogue import Row
+    from raconvert.gather import Gathered
+
+
+# Stacks ----------------------------------------------------------------------------------------
+
+
+def open_stack(gathered: Gathered, settings: Settings) -> Bundle:
+    """Return the files as one lazy array on a new first axis.
+
+    Formats that can read many small files at once (`read_stack`) do; the others go through the
+    general stack, file by file.
+    """
+    paths = gathered.paths
+    first = Source(split_spec(paths[0])[0], max_memory=settings.max_memory)
+    row = registry.detect(first, settings.from_).row
+    module = registry.load(row)
+    # A quick stack knows the metadata of its items only at its end; these need it first.
+    joined = isinstance(settings.stack, tuple)
+    used = set(paths)
+    first_metadata = settings.axes or settings.meta == "trailer" or joined or settings.arrays
+    if hasattr(module, "read_stack") and not first_metadata and not _any_sidecar(paths):
+        options = registry.check_options(row, "read", settings.in_opts or {})
+        array = module.read_stack(paths, max_memory=settings.max_memory, **options)
+    else:
+        from raconvert.stack import stack
+
+        notes: dict[str, None] = {}  # in order, each once: every file is opened twice
+        open_one = partial(_only_array, settings=settings, row=row, notes=notes, used=used)
+        array = stack(paths, open_one, settings.max_memory)
+        array.data.notes.extend(_first_notes(notes))
+    if hasattr(array._data, "common"):
+        array.late = array._data
+    array.name = array.name or os.path.splitext(os.path.basename(paths[0]))[0]
+    bundle = Bundle([array], notes=getattr(array._data, "notes", []))
+    bundle.path, bundle.format, bundle.used = paths[0], row.name, used
+    return bundle
+
+
+def _any_sidecar(paths: list[str]) -> bool:
+    """Tell whether a folder of the sources holds sidecars, which only the general stack honours."""
+    sidecars: set[str] = set()
+    for folder in _folders(paths):
+        with suppress(OSError):  # a folder that is not there is missed when its files are read
+            names = os.listdir(folder or ".")
+            sidecars.update(folder + name for name in names if name.endswith(SUFFIX))
+    return bool(sidecars) and any(path + SUFFIX in sidecars for path in paths)
+
+
+def _folders(paths: list[str]) -> set[str]:
+    """Return what stands before the names of files, separator included."""
+    if os.sep == "/":  # measured: the names of a data set are many
+        return {path[: path.rfind("/") + 1] for path in paths}
+    return {path[: len(path) - len(os.path.basename(path))] for path in paths}
+
+
+def _first_notes(notes: dict[str, None]) -> list[str]:
+    """Return the notes, and of many the first ones and their number."""
+    found = list(notes)
+    return found if len(found) < 5 else [*found[:3], f"{len(found) - 3} more notes on single files"]
+
+
+def _only_array(
+    path: str, *, settings: Settings, row: Row, notes: dict[str, None], used: set[str]
+) -> Array:
+    """Open one item of a stack: the same format as the first, and one array in it."""
+    bundle = open_spec(path, settings)
+    used |= bundle.used
+    notes.update(dict.fromkeys(f"'{path}': {note}" for note in bundle.notes))
+    if bundle.format != row.name:
+        raise UsageError(
+            "files to stack are in different formats",
+            path=path,
+            expected=row.title,
+            got=bundle.format,
+            remedy="convert each on its own with --each",
+        )
+    if len(bundle.arrays) != 1:
+        raise UsageError(
+            f"has {len(bundle.arrays)} arrays; a stack needs one of each file",
+            path=path,
+            remedy=f"choose with --array NAME: {', '.join(bundle.names)}",
+        )
+    bundle.arrays = [_with_attributes(bundle.arrays[0], bundle)]
+    return bundle.only()
+
+
+def concatenated(array: Array, axis: int, max_memory: int) -> Array:
+    """Join the items of a stack along an existing axis instead of a new one."""
+    from raconvert import adapt
+
+    rank = array.ndim - 1
+    if not -rank <= axis < rank:
+        raise UsageError(f"--concat {axis} is no axis of the items", expected=f"0 to {rank - 1}")
+    axis %= rank
+    order = (*range(1, axis + 1), 0, *range(axis + 1, rank + 1))
+    moved = adapt.permuted(array, order, max_memory) if axis else array
+    shape = moved.shape
+    joined = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
+    meta = moved.meta.copy()
+    meta.items = None  # there are no items any more
+    if meta.axes:
+        at = moved.ndim - 1 - axis  # of the axis that the stack added; axes are fastest first
+        del meta.axes[at]
+        kept = meta.axes[at - 1].to_dict()
+        kept.pop("labels", None)  # they named the positions of one item
+        meta.axes[at - 1] = Axis(**kept)
+    return moved.replace(dims=joined[::-1], data=Reshaped(moved, joined), meta=meta)
+
+
+# One named array each --------------------------------------------------------------------------
+
+
+def open_named(gathered: Gathered, settings: Settings) -> Bundle:
+    """Return a bundle with one array per file, named after the stems."""
+    arrays: list[Array] = []
+    seen: dict[str, str] = {}
+    bundle = Bundle(arrays)
+    for path in gathered.paths:
+        one = open_spec(path, settings)
+        stem = stem_of(path)
+        for array in one.arrays:
+            name = stem if len(one.arrays) == 1 else f"{stem}/{array.name}"
+            if one.path != path:  # FILE#NAME
+                name = array.name
+            if name in seen:
+                raise UsageError(
+                    f"two sources would both become array '{name}'",
+                    path=path,
+                    expected="distinct file stems",
+                    got=f"'{seen[name]}' and this one",
+                )
+            seen[name] = path
+            alone = len(one.arrays) == 1
+            arrays.append(_with_attributes(array, one).replace(name=name) if alone else
+                          array.replace(name=name))  # fmt: skip
+        if len(one.arrays) > 1:
+            _keep_what_it_says(bundle, one, stem, chosen=one.path != path)
+        bundle.add_notes_of(one)
+    bundle.path = gathered.paths[0]
+    return bundle
+
+
+def _with_attributes(array: Array, bundle: Bundle) -> Array:
+    """Return the one array of a file with what the file, and its groups, say."""
+    told = {**bundle.attributes}
+    for own in bundle.groups.values():
+        told.update(own)
+    if not told:
+        return array
+    meta = array.meta.copy()
+    meta.attributes = {**told, **meta.attributes}
+    return array.replace(meta=meta)
+
+
+def _keep_what_it_says(bundle: Bundle, part: Bundle, stem: str, *, chosen: bool) -> None:
+    """Keep what one of several files says of itself: in the group of its stem.
+
+    Groups that are `chosen` by name are called what they were, as their arrays are.
+    """
+    above = "" if chosen else f"{stem}/"
+    told = {above + group: own for group, own in part.groups.items()}
+    if part.attributes:
+        told[stem] = {**part.attributes, **told.get(stem, {})}
+    for group, own in told.items():
+        if bundle.groups.setdefault(group, own) != own:
+            raise UsageError(
+                f"two sources say different things of group '{group}'",
+                path=part.path,
+                remedy="convert them one by one, or choose arrays with --array",
+            )
+    for alias, real in part.aliases.items():
+        bundle.aliases[above + alias] = f"{above}{real}".rstrip("/")

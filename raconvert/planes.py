@@ -1,0 +1,152 @@
+"""One file for each plane, for formats of low rank."""
+
+from __future__ import annotations
+
+import os
+from math import prod
+
+from raconvert import registry
+from raconvert.destinations import template_fields
+from raconvert.elements import little, type_name
+from raconvert.errors import RaconvertError, UsageError
+from raconvert.gather import labels_of
+from raconvert.model import Array, Bundle, Metadata
+from raconvert.pipeline import prepare_target, refuse_sources, replaceable
+from raconvert.report import Report
+from raconvert.staging import Staging
+from raconvert.transfer import refuse_used
+from raconvert.writing import adapted, lost_items, progress_of, write_bundle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+    from typing import Any
+
+    from raconvert.catalogue import Row
+    from raconvert.settings import Settings
+
+
+def write_planes(
+    bundle: Bundle, path: str, row: Row, sources: list[str], settings: Settings, report: Report
+) -> None:
+    """Write one file per plane: all beside the destination first, then renamed together."""
+    module = _planes_module(bundle, path, row)
+    array = adapted(bundle.arrays[0], row, settings)
+    report.target, report.target_format = path, row.name
+    report.judge(lost_items(bundle.arrays, [array]), settings)
+    leading = module.split(array)
+    if 0 in array.shape or (leading == 0 and not template_fields(path)):
+        if prepare_target(path, row, sources, settings, report):
+            write_bundle(bundle, path, row, settings, report)
+        return
+    names = _plane_names(path, prod(array.shape[:leading]), sources)
+    refuse_sources(names, sources)
+    refuse_used(names, bundle.used)
+    chosen = set(replaceable(names, sources, settings, report))
+    # What was asked for is applied once, to the whole; single planes are not synced one by one.
+    one = settings.replace(axes=None, scale=None, dtype=None, progress=None, sync=False)
+    advance = progress_of(settings.progress, array.nbytes)
+    with Staging(path, sync=settings.sync) as staging:
+        for name, plane in zip(names, _planes(array, leading, settings.max_memory), strict=True):
+            if name not in chosen:
+                continue
+            part = Report(report.sources)
+            staged = name if settings.dry_run else staging.place(name)
+            try:
+                write_bundle(Bundle([plane]), staged, row, one, part)
+            except RaconvertError as error:
+                error.path = name if error.path == staged else error.path
+                raise
+            report.absorb(part, paths=False)
+            if settings.dry_run:
+                break
+            staging.add(staged, name, part.written, overwrite=settings.overwrite or settings.update)
+            if advance is not None:
+                advance(plane.nbytes)
+        report.add_rounded([array])
+        report.arrays = [(array.name, type_name(array.element), array.shape, f"{len(names)} files")]
+        report.nbytes = array.nbytes
+        report.target = path if template_fields(path) else f"{names[0]} … {names[-1]}"
+        report.written += staging.publish()
+
+
+def _planes_module(bundle: Bundle, path: str, row: Row) -> ModuleType:
+    """Return the plugin that writes planes; refuse where planes make no sense."""
+    module = registry.load(row)
+    if path == "-":
+        raise UsageError("planes are several files, the standard output is one", path=path)
+    if not hasattr(module, "split"):
+        raise UsageError(
+            f"format {row.name} holds arrays of any rank in one file",
+            path=path,
+            remedy="name one destination without a template and without --planes",
+        )
+    if len(bundle.arrays) != 1:
+        raise UsageError(
+            f"source has {len(bundle.arrays)} arrays; planes are made of one",
+            path=bundle.path,
+            remedy=f"choose with --array NAME: {', '.join(bundle.names)}",
+        )
+    return module
+
+
+def _plane_names(path: str, count: int, sources: list[str]) -> list[str]:
+    """Return the destination of every plane, from the template or by number before the suffix."""
+    fields = template_fields(path)
+    if not fields:
+        stem, suffix = os.path.splitext(path)
+        width = max(3, len(str(count - 1)))
+        return [f"{stem}_{number:0{width}d}{suffix}" for number in range(count)]
+    labels: list[Any] = [""] * count
+    if "label" in fields:
+        if len(sources) != count:
+            raise UsageError("{label} needs one source file per plane", path=path)
+        numbers, words = labels_of(sources)
+        labels = numbers if words is None else [words[number] for number in numbers]
+    try:
+        names = [path.format(i, i=i, label=label) for i, label in enumerate(labels)]
+    except (ValueError, IndexError, KeyError) as error:
+        raise UsageError(f"destination template is not understood: {error}", path=path) from error
+    if len(set(names)) != count:
+        raise UsageError(
+            "destination template gives several planes one name",
+            path=path,
+            remedy="use a field such as {:05d}",
+        )
+    return names
+
+
+def _planes(array: Array, leading: int, max_memory: int) -> Iterator[Array]:
+    """Yield the planes of an array, read in blocks of whole planes."""
+    from raconvert.blocks import block_bytes, runs
+
+    dims = array.dims[: array.ndim - leading]
+    items = array.meta.items() if array.meta.items is not None else iter(())
+    per_item = prod(array.shape[1:leading])  # planes for each position on the slowest axis
+    item: dict[str, Any] = {}
+    for number, values in enumerate(runs(array, prod(dims), block_bytes(max_memory))):
+        if number % per_item == 0:
+            item = next(items, {})
+        plane = array.replace(
+            element=little(array.element),
+            dims=dims,
+            index_order="C",
+            extent=None,
+            data=values.reshape(dims[::-1]),
+            meta=_plane_meta(array, leading, item),
+        )
+        yield plane
+
+
+def _plane_meta(array: Array, leading: int, item: dict[str, Any]) -> Any:
+    """Return the metadata of one plane: what is common, and what the sources had of their own."""
+    meta = Metadata.from_dict(array.meta.to_dict())
+    meta.axes = meta.axes[: array.ndim - leading]
+    own = Metadata.from_dict(item)
+    meta.description = own.description or meta.description
+    meta.units = own.units or meta.units
+    meta.attributes = {**meta.attributes, **own.attributes}
+    for name, space in own.formats.items():
+        meta.formats[name] = {**meta.formats.get(name, {}), **space}
+    return meta
