@@ -457,10 +457,9 @@ def extent_slabs(extent: Extent, step: int) -> Iterator[memoryview]:
 def read_extent_into(source: int, slab: memoryview, extent: Extent, start: int) -> None:
     """Fill the slab with the bytes of the extent from `start`, as they are in the file."""
     done = 0
-    os.lseek(source, extent.offset + start, os.SEEK_SET)
     while done < len(slab):
         try:
-            got = _readinto(source, slab[done:])
+            got = _read_at(source, slab[done:], extent.offset + start + done)
         except OSError as error:
             raise ReadFailed(f"cannot be read: {error.strerror}", path=extent.path) from error
         if got == 0:
@@ -474,10 +473,11 @@ def read_extent_into(source: int, slab: memoryview, extent: Extent, start: int) 
         done += got
 
 
-def _readinto(source: int, slab: memoryview) -> int:
-    if hasattr(os, "readv"):
-        return os.readv(source, [slab])
-    piece = os.read(source, len(slab))  # Windows has no readv
+def _read_at(source: int, slab: memoryview, place: int) -> int:
+    if hasattr(os, "preadv"):
+        return os.preadv(source, [slab], place)
+    os.lseek(source, place, os.SEEK_SET)
+    piece = os.read(source, len(slab))  # Windows has neither preadv nor readv
     slab[: len(piece)] = piece
     return len(piece)
 

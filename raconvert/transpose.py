@@ -1,43 +1,47 @@
 """Elements moved to another axis order, blockwise, in bounded memory.
 
-The source is mapped and read in strips along its slowest axis; what a strip has touched is given
-back before the next one. One slab of the result is written while the next one is filled. Inside a
-strip the elements move through a tile that fits the second-level cache: copied as it lies, with a
-pitch that is no power of two (rows a power of two apart would all meet in one set of the cache),
-and written out transposed, one cache line of elements at a time.
+A slab of the result is read from a file as the runs of bytes that it consists of there, moved, and
+written while the next one is filled. The elements move through a tile that fits the second-level
+cache: copied as it lies, with a pitch that is no power of two (rows a power of two apart would all
+meet in one set of the cache), and written out transposed, one cache line of elements at a time.
 Measured with 1 GiB, in times of copying the bytes in memory: numpy alone 13 to 15 (float32) and 40
-(uint8), tiles 2.6 and 4.8.
+(uint8), tiles 4 and 7.
+
+Nothing is mapped: the system maps much more around short runs than is wanted, a process that reads
+a map of a file that became shorter is killed, and both would be paid in memory that counts as ours.
 """
 
 from __future__ import annotations
 
-import mmap
+import os
 from itertools import product
+from math import prod
 
 import numpy as np
 
 from raconvert.ahead import ahead
-from raconvert.blocks import LARGEST_BLOCK, plain, slabs
+from raconvert.blocks import LARGEST_BLOCK, plain, plain_dtype, slabs
 from raconvert.elements import dtype_of, little, needs_swap
+from raconvert.source import open_regular
+from raconvert.transfer import read_extent_into
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Generator, Iterator
     from typing import Any
 
-    from raconvert.model import Array
+    from raconvert.model import Array, Extent
 
     Values = np.ndarray[Any, Any]
 
-STRIP_BYTES = 48 << 20  # how much of a mapped source is touched before it is given back
-FAULT_BYTES = 128 << 10  # mapped around what is touched, before it and after it
 LINE_BYTES = 64  # of a cache
 TILE_ROWS = 512
 TILE_ROW_BYTES = 4096
-PIECE_BYTES = 48 << 10  # what is worth reading in one place of the source
-LARGEST_SLAB = 48 << 20
+WANTED_RUN = 48 << 10  # what is worth reading in one place of the source
+SHORT_RUN = 1 << 10  # reading it takes as long as asking for it
+WIDE_RUN = 16 << 10  # takes as long to read as a few short ones to ask for
+LARGEST_SLAB = 40 << 20
 BUFFERS = 2  # of slabs: one is written while the other one is filled
-AHEAD_BYTES = 8 << 20  # arrays below this are moved without a thread
 
 
 class Transposed:
@@ -53,31 +57,32 @@ class Transposed:
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield slabs in stored order, whole or in parts of at most `max_bytes`."""
         step = max(1, max_bytes // self.dtype.itemsize)
-        moved = self._slabs(max(max_bytes, self._slab_bytes()))
-        for flat in moved if self._array.nbytes < AHEAD_BYTES else ahead(moved, BUFFERS):
+        largest = max(max_bytes, self._slab_bytes())
+        moved = self._slabs(largest)
+        for flat in moved if self._array.nbytes <= largest else ahead(moved, BUFFERS):
             for start in range(0, flat.size, step):
                 yield flat[start : start + step]
 
     def _slabs(self, largest: int) -> Generator[Values, None, None]:
         """Yield slabs in stored order, in as many buffers by turns as may be in use at once."""
-        source, release = _released(self._array)
         rooms = [np.empty(0, self.dtype)] * BUFFERS
-        for key in slabs(self.shape, self.dtype.itemsize, largest):
-            region = source[self._region(key)]
-            room = rooms.pop(0)
-            if room.size < region.size:
-                room = np.empty(region.size, self.dtype)
-            rooms.append(room)
-            flat = room[: region.size]
-            shape = tuple(region.shape[axis] for axis in self._axes)
-            _fill(plain(flat.reshape(shape)), plain(region), self._axes, release)
-            yield flat
+        with _Regions(self._array, largest) as regions:
+            for key in slabs(self.shape, self.dtype.itemsize, largest):
+                region = self._region(key)
+                shape = tuple(region[axis].stop - region[axis].start for axis in self._axes)
+                room = rooms.pop(0)
+                if room.size < prod(shape):
+                    room = np.empty(prod(shape), self.dtype)
+                rooms.append(room)
+                flat = room[: prod(shape)]
+                regions.fill(plain(flat.reshape(shape)), region, self._axes)
+                yield flat
 
     def _slab_bytes(self) -> int:
-        """Return a size of slabs that reads pieces of the source which are worth it."""
+        """Return a size of slabs whose runs in the source are worth reading."""
         length = max(1, self._array.dims[0] if self._array.dims else 1)
-        rows = self._array.count // length
-        return min(max(LARGEST_BLOCK, rows * PIECE_BYTES), LARGEST_SLAB, self._max_memory // 4)
+        wanted = max(LARGEST_BLOCK, self._array.count // length * WANTED_RUN)
+        return min(wanted, LARGEST_SLAB, self._max_memory // 8)
 
     def __getitem__(self, key: Any) -> Values:
         key = key if isinstance(key, tuple) else (key,)
@@ -91,27 +96,109 @@ class Transposed:
         for k, length in zip(key, self.shape, strict=False):
             at = k if isinstance(k, slice) else range(length)[k]
             plain.append(at if isinstance(at, slice) else slice(at, at + 1))
-        plain += [slice(None)] * (len(self.shape) - len(plain))
+        plain += [slice(0, length) for length in self.shape[len(plain) :]]
         return tuple(plain[self._axes.index(axis)] for axis in range(len(self.shape)))
 
 
-def _fill(
-    out: Values, region: Values, axes: tuple[int, ...], release: Callable[[], object]
-) -> None:
-    """Fill `out` with ``region.transpose(axes)``, strip by strip of the region's first axis."""
-    place = axes.index(0)
-    step = max(1, STRIP_BYTES // _touched_bytes(region))
-    for start in range(0, region.shape[0], step):
-        strip = (slice(None),) * place + (slice(start, start + step),)
-        transpose_into(out[strip], region[start : start + step].transpose(axes))
-        release()
+class _Regions:
+    """Regions of an array, each moved to another axis order; at most `largest` bytes are read."""
+
+    def __init__(self, array: Array, largest: int) -> None:
+        self._array = array
+        self._shape = array.dims[::-1]
+        self._largest = largest
+        extent = array.extent
+        if extent is not None and extent.swap != needs_swap(array.element):
+            extent = None  # not what one swap of each element undoes
+        self._extent = extent
+        self._file = open_regular(extent.path) if extent is not None else -1
+        self._room = np.empty(0, np.uint8)
+
+    def __enter__(self) -> _Regions:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+
+    def fill(self, out: Values, region: tuple[slice, ...], axes: tuple[int, ...]) -> None:
+        """Fill `out` with a region, its axes in another order."""
+        if self._extent is None:
+            transpose_into(out, plain(np.asarray(self._array.data[region])).transpose(axes))
+            return
+        box = self._widened(region)
+        for key in slabs(tuple(map(_length, box)), out.itemsize, self._largest):
+            part = tuple(map(_within, box, [*key, *[slice(None)] * (len(box) - len(key))]))
+            both = tuple(map(_overlap, part, region))
+            if any(_length(overlap) <= 0 for overlap in both):
+                continue
+            place = tuple(map(_relative, both, region))
+            values = self._read(self._extent, part)[tuple(map(_relative, both, part))]
+            transpose_into(out[tuple(place[axis] for axis in axes)], values.transpose(axes))
+
+    def _widened(self, region: tuple[slice, ...]) -> tuple[slice, ...]:
+        """Return the region with whole axes in the place of parts that make very short runs."""
+        box = list(region)
+        run = self._array.element.nbytes
+        for axis in range(len(box) - 1, -1, -1):
+            whole = run * self._shape[axis]
+            if run * _length(box[axis]) >= SHORT_RUN or whole > WIDE_RUN:
+                break
+            box[axis] = slice(0, self._shape[axis])
+            run = whole
+        return tuple(box)
+
+    def _read(self, extent: Extent, box: tuple[slice, ...]) -> Values:
+        """Return the elements of a box, as they are in the file, valid until the next call."""
+        dtype = plain_dtype(self._array.dtype)
+        lengths = [_length(part) for part in box]
+        axis = len(box)  # from which on the box goes over all of the array
+        while axis > 1 and lengths[axis - 1] == self._shape[axis - 1]:
+            axis -= 1
+        axis -= 1
+        run = prod(lengths[axis:]) * dtype.itemsize
+        nbytes = prod(lengths) * dtype.itemsize
+        if self._room.size < nbytes:
+            self._room = np.empty(nbytes, np.uint8)
+        strides = [dtype.itemsize * prod(self._shape[n + 1 :]) for n in range(len(box))]
+        starts = np.full(1, box[axis].start * strides[axis])
+        for part, stride in zip(box[:axis], strides, strict=False):
+            starts = np.add.outer(starts, np.arange(part.start, part.stop) * stride).reshape(-1)
+        room = self._room.data
+        for number, start in enumerate(starts.tolist()):
+            piece = room[number * run : number * run + run]
+            if _read_at(self._file, piece, extent.offset + start) != run:
+                read_extent_into(self._file, piece, extent, start)  # says what is wrong
+        return self._room[:nbytes].view(dtype).reshape(lengths)
 
 
-def _touched_bytes(region: Values) -> int:
-    """Return how much of a mapped file the system maps for one index of the region's first axis."""
-    first = region[:1]
-    pieces = first.size // max(1, region.shape[-1])
-    return min(max(1, abs(region.strides[0])), first.nbytes + pieces * FAULT_BYTES)
+def _read_at(file: int, piece: memoryview, place: int) -> int:
+    """Return how much of the piece was read by one call, if there is such a call."""
+    try:
+        return os.preadv(file, [piece], place)
+    except (AttributeError, OSError):
+        return 0
+
+
+def _length(part: slice) -> int:
+    length: int = part.stop - part.start
+    return length
+
+
+def _within(whole: slice, part: int | slice) -> slice:
+    """Return what a key, relative to a part of an axis, picks of the axis."""
+    low, high, _ = (part if isinstance(part, slice) else slice(part, part + 1)).indices(
+        _length(whole)
+    )
+    return slice(whole.start + low, whole.start + high)
+
+
+def _overlap(a: slice, b: slice) -> slice:
+    return slice(max(a.start, b.start), min(a.stop, b.stop))
+
+
+def _relative(part: slice, whole: slice) -> slice:
+    return slice(part.start - whole.start, part.stop - whole.start)
 
 
 def transpose_into(out: Values, moved: Values) -> None:
@@ -142,16 +229,3 @@ def _transpose_plane(out: Values, source: Values, buffer: Values, width: int) ->
             place = out[column : column + width, row : row + TILE_ROWS]
             for start in range(0, len(turned), line):
                 place[start : start + line] = turned[start : start + line]
-
-
-def _released(array: Array) -> tuple[Any, Callable[[], object]]:
-    """Return the data of an array, and a function that gives mapped pages back to the system."""
-    extent = array.extent
-    if extent is None or array.count == 0 or extent.swap != needs_swap(array.element):
-        return array.data, lambda: None
-    mapped = np.memmap(extent.path, array.dtype, "r", extent.offset, array.dims[::-1])
-    pages = mapped._mmap  # type: ignore[attr-defined]
-    advice = getattr(mmap, "MADV_DONTNEED", None)
-    if advice is None:  # Windows trims mapped pages by itself
-        return np.asarray(mapped), lambda: None
-    return np.asarray(mapped), lambda: pages.madvise(advice)

@@ -741,7 +741,7 @@ def test_info_verify_and_digest(
     assert lines[1].startswith("  x     uint8     shape (3,) C · dims 3")
     assert lines[2:4] == ["  g/", "      k = 1"]
     assert lines[4].startswith("    y   float64   shape (2, 2) F · dims 2 × 2")
-    assert lines[5] == "  title = 't'"
+    assert lines[5] == "  attributes: title = 't'"
     assert lines[-1].endswith("; to the YAML sidecar: index_order")
     assert cli("verify", path) == 0
     assert capsys.readouterr().out.count("ok ") == 2

@@ -88,21 +88,21 @@ def _tree(facts: dict[str, Any], console: Console) -> Iterator[str]:
     groups = {tuple(name.split("/")): own for name, own in facts["groups"].items()}
     width = max((2 * len(path) + len(one_line(path[-1])) for path in arrays), default=0)
     types = max((len(array["type"]) for array in facts["arrays"]), default=0)
-    for path in _in_tree_order([*arrays, *groups]):
+    for path, above in _in_tree_order([*arrays, *groups]):
         indent = "  " * len(path)
         name = f"{indent}{one_line(path[-1])}"
         if path in arrays:
             yield f"{name:<{width}}   {_array(arrays[path], types)}"
             for line in _metadata(arrays[path], console):
                 yield f"{indent}    {line}"
-        else:
+        if above or path in groups:
             yield f"{name}/"
             for line in _fields(groups.get(path, {})):
                 yield f"{indent}    {line}"
 
 
-def _in_tree_order(paths: list[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
-    """Yield paths and the groups above them, each group once and with all that lies in it."""
+def _in_tree_order(paths: list[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """Yield paths and those above them, each once, and whether something lies in it: that follows."""
     inside: dict[tuple[str, ...], dict[tuple[str, ...], None]] = {}
     for path in paths:
         for depth in range(len(path)):
@@ -110,7 +110,7 @@ def _in_tree_order(paths: list[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
     waiting = list(inside.get((), ()))[::-1]
     while waiting:
         path = waiting.pop()
-        yield path
+        yield path, path in inside
         waiting += list(inside.get(path, ()))[::-1]
 
 
