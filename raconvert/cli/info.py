@@ -102,7 +102,10 @@ def _tree(facts: dict[str, Any], console: Console) -> Iterator[str]:
 
 
 def _in_tree_order(paths: list[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """Yield paths and those above them, each once, and whether something lies in it: that follows."""
+    """Yield paths and those above them, each once, with what lies inside behind it.
+
+    The second value tells whether something does.
+    """
     inside: dict[tuple[str, ...], dict[tuple[str, ...], None]] = {}
     for path in paths:
         for depth in range(len(path)):
