@@ -7,10 +7,12 @@ cannot be mapped needs the whole variable in memory (`TooLarge` above ``--max-me
 from __future__ import annotations
 
 from contextlib import ExitStack
+from itertools import cycle
 from math import prod
 
 import numpy as np
 
+from raconvert.ahead import ahead
 from raconvert.blocks import LARGEST_BLOCK, check_memory
 from raconvert.elements import dtype_of
 from raconvert.errors import Corrupt, RaconvertError, TooLarge
@@ -19,13 +21,16 @@ from .tree import in_variable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from typing import Any
 
     from raconvert.elements import Element
 
     Values = np.ndarray[Any, Any]
 
+PIECE_BYTES = 1 << 20  # of what is decoded at once
+ALIVE = 4  # pieces: one is written while others are decoded
+AHEAD_BYTES = 8 << 20  # variables below this are decoded without a thread
 HIGH, LOW, SURROGATE_MASK = 0xD800, 0xDC00, 0xFC00
 
 
@@ -143,6 +148,12 @@ class Numbers(Whole):
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield pieces in stored order; the last one after a checksum was compared."""
+        pieces = self._pieces(min(max_bytes, PIECE_BYTES))
+        small = prod(self.shape) * self.dtype.itemsize < AHEAD_BYTES
+        yield from pieces if small else ahead(pieces, ALIVE)
+
+    def _pieces(self, max_bytes: int) -> Generator[Values, None, None]:
+        """Yield pieces in stored order, in so many buffers by turns as may be in use at once."""
         count = prod(self.shape)
         step = max(1, max_bytes // self.dtype.itemsize)
         try:
@@ -151,8 +162,9 @@ class Numbers(Whole):
                 for part in self._parts:
                     readers.append(part.open())
                     stack.callback(readers[-1].close)
-                buffers = [bytearray(min(step, count) * int(r.dtype[2:])) for r in readers]
-                for start in range(0, count, step):
+                widths = [min(step, count) * int(reader.dtype[2:]) for reader in readers]
+                rooms = [[bytearray(width) for width in widths] for _ in range(ALIVE)]
+                for start, buffers in zip(range(0, count, step), cycle(rooms), strict=False):
                     size = min(step, count - start)
                     pieces = [_taken(*pair, size) for pair in zip(readers, buffers, strict=True)]
                     if start + step >= count:
