@@ -39,20 +39,27 @@ def ahead(pieces: Generator[Any, None, None], alive: int) -> Iterator[Any]:
         except BaseException as error:  # noqa: BLE001 - raised again where the pieces are used
             end = error
         ready.put((None, end or StopIteration()))
+        end = None  # its traceback leads to this frame: they would keep each other
 
     thread = Thread(target=work, name="raconvert-ahead", daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:  # no more threads are to be had
+        yield from pieces
+        return
+    piece = end = None
     try:
         while True:
             piece, end = ready.get()
             if end is not None:
                 break
             yield piece
-            del piece
+            piece = None
             room.release()
         if not isinstance(end, StopIteration):
             raise end
     finally:
+        piece = end = None
         wanted = False
         room.release()  # it may wait for room; it ends with the piece that it is making
         thread.join()

@@ -329,7 +329,7 @@ FOREIGN: tuple[Foreign, ...] = (
         "The 64-bit magic was written big-endian; a real RA file begins with 'rawarray'.",
     ),
     Foreign("RealAudio", ((0, b".ra\xfd"), (0, b".RMF")), (), "It only shares the suffix with RA."),
-    Foreign("JLD2", (), (".jld2",), "Only Julia writes it; h5 is read by Julia too.", "hdf5"),
+    Foreign("JLD2", (), (".jld2",), "Only Julia writes it; Julia reads .h5, too.", "hdf5"),
     Foreign(
         "netCDF classic",
         ((0, b"CDF\x01"), (0, b"CDF\x02"), (0, b"CDF\x05")),

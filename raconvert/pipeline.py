@@ -14,7 +14,7 @@ from raconvert.opening import open_spec
 from raconvert.report import Report
 from raconvert.settings import Settings
 from raconvert.source import DEFAULT_MAX_MEMORY
-from raconvert.transfer import check_target
+from raconvert.transfer import check_target, identity
 from raconvert.writing import write_bundle
 
 TYPE_CHECKING = False
@@ -175,22 +175,13 @@ def replaceable(
 
 def refuse_sources(paths: list[str], sources: list[str]) -> None:
     """Refuse destinations that are one of the sources, under whatever name."""
-    places = {_identity(path): path for path in paths if os.path.exists(path)}
-    if not places:
-        return
-    for source in sources:
-        try:
-            path = places.get(_identity(source))
-        except OSError:  # FILE#name, or a file that will be missed when it is read
-            file = _file_of(source)
-            path = places.get(_identity(file)) if os.path.exists(file) else None
+    places = {identity(path): path for path in paths}
+    places.pop(None, None)
+    for source in sources if places else ():
+        # FILE#name, or a file that will be missed when it is read
+        path = places.get(identity(source) or identity(_file_of(source)))
         if path is not None:
             raise TargetExists("source and destination are the same file", path=path)
-
-
-def _identity(path: str) -> tuple[int, int]:
-    status = os.stat(path)
-    return status.st_dev, status.st_ino
 
 
 def _changed(source: str) -> float:

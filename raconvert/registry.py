@@ -193,7 +193,7 @@ def _unknown_target(path: str) -> UnknownFormat:
             return NotSupportedYet(
                 f"{foreign.title} is not supported yet as a destination",
                 path=path,
-                remedy=f"destinations that are: {known}",
+                remedy="\n".join(filter(None, [foreign.note, f"destinations that are: {known}"])),
             )
     for title, _, suffixes in WRAPPERS:
         if name.endswith(suffixes):

@@ -43,8 +43,8 @@ class Target:
     """
 
     __slots__ = (
-        "_files", "_kept", "_used", "companions", "max_memory", "overwrite", "path", "place",
-        "progress", "temp", "used",
+        "_files", "_kept", "_streams", "_used", "companions", "max_memory", "overwrite", "path",
+        "place", "progress", "temp", "used",
     )  # fmt: skip
 
     def __init__(
@@ -68,6 +68,7 @@ class Target:
         self.used = used
         self.companions: list[Target] = []
         self._files: list[FileIO] = []
+        self._streams: list[Any] = []
         self._used = False
         self._kept = ""
 
@@ -98,7 +99,12 @@ class Target:
         return other
 
     def counted(self, blocks: Iterable[Any]) -> Iterator[Any]:
-        """Yield blocks, and report their bytes as progress when the next one is asked for."""
+        """Yield blocks, and report their bytes as progress when the next one is asked for.
+
+        What is left of them when writing fails is closed by `abort`, threads and files included:
+        the error would keep it all.
+        """
+        self._streams.append(blocks)
         for block in blocks:
             yield block
             if self.progress is not None:
@@ -185,6 +191,10 @@ class Target:
         """Remove what was written; the destination is as it was."""
         for companion in self.companions:
             companion.abort()
+        for stream in self._streams:
+            if hasattr(stream, "close"):
+                stream.close()
+        self._streams.clear()
         for file in self._files:
             file.close()
         self._files.clear()
@@ -257,12 +267,12 @@ def check_target(path: str, *, overwrite: bool) -> None:
 
 def refuse_used(paths: Iterable[str], used: Iterable[str]) -> None:
     """Refuse destinations that are read themselves, or folders in which something read lies."""
-    there = {_identity(path): path for path in paths}
+    there = {identity(path): path for path in paths}
     there.pop(None, None)
     folders = [path for path in there.values() if os.path.isdir(path)]
     inside = tuple(os.path.join(os.path.realpath(path), "") for path in folders)
     for file in used if there else ():
-        path = there.get(_identity(file))
+        path = there.get(identity(file))
         if inside and os.path.realpath(file).startswith(inside):
             path = folders[0]
         if path is not None:
@@ -273,7 +283,7 @@ def refuse_used(paths: Iterable[str], used: Iterable[str]) -> None:
             )
 
 
-def _identity(path: str) -> tuple[int, int] | None:
+def identity(path: str) -> tuple[int, int] | None:
     """Return what a file is by all of its names; None for one that is not there."""
     try:
         status = os.stat(path)
@@ -459,7 +469,7 @@ def read_extent_into(source: int, slab: memoryview, extent: Extent, start: int) 
     done = 0
     while done < len(slab):
         try:
-            got = _read_at(source, slab[done:], extent.offset + start + done)
+            got = read_at(source, slab[done:], extent.offset + start + done)
         except OSError as error:
             raise ReadFailed(f"cannot be read: {error.strerror}", path=extent.path) from error
         if got == 0:
@@ -473,7 +483,8 @@ def read_extent_into(source: int, slab: memoryview, extent: Extent, start: int) 
         done += got
 
 
-def _read_at(source: int, slab: memoryview, place: int) -> int:
+def read_at(source: int, slab: memoryview, place: int) -> int:
+    """Fill the slab from byte `place` of an open file as far as one call does; return how far."""
     if hasattr(os, "preadv"):
         return os.preadv(source, [slab], place)
     os.lseek(source, place, os.SEEK_SET)

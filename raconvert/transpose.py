@@ -22,8 +22,9 @@ import numpy as np
 from raconvert.ahead import ahead
 from raconvert.blocks import LARGEST_BLOCK, plain, plain_dtype, slabs
 from raconvert.elements import dtype_of, little, needs_swap
+from raconvert.errors import ReadFailed
 from raconvert.source import open_regular
-from raconvert.transfer import read_extent_into
+from raconvert.transfer import read_at, read_extent_into
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ TILE_ROW_BYTES = 4096
 WANTED_RUN = 48 << 10  # what is worth reading in one place of the source
 SHORT_RUN = 1 << 10  # reading it takes as long as asking for it
 WIDE_RUN = 16 << 10  # takes as long to read as a few short ones to ask for
-LARGEST_SLAB = 40 << 20
+LARGEST_SLAB = 40 << 20  # but for very short runs, and then as --max-memory allows
+RUNS_AT_ONCE = 1 << 16
 BUFFERS = 2  # of slabs: one is written while the other one is filled
 
 
@@ -81,8 +83,9 @@ class Transposed:
     def _slab_bytes(self) -> int:
         """Return a size of slabs whose runs in the source are worth reading."""
         length = max(1, self._array.dims[0] if self._array.dims else 1)
-        wanted = max(LARGEST_BLOCK, self._array.count // length * WANTED_RUN)
-        return min(wanted, LARGEST_SLAB, self._max_memory // 8)
+        rows = self._array.count // length
+        wanted = min(max(LARGEST_BLOCK, rows * WANTED_RUN), LARGEST_SLAB)
+        return min(max(wanted, rows * SHORT_RUN), self._max_memory // 8)
 
     def __getitem__(self, key: Any) -> Values:
         key = key if isinstance(key, tuple) else (key,)
@@ -92,12 +95,12 @@ class Transposed:
 
     def _region(self, key: tuple[Any, ...]) -> tuple[slice, ...]:
         """Return the region of the source behind a key of this one; integers keep their axis."""
-        plain = []
+        parts = []
         for k, length in zip(key, self.shape, strict=False):
             at = k if isinstance(k, slice) else range(length)[k]
-            plain.append(at if isinstance(at, slice) else slice(at, at + 1))
-        plain += [slice(0, length) for length in self.shape[len(plain) :]]
-        return tuple(plain[self._axes.index(axis)] for axis in range(len(self.shape)))
+            parts.append(at if isinstance(at, slice) else slice(at, at + 1))
+        parts += [slice(0, length) for length in self.shape[len(parts) :]]
+        return tuple(parts[self._axes.index(axis)] for axis in range(len(self.shape)))
 
 
 class _Regions:
@@ -161,23 +164,29 @@ class _Regions:
         if self._room.size < nbytes:
             self._room = np.empty(nbytes, np.uint8)
         strides = [dtype.itemsize * prod(self._shape[n + 1 :]) for n in range(len(box))]
-        starts = np.full(1, box[axis].start * strides[axis])
-        for part, stride in zip(box[:axis], strides, strict=False):
-            starts = np.add.outer(starts, np.arange(part.start, part.stop) * stride).reshape(-1)
-        room = self._room.data
-        for number, start in enumerate(starts.tolist()):
-            piece = room[number * run : number * run + run]
-            if _read_at(self._file, piece, extent.offset + start) != run:
-                read_extent_into(self._file, piece, extent, start)  # says what is wrong
+        first = sum(part.start * stride for part, stride in zip(box, strides, strict=True))
+        room, done = self._room.data, 0
+        try:
+            for start in _starts(lengths[:axis], strides[:axis]):
+                piece = room[done : done + run]
+                if read_at(self._file, piece, extent.offset + first + start) != run:
+                    read_extent_into(self._file, piece, extent, first + start)
+                done += run
+        except OSError as error:
+            raise ReadFailed(f"cannot be read: {error.strerror}", path=extent.path) from error
         return self._room[:nbytes].view(dtype).reshape(lengths)
 
 
-def _read_at(file: int, piece: memoryview, place: int) -> int:
-    """Return how much of the piece was read by one call, if there is such a call."""
-    try:
-        return os.preadv(file, [piece], place)
-    except (AttributeError, OSError):
-        return 0
+def _starts(lengths: list[int], strides: list[int]) -> Iterator[int]:
+    """Yield where each run of a box begins, relative to the first one."""
+    count = prod(lengths)
+    for low in range(0, count, RUNS_AT_ONCE):
+        places = np.arange(low, min(count, low + RUNS_AT_ONCE))
+        starts = np.zeros(len(places), np.int64)
+        for length, stride in zip(lengths[::-1], strides[::-1], strict=True):
+            places, index = np.divmod(places, length)
+            starts += index * stride
+        yield from starts.tolist()
 
 
 def _length(part: slice) -> int:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import os
+import subprocess
+import sys
 import threading
+import weakref
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from raconvert.ahead import ahead
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def numbers(count: int, log: list[str] | None = None) -> Generator[int, None, None]:
@@ -104,3 +114,68 @@ def test_an_error_of_the_user_ends_the_thread() -> None:
         use()
     assert workers() == []
     assert log == ["raconvert-ahead"]
+
+
+def test_without_threads_the_pieces_are_made_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert list(ahead(numbers(9), 2)) == list(range(9))
+
+
+FAILING_WRITES = """
+import os, resource, signal, sys, threading
+import raconvert
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+kept = []
+for name, option in (
+    ("x.ra", ""), ("x.nrrd", "encoding=hex"), ("x.h5", "compress=gzip:1"), ("x.mat", "")
+):
+    options = dict([option.split("=")] if option else [])
+    try:
+        raconvert.convert("x.npy", name, axes="1,0", max_memory=64 << 20, out_opts=options)
+    except raconvert.errors.WriteFailed as error:
+        kept.append(error)  # and with its traceback all that its frames hold
+print(len(kept), [t.name for t in threading.enumerate()], os.listdir())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+def test_failed_writes_leave_no_thread(tmp_path: Path) -> None:
+    np.save(
+        tmp_path / "x.npy", np.arange(20_000_000, dtype="u4").view("u1").reshape((-1, 2), order="F")
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", FAILING_WRITES],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=100,
+    )
+    assert done.stdout == "4 ['MainThread'] ['x.npy']\n"
+
+
+def test_an_error_and_its_frames_do_not_keep_each_other() -> None:
+    class Large:
+        pass
+
+    def failing() -> Generator[Large, None, None]:
+        large = Large()
+        alive.add(large)
+        yield large
+        raise KeyError
+
+    alive: weakref.WeakSet[Large] = weakref.WeakSet()
+    gc.disable()
+    try:
+        with contextlib.suppress(KeyError):
+            for _ in ahead(failing(), 2):
+                pass
+        del _
+        assert len(alive) == 0
+    finally:
+        gc.enable()
