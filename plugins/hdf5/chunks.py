@@ -14,10 +14,12 @@ import zlib
 from array import array
 from itertools import product
 from math import prod
+from threading import Lock
 
 import numpy as np
 
 from raconvert.errors import Corrupt
+from raconvert.source import open_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,7 +100,7 @@ class Chunks:
             for low, n, high in zip(start, out.shape, self._chunk, strict=True)
         ]
         tasks = product(*ranges)
-        file = os.open(self._path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        file = open_regular(self._path)
         try:
             if out.nbytes < PARALLEL_BYTES or prod(map(len, ranges)) == 1:
                 for place in tasks:
@@ -138,7 +140,7 @@ class Chunks:
         where = f"chunk {place}, byte {offset}"
         if offset < 0 or offset + length > self._size:
             raise Corrupt("chunk lies outside the file", where=where)
-        raw: Any = os.pread(file, length, offset)
+        raw: Any = _read_at(file, length, offset)
         if len(raw) != length:
             raise Corrupt("file became shorter while it was read", where=where)
         mask = int(self._masks[row])
@@ -157,6 +159,18 @@ class Chunks:
             except ValueError as error:
                 raise Corrupt(f"chunk cannot be inflated: {error}", where=where) from error
         return unshuffled(raw, self._unit)
+
+
+_SEEKING = Lock()
+
+
+def _read_at(file: int, nbytes: int, offset: int) -> bytes:
+    """Return the bytes at a place, fewer where the file ends; safe with threads."""
+    if hasattr(os, "pread"):
+        return os.pread(file, nbytes, offset)
+    with _SEEKING:  # Windows: the position belongs to all threads
+        os.lseek(file, offset, os.SEEK_SET)
+        return os.read(file, nbytes)
 
 
 def _inflater(size: int) -> Callable[[bytes], Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from h5py import h5f, h5p, h5t
 
 from raconvert.errors import WriteFailed
 
-from .errors import FAILURES, reason_of
+from .errors import FAILURES, system_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,10 +27,43 @@ def library(path: str) -> Iterator[None]:
         yield
     except FAILURES as error:
         raise WriteFailed(
-            f"cannot be written: {reason_of(error)}",
+            f"cannot be written: {system_reason(error)}",
             path=path,
             remedy="the destination is as it was before",
         ) from error
+
+
+@contextmanager
+def closing(fid: h5f.FileID, path: str) -> Iterator[None]:
+    """Close a file that is written, at the end; an error of writing stays the first one.
+
+    The library cannot close what it cannot write: it fails again with each object, and crashes
+    the process in the end. After an error, which leaves a file to be thrown away, it therefore
+    writes the rest to nowhere.
+    """
+    try:
+        yield
+        with library(path):
+            h5f.flush(fid)
+    except BaseException:
+        _discard(fid)
+        with suppress(*FAILURES):
+            fid.close()
+        raise
+    with library(path):
+        fid.close()
+
+
+def _discard(fid: h5f.FileID) -> None:
+    """Let everything that the library still writes to a file go to the null device."""
+    if os.name != "posix":  # its descriptors may be of another C library than Python's
+        return
+    with suppress(*FAILURES):
+        null = os.open(os.devnull, os.O_RDWR)
+        try:
+            os.dup2(null, fid.get_vfd_handle(), inheritable=False)
+        finally:
+            os.close(null)
 
 
 def create(path: str) -> h5f.FileID:

@@ -82,7 +82,8 @@ def _encoded(block: Values, array: Array) -> Values:
 
 def _is_sparse(extent: Extent) -> bool:
     status = os.stat(extent.path)
-    return getattr(status, "st_blocks", 0) * 512 < status.st_size
+    blocks = getattr(status, "st_blocks", None)  # Windows does not tell
+    return blocks is not None and blocks * 512 < status.st_size
 
 
 # --- strings of variable length -------------------------------------------------------------------

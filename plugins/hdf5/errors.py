@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from contextlib import contextmanager
 
 from raconvert.errors import Corrupt, RaconvertError, ReadFailed, TooLarge, Unsupported
@@ -17,13 +19,24 @@ FAILURES: tuple[type[Exception], ...] = (
 )  # fmt: skip
 # These, and ours: where a value that a bundle remembers may not be what this plugin left there.
 PROBLEMS: tuple[type[Exception], ...] = (*FAILURES, RaconvertError)
+_ERRNO = re.compile(r"errno = (\d+)")
 
 
 def reason_of(error: Exception) -> str:
     """Return what an error of the library says, in one line without its routine beginning."""
-    text = " ".join(str(error.args[0] if error.args else error).split())
+    told = error.strerror if isinstance(error, OSError) and error.strerror else None
+    text = " ".join(str(told or (error.args[0] if error.args else error)).split())
     opening, _, inner = text.partition(" (")
     return inner.removesuffix(")") if inner and "ynchronously" in opening else text
+
+
+def system_reason(error: Exception) -> str:
+    """Return the system's reason for an error of the library, else what the library says."""
+    number = error.errno if isinstance(error, OSError) else None
+    if not number:
+        told = _ERRNO.search(str(error))
+        number = int(told[1]) if told else 0
+    return os.strerror(number) if number else reason_of(error)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from raconvert.plugin import equivalent, refused
 
 from .descriptions import MAX_TYPE_BYTES, type_of, type_of_element
 from .errors import PROBLEMS, reason_of
-from .links import link_names
+from .links import alias_links, link_names
 from .text import is_text, utf8_type
 from .types import is_variable, kind_of
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 NAMESPACE = "hdf5"
 MAX_RANK = 32  # H5S_MAX_RANK
+NAMED = 5  # further names that a reason lists
 
 
 def fits_of(bundle: Bundle, plan: Plan) -> list[Fit]:
@@ -39,6 +40,13 @@ def fits_of(bundle: Bundle, plan: Plan) -> list[Fit]:
             found.append(equivalent(array.name, "names", reason))
         names.add(array.name)
         found += _array_fits(array, plan)
+    space = bundle.formats.get(NAMESPACE)
+    _, left = alias_links(bundle, space if isinstance(space, dict) else {})
+    if left:
+        told = [f"'{alias}' of '{bundle.aliases[alias] or '/'}'" for alias in left[:NAMED]]
+        more = ", …" * (len(left) > NAMED)
+        reason = f"no link can be made for further names: {', '.join(told)}{more}"
+        found.append(equivalent("", "metadata", reason))
     return found
 
 

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Any
+
+    from raconvert.plugin import Bundle
+
 UNNAMED = "data"  # the link of an array without a name
 
 
@@ -21,6 +28,48 @@ def link_names(names: list[str]) -> list[str]:
         groups.update(parents(link))
         links.append(link)
     return links
+
+
+def may_be_group(path: Any, taken: Collection[str]) -> bool:
+    """Tell whether a group can have this path beside arrays with the links `taken`."""
+    parts = path.split("/") if isinstance(path, str) else [""]
+    if any(component(part) != part for part in parts):
+        return False
+    return path not in taken and not any(above in taken for above in parents(path))
+
+
+def alias_links(bundle: Bundle, space: dict[str, Any]) -> tuple[dict[str, str], list[str]]:
+    """Return the links that further names become, with what each leads to; and those left over.
+
+    What the namespace `space` of a file knows as links, dimensions or empty datasets is written
+    from there, and is neither.
+    """
+    links = dict(zip(bundle.names, link_names(bundle.names), strict=True))
+    taken = set(links.values())
+    groups = {"", *(path for path in bundle.groups if may_be_group(path, taken))}
+    groups.update(*map(parents, (*taken, *groups)))
+    kept = space.get("links")
+    named = {link[0] for link in kept if _is_link(link)} if isinstance(kept, list) else set()
+    taken |= named
+    for paths in (space.get("dimensions"), space.get("empty")):
+        taken.update(paths if isinstance(paths, dict) else ())
+    found: dict[str, str] = {}
+    left: list[str] = []
+    for alias, name in bundle.aliases.items():
+        if alias in named:
+            continue
+        there = name in links or name in groups
+        if there and alias not in groups and may_be_group(alias, taken):
+            found[alias] = links.get(name, name)
+            taken.add(alias)
+            groups.update(parents(alias))
+        else:
+            left.append(alias)
+    return found, left
+
+
+def _is_link(link: Any) -> bool:
+    return isinstance(link, list) and len(link) == 3 and isinstance(link[0], str)
 
 
 def component(part: str) -> str:

@@ -476,8 +476,6 @@ def _chunks(
     values: Dataset, dataset: h5d.DatasetID, plist: h5p.PropDCID, storage: Storage
 ) -> Chunks | None:
     """Return the decoder of chunks outside the library, where it knows all that is needed."""
-    import os
-
     kind, file = values.kind, values.file
     numbers = tuple(number for number, _ in storage.filters)
     if storage.chunk is None or numbers not in DECODED or kind.memory is not None:
@@ -491,7 +489,7 @@ def _chunks(
         return None
     if len(storage.chunk) != len(values.space):  # an array without axes, from Julia
         return None
-    if not hasattr(os, "pread") or unit != stored_bytes(dataset.get_type()):
+    if unit != stored_bytes(dataset.get_type()):
         return None
     chunks = Chunks(file.path, file.source.size, values.space, storage.chunk, unit, numbers, fill)
     chunks.index(dataset)

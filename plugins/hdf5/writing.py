@@ -18,19 +18,20 @@ from raconvert.plugin import dtype_of
 
 from . import scales
 from .attributes import write_attribute
-from .creating import TRACKED, create, created, library, utf8
+from .creating import TRACKED, closing, create, created, library, utf8
 from .data import write_chunks, write_elements, write_strings
 from .descriptions import type_of
 from .errors import PROBLEMS
 from .fitting import NAMESPACE, file_type
 from .kept import KEPT, packed
-from .links import component, link_names, parents
+from .links import alias_links, component, link_names, may_be_group, parents
 from .placing import common_names, placed, write_each
 from .plan import chunk_of
 from .types import is_variable, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from h5py import h5t
@@ -56,6 +57,7 @@ class Writer:
         self.raw: list[tuple[int, Array]] = []
         space = bundle.formats.get(NAMESPACE)
         self.space: dict[str, Any] = space if isinstance(space, dict) else {}
+        self.aliases, _ = alias_links(bundle, self.space)
 
     def run(self) -> None:
         """Write the whole file."""
@@ -65,14 +67,11 @@ class Writer:
         with library(self.target.path):
             fid = create(self.target.temp)
             self.groups[""] = h5o.open(fid, b"/")
-        try:
+        with closing(fid, self.target.path):
             for array in self.bundle.arrays:
                 self._dataset(array)
             with library(self.target.path):
                 self._structure()
-        finally:
-            with library(self.target.path):
-                fid.close()
         if self.raw:
             write_elements(self.raw, file, self.target)
 
@@ -148,7 +147,7 @@ class Writer:
     def _structure(self) -> None:
         """Write groups, attributes, scales and links, when all datasets are there."""
         for path in self.bundle.groups:
-            if self._may_be_group(path):
+            if may_be_group(path, self.taken):
                 self._group(path)
         self._dimensions()
         self._empties()
@@ -157,16 +156,11 @@ class Writer:
             self._describe(array, attached.get(array.name))
         self._describe_groups()
         self._links()
-
-    def _may_be_group(self, path: str) -> bool:
-        parts = path.split("/") if isinstance(path, str) else [""]
-        if any(component(part) != part for part in parts):
-            return False
-        return path not in self.taken and self.taken.isdisjoint(parents(path))
+        self._aliases()
 
     def _free(self, path: Any) -> bool:
         """Tell whether something that is no array may be put at this path."""
-        return isinstance(path, str) and path not in self.paths and self._may_be_group(path)
+        return isinstance(path, str) and path not in self.paths and may_be_group(path, self.taken)
 
     def _dimensions(self) -> None:
         """Write the netCDF dimensions that have no variable: scales without data."""
@@ -253,7 +247,7 @@ class Writer:
         path = (
             path if "/" not in (axis.name or "") else f"{above}/" * bool(above) + f"{name}.{index}"
         )
-        if not self._free(path):
+        if not self._free(path) or path in self.aliases:
             return
         if isinstance(values, list):
             tid = type_of({"class": "string", "padding": "nullterm", "charset": "utf-8"})
@@ -376,6 +370,36 @@ class Writer:
             elif kind == "external" and isinstance(target, list) and len(target) == 2:
                 file, path_in = (part.encode("utf-8", "surrogateescape") for part in target)
                 group.links.create_external(name.encode(), file, path_in, lcpl=utf8())
+
+    def _aliases(self) -> None:
+        """Write the further names that the file did not leave as links of its own."""
+        first = {path: place for place, path in reversed(list(enumerate(self._in_order())))}
+        for path, target in self.aliases.items():
+            if not self._free(path):
+                continue
+            here, there = _parting(path, target)
+            if target and first.get(here, len(first)) < first.get(there, len(first)):
+                # A walk would come to a hard link before it comes to the name that is meant.
+                above, _, name = path.rpartition("/")
+                group = self._group(above)
+                group.links.create_soft(name.encode(), f"/{target}".encode(), lcpl=utf8())
+                self.paths.add(path)
+            else:
+                self._link(path, h5o.open(self.groups[""], target.encode() or b"/"))
+
+    def _in_order(self) -> Iterator[str]:
+        """Yield the paths of arrays and groups, with those around them, in the order of making."""
+        for path in (*self.links.values(), *self.groups):
+            yield from (*parents(path), path)
+
+
+def _parting(path: str, other: str) -> tuple[str, str]:
+    """Return the beginnings of two paths up to the first part in which they differ."""
+    here, there = path.split("/"), other.split("/")
+    same = 0
+    while same < min(len(here), len(there)) - 1 and here[same] == there[same]:
+        same += 1
+    return "/".join(here[: same + 1]), "/".join(there[: same + 1])
 
 
 def _set_fill_value(plist: h5p.PropDCID, array: Array) -> None:

@@ -252,7 +252,8 @@ class Inflater:
             points.append(self._point(self._decoder.copy()))
 
     def _point(self, decoder: Any) -> _Point:
-        return _Point(self.position, self._place, decoder, self._tail, self._rest)
+        rest = self._rest or memoryview(b"")  # an empty slice would keep its whole piece
+        return _Point(self.position, self._place, decoder, self._tail, rest)
 
     def finish(self) -> None:
         """Inflate to the end, so that length and checksum (Adler-32) are checked."""

@@ -40,6 +40,27 @@ def in_variable(error: RaconvertError, name: str, path: str) -> None:
         error.path = error.path or path
 
 
+class _Names:
+    """Names in one place, each of them once; `_next` is the first number to try for a name."""
+
+    __slots__ = ("_next", "_used")
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+        self._next: dict[str, int] = {}
+
+    def add(self, name: str) -> str:
+        """Take a name, with a number behind it if it is taken already; return it."""
+        chosen = name
+        if name in self._used:
+            number = self._next.get(name, 2)
+            while (chosen := f"{name}~{number}") in self._used:
+                number += 1
+            self._next[name] = number + 1
+        self._used.add(chosen)
+        return chosen
+
+
 class Tree:
     """Arrays, groups and notes of one file; `values` says what paths alone do not.
 
@@ -57,7 +78,7 @@ class Tree:
         self.notes: list[str] = []
         self.left_out: list[str] = []
         self._members: dict[str, list[str]] = {"": []}  # of the file and of structs, in order
-        self._variables: set[str] = set()
+        self._variables = _Names()
         self._seen = 0
 
     # --- names ------------------------------------------------------------------------------
@@ -71,17 +92,13 @@ class Tree:
 
     def fields(self, names: list[str], path: str) -> list[str]:
         """Return what the fields of a struct are called in paths, in order."""
-        used: set[str] = set()
+        used = _Names()
         return [self._component(name, used, f"field of '{path}'") for name in names]
 
-    def _component(self, name: str, used: set[str], what: str) -> str:
+    def _component(self, name: str, used: _Names, what: str) -> str:
         """Return a name as one part of a path: not empty, not repeated, and without '/'."""
         chosen = name.replace("%", "%25").replace("/", "%2F") if "/" in name else name
-        chosen = chosen or "unnamed"
-        if chosen in used:
-            number = next(n for n in range(2, len(used) + 3) if f"{chosen}~{n}" not in used)
-            chosen = f"{chosen}~{number}"
-        used.add(chosen)
+        chosen = used.add(chosen or "unnamed")
         if chosen != name:
             self.notes.append(f"{what} {name!r} was read as '{chosen}'")
         return chosen

@@ -18,9 +18,9 @@ import numpy as np
 from h5py import h5a, h5d, h5f, h5g, h5p, h5r, h5s, h5t
 
 from raconvert.blocks import slabs
-from raconvert.errors import WriteFailed
 from raconvert.transfer import write_all
 
+from ..hdf5.creating import closing, library
 from .encode import Pieces, payload, prepare, stored_elements, whole_numbers
 from .plan import Leaf
 from .tables import EMPTY_COMPLEX, HDF5_OFFSET, TYPE_CODES
@@ -49,17 +49,12 @@ def write(plan: Plan, target: Target, level: int | None) -> None:
     file.truncate(0)
     for _, node in plan.variables:
         prepare(node, target, narrow=False)
-    try:
+    with library(target.path):
         writer = _Writer(target, level)
-        try:
+        with closing(writer.file, target.path):
             for name, node in plan.variables:
                 writer.value(writer.root, name.encode("ascii"), node)
-            places = [(leaf, *where) for leaf, where in writer.later]
-        finally:
-            writer.close()
-    except (RuntimeError, ValueError, TypeError, KeyError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise WriteFailed(f"HDF5 cannot write it ({reason})", path=target.path) from error
+        places = [(leaf, *where) for leaf, where in writer.later]
     file.seek(0)
     write_all(file, [header(TEXT, 0x0200)])
     for leaf, offset, part in places:
@@ -114,14 +109,10 @@ class _Writer:
         creation.set_userblock(HDF5_OFFSET)
         creation.set_link_creation_order(h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED)
         name = self.target.temp.encode()
-        self._file = h5f.create(name, h5f.ACC_TRUNC, fcpl=creation, fapl=access)
-        self.root: Any = h5g.open(self._file, b"/")
+        self.file = h5f.create(name, h5f.ACC_TRUNC, fcpl=creation, fapl=access)
+        self.root: Any = h5g.open(self.file, b"/")
         self._references: Any = None
         self._referred = 0
-
-    def close(self) -> None:
-        """Close the file, which puts everything in its place."""
-        self._file.close()
 
     # --- values -----------------------------------------------------------------------------
 
@@ -209,6 +200,7 @@ class _Writer:
             at = tuple(slice(k, k + 1) if isinstance(k, int) else k for k in key)
             dataset[at] = values.view(dataset.dtype).reshape(sizes)
         taker.finish()
+        found.flush()  # closing it would only print what is wrong
         return found
 
     def _sparse(self, group: Any, name: bytes, leaf: Leaf) -> Any:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -18,12 +19,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from raconvert.plugins import hdf5
+from raconvert.plugins.hdf5.data import _is_sparse
+from raconvert.plugins.hdf5.errors import system_reason
 
 from raconvert.blocks import as_ndarray, blocks
 from raconvert.cli import main
 from raconvert.elements import Element, element_of, little
 from raconvert.errors import RaconvertError, ReadFailed, TooLarge, Unsupported, UsageError
-from raconvert.model import Array, Axis, Bundle, Metadata
+from raconvert.model import Array, Axis, Bundle, Extent, Metadata
 from raconvert.opening import open_bundle
 from raconvert.plugin import EQUIVALENT, NO, REFUSED, SURE
 from raconvert.source import Source
@@ -774,6 +777,62 @@ def test_aliases_of_names_that_no_link_can_have(tmp_path: Path) -> None:
         assert bundle.names == ["a//b"]
 
 
+def test_aliases_without_the_links_of_a_file_are_written(tmp_path: Path) -> None:
+    arrays = [array_of(np.arange(n), name) for n, name in enumerate(("g/x", "h", "a//b"), 1)]
+    aliases = {"second": "g/x", "new/y": "h", "g/early": "h", "whole": "g", "up": "", "odd": "a//b"}
+    path = write(Bundle(arrays, aliases=aliases, groups={"e": {}}), tmp_path / "x.h5")
+    with h5py.File(path) as file:
+        assert file["second"] == file["g/x"]
+        assert file["new/y"] == file["g/early"] == file["h"]
+        assert file["whole"] == file["g"]
+        assert file["up"] == file["/"]
+        assert file["odd"][()].tolist() == [0, 1, 2]
+        links = [file.get(name, getlink=True) for name in ("second", "new/y", "whole", "up")]
+        assert all(isinstance(link, h5py.HardLink) for link in links)
+    with read(path) as bundle:
+        assert bundle.names == ["g/x", "h", "a//b"]
+        assert bundle.aliases == aliases
+
+
+def test_a_scale_does_not_take_the_place_of_an_alias(tmp_path: Path) -> None:
+    meta = Metadata(axes=[Axis(name="t", labels=["a", "b"])])
+    bundle = Bundle([array_of(np.arange(2), "x", meta)], aliases={"x.t": "x"})
+    with h5py.File(write(bundle, tmp_path / "x.h5")) as file:
+        assert file["x.t"] == file["x"]
+
+
+def test_aliases_that_no_link_can_be_are_told(tmp_path: Path) -> None:
+    arrays = [array_of(np.arange(2), "x"), array_of(np.arange(3), "g/y")]
+    aliases = {"x": "g/y", "g": "x", "x/z": "x", "a//b": "x", "gone": "nothing", "fine": "x"}
+    bundle = Bundle(arrays, aliases=aliases)
+    (fit,) = hdf5.fits(bundle, {})
+    assert (fit.array, fit.property, fit.outcome) == ("", "metadata", EQUIVALENT)
+    assert "'x' of 'g/y', 'g' of 'x', 'x/z' of 'x', 'a//b' of 'x', 'gone' of" in fit.reason
+    with read(write(bundle, tmp_path / "x.h5")) as found:
+        assert found.aliases == {"fine": "x"}
+
+
+def test_aliases_beside_a_namespace_that_was_edited(tmp_path: Path) -> None:
+    space = {"dimensions": 3, "empty": ["e"], "links": {"l": 1}}
+    bundle = Bundle([array_of(np.arange(2), "x")], formats={"hdf5": space}, aliases={"y": "x"})
+    assert hdf5.fits(bundle, {}) == []
+    with read(write(bundle, tmp_path / "x.h5")) as found:
+        assert found.aliases == {"y": "x"}
+
+
+def test_a_bundle_that_lost_the_namespace_of_hdf5_keeps_its_aliases(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["g/a"] = np.arange(6)
+        file["b"], file["h"] = file["g/a"], file["g"]
+    with read(tmp_path / "x.h5") as bundle:
+        assert bundle.aliases
+        assert hdf5.fits(bundle, {}) == []
+        bundle.formats = {}
+        assert hdf5.fits(bundle, {}) == []
+        write(bundle, tmp_path / "y.h5")
+    assert main(["diff", str(tmp_path / "x.h5"), str(tmp_path / "y.h5")]) == 0
+
+
 @pytest.mark.parametrize(
     ("name", "why"),
     [
@@ -1373,3 +1432,82 @@ def test_rows_of_chunks_larger_than_a_slab(chunks: str, compress: str, tmp_path:
     with h5py.File(path) as file:
         assert file["x"].chunks == tuple(map(int, chunks.split(",")))
         assert np.array_equal(file["x"][()], values)
+
+
+# ---------------------------------------------------------------------- systems, and full disks
+
+
+def test_chunks_are_read_by_threads_without_pread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = np.random.default_rng(3).integers(0, 99, (512, 512))
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", data=values, chunks=(32, 32), compression="gzip")
+    monkeypatch.delattr(os, "pread")
+    with read(tmp_path / "x.h5") as bundle:
+        assert bundle["x"].data.chunks is not None
+        for _ in range(5):
+            assert as_ndarray(bundle["x"]).tobytes() == values.tobytes()
+
+
+def test_a_file_is_not_sparse_where_the_system_does_not_tell_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    extent = Extent("x", 0, 100)
+    for told, expected in (({}, False), ({"st_blocks": 0}, True), ({"st_blocks": 1}, False)):
+        status = SimpleNamespace(st_size=100, **told)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "stat", lambda _, status=status: status)
+            assert _is_sparse(extent) is expected
+
+
+LIMITED = """
+import resource, sys
+import numpy as np
+from raconvert.cli import main
+np.save("x.npy", np.random.default_rng(0).standard_normal(100_000))
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+sys.exit(main(["x.npy", "-o", *sys.argv[2:]]))
+"""
+
+
+@pytest.mark.parametrize("limit", [10, 1000, 3000, 200_000])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["y.h5"],
+        ["y.h5", "--out-opt", "compress=gzip"],
+        ["y.h5", "--out-opt", "compress=lzf"],
+        ["y.mat", "--out-opt", "version=7.3", "--out-opt", "compress=none"],
+        ["y.mat", "--out-opt", "version=7.3", "--out-opt", "compress=3"],
+    ],
+    ids=" ".join,
+)
+def test_a_limit_of_the_file_size_is_told_by_its_reason(
+    tmp_path: Path, options: list[str], limit: int
+) -> None:
+    """The library fails again when it closes what it could not write, and crashes at the end."""
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(limit), *options],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        f"raconvert: '{options[0]}': cannot be written: File too large",
+        "  the destination is as it was before",
+    ]
+    assert os.listdir(tmp_path) == ["x.npy"]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (RuntimeError("Can't close (file write failed, errno = 28, error = '...')"),
+         "No space left on device"),
+        (OSError(28, "Can't write data (file write failed)"), "No space left on device"),
+        (OSError("Can't write data (no filter)"), "Can't write data (no filter)"),
+        (KeyError("Unable to synchronously open object (no object)"), "no object"),
+    ],
+)  # fmt: skip
+def test_the_reason_of_the_system_is_told(error: Exception, reason: str) -> None:
+    assert system_reason(error) == reason
