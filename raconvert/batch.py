@@ -104,7 +104,9 @@ def _open(
     if not gathered.many and not settings.stack:
         return open_spec(gathered.paths[0], settings)
     if row.many and not settings.stack and name is None:
-        return open_named(gathered, settings)
+        bundle, fits = open_named(gathered, settings)
+        report.judge(fits, settings)
+        return bundle
     joined = isinstance(settings.stack, tuple)
     report.add_notes([sequence_note(gathered, "joining" if joined else "stacking")])
     bundle = open_stack(gathered, settings)

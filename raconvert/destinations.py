@@ -31,9 +31,18 @@ def template_fields(dst: str | None) -> set[str]:
     if dst is None or "{" not in dst or os.path.lexists(dst):
         return set()
     try:
-        fields = {field for _, field, _, _ in string.Formatter().parse(dst) if field is not None}
+        parts = [part[1:3] for part in string.Formatter().parse(dst) if part[1] is not None]
     except ValueError as error:
         raise UsageError(f"destination template is not understood: {error}", path=dst) from error
+    nested = next((spec for _, spec in parts if spec and "{" in spec), None)
+    if nested is not None:
+        raise UsageError(
+            "destination template has a field within a field",
+            path=dst,
+            expected="a width such as {:05d}",
+            got=f"':{nested}'",
+        )
+    fields = {str(field) for field, _ in parts}
     unknown = fields - EACH_FIELDS - PLANE_FIELDS
     if unknown:
         raise UsageError(

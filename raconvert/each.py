@@ -11,9 +11,9 @@ from raconvert.errors import RaconvertError, TargetExists, UsageError
 from raconvert.opening import open_spec
 from raconvert.pipeline import prepare_target, refuse_sources, replaceable
 from raconvert.report import Report, few
-from raconvert.sidecar import ITEMS_SUFFIX, SUFFIX
+from raconvert.sidecar import items_path_of, path_of
 from raconvert.staging import Staging, make_folders
-from raconvert.transfer import refuse_used, write_failed
+from raconvert.transfer import identity, refuse_used, write_failed
 from raconvert.writing import progress_of, write_bundle
 
 TYPE_CHECKING = False
@@ -56,12 +56,30 @@ def convert_each(
             known = error if isinstance(error, RaconvertError) else write_failed(target, error)
             if settings.fail_fast:
                 raise known from error
+            _let_go(error)
             report.failed.append((source, known))
         else:
             report.absorb(part)
     if len(report.failed) == len(targets) == 1:
         raise report.failed[0][1]
     return report
+
+
+def _let_go(error: BaseException) -> None:
+    """Free what the frames of an error hold, such as decoded values; what it says stays.
+
+    An error that is kept until the end of the run would keep all of that as long.
+    """
+    from traceback import clear_frames
+
+    waiting: list[BaseException | None] = [error]
+    known: set[int] = set()
+    while waiting:
+        one = waiting.pop()
+        if one is not None and id(one) not in known:
+            known.add(id(one))
+            clear_frames(one.__traceback__)
+            waiting += [one.__cause__, one.__context__]
 
 
 def _one_of_each(
@@ -154,12 +172,13 @@ def _refuse_read_by_others(
                     names = _names_of_arrays(bundle, folder, row)
         except (RaconvertError, OSError):  # told when it is its turn
             used = [source]
-        goals += [(name + end, source) for name in names for end in ("", SUFFIX, ITEMS_SUFFIX)]
+        for name in names:
+            goals += [(place, source) for place in (name, path_of(name), items_path_of(name))]
         for path in used:
-            if file := _identity(path):
+            if file := identity(path):
                 readers.setdefault(file, set()).add(source)
     for name, source in goals:
-        file = _identity(name)
+        file = identity(name)
         others = readers.get(file, set()) - {source} if file else None
         if others:
             raise TargetExists(
@@ -167,15 +186,6 @@ def _refuse_read_by_others(
                 path=name,
                 remedy="name another folder as destination",
             )
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    """Return what a file is by all of its names; None for one that is not there."""
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return status.st_dev, status.st_ino
 
 
 def _each_array(

@@ -12,15 +12,19 @@ from raconvert.errors import UsageError
 from raconvert.gather import split_spec
 from raconvert.model import Array, Axis, Bundle
 from raconvert.opening import open_spec
+from raconvert.plugin import equivalent, first_of
 from raconvert.restore import Reshaped
 from raconvert.settings import Settings
-from raconvert.sidecar import SUFFIX
+from raconvert.sidecar import SUFFIX, path_of
 from raconvert.source import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from raconvert.catalogue import Row
     from raconvert.gather import Gathered
+    from raconvert.plugin import Fit
 
 
 # Stacks ----------------------------------------------------------------------------------------
@@ -65,7 +69,7 @@ def _any_sidecar(paths: list[str]) -> bool:
         with suppress(OSError):  # a folder that is not there is missed when its files are read
             names = os.listdir(folder or ".")
             sidecars.update(folder + name for name in names if name.endswith(SUFFIX))
-    return bool(sidecars) and any(path + SUFFIX in sidecars for path in paths)
+    return bool(sidecars) and any(path_of(path) in sidecars for path in paths)
 
 
 def _folders(paths: list[str]) -> set[str]:
@@ -102,7 +106,9 @@ def _only_array(
             path=path,
             remedy=f"choose with --array NAME: {', '.join(bundle.names)}",
         )
-    bundle.arrays = [_with_attributes(bundle.arrays[0], bundle)]
+    bundle.arrays[0], renamed = _with_attributes(bundle.arrays[0], bundle)
+    if renamed:
+        notes[f"'{path}': {_RENAMED}: {first_of(renamed)}"] = None
     return bundle.only()
 
 
@@ -132,18 +138,31 @@ def concatenated(array: Array, axis: int, max_memory: int) -> Array:
 # One named array each --------------------------------------------------------------------------
 
 
-def open_named(gathered: Gathered, settings: Settings) -> Bundle:
-    """Return a bundle with one array per file, named after the stems."""
-    arrays: list[Array] = []
+_RENAMED = "attributes of one name, of the file, its groups and its array, are kept as"
+
+
+def open_named(gathered: Gathered, settings: Settings) -> tuple[Bundle, list[Fit]]:
+    """Return a bundle with one array per file, named after the stems, and what that changes."""
+    bundle = Bundle([])
+    try:
+        return bundle, _add_named(bundle, gathered.paths, settings)
+    except BaseException:
+        bundle.close()
+        raise
+
+
+def _add_named(bundle: Bundle, paths: list[str], settings: Settings) -> list[Fit]:
+    """Add the arrays of the files; return what of them has another form, or no place."""
     seen: dict[str, str] = {}
-    bundle = Bundle(arrays)
-    for path in gathered.paths:
+    renamed: list[str] = []
+    lost: list[str] = []
+    for path in paths:
         one = open_spec(path, settings)
+        bundle.add_notes_of(one)
         stem = stem_of(path)
+        alone, chosen = len(one.arrays) == 1, one.path != path  # FILE#NAME
         for array in one.arrays:
-            name = stem if len(one.arrays) == 1 else f"{stem}/{array.name}"
-            if one.path != path:  # FILE#NAME
-                name = array.name
+            name = array.name if chosen else stem if alone else f"{stem}/{array.name}"
             if name in seen:
                 raise UsageError(
                     f"two sources would both become array '{name}'",
@@ -152,37 +171,90 @@ def open_named(gathered: Gathered, settings: Settings) -> Bundle:
                     got=f"'{seen[name]}' and this one",
                 )
             seen[name] = path
-            alone = len(one.arrays) == 1
-            arrays.append(_with_attributes(array, one).replace(name=name) if alone else
-                          array.replace(name=name))  # fmt: skip
-        if len(one.arrays) > 1:
-            _keep_what_it_says(bundle, one, stem, chosen=one.path != path)
-        bundle.add_notes_of(one)
-    bundle.path = gathered.paths[0]
-    return bundle
+            bundle.arrays.append(array.replace(name=name))
+        if alone:
+            told, again = _with_attributes(one.arrays[0], one)
+            bundle.arrays[-1] = told.replace(name=bundle.arrays[-1].name)
+            empty = [group for group, own in one.telling_groups().items() if not own]
+            lost += [f"group '{group}' of '{path}'" for group in empty]
+        else:
+            again = _keep_what_it_says(bundle, one, stem, chosen=chosen)
+        renamed += [f"'{attribute}' of '{path}'" for attribute in again]
+        if alone and not chosen:  # the stem takes the place of every name
+            left = [*one.aliases]
+        else:
+            left = _keep_aliases(bundle, one, "" if chosen else f"{stem}/")
+        lost += [f"name '{alias}' of '{path}'" for alias in left]
+    for alias in [alias for alias in bundle.aliases if alias in seen]:
+        lost.append(f"name '{alias}' of '{bundle.aliases.pop(alias)}'")
+    bundle.path = paths[0]
+    changes = ((_RENAMED, renamed), ("one file of several has no place for", lost))
+    return [
+        equivalent("", "metadata", f"{what}: {first_of(names)}") for what, names in changes if names
+    ]
 
 
-def _with_attributes(array: Array, bundle: Bundle) -> Array:
-    """Return the one array of a file with what the file, and its groups, say."""
-    told = {**bundle.attributes}
-    for own in bundle.groups.values():
-        told.update(own)
-    if not told:
-        return array
+def _with_attributes(array: Array, bundle: Bundle) -> tuple[Array, list[str]]:
+    """Return the one array of a file with what the file, and its groups, say.
+
+    Of attributes of one name the array's own has it, then that of the innermost group; the others
+    stand under the path of their group, as ``group/name``, and those of the file as ``/name``.
+    These names are returned too.
+    """
+    around = [group for group in bundle.groups if f"{array.name}/".startswith(f"{group}/")]
+    others = [group for group in bundle.groups if group not in around]
+    places = {group: bundle.groups[group] for group in (*sorted(around)[::-1], *others)}
+    places[""] = bundle.attributes
+    if not any(places.values()):
+        return array, []
     meta = array.meta.copy()
-    meta.attributes = {**told, **meta.attributes}
-    return array.replace(meta=meta)
+    meta.attributes, renamed = _joined(meta.attributes, places)
+    return array.replace(meta=meta), renamed
 
 
-def _keep_what_it_says(bundle: Bundle, part: Bundle, stem: str, *, chosen: bool) -> None:
+def _joined(
+    attributes: dict[str, Any], places: dict[str, dict[str, Any]]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return attributes with those of other places, and the names that some of these got."""
+    told = dict(attributes)
+    renamed = []
+    for group, own in places.items():
+        for name, value in own.items():
+            place = name
+            while place in told and not _alike(told[place], value):
+                place = f"{group}/{name}" if place == name else f"/{place}"
+            if place != name and place not in told:
+                renamed.append(place)
+            told[place] = value
+    return told, renamed
+
+
+def _alike(a: Any, b: Any) -> bool:
+    """Tell whether two values of attributes are the same, their types too: 1 is not True."""
+    return repr(a) == repr(b)
+
+
+def _keep_aliases(bundle: Bundle, part: Bundle, above: str) -> list[str]:
+    """Keep further names of arrays and groups; return those that mean something else already."""
+    left = []
+    for alias, real in part.aliases.items():
+        name = f"{above}{real}".rstrip("/")
+        if bundle.aliases.setdefault(above + alias, name) != name:
+            left.append(alias)
+    return left
+
+
+def _keep_what_it_says(bundle: Bundle, part: Bundle, stem: str, *, chosen: bool) -> list[str]:
     """Keep what one of several files says of itself: in the group of its stem.
 
-    Groups that are `chosen` by name are called what they were, as their arrays are.
+    Groups that are `chosen` by name are called what they were, as their arrays are. Returns the
+    names of attributes that are called otherwise.
     """
+    renamed: list[str] = []
     above = "" if chosen else f"{stem}/"
     told = {above + group: own for group, own in part.groups.items()}
     if part.attributes:
-        told[stem] = {**part.attributes, **told.get(stem, {})}
+        told[stem], renamed = _joined(told.get(stem, {}), {"": part.attributes})
     for group, own in told.items():
         if bundle.groups.setdefault(group, own) != own:
             raise UsageError(
@@ -190,5 +262,4 @@ def _keep_what_it_says(bundle: Bundle, part: Bundle, stem: str, *, chosen: bool)
                 path=part.path,
                 remedy="convert them one by one, or choose arrays with --array",
             )
-    for alias, real in part.aliases.items():
-        bundle.aliases[above + alias] = f"{above}{real}".rstrip("/")
+    return renamed

@@ -17,7 +17,7 @@ from raconvert.elements import Element, dtype_of, needs_swap
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
+    from typing import Any, ClassVar
 
     import numpy as np
 
@@ -44,7 +44,15 @@ class Axis:
     """What is known of one axis: name, labels, spacing and origin in `units`, and its kind."""
 
     __slots__ = ("kind", "labels", "name", "origin", "spacing", "units")
-    FIELDS = ("name", "kind", "units", "spacing", "origin", "labels")
+    TYPES: ClassVar[dict[str, type | tuple[type, ...]]] = {
+        "name": str,
+        "kind": str,
+        "units": str,
+        "spacing": (int, float),
+        "origin": (int, float),
+        "labels": list,
+    }
+    FIELDS = tuple(TYPES)
 
     def __init__(
         self,
@@ -61,6 +69,11 @@ class Axis:
         self.spacing = spacing
         self.origin = origin
         self.labels = labels
+
+    @classmethod
+    def takes(cls, field: str, value: object) -> bool:
+        """Tell whether a value is of the type that the field has."""
+        return isinstance(value, cls.TYPES.get(field, ())) and not isinstance(value, bool)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields that are set."""

@@ -58,6 +58,7 @@ from raconvert.source import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from raconvert.transfer import Target
@@ -85,6 +86,7 @@ __all__ = [
     "element_of",
     "equivalent",
     "file_fits",
+    "first_of",
     "little",
     "refused",
     "type_name",
@@ -192,13 +194,14 @@ def file_fits(bundle: Bundle, title: str) -> list[Fit]:
     told += [f"{group}/{name}" for group, own in groups.items() for name in own]
     empty = [f"{group}/" for group, own in groups.items() if not own]
     return [
-        equivalent("", "metadata", f"{title} has no place for {what}: {_first(names)}")
+        equivalent("", "metadata", f"{title} has no place for {what}: {first_of(names)}")
         for what, names in (("attributes of the file", told), ("groups without arrays", empty))
         if names
     ]
 
 
-def _first(names: list[str], count: int = 5) -> str:
+def first_of(names: Sequence[str], count: int = 5) -> str:
+    """Return names as a message lists them: of many the first ones."""
     return ", ".join(names[:count]) + (", …" if len(names) > count else "")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from raconvert.elements import type_name
 from raconvert.errors import WouldLose
-from raconvert.plugin import EQUIVALENT, refused
+from raconvert.plugin import EQUIVALENT, first_of, refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Report:
                 )
         for what, names in moved.items():
             if len(names) > _MOST_LINES:
-                self.add_notes([f"{len(names)} arrays: {what}: {', '.join(names[:5])}, …"])
+                self.add_notes([f"{len(names)} arrays: {what}: {first_of(names)}"])
             else:
                 self.add_notes([f"array '{name}': {what}" for name in names])
 

@@ -20,7 +20,7 @@ import os
 
 from raconvert.elements import Element, code_of, dtype_of, frozen
 from raconvert.errors import Corrupt, RaconvertError
-from raconvert.model import Array, Extent, Metadata
+from raconvert.model import Array, Axis, Extent, Metadata
 from raconvert.source import Source
 from raconvert.yamltext import MAX_BYTES, dump, parse
 
@@ -240,19 +240,9 @@ def _check_form(fields: dict[str, Any], array: Array, path: str) -> None:
         raise Corrupt("metadata has a name that is no text", path=path)
 
 
-_AXIS_TYPES: dict[str, type | tuple[type, ...]] = {
-    "name": str,
-    "kind": str,
-    "units": str,
-    "spacing": (int, float),
-    "origin": (int, float),
-    "labels": list,
-}
-
-
 def _check_axis(axis: dict[str, Any], path: str) -> None:
-    for name, kind in _AXIS_TYPES.items():
-        if name in axis and (not isinstance(axis[name], kind) or isinstance(axis[name], bool)):
+    for name in Axis.FIELDS:
+        if name in axis and not Axis.takes(name, axis[name]):
             raise Corrupt(
                 f"metadata field '{name}' of an axis has the wrong form",
                 path=path,

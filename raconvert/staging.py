@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from stat import S_IMODE
 
-from raconvert.sidecar import is_ours, path_of
+from raconvert.sidecar import is_ours, items_path_of, path_of
 from raconvert.transfer import check_target, sync_file, sync_folder, write_failed
 
 
@@ -37,7 +37,7 @@ class Staging:
                 check_target(place, overwrite=overwrite)
         self._pairs += zip(written, places, strict=True)
         if path_of(name) not in places and is_ours(path_of(name)):
-            self._left_over.append(path_of(name))
+            self._left_over += [path_of(name), items_path_of(name)]
 
     def _make(self) -> str:
         """Make the folder, as near to the destinations as there is one already."""
@@ -64,13 +64,16 @@ class Staging:
                 place = os.path.realpath(name) if os.path.islink(name) else name
                 done.append((place, self._keep(place, staged)))
                 os.replace(staged, place)
+            for number, path in enumerate(self._left_over):
+                kept = os.path.join(self._folder, f"{number}.left")
+                with suppress(FileNotFoundError):
+                    os.replace(path, kept)  # it goes with the folder
+                    done.append((path, kept))
         except BaseException as error:
             _roll_back(made, done)
             if isinstance(error, OSError):
                 raise write_failed(self._template, error) from error
             raise
-        for path in self._left_over:
-            os.unlink(path)
         folders = {os.path.dirname(name): name for _, name in self._pairs}
         for name in folders.values() if self._sync else ():
             sync_folder(name)

@@ -11,7 +11,7 @@ from raconvert import registry, sidecar
 from raconvert.catalogue import BUNDLES
 from raconvert.errors import Corrupt, RaconvertError, UsageError, WriteFailed
 from raconvert.model import Bundle, Metadata
-from raconvert.plugin import EQUIVALENT, REFUSED, equivalent, file_fits, refused
+from raconvert.plugin import EQUIVALENT, REFUSED, equivalent, file_fits, first_of, refused
 from raconvert.restore import difference, restored, undescribed
 from raconvert.source import Source
 from raconvert.transfer import (
@@ -245,8 +245,8 @@ def _nameless(bundle: Bundle, row: Row) -> list[Fit]:
     if not bundle.aliases or not row.many or row.meta == "all":
         return []
     told = [f"'{alias}' of '{real or '/'}'" for alias, real in bundle.aliases.items()]
-    names = ", ".join(told[:5]) + (", …" if len(told) > 5 else "")
-    return [equivalent("", "metadata", f"{row.name} has no place for further names: {names}")]
+    reason = f"{row.name} has no place for further names: {first_of(told)}"
+    return [equivalent("", "metadata", reason)]
 
 
 def _kept(fits: list[Fit]) -> list[Fit]:
@@ -431,9 +431,21 @@ def _commit(
         kept = {companion.path for companion in companions}
         for path in (sidecar.path_of(target.path), sidecar.items_path_of(target.path)):
             if path not in kept and os.path.exists(path):
-                os.unlink(path)
+                _remove_left_over(path)
     if settings.sync:
         sync_folder(target.path)
+
+
+def _remove_left_over(path: str) -> None:
+    """Remove metadata that is about the file that was replaced."""
+    try:
+        os.unlink(path)
+    except OSError as error:
+        raise WriteFailed(
+            f"is left over and cannot be removed: {error.strerror}; the new data is in its place",
+            path=path,
+            remedy="remove it: it describes the file that was there before",
+        ) from error
 
 
 def _companions(

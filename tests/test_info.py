@@ -382,3 +382,34 @@ def test_what_one_format_knows_is_told_in_short(
 
     assert main(["info", "-v", str(tmp_path / "x.zip")]) == 0
     assert "formats.hdf5.type.padding = 'n'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("count", [20, 21, 500])
+def test_what_a_format_knows_is_all_there_with_v(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int
+) -> None:
+    array = array_of(np.arange(3), "x")
+    array.meta.formats = {"hdf5": {f"f{number:03d}": number for number in range(count)}}
+    bundles.save(tmp_path / "x.zip", Bundle([array]))
+
+    assert main(["info", str(tmp_path / "x.zip")]) == 0
+    short = next(line for line in capsys.readouterr().out.splitlines() if "hdf5" in line)
+    assert short.strip().startswith("hdf5: f000 = 0, f001 = 1")
+    assert short.endswith("… (-v shows all)")
+
+    assert main(["info", "-v", str(tmp_path / "x.zip")]) == 0
+    shown = [line.strip() for line in capsys.readouterr().out.splitlines() if ".f" in line]
+    assert shown == [f"formats.hdf5.f{number:03d} = {number}" for number in range(count)]
+
+    assert main(["info", "--help"]) == 0
+    assert "-v shows all metadata" in capsys.readouterr().out
+
+
+def test_what_a_format_knows_is_whole_where_it_is_short(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    array = array_of(np.arange(3), "x")
+    array.meta.formats = {"hdf5": {"a": 1, "b": 2}}
+    bundles.save(tmp_path / "x.zip", Bundle([array]))
+    assert main(["info", str(tmp_path / "x.zip")]) == 0
+    assert "    hdf5: a = 1, b = 2" in capsys.readouterr().out.splitlines()[2]

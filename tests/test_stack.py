@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import os
 import random
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
+import bundles
 import numpy as np
 import pytest
 import ra_bytes
 from PIL import Image
 
 import raconvert
-from raconvert import Metadata, convert
+from raconvert import Metadata, convert, each
 from raconvert.blocks import blocks
-from raconvert.errors import Corrupt, RaconvertError, TargetExists, UnknownFormat, UsageError
-from raconvert.model import Array
-from raconvert.opening import open_sources
+from raconvert.cli import main
+from raconvert.elements import element
+from raconvert.errors import (
+    Corrupt,
+    RaconvertError,
+    TargetExists,
+    UnknownFormat,
+    UsageError,
+    WouldLose,
+    WriteFailed,
+)
+from raconvert.model import Array, Bundle
+from raconvert.opening import open_bundle, open_sources
 from raconvert.transpose import Transposed
 
 
@@ -560,3 +572,177 @@ def test_a_destination_of_no_known_format(target: str) -> None:
         convert("?.npy", target)
     assert caught.value.exit_code == 3
     assert not Path(target).exists()
+
+
+# What several files say --------------------------------------------------------------------------
+
+
+def _said(name: str) -> None:
+    """Write a file that says `a` in three places, and has further names."""
+    array = Array(
+        element("uint", 1), (3,), name="g/h/x", data=np.arange(3, dtype="u1"), index_order="C"
+    )
+    array.meta.attributes["own"] = 1
+    said = {"g/h": {"a": 2, "same": 1, "own": 1}, "g": {"a": 1, "same": 1}, "e": {}}
+    bundle = Bundle([array], attributes={"a": 0, "t": True, "own": True}, groups=said)
+    bundle.aliases = {"y": "g/h/x"}
+    bundles.save(Path(name), bundle)
+
+
+KEPT = {
+    "own": 1, "a": 2, "same": 1, "g/a": 1, "/a": 0, "t": True, "/own": True,
+}  # fmt: skip
+
+
+def test_attributes_of_one_name_are_all_kept() -> None:
+    for name in "pq":
+        _said(f"{name}.zip")
+    report = convert("[pq].zip", "out.zip")
+    with open_bundle("out.zip") as back:
+        assert back.names == ["p", "q"]
+        for name in "pq":
+            found = back[name].meta.attributes
+            assert found == KEPT
+            assert found["/own"] is True
+    reasons = [fit.reason for fit in report.equivalent]
+    assert any("are kept as: 'g/a' of 'p.zip', '/a' of 'p.zip'" in reason for reason in reasons)
+
+
+def test_attributes_of_one_name_are_all_kept_in_a_stack() -> None:
+    for name in "pq":
+        _said(f"{name}.zip")
+    report = convert("[pq].zip", "out.ra", stack=True)
+    with open_bundle("out.ra") as back:
+        assert back.arrays[0].meta.attributes == KEPT
+    assert any("'p.zip': attributes of one name" in note for note in report.notes)
+
+
+def test_further_names_that_merging_loses_are_told() -> None:
+    for name in "pq":
+        _said(f"{name}.zip")
+    report = convert("[pq].zip", "out.zip")
+    told = "; ".join(fit.reason for fit in report.equivalent)
+    for name in "pq":
+        assert f"group 'e' of '{name}.zip', name 'y' of '{name}.zip'" in told
+    with pytest.raises(WouldLose, match="name 'y'"):
+        convert("[pq].zip", "strict.zip", strict=True)
+    assert not os.path.exists("strict.zip")
+
+
+def test_further_names_of_chosen_arrays_are_kept_or_told() -> None:
+    for name in "pq":
+        array = Array(element("uint", 1), (3,), name=name, data=np.arange(3, dtype="u1"))
+        bundle = Bundle([array])
+        bundle.aliases = {"y": name, f"{name}2": name}
+        bundles.save(Path(f"{name}.zip"), bundle)
+    report = convert(["p.zip#p", "q.zip#q"], "out.zip")
+    with open_bundle("out.zip") as back:
+        assert back.aliases == {"y": "p", "p2": "p", "q2": "q"}
+    told = "; ".join(fit.reason for fit in report.equivalent)
+    assert "name 'y' of 'q.zip#q'" in told
+    assert "p2" not in told
+
+
+# What stays in memory ----------------------------------------------------------------------------
+
+
+class _Buffer:
+    """What a frame may hold, with weak references."""
+
+
+def test_errors_that_are_kept_hold_no_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    series(".npy")
+    held: list[weakref.ref[_Buffer]] = []
+
+    def decode() -> None:
+        buffer = _Buffer()
+        held.append(weakref.ref(buffer))
+        raise ValueError("odd")
+
+    def open_spec(path: str, _: object) -> None:
+        buffer = _Buffer()
+        held.append(weakref.ref(buffer))
+        try:
+            try:
+                decode()
+            except ValueError:
+                raise KeyError(path)  # noqa: B904 - a context, no cause
+        except KeyError as error:
+            raise Corrupt("is damaged", path=path) from error
+
+    monkeypatch.setattr(each, "open_spec", open_spec)
+    report = convert("?.npy", out_dir="out", to="ra")
+    assert [str(error) for _, error in report.failed] == [
+        f"'{number}.npy': is damaged" for number in range(3)
+    ]
+    assert len(held) == 6
+    assert [buffer() for buffer in held] == [None] * 6
+
+
+# Templates ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "template", ["{stem:{x}}.ra", "{stem:{}}.ra", "p{:{i.x}}.png", "{i:{i}}.png"]
+)
+def test_a_field_within_a_field_is_a_usage_error(
+    template: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    series(".npy")
+    assert main(["0.npy", "1.npy", "-o", template]) == 2
+    said = capsys.readouterr().err
+    assert "a field within a field" in said
+    assert "bug" not in said
+    assert tree() == ["0.npy", "1.npy", "2.npy"]
+
+
+# Left-over sidecars ------------------------------------------------------------------------------
+
+
+def _refuse(monkeypatch: pytest.MonkeyPatch, function: str, name: str) -> None:
+    """Let the system refuse to move or remove a file of this name."""
+    real = getattr(os, function)
+
+    def refuse(path: str, *more: object) -> None:
+        if os.path.basename(path) == name:
+            raise PermissionError(1, "Operation not permitted", path)
+        real(path, *more)
+
+    monkeypatch.setattr(os, function, refuse)
+
+
+def _with_sidecars() -> None:
+    np.savez("x.npz", a=np.asfortranarray(np.ones((2, 3))), b=np.asfortranarray(np.ones((2, 3))))
+    convert("x.npz", out_dir="out", to="ra")
+    assert tree("out") == ["a.ra", "a.ra.yaml", "b.ra", "b.ra.yaml"]
+    np.savez("x.npz", a=np.zeros((2, 3)), b=np.zeros((2, 3)))
+
+
+def test_left_over_sidecars_go_with_what_they_describe() -> None:
+    _with_sidecars()
+    convert("x.npz", out_dir="out", to="ra", overwrite=True)
+    assert tree("out") == ["a.ra", "b.ra"]
+    assert raconvert.read("out/a.ra").tolist() == np.zeros((2, 3)).tolist()
+
+
+def test_a_left_over_sidecar_that_stays_keeps_what_was_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _with_sidecars()
+    before = {path.name: path.read_bytes() for path in Path("out").iterdir()}
+    _refuse(monkeypatch, "replace", "b.ra.yaml")
+    with pytest.raises(WriteFailed, match="Operation not permitted"):
+        convert("x.npz", out_dir="out", to="ra", overwrite=True)
+    assert {path.name: path.read_bytes() for path in Path("out").iterdir()} == before
+
+
+def test_a_left_over_sidecar_of_one_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save("f.npy", np.asfortranarray(np.ones((2, 3))))
+    np.save("c.npy", np.zeros((2, 3)))
+    convert("f.npy", "x.ra")
+    _refuse(monkeypatch, "unlink", "x.ra.yaml")
+    with pytest.raises(WriteFailed, match="new data is in its place") as caught:
+        convert("c.npy", "x.ra", overwrite=True)
+    assert caught.value.path == "x.ra.yaml"
+    os.rename("x.ra.yaml", "elsewhere")
+    assert raconvert.read("x.ra").tolist() == np.zeros((2, 3)).tolist()

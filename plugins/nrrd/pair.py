@@ -81,14 +81,6 @@ def _is_dict_of_dicts(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(v, dict) for v in value.values())
 
 
-_AXIS_FORMS: dict[str, type | tuple[type, ...]] = {
-    "name": str,
-    "kind": str,
-    "units": str,
-    "spacing": (int, float),
-    "origin": (int, float),
-    "labels": list,
-}
 _FORMS = {
     "type": lambda v: isinstance(v, str),
     "sizes": lambda v: isinstance(v, list),
@@ -111,10 +103,7 @@ _FORMS = {
 
 def is_axis(value: Any) -> bool:
     """Tell whether a value is a mapping of fields of `Axis`, each of its type."""
-    return isinstance(value, dict) and all(
-        isinstance(v, _AXIS_FORMS.get(name, ())) and not isinstance(v, bool)
-        for name, v in value.items()
-    )
+    return isinstance(value, dict) and all(Axis.takes(name, v) for name, v in value.items())
 
 
 def _plain(value: Any) -> Any:

@@ -15,7 +15,7 @@ from raconvert import external, sidecar
 from raconvert.bundle import manifest, members
 from raconvert.bundle.names import MANIFEST
 from raconvert.errors import RaconvertError, TargetExists, Unsupported, UsageError
-from raconvert.plugin import NO, SURE, Bundle, Format, Source
+from raconvert.plugin import NO, SURE, Bundle, Format, Source, first_of
 from raconvert.ra import plugin as ra
 from raconvert.transfer import Target, sync_file, sync_folder, write_all, write_failed
 
@@ -57,7 +57,7 @@ def folder_of(names: Iterable[str], path: str) -> str:
     """Return what stands before ``bundle.yaml`` in an archive: nothing, or one folder and ``/``."""
     listed = [name for name in names if name.split("/")[-1] == MANIFEST and name.count("/") < 2]
     if len(listed) > 1 and MANIFEST not in listed:
-        raise Unsupported(f"holds several bundles: {', '.join(listed[:5])}", path=path)
+        raise Unsupported(f"holds several bundles: {first_of(listed)}", path=path)
     return "" if MANIFEST in listed or not listed else listed[0].removesuffix(MANIFEST)
 
 
@@ -130,14 +130,12 @@ def _strangers(folder: str) -> str | None:
         own |= {entry.file, sidecar.path_of(entry.file), sidecar.items_path_of(entry.file)}
     folders = {file[:at] for file in own for at, letter in enumerate(file) if letter == "/"}
     for place, inner, names in os.walk(folder):
-        for name in [*names, *inner]:
-            path = os.path.relpath(os.path.join(place, name), folder).replace(os.sep, "/")
-            if name in names or os.path.islink(os.path.join(place, name)):
-                known = path in own
-            else:
-                known = path in folders
-            if not known:
-                return path
+        above = "" if place == folder else os.path.relpath(place, folder).replace(os.sep, "/") + "/"
+        links = [name for name in inner if os.path.islink(os.path.join(place, name))]
+        strange = {above + name for name in (*names, *links)} - own
+        strange |= {above + name for name in {*inner} - {*links}} - folders
+        if strange:
+            return min(strange)
     return None
 
 

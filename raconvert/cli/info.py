@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _LONGEST_VALUE = 60  # characters of a metadata value
 _LONGEST_LINE = 100  # characters of what one format knows
-_MOST_FIELDS = 20  # of metadata, for each array; --json shows all
+_MOST_FIELDS = 20  # of metadata, for each array; -v and --json show all
 
 
 def run(args: Any, console: Console) -> int:
@@ -159,13 +159,15 @@ def _metadata(array: dict[str, Any], console: Console) -> Iterator[str]:
     """
     fields = array["metadata"]
     if console.verbose:
-        yield from _fields(fields)
+        yield from _fields(fields, most=None)
         return
     yield from _fields({name: value for name, value in fields.items() if name != "formats"})
     for name, space in fields.get("formats", {}).items():
-        pairs = islice(_flat(space), _MOST_FIELDS)
-        told = ", ".join(f"{field} = {_text(value)}" for field, value in pairs)
-        yield _cut(one_line(f"{name}: {told}"), _LONGEST_LINE)
+        pairs = islice(_flat(space), _MOST_FIELDS + 1)
+        told = [f"{field} = {_text(value)}" for field, value in pairs]
+        line = one_line(f"{name}: {', '.join(told[:_MOST_FIELDS])}")
+        whole = len(told) <= _MOST_FIELDS and len(line) <= _LONGEST_LINE
+        yield line if whole else f"{line[:_LONGEST_LINE]}… (-v shows all)"
 
 
 def _cut(text: str, longest: int) -> str:
@@ -176,13 +178,13 @@ def _text(value: Any) -> str:
     return one_line(repr(value) if isinstance(value, str) else str(value))
 
 
-def _fields(fields: dict[str, Any]) -> Iterator[str]:
-    """Yield ``name = value`` lines of nested metadata, long values and long lists cut."""
+def _fields(fields: dict[str, Any], most: int | None = _MOST_FIELDS) -> Iterator[str]:
+    """Yield ``name = value`` lines of nested metadata, long values and all but `most` cut."""
     pairs = list(_flat(fields))
-    for name, value in pairs[:_MOST_FIELDS]:
+    for name, value in pairs[:most]:
         yield f"{one_line(name)} = {_cut(_text(value), _LONGEST_VALUE)}"
-    if len(pairs) > _MOST_FIELDS:
-        yield f"… and {len(pairs) - _MOST_FIELDS} more (--json shows all)"
+    if left := len(pairs[most:]) if most is not None else 0:
+        yield f"… and {left} more (--json shows all)"
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:

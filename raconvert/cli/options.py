@@ -228,6 +228,7 @@ VERBS = {
         "info FILE... [options]",
         _FILES,
         (Opt("-s --short", "one line per array", how="flag"), *READING, *COMMON),
+        "-v shows all metadata that single formats keep, one field a line; --json whole values too",
     ),
     "formats": Verb(
         "formats [NAME] [--why FILE] [options]",
