@@ -22,7 +22,7 @@ from .stack import Stack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from typing import Any
 
     from raconvert.plugin import Source
@@ -58,7 +58,7 @@ def guarded(
         if not _limits:
             _set(_before)
         _limits.append(max_memory)
-        Image.MAX_IMAGE_PIXELS = max(1, max(_limits) // PILLOW_PIXEL_BYTES)
+        _set_limit()
     try:
         yield
     except RaconvertError:
@@ -70,7 +70,9 @@ def guarded(
     finally:
         with _lock:
             _limits.remove(max_memory)
-            if not _limits:
+            if _limits:
+                _set_limit()
+            else:
                 _before.close()
 
 
@@ -84,6 +86,13 @@ def _set(before: ExitStack) -> None:
     before.callback(setattr, Image, "MAX_IMAGE_PIXELS", Image.MAX_IMAGE_PIXELS)
     before.callback(setattr, ImageFile, "LOAD_TRUNCATED_IMAGES", ImageFile.LOAD_TRUNCATED_IMAGES)
     ImageFile.LOAD_TRUNCATED_IMAGES = False
+
+
+def _set_limit() -> None:
+    """Set Pillow's limit to the largest that a guard at work allows."""
+    from PIL import Image
+
+    Image.MAX_IMAGE_PIXELS = max(1, max(_limits) // PILLOW_PIXEL_BYTES)
 
 
 def _translated(error: Exception, path: str | None, what: str) -> RaconvertError:
@@ -139,7 +148,7 @@ class Images(Stack):
         self._what = what
         self._mode = mode
 
-    def images(self, first: int) -> Iterator[np.ndarray[Any, Any]]:
+    def images(self, first: int) -> Generator[np.ndarray[Any, Any], None, None]:
         """Yield the images from number `first` on; those before it are decoded, too."""
         with self.source.open() as file:
             # Guarded step by step: between them the caller may have images of its own.

@@ -51,11 +51,13 @@ from raconvert.plugin import (
     element,
 )
 
+from .lazy import lazily
 from .meta import NAMESPACE, fields_of, metadata_fits, part
 from .planes import image_fits, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from raconvert.plugin import Target
@@ -142,15 +144,16 @@ def read(source: Source, *, palette: str = "expand") -> Bundle:
         dtype = np.dtype("?" if mode == "1" else "u1")
         return Images(source, WHAT, shape, dtype, "P" if indices else None)
 
+    closers: list[Callable[[], None]] = []
     array = Array(
         element("bool" if mode == "1" else "uint", 1),
         shape[::-1],
         name=source.stem,
         index_order="C",
         meta=Metadata(formats={NAMESPACE: fields} if fields else None),
-        data=images,
+        data=lazily(images, closers),
     )
-    return Bundle([array])
+    return Bundle([array], closers=closers)
 
 
 def _check_header(source: Source) -> int:

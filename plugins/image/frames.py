@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import numpy as np
 
-from raconvert.blocks import check_memory
 from raconvert.errors import Corrupt
 
 from .backend import decoded
@@ -13,7 +14,7 @@ from .stack import Stack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
     from typing import Any
 
     from raconvert.plugin import Source
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from .gif import Frame
 
     Values = np.ndarray[Any, Any]
+
+BAND_PIXELS = 1 << 16  # drawn at once: numpy has about 16 bytes for each of them
 
 
 class Frames(Stack):
@@ -40,37 +43,36 @@ class Frames(Stack):
         super().__init__(source, shape, np.dtype("u1"), count)
         self._indices = indices
 
-    def images(self, first: int) -> Iterator[Values]:
+    def images(self, first: int) -> Generator[Values, None, None]:
         """Yield what is seen from frame `first` on."""
         screen = np.zeros((0, 0), np.uint32)  # R, G, B, A in the order of the bytes
         blocks = Blocks(self.source)
-        for number, frame in enumerate(blocks.frames()):
-            values = self._decoded(frame, number)
-            if self._indices:
-                yield _alone(frame, values, blocks)
-                return
-            if not number:
-                screen = np.zeros(blocks.size[::-1], np.uint32)
-            place = screen[
-                frame.top : frame.top + frame.height, frame.left : frame.left + frame.width
-            ]
-            below = place.copy() if frame.disposal == RESTORED else None
-            colors = _table(frame)[values]
-            # Where nothing is below, the colour that the file has for transparent pixels is kept.
-            visible = True if frame.clear is None or not number else values != frame.clear
-            np.copyto(place, colors, where=visible)
-            if number >= first:
-                yield self._seen(screen)
-            if below is not None:
-                place[:] = below
-            elif frame.disposal == DISPOSED:
-                place[:] = 0
+        with closing(blocks.frames()) as frames:
+            for number, frame in enumerate(frames):
+                values = self._decoded(frame, number)
+                if self._indices:
+                    yield _alone(frame, values, blocks)
+                    return
+                if not number:
+                    screen = np.zeros(blocks.size[::-1], np.uint32)
+                place = screen[
+                    frame.top : frame.top + frame.height, frame.left : frame.left + frame.width
+                ]
+                below = place.copy() if frame.disposal == RESTORED else None
+                _draw(place, values, frame, number)
+                del values
+                if number >= first:
+                    yield self._seen(screen)
+                if below is not None:
+                    place[:] = below
+                    del below
+                elif frame.disposal == DISPOSED:
+                    place[:] = 0
 
     def _decoded(self, frame: Frame, number: int) -> Values:
         """Return the indices of a frame, (height, width)."""
         start, nbytes = frame.data
         what = f"frame {number} of the GIF image"
-        check_memory(3 * nbytes, self.source.max_memory, f"'{self.source.path}': {what}")
         data = self.source.read_exact(start, nbytes, what)
         file = single_frame(frame.width, frame.height, frame.interlaced, data)
         values = decoded(file, self.source.path, what)
@@ -83,6 +85,17 @@ class Frames(Stack):
         channels = self.shape[-1] if len(self.shape) - (self.count > 1) == 3 else 1
         pixels = screen.view(np.uint8).reshape(*screen.shape, 4)
         return pixels[..., :channels].copy().reshape(self.shape[self.count > 1 :])
+
+
+def _draw(place: Values, values: Values, frame: Frame, number: int) -> None:
+    """Draw the indices of a frame on its place, band by band."""
+    table = _table(frame)
+    rows = max(1, BAND_PIXELS // frame.width)
+    for top in range(0, frame.height, rows):
+        band = values[top : top + rows]
+        # Where nothing is below, the colour that the file has for transparent pixels is kept.
+        visible = True if frame.clear is None or not number else band != frame.clear
+        np.copyto(place[top : top + rows], table[band], where=visible)
 
 
 def _alone(frame: Frame, values: Values, blocks: Blocks) -> Values:

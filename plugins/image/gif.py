@@ -63,12 +63,13 @@ from raconvert.plugin import (
     refused,
 )
 
+from .lazy import lazily
 from .meta import NAMESPACE, fields_of, metadata_fits, part
 from .planes import HELD_BY, MAX_CHANNELS, type_fits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Generator, Iterator
     from typing import Any
 
     import numpy as np
@@ -86,7 +87,9 @@ PIXELS_PER_BYTE = 4096
 MAX_COMMENT_BYTES = 1 << 20
 _SCREEN = Struct("<6sHHBBB")
 _IMAGE = Struct("<HHHHB")
-CANVAS_BYTES = 4  # of a pixel on the screen that frames are drawn on
+SCREEN_BYTES = 4  # of a pixel on the screen that frames are drawn on
+DECODED_BYTES = 3  # of a pixel of a frame: as Pillow has it, and two copies
+DATA_COPIES = 3  # of the compressed bytes of a frame: those read, a file of them, Pillow's
 _NO_CONTROL: tuple[int | None, int, int] = (None, 0, 0)  # transparent index, disposal, delay
 GREY = bytes(value for grey in range(MAX_COLORS) for value in (grey, grey, grey))
 
@@ -94,7 +97,9 @@ DISPOSED, RESTORED = 2, 3  # how a frame leaves the screen; others: as it is
 
 # A patch of the screen; `data` is the place and length of its code size and LZW data.
 Frame = namedtuple("Frame", "left top width height interlaced palette clear disposal delay data")
-Scan = namedtuple("Scan", "width height frames grey alpha delays loop comment palette")
+Scan = namedtuple(
+    "Scan", "width height frames grey alpha delays loop comment palette decoding below"
+)
 
 # One grey pixel; written by netpbm's pamtogif.
 _SAMPLE = bytes.fromhex("474946383761010001008000008080800000002c00000000010001000002024401003b")
@@ -128,7 +133,8 @@ def read(source: Source, *, palette: str = "expand") -> Bundle:
     Shape ([frames,] height, width[, 3 or 4]); uint8. All blocks are checked here, the pixels are
     decoded when they are asked for.
     """
-    from .backend import check_need
+    from raconvert.blocks import check_memory
+
     from .stack import check_total
 
     scan = Blocks(source).scan()
@@ -140,7 +146,8 @@ def read(source: Source, *, palette: str = "expand") -> Bundle:
             got=f"{scan.frames} frames",
         )
     channels = 1 if indices or scan.grey else 4 if scan.alpha else 3
-    check_need(source, scan.height * scan.width, CANVAS_BYTES)
+    what = f"'{source.path}': its screen of {scan.width} × {scan.height}"
+    check_memory(_need(scan, channels), source.max_memory, what)
     shape: tuple[int, ...] = (scan.height, scan.width) + (channels,) * (channels > 1)
     if scan.frames > 1:
         shape = (scan.frames, *shape)
@@ -152,15 +159,27 @@ def read(source: Source, *, palette: str = "expand") -> Bundle:
         return Frames(source, shape, scan.frames, indices=indices)
 
     fields = _fields(scan)
+    closers: list[Callable[[], None]] = []
     array = Array(
         element("uint", 1),
         shape[::-1],
         name=source.stem,
         index_order="C",
         meta=Metadata(formats={NAMESPACE: fields} if fields else None),
-        data=images,
+        data=lazily(images, closers),
     )
-    return Bundle([array])
+    return Bundle([array], closers=closers)
+
+
+def _need(scan: Scan, channels: int) -> int:
+    """Return how many bytes there are at once while the frames are composed.
+
+    The screen and what was seen last; besides, a frame being decoded, or what is seen next and
+    what the frame has covered.
+    """
+    pixels = scan.height * scan.width
+    seen = channels * pixels
+    return SCREEN_BYTES * pixels + seen + max(scan.decoding, seen + scan.below)
 
 
 def _fields(scan: Scan) -> dict[str, Any]:
@@ -195,21 +214,27 @@ class Blocks:
         grey, alpha = True, False
         covered = False  # is every pixel of the screen opaque before the frame?
         first = b""
+        decoding = below = 0  # the most bytes that a frame takes to decode, that it puts back
         for frame in self.frames():
             if not delays:
                 first = frame.palette
             delays.append(frame.delay)
             grey &= _is_grey(frame.palette)
+            pixels = frame.width * frame.height
+            decoding = max(decoding, DECODED_BYTES * pixels + DATA_COPIES * frame.data[1])
+            if frame.disposal == RESTORED:
+                below = max(below, SCREEN_BYTES * pixels)
             whole = (frame.width, frame.height) == self.size and frame.clear is None
             alpha |= not (covered or whole)
             if frame.disposal != RESTORED:
                 covered = (covered or whole) and frame.disposal != DISPOSED
         comment = self._comment.decode("utf-8", "replace")
         return Scan(
-            *self.size, len(delays), grey and not alpha, alpha, delays, self._loop, comment, first
-        )
+            *self.size, len(delays), grey and not alpha, alpha, delays, self._loop, comment, first,
+            decoding, below,
+        )  # fmt: skip
 
-    def frames(self) -> Iterator[Frame]:
+    def frames(self) -> Generator[Frame, None, None]:
         """Yield the frames; `Corrupt` where blocks break off or contradict each other."""
         from io import BufferedReader
 

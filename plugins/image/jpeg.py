@@ -54,11 +54,13 @@ from raconvert.plugin import (
     refused,
 )
 
+from .lazy import lazily
 from .meta import NAMESPACE, fields_of, metadata_fits, part, whole
 from .planes import image_fits, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, BinaryIO
 
     from raconvert.plugin import Target
@@ -148,15 +150,16 @@ def read(source: Source) -> Bundle:
 
         return Images(source, WHAT, shape, np.dtype("u1"))
 
+    closers: list[Callable[[], None]] = []
     array = Array(
         element("uint", 1),
         shape[::-1],
         name=source.stem,
         index_order="C",
         meta=Metadata(formats={NAMESPACE: fields} if fields else None),
-        data=images,
+        data=lazily(images, closers),
     )
-    return Bundle([array], notes=notes)
+    return Bundle([array], notes=notes, closers=closers)
 
 
 def _check_frame(source: Source, header: Header) -> None:

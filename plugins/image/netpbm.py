@@ -55,12 +55,13 @@ from raconvert.plugin import (
     type_name,
 )
 
+from .lazy import lazily
 from .meta import NAMESPACE, fields_of, metadata_fits, part
 from .planes import HELD_BY, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     import numpy as np
@@ -127,21 +128,27 @@ def read(source: Source) -> Bundle:
     stored = _element(first)
     shape = (first.height, first.width) + (first.depth,) * (first.depth > 1)
     shape = (len(starts),) * (len(starts) > 1) + shape
+    closers: list[Callable[[], None]] = []
     array = Array(
         stored,
         shape[::-1],
         name=source.stem,
         index_order="C",
         meta=Metadata(formats={NAMESPACE: fields} if fields else None),
-        **_place(source, first, starts, shape, stored),
+        **_place(source, first, starts, shape, stored, closers),
     )
-    return Bundle([array], notes=notes)
+    return Bundle([array], notes=notes, closers=closers)
 
 
 def _place(
-    source: Source, first: Header, starts: list[int], shape: tuple[int, ...], stored: Element
+    source: Source,
+    first: Header,
+    starts: list[int],
+    shape: tuple[int, ...],
+    stored: Element,
+    closers: list[Callable[[], None]],
 ) -> dict[str, Any]:
-    """Return the extent of the values, or a promise of them."""
+    """Return the extent of the values, or a promise of them; add to `closers` what closes them."""
     verbatim = first.magic[1] not in BITMAPS + TEXTS
     if verbatim and len(starts) == 1:
         nbytes = prod(shape) * stored.nbytes
@@ -152,7 +159,7 @@ def _place(
 
         return Pixels(source, first, starts, shape, stored)
 
-    return {"data": images}
+    return {"data": lazily(images, closers)}
 
 
 def _element(header: Header) -> Element:

@@ -16,7 +16,7 @@ from .stack import Stack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from typing import Any
 
     from raconvert.plugin import Element, Source
@@ -46,7 +46,7 @@ class Pixels(Stack):
         self._starts = starts
         self._pixels = prod(shape) // len(starts)  # numbers of one image
 
-    def stream(self, max_bytes: int) -> Iterator[Values]:
+    def stream(self, max_bytes: int) -> Generator[Values, None, None]:
         """Yield pieces in stored order."""
         step = max(1, max_bytes // self.dtype.itemsize)
         for number in range(self.count):
@@ -54,7 +54,7 @@ class Pixels(Stack):
                 for start in range(0, piece.size, step):
                     yield piece[start : start + step]
 
-    def images(self, first: int) -> Iterator[Values]:
+    def images(self, first: int) -> Generator[Values, None, None]:
         """Yield the images from number `first` on."""
         nbytes = self._pixels * self.dtype.itemsize
         check_memory(nbytes, self.source.max_memory, f"'{self.source.path}': an image of it")

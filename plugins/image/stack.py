@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from math import prod
 from threading import Lock
 
@@ -12,7 +13,7 @@ from raconvert.errors import Corrupt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
     from typing import Any
 
     from raconvert.plugin import Source
@@ -27,7 +28,7 @@ class Stack:
     """Images of one shape and type: `images` decodes them, this class slices and streams.
 
     `shape` is the shape of all together: the axes of the stack, then those of an image. At most
-    one image is held besides what was asked for.
+    one image is held besides what was asked for, and the file stays open behind it, until `close`.
     """
 
     def __init__(
@@ -41,13 +42,23 @@ class Stack:
         self._lead, self._image_shape = shape[:depth], shape[depth:]
         self._lock = Lock()
         self._last: tuple[int, Values] | None = None
-        self._following: Iterator[Values] = iter(())  # the images behind the last one
+        self._following: Generator[Values, None, None] | None = None  # images behind the last one
 
-    def images(self, first: int) -> Iterator[Values]:
+    def images(self, first: int) -> Generator[Values, None, None]:
         """Yield the images from number `first` to the last one of the file."""
         raise NotImplementedError
 
-    def stream(self, max_bytes: int) -> Iterator[Values]:
+    def close(self) -> None:
+        """Close the file and forget the last image; what is asked for later opens it again."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        following, self._following, self._last = self._following, None, None
+        if following is not None:
+            following.close()
+
+    def stream(self, max_bytes: int) -> Generator[Values, None, None]:
         """Yield pieces in stored order: each image is decoded once, as a whole."""
         step = max(1, max_bytes // self.dtype.itemsize)
         for image in self._checked(self.images(0)):
@@ -79,29 +90,39 @@ class Stack:
     def _part(self, number: int, rest: tuple[Any, ...]) -> Any:
         """Return a region of one image; those that are asked for in order are decoded once."""
         if self._last is None or self._last[0] != number:
-            if self._last is None or self._last[0] + 1 != number:
-                self._following = self._checked(self.images(int(number)), int(number))
-            self._last = None
-            self._last = int(number), next(self._following)
+            following = self._following
+            if following is None or self._last is None or self._last[0] + 1 != number:
+                self._close()
+                following = self._checked(self.images(int(number)), int(number))
+            # Without both while it decodes: an image that fails leaves nothing behind.
+            self._following = self._last = None
+            image = next(following)
             if number == self.count - 1:
-                next(self._following, None)  # there are no more, and the file is closed
+                next(following, None)  # there are no more, and the file is closed
+            else:
+                self._following = following
+            self._last = int(number), image
         return self._last[1].reshape(self._image_shape)[rest]
 
-    def _checked(self, images: Iterator[Values], first: int = 0) -> Iterator[Values]:
+    def _checked(
+        self, images: Generator[Values, None, None], first: int = 0
+    ) -> Generator[Values, None, None]:
         """Yield the images read-only, as long as there are as many as the shape says."""
-        for number in range(first, self.count):
-            image = next(images, None)
-            if image is None:
+        with closing(images):
+            for number in range(first, self.count):
+                image = next(images, None)
+                if image is None:
+                    raise Corrupt(
+                        "has fewer images than it declares", path=self.source.path,
+                        expected=self.count, got=number,
+                    )  # fmt: skip
+                image.setflags(write=False)
+                yield image
+                del image  # while the next one is decoded
+            if next(images, None) is not None:
                 raise Corrupt(
-                    "has fewer images than it declares", path=self.source.path,
-                    expected=self.count, got=number,
-                )  # fmt: skip
-            image.setflags(write=False)
-            yield image
-        if next(images, None) is not None:
-            raise Corrupt(
-                "has more images than it declares", path=self.source.path, expected=self.count
-            )
+                    "has more images than it declares", path=self.source.path, expected=self.count
+                )
 
 
 def _without_ellipsis(key: Any, ndim: int) -> tuple[Any, ...]:

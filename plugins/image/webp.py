@@ -50,12 +50,13 @@ from raconvert.plugin import (
 from raconvert.source import read_up_to
 
 from .jpeg import exif_orientation
+from .lazy import lazily
 from .meta import NAMESPACE, fields_of, metadata_fits, part
 from .planes import image_fits, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from raconvert.plugin import Target
@@ -116,15 +117,16 @@ def read(source: Source) -> Bundle:
         mode = "RGBA" if channels == 4 else "RGB"
         return Images(source, WHAT, shape, np.dtype("u1"), mode, count=frames)
 
+    closers: list[Callable[[], None]] = []
     array = Array(
         element("uint", 1),
         shape[::-1],
         name=source.stem,
         index_order="C",
         meta=Metadata(formats={NAMESPACE: fields} if fields else None),
-        data=images,
+        data=lazily(images, closers),
     )
-    return Bundle([array])
+    return Bundle([array], closers=closers)
 
 
 def _scan(source: Source) -> tuple[int, int, int, int, dict[str, Any]]:

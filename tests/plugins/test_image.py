@@ -5,6 +5,7 @@ Damaged and hostile files are in test_image_hostile.py.
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import warnings
@@ -659,6 +660,41 @@ def test_planes_of_a_stack(tmp_path: Path) -> None:
     convert(tmp_path / "x.npy", str(tmp_path / "x.bmp"), planes=True)
 
     exactly(raconvert.read(tmp_path / "x_001.bmp"), 255 - GREY)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="lists open files as Linux does")
+@pytest.mark.parametrize("suffix", [".tif", ".gif", ".webp", ".pbm"])
+def test_a_closed_file_is_closed_without_the_garbage_collector(suffix: str, tmp_path: Path) -> None:
+    """Some images of it are still to come."""
+    path = tmp_path / f"x{suffix}"
+    values = np.arange(6 * 20 * 30, dtype="u2").astype("u1").reshape(6, 20, 30)
+    pictures = [Image.fromarray(image) for image in values]
+    if suffix == ".tif":
+        tifffile.imwrite(path, values, compression="zlib", photometric="minisblack")
+    elif suffix == ".pbm":
+        path.write_bytes(b"".join(b"P4 8 1\n" + bytes([n]) for n in range(6)))
+    else:
+        pictures[0].save(path, save_all=True, append_images=pictures[1:])
+
+    def is_open() -> bool:
+        links = (os.path.realpath(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd"))
+        return str(path.resolve()) in links
+
+    gc.disable()
+    try:
+        array = raconvert.open(path)
+        source = array.data
+        first = array[0].copy()
+        was_open = is_open()
+        array.close()
+        assert not is_open()
+        assert was_open or suffix == ".pbm", "of bitmaps every image is read at once"
+        assert source._last is None
+        assert np.array_equal(source[0], first), "what is asked for later opens it again"
+        source.close()
+        assert not is_open()
+    finally:
+        gc.enable()
 
 
 def test_nothing_of_the_backends_leaks(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import subprocess
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -160,3 +161,24 @@ def test_code_sizes_that_gif_does_not_have(tmp_path: Path) -> None:
 
     with pytest.raises(Corrupt, match="code size"):
         raconvert.read(tmp_path / "x.gif")
+
+
+@pytest.mark.parametrize(
+    ("disposal", "needed"),
+    [(KEEP, (4 + 3 + 3 + 3) * 1_000_000), (RESTORE, (4 + 3 + 3 + 4) * 1_000_000)],
+)
+def test_what_is_announced_is_what_is_needed(disposal: int, needed: int, tmp_path: Path) -> None:
+    """Screen, last and next image, and what a frame covers; the rest is a band, and data."""
+    path = tmp_path / "x.gif"
+    whole = np.zeros((1000, 1000), "u1")
+    path.write_bytes(animation(1000, 1000, [(0, 0, whole, disposal, None, None)] * 3))
+    with pytest.raises(TooLarge, match="its screen of 1000 × 1000"):
+        raconvert.convert(path, tmp_path / "x.ra", max_memory=9_000_000)
+    raconvert.convert(path, tmp_path / "x.ra", max_memory=1 << 30)  # what is imported only now
+
+    tracemalloc.start()
+    raconvert.convert(path, tmp_path / "y.ra", max_memory=1 << 30)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert peak < needed + (6 << 20)

@@ -294,7 +294,7 @@ def test_a_second_size_in_a_jpeg_is_not_believed(tmp_path: Path) -> None:
 
 
 def test_guards_of_several_threads_put_back_what_was() -> None:
-    """The first to begin is not the last to end; meanwhile the largest limit holds."""
+    """The first to begin is not the last to end; the largest limit of those at work holds."""
     from PIL import ImageFile
     from raconvert.plugins.image.backend import PILLOW_PIXEL_BYTES, guarded
 
@@ -306,7 +306,7 @@ def test_guards_of_several_threads_put_back_what_was() -> None:
         other.submit(second.__enter__).result()
         assert Image.MAX_IMAGE_PIXELS == 1000
         one.submit(first.__exit__, None, None, None).result()
-        assert Image.MAX_IMAGE_PIXELS == 1000, "a limit stays until nobody decodes"
+        assert Image.MAX_IMAGE_PIXELS == 50, "a limit ends with its guard"
         assert not ImageFile.LOAD_TRUNCATED_IMAGES
         other.submit(second.__exit__, None, None, None).result()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 import tifffile
 from PIL import Image
+from raconvert.plugins.image.tiff.axes import described_axes
+from raconvert.plugins.image.tiff.shapes import imagej_images, noted_shape
 
 import raconvert
 from raconvert import convert
@@ -124,6 +127,57 @@ def test_ome_that_says_something_else_gives_plain_pages(old: str, new: str, tmp_
 
     assert np.array_equal(raconvert.read(path), values.reshape(24, 5, 6))
     assert axes_of(path) == []
+
+
+PIXELS = '<OME><Pixels DimensionOrder="XYZCT" SizeZ="2" SizeC="1" SizeT="1">{}</Pixels>{}</OME>'
+PLANES = '<TiffData IFD="0"/><TiffData IFD="1" FirstZ="1"/>'
+
+
+@pytest.mark.parametrize(
+    ("inside", "behind", "most"),
+    [
+        pytest.param("<TiffData/>" * 400_000, "", 16 << 20, id="more TiffData than pages"),
+        pytest.param(PLANES, "<a>" * (1 << 20) + "</a>" * (1 << 20), 16 << 20, id="deep"),
+        pytest.param(PLANES, '<a b="' + "c" * (8 << 20) + '"/>', 16 << 20, id="long tag"),
+        pytest.param(PLANES, " " * (16 << 20), 1 << 20, id="long text"),
+    ],
+)
+def test_ome_of_more_than_its_pages_need_is_not_parsed(inside: str, behind: str, most: int) -> None:
+    good = described_axes(PIXELS.format(PLANES, "<a/>"), 2, 1, None)
+    assert good is not None
+    assert [(size.name, size.size) for size in good.lead] == [("Z", 2)]
+    text = PIXELS.format(inside, behind)
+
+    found, peak = measured(lambda: described_axes(text, 2, 1, None))
+
+    assert found is None
+    assert peak < most
+
+
+def test_only_the_beginning_of_a_description_is_for_imagej() -> None:
+    text = "ImageJ=1.53\nimages=2\nslices=2\n" + "\n" * (16 << 20)
+
+    found, peak = measured(lambda: (described_axes(text, 2, 1, None), imagej_images(text)))
+
+    assert [size.name for size in found[0].lead] == ["Z"]
+    assert found[1] == 2
+    assert peak < 32 << 20
+
+
+def test_a_noted_shape_has_no_more_axes_than_numpy_has() -> None:
+    """The product of a million numbers would take minutes."""
+    assert noted_shape('{"shape": [' + "1, " * 63 + "1]}") == ((1,) * 64, {})
+    assert noted_shape('{"shape": [' + "1, " * 64 + "1]}") is None
+    assert noted_shape('{"shape": [2], "a": "' + "b" * (4 << 20) + '"}') is None
+
+
+def measured(call: Callable[[], Any]) -> tuple[Any, int]:
+    """Return what a call returns, and the most bytes that Python had for it."""
+    tracemalloc.start()
+    try:
+        return call(), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("kind", ["imagej", "ome"])

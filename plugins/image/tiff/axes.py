@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 Described = namedtuple("Described", "lead y x")
 Size = namedtuple("Size", "name size spacing units")
 
-MAX_XML_CHARS = 64 << 20
+# What is looked at of a description. Real ones have a few hundred characters for each page.
+MAX_IMAGEJ_CHARS = 1 << 20
+MAX_XML_CHARS = 16 << 20
+MAX_XML_PARTS = 1 << 19  # elements and attributes
+MAX_XML_TAG_BYTES = 1 << 20
+MAX_XML_DEPTH = 256
+_XML_PIECE = 1 << 16  # characters that are parsed at once
 _UNKNOWN: tuple[float | None, str | None] = (None, None)
 _IMAGEJ = {"T": "frames", "Z": "slices", "C": "channels"}
 _NO_UNITS = {"pixel", "pixels", "inch"}  # inches are ImageJ's word for dots per inch
@@ -43,7 +49,7 @@ def described_axes(
     if text.startswith("ImageJ="):
         found: Described | None = _imagej(text, resolution)
     elif "<OME" in text[:4096] and len(text) <= MAX_XML_CHARS:
-        found = _ome(text, samples)
+        found = _ome(text, pages, samples)
     else:
         return None
     if found is None or prod(size.size for size in found.lead) != pages:
@@ -52,7 +58,7 @@ def described_axes(
 
 
 def _imagej(text: str, resolution: tuple[float, float] | None) -> Described:
-    fields = dict(line.partition("=")[::2] for line in text.splitlines())
+    fields = imagej_fields(text)
     units = _units(fields.get("unit"))
     steps = {"Z": (_step(fields.get("spacing")), units), "T": (_step(fields.get("finterval")), "s")}
     lead = []
@@ -63,6 +69,11 @@ def _imagej(text: str, resolution: tuple[float, float] | None) -> Described:
     if units and resolution:
         x, y = ((1 / pixels, units) for pixels in resolution)
     return Described(lead, y, x)
+
+
+def imagej_fields(text: str) -> dict[str, str]:
+    """Return the lines ``name=value`` at the beginning of a description of ImageJ."""
+    return dict(line.partition("=")[::2] for line in text[:MAX_IMAGEJ_CHARS].splitlines())
 
 
 def _units(name: str | None) -> str | None:
@@ -90,8 +101,8 @@ def _step(text: str | None) -> float | None:
 # ------------------------------------------------------------------------------------------ OME
 
 
-def _ome(text: str, samples: int) -> Described | None:
-    found = _pixels_of(text)
+def _ome(text: str, pages: int, samples: int) -> Described | None:
+    found = _pixels_of(text, pages)
     if found is None:
         return None
     pixels, planes = found
@@ -121,31 +132,60 @@ def _physical(pixels: dict[str, str], field: str) -> tuple[float | None, str | N
     return spacing, _units(pixels.get(f"{field}Unit", default))
 
 
-def _pixels_of(text: str) -> tuple[dict[str, str], list[dict[str, str]]] | None:
+def _pixels_of(text: str, pages: int) -> tuple[dict[str, str], list[dict[str, str]]] | None:
     """Return the attributes of the only Pixels, and of its TiffData; None if there is no such."""
     from xml.parsers import expat
 
-    pixels: list[dict[str, str]] = []
-    planes: list[dict[str, str]] = []
-
-    def start(name: str, attributes: dict[str, str]) -> None:
-        local = name.rpartition(":")[2]
-        if local == "Pixels":
-            pixels.append(attributes)
-        elif local == "TiffData":
-            planes.append(attributes)
-
-    def refuse(*_: Any) -> None:
-        raise ValueError("OME has no document type, and so no entities")
-
+    found = _Elements(pages)
     parser = expat.ParserCreate()
-    parser.StartElementHandler = start
-    parser.StartDoctypeDeclHandler = refuse
+    parser.StartElementHandler = found.start
+    parser.EndElementHandler = found.end
+    parser.StartDoctypeDeclHandler = found.doctype
+    given = 0
     try:
-        parser.Parse(text.encode(), True)
+        for at in range(0, len(text), _XML_PIECE):
+            piece = text[at : at + _XML_PIECE].encode()
+            parser.Parse(piece, False)
+            given += len(piece)
+            if given - parser.CurrentByteIndex > MAX_XML_TAG_BYTES:
+                return None
+        parser.Parse(b"", True)
     except (expat.ExpatError, ValueError):
         return None
-    return (pixels[0], planes) if len(pixels) == 1 else None
+    return (found.pixels[0], found.planes) if found.pixels else None
+
+
+class _Elements:
+    """What a parser has met; `ValueError` ends it where that cannot describe so many pages.
+
+    Each TiffData names at least one page, so that there are never more of them. The parser keeps
+    every name and every open element: their number is bounded, too.
+    """
+
+    def __init__(self, pages: int) -> None:
+        self.pixels: list[dict[str, str]] = []
+        self.planes: list[dict[str, str]] = []
+        self._pages = pages
+        self._parts = self._depth = 0
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        self._parts += 1 + len(attributes)
+        self._depth += 1
+        local = name.rpartition(":")[2]
+        if local == "Pixels":
+            self.pixels.append(attributes)
+        elif local == "TiffData":
+            self.planes.append(attributes)
+        if len(self.pixels) > 1 or len(self.planes) > self._pages:
+            raise ValueError("this is not the description of these pages")
+        if self._parts > MAX_XML_PARTS or self._depth > MAX_XML_DEPTH:
+            raise ValueError("has more elements than pages need")
+
+    def end(self, _: str) -> None:
+        self._depth -= 1
+
+    def doctype(self, *_: Any) -> None:
+        raise ValueError("OME has no document type, and so no entities")
 
 
 def _in_order(planes: list[dict[str, str]], order: str, sizes: dict[str, int]) -> bool:

@@ -10,6 +10,7 @@ from raconvert.blocks import check_memory
 from raconvert.errors import Corrupt, RaconvertError, Unsupported, UsageError
 from raconvert.plugin import Array, Axis, Bundle, Extent, Metadata, dtype_of, element
 
+from ..lazy import lazily
 from ..meta import NAMESPACE
 from ..stack import Stack, check_total
 from .directory import TYPES, Directory, Tiff
@@ -19,7 +20,7 @@ from .tags import BYTES, KNOWN, TEXTS, UNITS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Generator
     from typing import Any
 
     from raconvert.plugin import Element, Source
@@ -38,13 +39,14 @@ def read_pages(source: Source, *, palette: str, pages: str) -> Bundle:
         text = _text(first.directory.data(270))
         meta = _metadata(first, text)
         fields = meta.formats.get(NAMESPACE, {})
-        array, meta.axes = _array(source, chosen, text, fields.get("resolution"))
+        closers: list[Callable[[], None]] = []
+        array, meta.axes = _array(source, chosen, text, fields.get("resolution"), closers)
         if palette == "expand" and first.photometric == 3:
             array = _expanded(source, array, first)
             fields.pop("photometric")
             meta.axes = [Axis(), *meta.axes] if meta.axes else []
     array.meta = meta
-    return Bundle([array], notes=notes)
+    return Bundle([array], notes=notes, closers=closers)
 
 
 class _Chosen:
@@ -141,9 +143,13 @@ def _range_of(pages: str, path: str) -> range:
 
 
 def _array(
-    source: Source, chosen: _Chosen, text: str, resolution: list[Any] | None
+    source: Source,
+    chosen: _Chosen,
+    text: str,
+    resolution: list[Any] | None,
+    closers: list[Callable[[], None]],
 ) -> tuple[Array, list[Axis]]:
-    """Return the array without metadata, and its axes."""
+    """Return the array without metadata, and its axes; add to `closers` what closes its file."""
     page = chosen.first
     kind, nbytes = page.element
     triple = (page.height, page.width, page.samples)
@@ -167,7 +173,7 @@ def _array(
             source.max_memory,
             f"'{source.path}': a page of {page.height} × {page.width}",
         )
-        fields["data"] = lambda: Pages(source, chosen.offsets, page, shape, stored)
+        fields["data"] = lazily(lambda: Pages(source, chosen.offsets, page, shape, stored), closers)
     storage = {"pages": count, "compression": page.compression, "tiled": page.tiled}
     return Array(stored, shape[::-1], storage=storage, **fields), axes
 
@@ -219,7 +225,7 @@ class Pages(Stack):
         self._offsets = offsets
         self._kind = first.kind
 
-    def images(self, first: int) -> Iterator[np.ndarray[Any, Any]]:
+    def images(self, first: int) -> Generator[np.ndarray[Any, Any], None, None]:
         """Yield the pages from number `first` on."""
         with self.source.open() as file:
             tiff = Tiff(file, self.source.path, self.source.size)

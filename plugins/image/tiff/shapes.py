@@ -6,13 +6,15 @@ from math import prod
 
 from raconvert.plugin import Axis
 
-from .axes import described_axes
+from .axes import described_axes, imagej_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 MAX_SAMPLES = 4  # a last axis that is longer is never taken for the samples
+MAX_JSON_CHARS = 4 << 20
+MAX_NOTED_RANK = 64  # as many as numpy has
 
 
 def page_rank(shape: tuple[int, ...], kind: str) -> int:
@@ -40,14 +42,14 @@ def noted_shape(text: str) -> tuple[tuple[int, ...], dict[str, Any]] | None:
 
     ``{"shape": [2, 3, 4, 5], ...}``; None for any other text.
     """
-    if not text.startswith('{"shape":'):
+    if not text.startswith('{"shape":') or len(text) > MAX_JSON_CHARS:
         return None
     import json
 
     try:
         fields = json.loads(text)
         shape = fields.pop("shape")
-        if not all(type(n) is int and n > 0 for n in shape):
+        if len(shape) > MAX_NOTED_RANK or not all(type(n) is int and n > 0 for n in shape):
             return None
     except (ValueError, TypeError, RecursionError, KeyError, AttributeError):
         return None
@@ -111,8 +113,5 @@ def imagej_images(text: str) -> int:
     """Return the number of images in the description of an ImageJ file; 0 if it is none."""
     if not text.startswith("ImageJ="):
         return 0
-    for line in text.splitlines():
-        name, _, value = line.partition("=")
-        if name == "images" and value.isascii() and value.isdecimal() and len(value) < 12:
-            return int(value)
-    return 0
+    value = imagej_fields(text).get("images", "")
+    return int(value) if value.isascii() and value.isdecimal() and len(value) < 12 else 0
