@@ -40,6 +40,7 @@ TILE_ROWS = 512
 TILE_ROW_BYTES = 4096
 WANTED_RUN = 48 << 10  # what is worth reading in one place of the source
 SHORT_RUN = 1 << 10  # reading it takes as long as asking for it
+LEAST_RUN = 256  # shorter ones would make slabs worthwhile that are larger than usual
 WIDE_RUN = 16 << 10  # takes as long to read as a few short ones to ask for
 LARGEST_SLAB = 40 << 20  # but for very short runs, and then as --max-memory allows
 RUNS_AT_ONCE = 1 << 16
@@ -85,7 +86,7 @@ class Transposed:
         length = max(1, self._array.dims[0] if self._array.dims else 1)
         rows = self._array.count // length
         wanted = min(max(LARGEST_BLOCK, rows * WANTED_RUN), LARGEST_SLAB)
-        return min(max(wanted, rows * SHORT_RUN), self._max_memory // 8)
+        return min(max(wanted, rows * LEAST_RUN), self._max_memory // 8)
 
     def __getitem__(self, key: Any) -> Values:
         key = key if isinstance(key, tuple) else (key,)

@@ -282,7 +282,7 @@ def test_interruption_leaves_nothing(name: str, folder: Path) -> None:
     )
     # In the middle of writing. (In an import, Python may make the end by any signal one by SIGINT.)
     deadline = time.monotonic() + 60
-    while not any(os.path.getsize(name) for name in {*os.listdir()} - {*before}):
+    while sum(os.path.getsize(name) for name in {*os.listdir()} - {*before}) < 1 << 20:
         assert time.monotonic() < deadline, "nothing was ever written"
         time.sleep(0.01)
 
@@ -321,3 +321,36 @@ def test_the_files_written_are_counted(
         assert main(command.split()) == (1 if "png" in command else 0)
         told = capsys.readouterr()
         assert said in told.err + told.out, command
+
+
+def test_the_same_change_of_many_arrays_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.savez("v.npz", **{f"v{n}": np.zeros(3) for n in range(7)}, w=np.zeros(2))
+
+    assert main(["v.npz", "-o", "v.mat"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    told = [line for line in said if line.startswith("equivalent: ")]
+    assert len(told) == 2
+    assert told[0].startswith("equivalent: 7 arrays: shape: ")
+    assert told[0].endswith(": v0, v1, v2, v3, v4, …")
+    assert told[1].startswith("equivalent: array 'w': shape: ")
+
+    assert main(["v.npz", "-o", "w.mat", "-v"]) == 0
+    assert capsys.readouterr().err.count("equivalent: array ") == 8
+
+
+def test_a_part_of_an_hdf5_file_takes_no_links_along(tmp_path: Path) -> None:
+    import h5py
+
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"], file["y"] = [1], [2]
+        file["alias"] = file["x"]
+        file["out"] = h5py.ExternalLink("/etc/passwd", "/x")
+        file["nowhere"] = h5py.SoftLink("/nope")
+    convert(f"{tmp_path / 'a.h5'}#x", tmp_path / "part.h5")
+    convert(tmp_path / "a.h5", tmp_path / "all.h5")
+    with h5py.File(tmp_path / "part.h5") as part, h5py.File(tmp_path / "all.h5") as whole:
+        assert sorted(part) == ["alias", "x"]
+        assert sorted(whole) == ["alias", "nowhere", "out", "x", "y"]

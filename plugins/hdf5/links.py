@@ -38,6 +38,21 @@ def may_be_group(path: Any, taken: Collection[str]) -> bool:
     return path not in taken and not any(above in taken for above in parents(path))
 
 
+def kept_links(bundle: Bundle, space: dict[str, Any]) -> list[list[Any]]:
+    """Return path, kind and target of the links that the file had, if the bundle is all of it.
+
+    Of a part, only the further names of what was chosen go along (`Bundle.aliases`).
+    """
+    links = space.get("links")
+    if not isinstance(links, list) or space.get("arrays", len(bundle)) != len(bundle):
+        return []
+    return [
+        link
+        for link in links
+        if isinstance(link, list) and len(link) == 3 and isinstance(link[0], str)
+    ]
+
+
 def alias_links(bundle: Bundle, space: dict[str, Any]) -> tuple[dict[str, str], list[str]]:
     """Return the links that further names become, with what each leads to; and those left over.
 
@@ -48,8 +63,7 @@ def alias_links(bundle: Bundle, space: dict[str, Any]) -> tuple[dict[str, str], 
     taken = set(links.values())
     groups = {"", *(path for path in bundle.groups if may_be_group(path, taken))}
     groups.update(*map(parents, (*taken, *groups)))
-    kept = space.get("links")
-    named = {link[0] for link in kept if _is_link(link)} if isinstance(kept, list) else set()
+    named = {path for path, _, _ in kept_links(bundle, space)}
     taken |= named
     for paths in (space.get("dimensions"), space.get("empty")):
         taken.update(paths if isinstance(paths, dict) else ())
@@ -66,10 +80,6 @@ def alias_links(bundle: Bundle, space: dict[str, Any]) -> tuple[dict[str, str], 
         else:
             left.append(alias)
     return found, left
-
-
-def _is_link(link: Any) -> bool:
-    return isinstance(link, list) and len(link) == 3 and isinstance(link[0], str)
 
 
 def component(part: str) -> str:

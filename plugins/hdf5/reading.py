@@ -97,13 +97,21 @@ def _bundle(source: Source, files: Files) -> Bundle:
             bundle.arrays.append(_damaged(path, problem, context))
     _finish(bundle, space, context)
     _name_aliases(bundle, context)
+    context.notes += _left_out(left_out)
+    context.notes += _left_out(walk.dangling, " (only the link itself goes along, to HDF5)")
     left_out += walk.dangling
-    for path, problem in left_out:
-        if not isinstance(problem, Corrupt):
-            context.notes.append(f"'{path}' was left out: {_why(problem)}")
     if not bundle.arrays or len(context.broken) == len(bundle.arrays):
         _refuse(source, context.broken, left_out, bool(bundle.arrays))
     return bundle
+
+
+def _left_out(found: list[tuple[str, RaconvertError]], but: str = "") -> list[str]:
+    """Return a note for each object that is not damaged, and left out all the same."""
+    return [
+        f"'{path}' was left out: {_why(problem)}{but}"
+        for path, problem in found
+        if not isinstance(problem, Corrupt)
+    ]
 
 
 def _damaged(path: str, problem: RaconvertError, context: Context) -> Array:
@@ -195,7 +203,7 @@ def _finish(bundle: Bundle, space: dict[str, Any], context: Context) -> None:
     bundle.groups = bundle.telling_groups()
     links = [[link.path, link.kind, link.target] for link in context.walk.links]
     if links:
-        space["links"] = links
+        space["links"], space["arrays"] = links, len(names)
     order = space.pop("order", None)
     if isinstance(order, list) and sorted(map(str, order)) == sorted(names):
         place = {name: index for index, name in enumerate(order)}

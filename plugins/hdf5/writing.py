@@ -24,7 +24,7 @@ from .descriptions import type_of
 from .errors import PROBLEMS
 from .fitting import NAMESPACE, file_type
 from .kept import KEPT, packed
-from .links import alias_links, component, link_names, may_be_group, parents
+from .links import alias_links, component, kept_links, link_names, may_be_group, parents
 from .placing import common_names, placed, write_each
 from .plan import chunk_of
 from .types import is_variable, kind_of
@@ -351,11 +351,9 @@ class Writer:
     def _links(self) -> None:
         """Write the second names of objects, and links that lead nowhere, as they were."""
         known = {**{link: link for link in self.paths}, **self.links, "": ""}
-        links = self.space.get("links")
-        for link in links if isinstance(links, list) else ():
-            if not (isinstance(link, list) and len(link) == 3 and self._free(link[0])):
+        for path, kind, target in kept_links(self.bundle, self.space):
+            if not self._free(path):
                 continue
-            path, kind, target = link
             above, _, name = path.rpartition("/")
             if above and above not in self.groups:
                 continue

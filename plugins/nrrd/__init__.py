@@ -94,6 +94,7 @@ _ENCODINGS = {
     **{f"gzip:{level}": ("gzip", level) for level in range(1, 10)},
     "bzip2": ("bzip2", 9),
     "ascii": (TEXT, 0),
+    "text": (TEXT, 0),
     "hex": ("hex", 0),
 }
 _SUFFIXES = {RAW: ".raw", "gzip": ".raw.gz", "bzip2": ".raw.bz2", TEXT: ".txt", "hex": ".hex"}

@@ -10,6 +10,7 @@ from raconvert import pipeline
 from raconvert.cli.console import Progress, one_line
 from raconvert.cli.options import CONVERT
 from raconvert.errors import RaconvertError, UsageError
+from raconvert.plugin import first_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -151,10 +152,28 @@ def _tell(report: Report, console: Console) -> int:
     return RaconvertError.exit_code if report.failed else 0
 
 
+_MOST_LINES = 5  # about the same change of different arrays, before they become one
+
+
+def _equivalent(report: Report, verbose: int) -> list[str]:
+    """Return the changes of form; one that many arrays have is one line, without -v."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for fit in report.equivalent:
+        alike.setdefault((fit.property, fit.reason), []).append(fit.array)
+    lines = []
+    for fit in report.equivalent:
+        arrays = alike[fit.property, fit.reason]
+        if len(arrays) <= _MOST_LINES or verbose:
+            lines.append(f"equivalent: {fit}")
+        elif fit.array == arrays[0]:
+            told = f"{fit.property}: {fit.reason}: {first_of(arrays)}"
+            lines.append(f"equivalent: {len(arrays)} arrays: {told}")
+    return lines
+
+
 def _remarks(report: Report, verbose: int) -> list[str]:
     """Return one line for each note, change of form, allowed loss and kept destination."""
-    lines = [*report.notes]
-    lines += [f"equivalent: {fit}" for fit in report.equivalent]
+    lines = [*report.notes, *_equivalent(report, verbose)]
     lines += [f"allowed loss: {fit._replace(flag=None)}" for fit in report.allowed]
     if verbose or len(report.skipped) == 1:
         lines += [f"kept {path}: {reason}" for path, reason in report.skipped]
