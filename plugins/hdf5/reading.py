@@ -97,8 +97,9 @@ def _bundle(source: Source, files: Files) -> Bundle:
             bundle.arrays.append(_damaged(path, problem, context))
     _finish(bundle, space, context)
     _name_aliases(bundle, context)
-    context.notes += _left_out(left_out)
-    context.notes += _left_out(walk.dangling, " (only the link itself goes along, to HDF5)")
+    context.notes.extend(_left_out(left_out))
+    but = " (only the link itself goes along, to HDF5)"
+    context.notes.extend(_left_out(walk.dangling, but))
     left_out += walk.dangling
     if not bundle.arrays or len(context.broken) == len(bundle.arrays):
         _refuse(source, context.broken, left_out, bool(bundle.arrays))
