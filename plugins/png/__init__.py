@@ -37,11 +37,12 @@ Mapping: shape (height, width) for grey, else (height, width, channels) with 2 g
 Metadata: only what the file has beyond the pixels, in the namespace ``png``, under lower-case chunk
 names (see `meta`). Writing puts it back. Interlacing is not kept.
 
-Refused: any wrong checksum, also of ancillary chunks; missing, repeated or misplaced critical
-chunks; unknown critical chunks; a cut file, IEND included; pixels that inflate to less or more than
-the image, filter bytes above 4, palette indices without a colour; bytes behind the zlib stream;
-declared sizes that the compressed bytes cannot fill. Ancillary chunks that break their own rules
-are left out with a note, and so are bytes behind IEND.
+Refused: a wrong checksum of a critical chunk, of tRNS or of the pixels; missing, repeated or
+misplaced critical chunks; unknown critical chunks; a cut file, IEND included; pixels that inflate
+to less or more than the image, filter bytes above 4, palette indices without a colour; declared
+sizes that the compressed bytes cannot fill. Other ancillary chunks that break their own rules, or
+whose checksum is wrong, are left out with a note, and so are bytes behind IEND or behind the zlib
+stream of the pixels.
 
 Writes: bool as 1-bit grey, uint8 as 8 bits, uint16 as 16 bits, of shape (H, W), (H, W, 1) (both
 grey), (H, W, 2), (H, W, 3) and (H, W, 4). The last axis is the channels, or it is an error: the
@@ -187,13 +188,13 @@ def _decode(source: Source, png: Png, images: list[Any] | None, options: dict[st
     from .pixels import Expansion, decode
 
     expansion = Expansion(png, **options)
-    path, limit = source.path, source.max_memory
+    limit = source.max_memory
     with BufferedReader(source.open()) as file:
         if images is None:
-            return decode(file, png.idat, png.header, expansion, path=path, max_memory=limit)
+            return decode(file, png.idat, png.header, expansion, png=png, max_memory=limit)
         from .frames import compose
 
-        return compose(file, png, images, expansion, path=path, max_memory=limit)
+        return compose(file, png, images, expansion, path=source.path, max_memory=limit)
 
 
 def read_stack(

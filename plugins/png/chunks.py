@@ -4,9 +4,9 @@ Importing this module needs neither numpy nor Pillow. `scan` walks over a file o
 chunks with their checksums, and only notes where the compressed pixels lie (`Span`); their
 checksums are verified by `payload`, when the pixels are asked for.
 
-What is wrong with a *critical* chunk, with a checksum, or with tRNS (it changes what the pixels
-mean) makes the file `Corrupt`. Any other ancillary chunk that breaks its own rules is left out of
-the metadata, with a note: the pixels do not depend on it.
+What is wrong with a *critical* chunk or with tRNS (it changes what the pixels mean), its checksum
+included, makes the file `Corrupt`. Any other ancillary chunk that breaks its own rules, or whose
+checksum is wrong, is left out of the metadata, with a note: the pixels do not depend on it.
 """
 
 from __future__ import annotations
@@ -85,9 +85,11 @@ ADAM7 = (
 )
 WHOLE = ((0, 0, 1, 1),)
 
+NEEDED = (b"PLTE", b"IDAT", b"tRNS")  # what the pixels depend on, besides IHDR and IEND
 PIXEL_LEADS = {b"IDAT": 0, b"fdAT": 4}  # bytes before the pixels: the sequence number of an fdAT
 
-Chunk = namedtuple("Chunk", "kind offset data")  # offset: of the chunk's length field
+# offset: of the chunk's length field; damaged: an ancillary chunk, and its checksum is wrong
+Chunk = namedtuple("Chunk", "kind offset data damaged", defaults=(False,))
 Span = namedtuple("Span", "offset nbytes lead")  # compressed pixels, and what precedes them
 Control = namedtuple("Control", "sequence width height x y delay_num delay_den dispose blend")
 Frame = namedtuple("Frame", "control spans")
@@ -282,7 +284,7 @@ def _walk(file: BinaryIO, size: int, path: str) -> Iterator[Chunk]:
         if kind in PIXEL_LEADS:
             yield Chunk(kind, offset, _span(file, kind, offset, nbytes, path))
         else:
-            yield Chunk(kind, offset, _data(file, kind, offset, nbytes, path))
+            yield Chunk(kind, offset, *_data(file, kind, offset, nbytes, path))
         offset += CHUNK_OVERHEAD + nbytes
         file.seek(offset)
     raise Unsupported(f"the file has more than {MAX_CHUNKS} chunks", path=path)
@@ -296,15 +298,28 @@ def _span(file: BinaryIO, kind: bytes, offset: int, nbytes: int, path: str) -> S
     return Span(offset + CHUNK_HEAD.size + len(lead), nbytes - len(lead), lead)
 
 
-def _data(file: BinaryIO, kind: bytes, offset: int, nbytes: int, path: str) -> bytes | None:
-    """Return the payload of a chunk, its checksum verified; None if it is too long to keep."""
+def _data(
+    file: BinaryIO, kind: bytes, offset: int, nbytes: int, path: str
+) -> tuple[bytes | None, bool]:
+    """The payload of a chunk (None if it is too long to keep), and whether it is damaged.
+
+    Only an ancillary chunk that the pixels do not depend on may be: else its checksum is an error,
+    and so it is where the type is what is damaged, and the chunk another one in truth.
+    """
     checksum = crc32(kind)
     data = b""
     for done in range(0, nbytes, MAX_ANCILLARY_BYTES):
         data = file.read(min(nbytes - done, MAX_ANCILLARY_BYTES))
         checksum = crc32(data, checksum)
-    _check_crc(file.read(CRC.size), checksum, kind, offset, path)
-    return data if nbytes <= MAX_ANCILLARY_BYTES else None
+    stored = file.read(CRC.size)
+    kept = data if nbytes <= MAX_ANCILLARY_BYTES else None
+    damaged = stored != CRC.pack(checksum)
+    needed = kind in NEEDED or not kind[0] & 0x20 or kept is None
+    if damaged and (
+        needed or any(stored == CRC.pack(crc32(data, crc32(other))) for other in NEEDED)
+    ):
+        _check_crc(stored, checksum, kind, offset, path)
+    return kept, damaged
 
 
 def _check_crc(stored: bytes, computed: int, kind: bytes, offset: int, path: str) -> None:
@@ -394,7 +409,9 @@ def _add_ancillary(png: Png, chunk: Chunk, seen: set[bytes]) -> None:
     """Keep a well-formed ancillary chunk, or leave it out with a note."""
     kind = chunk.kind
     rule = RULES.get(kind, UNKNOWN)
-    if chunk.data is None:
+    if chunk.damaged:
+        fault = "its checksum is wrong"
+    elif chunk.data is None:
         fault = f"longer than {MAX_ANCILLARY_BYTES} bytes"
     elif png.ancillary_bytes > MAX_METADATA_BYTES:
         fault = f"more than {MAX_METADATA_BYTES} bytes of metadata before it"
@@ -417,7 +434,7 @@ def _add_to_frames(png: Png, chunk: Chunk, seen: set[bytes]) -> None:
     A control before IDAT makes the default image the first frame.
     """
     if chunk.kind == b"fcTL":
-        whole = len(chunk.data or b"") == FCTL.size
+        whole = len(chunk.data or b"") == FCTL.size and not chunk.damaged
         control = Control(*FCTL.unpack(chunk.data)) if whole else None
         png.frames.append(Frame(control, [] if b"IDAT" in seen else png.idat))
     elif png.frames and png.frames[-1].spans is not png.idat:

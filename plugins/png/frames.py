@@ -125,7 +125,7 @@ def compose(
     canvas = np.zeros(shape, expansion.dtype)
     for image, (control, spans) in zip(out, images, strict=True):
         header = _frame_header(png.header, control)
-        pixels = decode(file, spans, header, expansion, path=path, max_memory=max_memory)
+        pixels = decode(file, spans, header, expansion, png=png, max_memory=max_memory)
         if control is None:
             image[:] = pixels
             continue

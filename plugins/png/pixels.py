@@ -48,10 +48,11 @@ SLAB_COPIES = 8  # how often a slab exists at the same time, with every format's
 class Inflater:
     """The pixel stream of some chunks, handed out in exact pieces, never more than asked for."""
 
-    def __init__(self, file: BinaryIO, spans: list[Span], path: str) -> None:
-        self._pieces = payload(file, spans, path)
+    def __init__(self, file: BinaryIO, spans: list[Span], png: Png) -> None:
+        self._pieces = payload(file, spans, png.path)
         self._zlib = zlib.decompressobj()
-        self._path = path
+        self._png = png
+        self._path = png.path
         self._done = 0
 
     def read(self, nbytes: int) -> bytes:
@@ -74,7 +75,7 @@ class Inflater:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def finish(self) -> None:
-        """Check that nothing follows: no further pixels, no bytes behind the zlib stream."""
+        """Check that no further pixels follow; bytes behind the zlib stream are worth a note."""
         if self._inflate(1):
             raise Corrupt(
                 "the pixel data is longer than the image",
@@ -86,7 +87,7 @@ class Inflater:
             raise Corrupt("the zlib stream of the pixels has no end", path=self._path)
         extra = len(self._zlib.unused_data) + sum(map(len, self._pieces))
         if extra:
-            raise Corrupt(f"{extra} bytes follow the zlib stream in IDAT", path=self._path)
+            self._png.note(f"{extra} bytes behind the zlib stream of the pixels were ignored")
 
     def _inflate(self, most: int) -> bytes | None:
         """Return some more bytes, at most `most`; None at the end of the stream or the chunks."""
@@ -208,17 +209,19 @@ def decode(
     header: Header,
     expansion: Expansion,
     *,
-    path: str,
+    png: Png,
     max_memory: int,
 ) -> Samples:
     """Return one image, expanded: shape (height, width[, channels]), uint8 or uint16.
 
-    `TooLarge` comes before anything is allocated. Large images pass through in slabs of rows.
+    `TooLarge` comes before anything is allocated. Large images pass through in slabs of rows. What
+    there is to remark is noted in `png`, the file that the image is in.
     """
+    path = png.path
     check_memory(header, expansion, path=path, max_memory=max_memory)
     try:
         image = np.empty(expansion.shape(header.width, header.height), expansion.dtype)
-        stream = Inflater(file, spans, path)
+        stream = Inflater(file, spans, png)
         for part in header.passes():
             place = image[part.y :: part.dy, part.x :: part.dx]
             _decode_pass(stream, header, part, expansion, place, path)

@@ -188,21 +188,22 @@ class PngStack:
             self._check_kind(opened)
             if collect:
                 self._add_odd(self._fields(opened.png))
-                self._add_notes(opened.png)
             header = opened.png.header
-            alike = opened.expansion.key == self._expansion.key
-            if not alike or header.stream_bytes > GLUE_BYTES:
+            rows = None
+            if opened.expansion.key == self._expansion.key and header.stream_bytes <= GLUE_BYTES:
+                stream = Inflater(file, opened.png.idat, opened.png)
+                rows = stream.read(header.stream_bytes)
+                stream.finish()
+            else:
                 out[:] = self._decode_alone(opened)
-                return None
-            stream = Inflater(file, opened.png.idat, opened.png.path)
-            rows = stream.read(header.stream_bytes)
-            stream.finish()
+            if collect:  # only now, since the pixels may have added some
+                self._add_notes(opened.png)
             return rows
 
     def _decode_alone(self, opened: Opened) -> Samples:
         file, png = opened.file, opened.png
-        path, limit = png.path, self._max_memory
-        return decode(file, png.idat, png.header, opened.expansion, path=path, max_memory=limit)
+        limit = self._max_memory
+        return decode(file, png.idat, png.header, opened.expansion, png=png, max_memory=limit)
 
     # ----------------------------------------------------------------------------- single files
 
@@ -245,7 +246,8 @@ class PngStack:
     def _add_notes(self, png: Png) -> None:
         """Keep what there is to say about a file; of many files only about the first ones."""
         if png.notes and len(self.notes) < MAX_NOTES:
-            self.notes += [f"'{png.path}': {note}" for note in png.notes]
+            found = [f"'{png.path}': {note}" for note in png.notes]
+            self.notes += [note for note in found if note not in self.notes]
 
     def _add_odd(self, fields: dict[str, Any]) -> None:
         """Add the metadata of an item that was read on its own."""
