@@ -103,8 +103,7 @@ MAGIC = b"\x93NUMPY"
 ALIGN = 64  # NumPy pads magic, version, length and header to a multiple of this
 GROWTH_DIGITS = 21  # NumPy leaves room for the slowest axis to grow to this many digits
 # NumPy writes headers of any length (2000 fields: 96 kB) and by default reads 10 000 bytes only.
-# Parsing a hostile literal costs about 500 times its length in memory: 256 KiB keep that bounded
-# and leave room for some 5000 fields.
+# 256 KiB leave room for some 5000 fields.
 MAX_HEADER_BYTES = 1 << 18
 MAX_RANK = 64  # NumPy's own limit since 2.0
 MAX_ITEM_BYTES = (1 << 31) - 1  # NumPy's limit for one element
@@ -135,11 +134,12 @@ _PLAIN_TYPE = re.compile(
 )
 _OBJECT_TYPE = re.compile(r"[<>|=]?O[48]?|object")
 _LONG_DOUBLE = re.compile(r"[<>|=]?(?:f1[026]|c(?:20|24|32))")
-_PYTHON2_LONG = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|([0-9])L\b""")
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")  # opcode PROTO and its argument
-# What ast.parse and numpy.dtype raise on hostile input.
-_LITERAL_ERRORS = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
-_DTYPE_ERRORS = (*_LITERAL_ERRORS, LookupError, AttributeError, ArithmeticError)
+# What numpy.dtype raises on hostile input.
+_DTYPE_ERRORS = (
+    SyntaxError, ValueError, TypeError, RecursionError, MemoryError, LookupError, AttributeError,
+    ArithmeticError,
+)  # fmt: skip
 
 # The letters of NumPy's type strings for kinds whose bytes NPY and RA share.
 _LETTERS = {"int": "i", "uint": "u", "float": "f", "complex": "c", "bool": "b"}
@@ -290,49 +290,33 @@ def _parse(text: str, source: Readable, start: int) -> tuple[Any, bool, tuple[in
 
 
 def _literal_fields(text: str, source: Readable, start: int) -> dict[str, Any]:
-    """Return the header's dictionary from any Python literal; nothing in it is ever run."""
-    import ast
-    import warnings
+    """Return the header's dictionary in any form that NumPy has written; nothing is ever run."""
+    from raconvert.literal import parse
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # odd escapes in a literal are no concern of the user
-            try:
-                tree = ast.parse(text.strip(), mode="eval").body
-            except SyntaxError:
-                text = _PYTHON2_LONG.sub(lambda match: match[1] or match[2], text)
-                tree = ast.parse(text.strip(), mode="eval").body
-            fields: dict[str, Any] = ast.literal_eval(tree)
-    except _LITERAL_ERRORS as error:
+        pairs = parse(text)
+    except ValueError as error:
         raise Corrupt(
-            f"header is no Python literal ({type(error).__name__})",
+            f"header is no Python literal that an NPY file has: {error}",
             path=source.path,
             where=f"byte {start}",
             expected="{'descr': ..., 'fortran_order': ..., 'shape': ...}",
             got=_shown(text),
         ) from error
-    if not isinstance(tree, ast.Dict):
-        _refuse_header("text", "a dictionary", fields, source, start)
-    keys = [getattr(key, "value", None) for key in tree.keys]
     for key in KEYS:
-        if keys.count(key) > 1:
-            _refuse_repeated(key, tree, source, start)
+        values = [value for name, value in pairs if name == key]
+        if len(values) > 1:
+            _refuse_repeated(key, values, source, start)
+    fields = dict(pairs)
     if set(fields) != set(KEYS):
         _refuse_header("keys", ", ".join(KEYS), list(fields), source, start)
     return fields
 
 
-def _refuse_repeated(key: str, tree: Any, source: Readable, start: int) -> NoReturn:
-    import ast
-
-    values = [
-        ast.dump(value)
-        for name, value in zip(tree.keys, tree.values, strict=True)
-        if getattr(name, "value", None) == key
-    ]
-    same = "the values agree" if len(set(values)) == 1 else "the values differ"
+def _refuse_repeated(key: str, values: list[Any], source: Readable, start: int) -> NoReturn:
+    same = all(repr(value) == repr(values[0]) for value in values)
     raise Corrupt(
-        f"header key '{key}' is repeated ({same})",
+        f"header key '{key}' is repeated ({'the values agree' if same else 'the values differ'})",
         path=source.path,
         where=f"byte {start}",
         expected="each key once",
