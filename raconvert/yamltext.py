@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 16 << 20  # of a sidecar; anything larger is none of ours
 MAX_DEPTH = 64  # nesting of a hostile file; ours stay below ten
 MAX_VALUES = 400_000  # about two seconds; fifty thousand arrays in a bundle have as many
+MAX_KEY = 1 << 60  # larger integers can have one hash in common, and each pair is then compared
 
 _BINARY = "tag:yaml.org,2002:binary"  # the only tag that the writer needs: bytes
 _MERGE = "tag:yaml.org,2002:merge"
@@ -32,17 +33,17 @@ _FLOAT = r"""[-+]?[0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?$
            |\.(?:nan|NaN|NAN)$"""
 
 
+def is_key(value: Any) -> bool:
+    """True if a value can be a key without making its mapping slow."""
+    return type(value) is not int or -MAX_KEY < value < MAX_KEY
+
+
 def dump(fields: dict[str, Any], *, limit: int = MAX_BYTES) -> bytes:
     """Return the YAML text of a mapping; what could not be read again raises `Unsupported`."""
     import yaml
 
-    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-        def ignore_aliases(self, _: Any) -> bool:
-            return True
-
     try:
-        text = yaml.dump(fields, Dumper=Dumper, sort_keys=False, allow_unicode=True)
-        data = text.encode()
+        data = _text_of(fields)
         again = parse(data, "", limit=limit)
     except (yaml.YAMLError, RecursionError, ValueError, Corrupt) as error:
         reason = error.what if isinstance(error, Corrupt) else " ".join(str(error).split())
@@ -55,6 +56,53 @@ def dump(fields: dict[str, Any], *, limit: int = MAX_BYTES) -> bytes:
             remedy="leave it out with --meta drop",
         )
     return data
+
+
+def _text_of(fields: dict[str, Any]) -> bytes:
+    """Return the text of a mapping, emitted value by value: no tree of nodes is made of it."""
+    from io import BytesIO
+
+    import yaml
+
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+        def ignore_aliases(self, _: Any) -> bool:
+            return True
+
+    text = BytesIO()
+    dumper = Dumper(text, allow_unicode=True, encoding="utf-8")
+    try:
+        dumper.emit(yaml.StreamStartEvent(encoding="utf-8"))
+        dumper.emit(yaml.DocumentStartEvent(explicit=False))
+        _emit(dumper, fields)
+        dumper.emit(yaml.DocumentEndEvent(explicit=False))
+        dumper.emit(yaml.StreamEndEvent())
+    finally:
+        dumper.dispose()
+    return text.getvalue()
+
+
+def _emit(dumper: Any, value: Any) -> None:
+    """Give a value to an emitter as the events that PyYAML's own dumper would give it."""
+    import yaml
+
+    if isinstance(value, dict):
+        dumper.emit(yaml.MappingStartEvent(None, None, implicit=True, flow_style=False))
+        for key, item in value.items():
+            _emit(dumper, key)
+            _emit(dumper, item)
+        dumper.emit(yaml.MappingEndEvent())
+    elif isinstance(value, (list, tuple)):
+        dumper.emit(yaml.SequenceStartEvent(None, None, implicit=True, flow_style=False))
+        for item in value:
+            _emit(dumper, item)
+        dumper.emit(yaml.SequenceEndEvent())
+    else:
+        node = dumper.represent_data(value)
+        if not isinstance(node, yaml.ScalarNode):
+            raise ValueError(f"a value of type {type(value).__name__}")  # noqa: TRY004
+        plain = dumper.resolve(yaml.ScalarNode, node.value, (True, False)) == node.tag
+        implicit = plain, node.tag == _TEXT
+        dumper.emit(yaml.ScalarEvent(None, node.tag, implicit, node.value, style=node.style))
 
 
 def _alike(a: Any, b: Any) -> bool:
@@ -160,6 +208,8 @@ class _Builder:
             if not isinstance(event, self._yaml.ScalarEvent):
                 raise self._refused("has a key that is no plain value", event)
             key = self._scalar(event)
+            if not is_key(key):
+                raise self._refused(f"has an integer beyond {MAX_KEY} as a key", event)
             if key in found:
                 raise self._refused(f"has the key {key!r:.80} twice", event)
             found[key] = self._value(next(events), events, depth)

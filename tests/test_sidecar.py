@@ -21,8 +21,16 @@ from hypothesis import strategies as st
 
 import raconvert
 from raconvert import Metadata, convert
-from raconvert.errors import Corrupt, RaconvertError, TooLarge, UsageError, WouldLose
+from raconvert.errors import (
+    Corrupt,
+    RaconvertError,
+    TooLarge,
+    Unsupported,
+    UsageError,
+    WouldLose,
+)
 from raconvert.model import Axis
+from raconvert.yamltext import dump
 
 VALUES = np.arange(12, dtype="i4").reshape(3, 4)
 ENDS = 64 << 10
@@ -993,3 +1001,58 @@ def out(tmp_path: Path) -> Path:
     folder = tmp_path / "out"
     folder.mkdir()
     return folder
+
+
+# What metadata may cost --------------------------------------------------------------------------
+
+COLLIDING = [number * (2**61 - 1) for number in range(1, 20_001)]  # every one has the hash 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["attributes:\n" + "".join(f"  {key}: 1\n" for key in COLLIDING),
+     "attributes: {k: {" + ", ".join(f"{key}: 1" for key in COLLIDING) + "}}\n",
+     "attributes:\n" + "".join(f"  {-key}: 1\n" for key in COLLIDING)],
+    ids=["block", "flow", "negative"],
+)  # fmt: skip
+def test_integer_keys_of_one_hash_are_refused(
+    fortran: Path, refused: Callable[..., str], text: str
+) -> None:
+    rewrite(fortran, index_order=None)
+    append(fortran, text)
+    assert "beyond 1152921504606846976 as a key" in refused(fortran)
+
+
+def test_integer_keys_that_no_other_integer_can_collide_with_are_fine(fortran: Path) -> None:
+    largest = 2**60 - 1
+    append(fortran, f"attributes: {{k: {{{largest}: 1, {-largest}: 2}}}}")
+    assert meta_of(fortran).attributes == {"k": {largest: 1, -largest: 2}}
+
+
+def test_keys_that_could_not_be_read_are_not_written() -> None:
+    with pytest.raises(Unsupported, match="beyond 1152921504606846976 as a key"):
+        dump({"attributes": {"k": {2**60: 1}}})
+    assert dump({"attributes": {"k": {2**60 - 1: 1}}})
+
+
+PLAIN = st.recursive(
+    SCALARS
+    | st.sampled_from(["yes", "1", "a: b", "# x", "a\nb", "x" * 200, "word " * 60, "=", "<<"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("abc: #1"), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text("abc: #1"), PLAIN, max_size=4))
+def test_the_text_is_what_pyyaml_writes(fields: dict[str, Any]) -> None:
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+        def ignore_aliases(self, _: Any) -> bool:
+            return True
+
+    try:
+        text = dump(fields)
+    except Unsupported:
+        return
+    assert text == yaml.dump(fields, Dumper=Dumper, sort_keys=False, allow_unicode=True).encode()

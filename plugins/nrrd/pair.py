@@ -28,6 +28,7 @@ from math import isfinite
 from raconvert.elements import dtype_of, element, frozen
 from raconvert.errors import RaconvertError
 from raconvert.plugin import Array, Axis, Bundle, Element, Extent, Metadata
+from raconvert.yamltext import MAX_KEY, is_key
 
 from .meta import KEY, NAMESPACE
 
@@ -111,7 +112,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         if all(isinstance(key, str) and not key.startswith("$") for key in value):
             return {key: _plain(item) for key, item in value.items()}
-        return {"$dict": [[_plain(key), _plain(item)] for key, item in value.items()]}
+        pairs = [_with_key(key, item) for key, item in value.items()]
+        return {"$dict": [[_plain(key), _plain(item)] for key, item in pairs]}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, bytes):
@@ -138,8 +140,14 @@ _RICH: dict[str, Callable[[Any], Any]] = {
     "$float": float,
     "$date": date.fromisoformat,
     "$time": datetime.fromisoformat,
-    "$dict": dict,
+    "$dict": lambda inner: dict(_with_key(key, item) for key, item in inner),
 }
+
+
+def _with_key(key: Any, item: Any) -> tuple[Any, Any]:
+    if not is_key(key):
+        raise ValueError(f"it has an integer beyond {MAX_KEY} as a key")
+    return key, item
 
 
 def without_extents(space: dict[str, Any]) -> dict[str, Any]:

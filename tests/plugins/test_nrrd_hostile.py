@@ -168,6 +168,11 @@ HEAVY: dict[str, Callable[[], bytes]] = {
     "json_of_mappings.nrrd": lambda: header(
         'raconvert:={"attributes":{"a":[' + ",".join(["{}"] * 340_000) + "]}}"
     ) + bytes(64),
+    "json_keys_of_one_hash.nrrd": lambda: header(
+        'raconvert:={"attributes":{"$dict":['
+        + ",".join(f"[{number * (2**61 - 1)},0]" for number in range(1, 35_001))
+        + "]}}"
+    ) + bytes(64),
     "json_nested.nrrd": lambda: header("raconvert:=" + "[" * 1_000_000) + bytes(64),
     "json_too_long.nrrd": lambda: header("raconvert:={" + " " * 3_900_000) + bytes(64),
     "comments.nrrd": lambda: header(*(["# comment"] * 65_000)) + bytes(64),

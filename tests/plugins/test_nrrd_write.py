@@ -948,6 +948,14 @@ def test_our_own_json() -> None:
     assert math.isnan(pair.parse_extras(pair.extras_text({"x": math.nan}))["x"])
 
 
+def test_integer_keys_that_could_have_one_hash_are_neither_read_nor_written() -> None:
+    assert pair.parse_extras('{"x":{"$dict":[[1152921504606846975,1]]}}') == {"x": {2**60 - 1: 1}}
+    with pytest.raises(ValueError, match="beyond 1152921504606846976 as a key"):
+        pair.parse_extras('{"x":{"$dict":[[1,1],[1152921504606846976,1]]}}')
+    with pytest.raises(ValueError, match="beyond 1152921504606846976 as a key"):
+        pair.extras_text({"x": {-(2**60): 1}})
+
+
 # --- size -----------------------------------------------------------------------------------------
 
 
