@@ -1,10 +1,15 @@
-"""Chunks decoded outside the library: plain, deflated, or shuffled and deflated.
+"""Chunks decoded outside the library: plain, shuffled, deflated, with a checksum, in any order.
 
 File format specification 3.0, IV.A.2.l "The Filter Pipeline Message"; filters 1 (deflate: one zlib
-stream) and 2 (shuffle: all first bytes of the elements, then all second ones, ...).
+stream), 2 (shuffle: all first bytes of the elements, then all second ones, ...) and 3 (fletcher32).
 
 The library decodes one chunk at a time behind a lock, and lets a deflated chunk grow to whatever
 size it has. Here several threads decode, and no chunk becomes larger than it may be.
+
+Where the chunks are, the library tells; it is wrong about some of them. B-trees store the place of
+each chunk. The other indexes are arrays, in which the place is counted, and the library counts
+wrong (up to HDF5 2.0 at least) where an axis that is not the first is unlimited, older ones also
+where such an axis may still grow. A permutation of chunks looks sound, so nothing of that is used.
 """
 
 from __future__ import annotations
@@ -21,6 +26,8 @@ import numpy as np
 from raconvert.errors import Corrupt
 from raconvert.source import open_regular
 
+from .fletcher import CHECKSUM_BYTES, checks_out
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,10 +37,27 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-DEFLATE, SHUFFLE = 1, 2
-DECODED = ((), (DEFLATE,), (SHUFFLE, DEFLATE))  # pipelines, in the order of writing
+DEFLATE, SHUFFLE, FLETCHER = 1, 2, 3
+_DECODED = frozenset((DEFLATE, SHUFFLE, FLETCHER))
 LARGEST_PLAIN = 64 << 20  # of larger chunks without filters the library reads only what is needed
 PARALLEL_BYTES = 1 << 18  # boxes below this are not worth a thread
+_NONE: Values = np.empty(0, np.uint64)
+
+
+def is_decoded(filters: tuple[int, ...]) -> bool:
+    """True if chunks with these filters are decoded here: each of ours, once at most."""
+    return len(set(filters)) == len(filters) and _DECODED.issuperset(filters)
+
+
+def are_places_sure(
+    space: tuple[int, ...], limits: tuple[int, ...], chunk: tuple[int, ...], *, stored: bool
+) -> bool:
+    """True if the library tells the places of chunks right: stored, or counted in one way only.
+
+    `limits` are the lengths that the axes may grow to.
+    """
+    grown = zip(space[1:], limits[1:], chunk[1:], strict=True)
+    return stored or all(-(-most // high) == -(-n // high) for n, most, high in grown)
 
 
 class Chunks:
@@ -61,9 +85,9 @@ class Chunks:
         self._fill = np.frombuffer(fill, f"V{unit}")
         self._grid = [-(-n // c) for n, c in zip(space, chunk, strict=True)]
         self._bytes = prod(chunk) * unit
-        self._inflate = _inflater(self._bytes)
-        none: Values = np.empty(0, np.int64)
-        self._numbers = self._offsets = self._lengths = self._masks = none
+        checked = FLETCHER in filters
+        self._inflate = _inflater(self._bytes + CHECKSUM_BYTES * checked, strict=checked)
+        self._numbers = self._offsets = self._lengths = self._masks = _NONE
 
     def one(self, offset: int, length: int, mask: int) -> None:
         """Take it that there is one chunk, and where."""
@@ -72,26 +96,44 @@ class Chunks:
             np.array([value], np.uint64) for value in (offset, length, mask)
         )
 
-    def index(self, dataset: h5d.DatasetID) -> None:
-        """Find out where every chunk is."""
-        numbers, offsets, lengths, masks = array("q"), array("q"), array("q"), array("q")
-        steps = [prod(self._grid[axis + 1 :]) for axis in range(len(self._grid))]
+    def index(self, dataset: h5d.DatasetID) -> bool:
+        """Find out where every chunk is; False if the library contradicts itself about it.
+
+        `Corrupt` for chunks that lie off the grid or outside the dataset, or twice in it.
+        """
+        places, offsets, lengths, masks = array("Q"), array("Q"), array("Q"), array("Q")
 
         def note(info: Any) -> None:
-            place = zip(info.chunk_offset, self._chunk, steps, strict=True)
-            numbers.append(sum(at // high * step for at, high, step in place))
+            places.extend(info.chunk_offset)
             offsets.append(info.byte_offset)
             lengths.append(info.size)
             masks.append(info.filter_mask)
 
         dataset.chunk_iter(note)
-        order = np.argsort(np.frombuffer(numbers, np.int64)) if numbers else np.empty(0, np.int64)
-        self._numbers, self._offsets, self._lengths, self._masks = (
-            np.frombuffer(column, np.int64)[order] if column else np.empty(0, np.int64)
-            for column in (numbers, offsets, lengths, masks)
+        numbers = self._numbered(np.frombuffer(places, np.uint64) if places else _NONE)
+        order = np.argsort(numbers)
+        self._numbers = numbers[order]
+        self._offsets, self._lengths, self._masks = (
+            np.frombuffer(column, np.uint64)[order] if column else _NONE
+            for column in (offsets, lengths, masks)
         )
-        if len(self._numbers) and (np.diff(self._numbers) == 0).any():
+        if (np.diff(self._numbers) == 0).any():
             raise Corrupt("chunk index lists one chunk twice")
+        return len(numbers) == int(dataset.get_num_chunks())
+
+    def _numbered(self, places: Values) -> Values:
+        """Return the number of each chunk in row-major order from the places of all of them."""
+        at = places.reshape(-1, len(self._chunk))
+        chunk, space = np.array(self._chunk, np.uint64), np.array(self._space, np.uint64)
+        wrong = np.flatnonzero((at % chunk).any(axis=1) | (at >= space).any(axis=1))
+        if wrong.size:
+            raise Corrupt(
+                "chunk index lists a chunk that the dataset has no place for",
+                expected=f"multiples of {self._chunk} below {self._space}",
+                got=tuple(at[wrong[0]].tolist()),
+            )
+        steps = [prod(self._grid[axis + 1 :]) for axis in range(len(self._grid))]
+        return ((at // chunk) @ np.array(steps, np.uint64)).astype(np.int64)
 
     def fill(self, out: Values, start: tuple[int, ...]) -> None:
         """Fill `out`, elements as opaque units, with the box of the dataset from `start`."""
@@ -138,18 +180,31 @@ class Chunks:
             return None
         offset, length = int(self._offsets[row]), int(self._lengths[row])
         where = f"chunk {place}, byte {offset}"
-        if offset < 0 or offset + length > self._size:
+        if offset + length > self._size:
             raise Corrupt("chunk lies outside the file", where=where)
         raw: Any = _read_at(file, length, offset)
         if len(raw) != length:
             raise Corrupt("file became shorter while it was read", where=where)
         mask = int(self._masks[row])
         for index in reversed(range(len(self._filters))):
-            if not mask >> index & 1:
+            skipped = bool(mask >> index & 1)
+            if self._filters[index] == FLETCHER:
+                raw = self._checked(raw, where, skipped=skipped)
+            elif not skipped:
                 raw = self._undo(self._filters[index], raw, where)
         if len(raw) != self._bytes:
             raise Corrupt("chunk has another size", where=where, expected=f"{self._bytes} bytes",
                           got=len(raw))  # fmt: skip
+        return raw
+
+    def _checked(self, raw: Any, where: str, *, skipped: bool) -> Any:
+        """Return a chunk without its checksum; one that is there counts whatever the index says."""
+        if skipped and len(raw) == self._bytes:
+            return raw
+        if checks_out(raw):
+            return raw[:-CHECKSUM_BYTES]
+        if not skipped:
+            raise Corrupt("checksum of a chunk is wrong (fletcher32)", where=where)
         return raw
 
     def _undo(self, number: int, raw: Any, where: str) -> Any:
@@ -173,24 +228,27 @@ def _read_at(file: int, nbytes: int, offset: int) -> bytes:
         return os.read(file, nbytes)
 
 
-def _inflater(size: int) -> Callable[[bytes], Any]:
-    """Return a function that inflates to at most `size` bytes, or raises ValueError."""
+def _inflater(size: int, *, strict: bool) -> Callable[[bytes], Any]:
+    """Return a function that inflates to at most `size` bytes, or raises ValueError.
+
+    `strict`: no bytes may stand behind the stream.
+    """
     try:
         import deflate
     except ImportError:  # not built for this machine; zlib does the same, more slowly
-        return lambda raw: _inflated(raw, size)
+        return lambda raw: _inflated(raw, size, strict)
 
     def inflate(raw: bytes) -> Any:
         try:
             return deflate.zlib_decompress(raw, size)
         except deflate.DeflateError:  # a bad checksum, more bytes, or bytes behind the stream
-            return _inflated(raw, size)
+            return _inflated(raw, size, strict)
 
     return inflate
 
 
-def _inflated(raw: bytes, size: int) -> bytes:
-    """Inflate with zlib, which says what is wrong; bytes behind the stream are nothing wrong."""
+def _inflated(raw: bytes, size: int, strict: bool) -> bytes:
+    """Inflate with zlib, which says what is wrong."""
     stream = zlib.decompressobj()
     try:
         data = stream.decompress(raw, size + 1)
@@ -200,6 +258,8 @@ def _inflated(raw: bytes, size: int) -> bytes:
         raise ValueError(f"it inflates to more than {size} bytes")
     if not stream.eof:
         raise ValueError("it is cut off")
+    if strict and stream.unused_data:
+        raise ValueError("bytes follow it that are no checksum of it")
     return data
 
 

@@ -34,7 +34,9 @@ REFERENCE_BYTES = 4 + ADDRESS_BYTES + 4
 DATASPACE, DATATYPE, OLD_FILL, FILL = 0x01, 0x03, 0x04, 0x05
 LAYOUT, FILTERS, ATTRIBUTE, CONTINUATION = 0x08, 0x0B, 0x0C, 0x10
 VARIABLE = 9  # datatype class
-VIRTUAL = 3  # layout class
+CHUNKED, VIRTUAL = 2, 3  # layout classes
+BTREE = b"\5"  # the chunk index that is a B-tree of version 2
+PARTIAL_UNFILTERED = 1  # flag of a chunked layout
 SHARED = 0x02  # message flag: the message lies elsewhere
 IN_OBJECT = 2  # namely in the header of another object
 MAX_BLOCKS = 1000
@@ -47,6 +49,7 @@ _HEAP = Struct("<8sQ")  # signature, bytes in all
 _HEAP_OBJECT = Struct("<H6xQ")  # number (0: free space), bytes
 _REFERENCE = np.dtype([("length", "<u4"), ("heap", "<u8"), ("index", "<u4")])
 
+_CHUNKED = Struct("<BBBBB")  # version, class, flags, rank, width of a length
 _HEAP_ID = Struct("<QI")
 _SELECTION = Struct("<II")  # kind, version
 NOWHERE = (1 << 64) - 1  # the undefined address
@@ -154,6 +157,24 @@ def compact_data(file: File, address: int) -> bytes | None:
         if kind == LAYOUT and body[:1] in (b"\3", b"\4") and body[1:2] == b"\0":
             return body[4 : 4 + int.from_bytes(body[2:4], "little")]
     return None
+
+
+def chunk_layout(file: File, address: int) -> tuple[bool, bool] | None:
+    """Return two facts of a chunked dataset; None if its header is not seen.
+
+    Whether the index stores the place of each chunk (B-trees do, arrays count), and whether chunks
+    that are cut off by the border of the dataset go without filters.
+    """
+    if file.address_bytes != ADDRESS_BYTES:
+        return None
+    body = next((body for kind, body in messages(file, address) if kind == LAYOUT), b"")
+    if body[:1] in (b"\1", b"\2", b"\3"):
+        return True, False
+    if len(body) < _CHUNKED.size or body[0] not in (4, 5) or body[1] != CHUNKED:
+        return None
+    _, _, flags, rank, width = _CHUNKED.unpack_from(body)
+    index = body[_CHUNKED.size + rank * width :][:1]
+    return index == BTREE, bool(flags & PARTIAL_UNFILTERED)
 
 
 def dense_data(file: File, name: bytes, nbytes: int) -> Iterator[bytes]:

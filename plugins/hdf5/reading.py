@@ -22,7 +22,7 @@ from raconvert.transfer import extent_slabs
 
 from . import julia, scales
 from .attributes import Attributes, read_attributes
-from .chunks import DECODED, LARGEST_PLAIN, Chunks
+from .chunks import LARGEST_PLAIN, Chunks, are_places_sure, is_decoded
 from .descriptions import describe, little_endian, type_of_element
 from .errors import FAILURES, guarded
 from .headers import (
@@ -31,6 +31,7 @@ from .headers import (
     attribute_data,
     check_all_heaps,
     check_references,
+    chunk_layout,
     compact_data,
 )
 from .kept import unpacked
@@ -355,7 +356,7 @@ def _packed_array(found: Found, address: int, packed: julia.Packed, context: Con
     file = found.file
     kind = _kind(packed.tid, file, address, context)
     numbers = tuple(number for number, _ in packed.filters)
-    if kind.element is None or kind.memory is not None or numbers not in DECODED:
+    if kind.element is None or kind.memory is not None or not is_decoded(numbers):
         words = ", ".join(filter_text(*one) for one in packed.filters)
         raise Unsupported(
             f"is compressed ({words}) in a form of JLD2 that HDF5 2.0 does not open",
@@ -487,7 +488,7 @@ def _chunks(
     """Return the decoder of chunks outside the library, where it knows all that is needed."""
     kind, file = values.kind, values.file
     numbers = tuple(number for number, _ in storage.filters)
-    if storage.chunk is None or numbers not in DECODED or kind.memory is not None:
+    if storage.chunk is None or not is_decoded(numbers) or kind.memory is not None:
         return None
     unit = element_size(kind)
     plain = not numbers and prod(storage.chunk) * unit > LARGEST_PLAIN
@@ -500,9 +501,13 @@ def _chunks(
         return None
     if unit != stored_bytes(dataset.get_type()):
         return None
+    limits = dataset.get_space().get_simple_extent_dims(maxdims=1)
+    stored, partial_plain = chunk_layout(file, h5o.get_info(dataset).addr) or (False, True)
+    sure = are_places_sure(values.space, limits, storage.chunk, stored=stored)
+    if not sure or (numbers and partial_plain):
+        return None
     chunks = Chunks(file.path, file.source.size, values.space, storage.chunk, unit, numbers, fill)
-    chunks.index(dataset)
-    return chunks
+    return chunks if chunks.index(dataset) else None
 
 
 def _fill_bytes(plist: h5p.PropDCID, kind: Kind, unit: int) -> bytes | None:
