@@ -40,6 +40,8 @@ def blocks(array: Array, max_bytes: int = LARGEST_BLOCK) -> Iterator[np.ndarray[
     source streams such); its shape is a slab of the data seen slowest axis first, one-dimensional
     when the array is read from its extent. A piece is only valid until the next one is asked for.
     """
+    if array.problem is not None:
+        raise array.problem
     if array.count == 0:
         return
     if array.extent is not None:
@@ -130,6 +132,8 @@ def as_ndarray(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> np.ndarray
 
     `TooLarge` names the need when it is above `max_memory` bytes.
     """
+    if array.problem is not None:
+        raise array.problem
     check_rank(array)
     check_memory(array.nbytes, max_memory, f"array '{array.name}' whole in memory")
     # Filled as bytes, so that the padding of structures is copied too.

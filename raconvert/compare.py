@@ -22,6 +22,7 @@ from raconvert.inspection import plain
 from raconvert.opening import open_bundle
 from raconvert.restore import as_characters, units_of
 from raconvert.source import DEFAULT_MAX_MEMORY
+from raconvert.unreadable import FAILURES, find, why
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,8 +149,15 @@ def compare_arrays(
     both sides have it: it says through which files the data came, not what it is.
     ``data`` is None where the shapes differ, so that elements cannot be compared by index, and
     where the elements cannot be compared at all; `alone`, the latter raises `UsageError`.
+    ``problems`` are the reasons why either cannot be read, mostly None; such arrays are never the
+    same.
     ``items`` tells how what the items of two stacks have of their own differs, or is None.
     """
+    if alone:
+        for one in (a, b):
+            if one.problem is not None:
+                raise one.problem
+    broken = _problems(a, b)
     same_type = little(a.element) == little(b.element)
     same_shape = a.shape == b.shape
     data: dict[str, Any] | None = None
@@ -157,9 +165,14 @@ def compare_arrays(
     odd = _incomparable(a, b, rule) if same_shape else None
     if odd is not None and alone:
         raise odd
-    if same_shape and odd is None:
-        data = compare_data(a, b, rule)
-        differ = data["differ"]
+    if same_shape and odd is None and not any(broken):
+        try:
+            data = compare_data(a, b, rule)
+            differ = data["differ"]
+        except FAILURES:
+            if alone or not find([a, b], rule.max_memory):
+                raise
+            broken = _problems(a, b)
     left, right = _without_traces(_meta_of(a), _meta_of(b), formats)
     metadata = [] if ignore_meta else meta_differences(left, right)
     items = None if ignore_meta else _item_differences(a, b, formats)
@@ -173,8 +186,13 @@ def compare_arrays(
         "data": data,
         "metadata": metadata,
         "items": items,
-        "same": same_type and same_shape and not (differ or metadata or items),
+        "problems": broken,
+        "same": same_type and same_shape and not (differ or metadata or items or any(broken)),
     }
+
+
+def _problems(a: Array, b: Array) -> list[str | None]:
+    return [None if x.problem is None else why(x.problem) for x in (a, b)]
 
 
 def type_text(array: Array) -> str:

@@ -14,6 +14,7 @@ from raconvert.report import Report, few
 from raconvert.sidecar import items_path_of, path_of
 from raconvert.staging import Staging, make_folders
 from raconvert.transfer import identity, refuse_used, write_failed
+from raconvert.unreadable import attempt
 from raconvert.writing import progress_of, write_bundle
 
 TYPE_CHECKING = False
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from raconvert.catalogue import Row
     from raconvert.gather import Gathered
     from raconvert.model import Bundle
+    from raconvert.plugin import Fit
     from raconvert.settings import Settings
 
 
@@ -103,9 +105,7 @@ def _one_of_each(
         with open_spec(source, settings) as bundle:
             if _becomes_many(bundle, row, dst, settings):
                 folder = _folder_of_arrays(target, row, gathered, dst, settings)
-                names = _names_of_arrays(bundle, folder, row)
-                _claim(names, source, places)
-                _each_array(bundle, folder, names, row, settings, report)
+                _arrays_of_one(bundle, folder, source, row, settings, report, places)
                 return
             if not settings.dry_run:
                 made = make_folders(os.path.dirname(target))
@@ -119,7 +119,8 @@ def _one_of_each(
 
 def _becomes_many(bundle: Bundle, row: Row, dst: str | None, settings: Settings) -> bool:
     """Tell whether each array of a file becomes a file of its own."""
-    return len(bundle.arrays) > 1 and not row.many and is_folder(dst, settings)
+    left_out = len(bundle.unreadable) if settings.allows("arrays") else 0
+    return len(bundle.arrays) - left_out > 1 and not row.many and is_folder(dst, settings)
 
 
 def _folder_of_arrays(
@@ -188,9 +189,29 @@ def _refuse_read_by_others(
             )
 
 
+def _arrays_of_one(
+    bundle: Bundle,
+    folder: str,
+    source: str,
+    row: Row,
+    settings: Settings,
+    report: Report,
+    places: dict[str, str],
+) -> None:
+    """Write every array of a container to a file of its own, or all that can be read."""
+
+    def write(whole: Bundle, lost: list[Fit]) -> Report:
+        names = _names_of_arrays(whole, folder, row)
+        _claim(names, source, places)
+        report.judge(lost, settings)
+        return _each_array(whole, folder, names, row, settings, report)
+
+    attempt(bundle, settings, report, write)
+
+
 def _each_array(
     bundle: Bundle, folder: str, names: list[str], row: Row, settings: Settings, report: Report
-) -> None:
+) -> Report:
     """Write every array of a container to a file of its own."""
     refuse_sources(names, [bundle.path])
     refuse_used(names, bundle.used)
@@ -216,6 +237,7 @@ def _each_array(
             if total is not None:
                 total(array.nbytes)
         report.written += staging.publish()
+    return report
 
 
 def _each_target(

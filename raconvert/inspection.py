@@ -11,14 +11,17 @@ from raconvert import registry
 from raconvert.catalogue import BUNDLES, ROWS, Row
 from raconvert.elements import type_name
 from raconvert.errors import RaconvertError
+from raconvert.model import UNKNOWN
 from raconvert.opening import open_bundle
 from raconvert.plugin import NO, SURE
 from raconvert.source import Source
+from raconvert.unreadable import why as why_not
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from raconvert.elements import Element
     from raconvert.model import Array, Bundle
 
 _ORDERS = {"<": "little", ">": "big", "|": None}
@@ -54,7 +57,7 @@ def describe(bundle: Bundle, path: str) -> dict[str, Any]:
         "attributes": plain(bundle.attributes),
         "groups": plain(bundle.groups),
         "aliases": dict(bundle.aliases),
-        "arrays": [_describe_array(array, row) for array in bundle.arrays],
+        "arrays": [_describe_array(array, row, bundle.path) for array in bundle.arrays],
         "notes": list(bundle.notes),
     }
 
@@ -75,7 +78,7 @@ def _is_sidecar(path: str) -> bool:
     return is_ours(path)
 
 
-def _describe_array(array: Array, row: Row) -> dict[str, Any]:
+def _describe_array(array: Array, row: Row, path: str) -> dict[str, Any]:
     element, extent = array.element, array.extent
     layout: dict[str, Any] = {"kind": "encoded", "offset": None, "nbytes": None, "swap": None}
     if extent is not None:
@@ -87,7 +90,7 @@ def _describe_array(array: Array, row: Row) -> dict[str, Any]:
         }
     return {
         "name": array.name,
-        "type": type_name(element._replace(order="<") if element.order == ">" else element),
+        "type": _type_text(element),
         "kind": element.kind,
         "element_bytes": element.nbytes,
         "byte_order": _ORDERS[element.order],
@@ -101,11 +104,20 @@ def _describe_array(array: Array, row: Row) -> dict[str, Any]:
         "storage": plain(array.storage),
         "metadata": plain(array.meta.to_dict()),
         "to_ra": _to_ra(array, row),
+        "problem": None if array.problem is None else why_not(array.problem, path),
     }
+
+
+def _type_text(element: Element) -> str:
+    if element is UNKNOWN:
+        return "unknown"
+    return type_name(element._replace(order="<") if element.order == ">" else element)
 
 
 def _to_ra(array: Array, row: Row) -> dict[str, Any]:
     """Return what an .ra of this array would leave to its sidecar."""
+    if array.problem is not None:
+        return {"exact": False, "sidecar": []}
     if not array.meta and array.element.kind != "user" and array.index_order != "F":
         return {"exact": True, "sidecar": []}
     from raconvert.sidecar import fields_of

@@ -17,6 +17,7 @@ from raconvert.restore import Reshaped
 from raconvert.settings import Settings
 from raconvert.sidecar import SUFFIX, path_of
 from raconvert.source import Source
+from raconvert.unreadable import without
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,6 +101,9 @@ def _only_array(
             got=bundle.format,
             remedy="convert each on its own with --each",
         )
+    whole, lost = without(bundle, settings)
+    bundle.arrays = whole.arrays
+    notes.update(dict.fromkeys(f"'{path}': array '{fit.array}' {fit.reason}" for fit in lost))
     if len(bundle.arrays) != 1:
         raise UsageError(
             f"has {len(bundle.arrays)} arrays; a stack needs one of each file",

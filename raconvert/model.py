@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from raconvert.errors import RaconvertError
     from raconvert.plugin import Fit
+
+UNKNOWN = Element("user", 0, "|", None)  # of an array of which nothing can be read
 
 
 class Extent:
@@ -180,12 +183,13 @@ class Array:
     slowest axis first) or a callable without arguments that opens one when it is first needed.
     Without it the data is mapped from `extent`. `storage` says in plain values how the file stores
     the array (layout, chunks, filters, stored bytes), for people to read. `parted` are its
-    companions (`Metadata.companions`) that were not chosen with it.
+    companions (`Metadata.companions`) that were not chosen with it. `problem` is the error why its
+    elements cannot be read, raised when they are asked for; None for nearly all arrays.
     """
 
     __slots__ = (
         "_data", "_name", "dims", "element", "extent", "index_order", "late", "meta", "owner",
-        "parted", "storage",
+        "parted", "problem", "storage",
     )  # fmt: skip
     renamed = 0  # how often any array got another name: what bundles know of names may be stale
 
@@ -211,7 +215,18 @@ class Array:
         self.late: Any = None  # an array source that knows some metadata only at its end
         self.owner: Bundle | None = None  # closed together with an array handed out alone
         self.parted: dict[str, str] = {}
+        self.problem: RaconvertError | None = None
         self._data = data
+
+    @classmethod
+    def unreadable(cls, name: str, problem: RaconvertError) -> Array:
+        """Return an array that cannot be read, and of which nothing is known but its name.
+
+        Its elements have no bytes. Where type and dims are known, set `problem` instead.
+        """
+        array = cls(UNKNOWN, (), name=name)
+        array.problem = problem
+        return array
 
     @property
     def name(self) -> str:
@@ -251,6 +266,8 @@ class Array:
     @property
     def data(self) -> Any:
         """The array source: slowest axis first, C order; opened or mapped on first use."""
+        if self.problem is not None:
+            raise self.problem
         if self._data is None:
             self._data = _map_extent(self)
         elif callable(self._data):
@@ -272,6 +289,7 @@ class Array:
         fields.update(changes)
         other = Array(fields.pop("element"), fields.pop("dims"), **fields)
         other.owner, other.late, other.parted = self.owner, self.late, self.parted
+        other.problem = self.problem
         return other
 
     def take_late(self) -> bool:
@@ -474,6 +492,11 @@ class Bundle:
 
     def __len__(self) -> int:
         return len(self.arrays)
+
+    @property
+    def unreadable(self) -> list[Array]:
+        """The arrays whose elements cannot be read (`Array.problem`), in order."""
+        return [array for array in self.arrays if array.problem is not None]
 
     def telling_groups(self) -> dict[str, dict[str, Any]]:
         """Return the groups that have attributes, or that nothing else shows to be there."""

@@ -103,7 +103,7 @@ def _typed(fields: dict[str, Any], name: str, path: str) -> dict[str, Any]:
 
 def _described(array: Array, fields: Any, source: Source, path: str, *, complete: bool) -> Array:
     """Return an array with what its sidecar says."""
-    if fields is None:
+    if fields is None or array.problem is not None:
         return array
     if not isinstance(fields, dict):
         raise Corrupt(f"metadata of array '{array.name}' has the wrong form", path=path)

@@ -15,6 +15,7 @@ from raconvert.pipeline import prepare_target, refuse_sources, replaceable
 from raconvert.report import Report
 from raconvert.staging import Staging
 from raconvert.transfer import refuse_used
+from raconvert.unreadable import without
 from raconvert.writing import adapted, lost_items, progress_of, write_bundle
 
 TYPE_CHECKING = False
@@ -31,10 +32,11 @@ def write_planes(
     bundle: Bundle, path: str, row: Row, sources: list[str], settings: Settings, report: Report
 ) -> None:
     """Write one file per plane: all beside the destination first, then renamed together."""
+    bundle, lost = without(bundle, settings)
     module = _planes_module(bundle, path, row)
     array = adapted(bundle.arrays[0], row, settings)
     report.target, report.target_format = path, row.name
-    report.judge(lost_items(bundle.arrays, [array]), settings)
+    report.judge(lost + lost_items(bundle.arrays, [array]), settings)
     leading = module.split(array)
     if 0 in array.shape or (leading == 0 and not template_fields(path)):
         if prepare_target(path, row, sources, settings, report):

@@ -129,6 +129,20 @@ class Report:
                 remedy="\n  ".join([*reasons, "nothing was written"]),
             )
 
+    def state(self) -> tuple[Any, ...]:
+        """Return what the report says by now, for `go_back`."""
+        return (list(self.notes), list(self.equivalent), list(self.allowed), len(self.arrays),
+                self.nbytes)  # fmt: skip
+
+    def go_back(self, state: tuple[Any, ...]) -> None:
+        """Forget what was added since `state`: what it was about was not written."""
+        for name, items in zip(("notes", "equivalent", "allowed"), state, strict=False):
+            kept = _Once()
+            kept.add(items)
+            setattr(self, name, kept)
+        del self.arrays[state[3] :]
+        self.nbytes = state[4]
+
     def add_rounded(self, arrays: list[Array]) -> None:
         """Record which arrays lost precision while they were written, as --allow let them."""
         for array in arrays:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 META_MODES = ("auto", "sidecar", "trailer", "drop", "ignore")
 TRUSTS = ("external",)
-LOSSES = ("dtype", "precision", "nulls", "names", "elements", "all")
+LOSSES = ("dtype", "precision", "nulls", "names", "elements", "arrays", "all")
 
 
 class Settings:

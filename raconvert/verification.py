@@ -12,9 +12,10 @@ from raconvert.blocks import block_bytes, blocks
 from raconvert.checksums import digest_array
 from raconvert.compare import Rule, compare_data, pair_arrays, type_text
 from raconvert.elements import little
-from raconvert.errors import Corrupt, UsageError
+from raconvert.errors import Corrupt, RaconvertError, UsageError
 from raconvert.opening import open_bundle, open_sources
 from raconvert.source import DEFAULT_MAX_MEMORY, Source
+from raconvert.unreadable import why
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,11 +31,14 @@ def verify(
     *,
     max_memory: int = DEFAULT_MAX_MEMORY,
     gathering: dict[str, Any] | None = None,
+    go_on: bool = False,
     **reading: Any,
 ) -> dict[str, Any]:
     """Check a file, and with `against` compare it with the sources it was made from.
 
-    Every array is read and decoded to its end; damage raises `Corrupt`. The sidecar must describe
+    Every array is read and decoded to its end; damage raises `Corrupt`. With `go_on`, where other
+    arrays of the file are sound, it is the ``problem`` of its array, and the file is not the
+    ``same``. The sidecar must describe
     the file (checked when it is opened) and have one entry per item. The sources are gathered and
     stacked as `convert` would, with the arguments in `gathering` (`raconvert.gather.gather`), and
     read with `reading` (`raconvert.opening.open_bundle`). What was cast or permuted differs.
@@ -54,19 +58,11 @@ def verify(
         many = registry.by_name(bundle.format).many
         found: dict[str, Any] = {
             "path": os.fspath(path),
-            "same": True,
-            "arrays": [
-                {
-                    "name": array.name,
-                    "type": type_text(array),
-                    "shape": list(array.shape),
-                    "digest": digest_array(array, max_memory),
-                }
-                for array in bundle.arrays
-            ],
+            "arrays": _read_all(bundle, max_memory, go_on=go_on),
             "container": many,
             "notes": list(bundle.notes),
         }
+        found["same"] = not bundle.unreadable
         for array in bundle.arrays:
             _check_items(array, bundle.path)
         if against is not None:
@@ -75,7 +71,31 @@ def verify(
                 bundle, against, many, sources, gathering or {}, chosen=bool(own.get("arrays"))
             )
             found["against"] = compared
-            found["same"] = not (compared["changed"] or compared["missing"] or compared["extra"])
+            odd = compared["changed"] or compared["missing"] or compared["extra"]
+            found["same"] = found["same"] and not odd
+    return found
+
+
+def _read_all(bundle: Bundle, max_memory: int, *, go_on: bool) -> list[dict[str, Any]]:
+    """Return what each array is, and its digest, or why it cannot be read; raise if all fail."""
+    found = []
+    for array in bundle.arrays:
+        facts: dict[str, Any] = {
+            "name": array.name,
+            "type": type_text(array),
+            "shape": list(array.shape),
+        }
+        try:
+            facts.update(digest=digest_array(array, max_memory), problem=None)
+        except RaconvertError as error:
+            if not go_on:
+                raise
+            array.problem = error
+            facts.update(digest=None, problem=why(error, bundle.path))
+        found.append(facts)
+    broken = bundle.unreadable
+    if broken and len(broken) == len(found) and broken[0].problem is not None:
+        raise broken[0].problem
     return found
 
 
@@ -152,6 +172,9 @@ def _against_bundle(
 
 def _judge_pair(source: Array, array: Array, rule: Rule) -> tuple[str, str]:
     """Return (ok or changed, where) for an array and what it was made from."""
+    for one in (source, array):
+        if one.problem is not None:
+            return "changed", f"{one.name}: cannot be read: {why(one.problem)}"
     if little(source.element) != little(array.element):
         return "changed", f"{source.name}: type {type_text(source)}, now {type_text(array)}"
     if source.shape != array.shape:

@@ -22,6 +22,7 @@ from raconvert.transfer import (
     write_all,
     write_failed,
 )
+from raconvert.unreadable import attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,10 +46,31 @@ def write_bundle(
     *,
     name: str | None = None,
 ) -> Report:
-    """Adapt, judge and write one bundle to one file, with its sidecar; fill in the report."""
+    """Adapt, judge and write one bundle to one file, with its sidecar; fill in the report.
+
+    Arrays that cannot be read are refused by name, or left out where that is allowed.
+    """
+    _check_count(bundle, path, row, name)
+    return attempt(
+        bundle,
+        settings,
+        report,
+        lambda whole, lost: _write_whole(whole, path, row, settings, report, name, lost),
+    )
+
+
+def _write_whole(
+    bundle: Bundle,
+    path: str,
+    row: Row,
+    settings: Settings,
+    report: Report,
+    name: str | None,
+    lost: list[Fit],
+) -> Report:
+    """Write a bundle of arrays that can be read, as far as is known; `lost` are the others."""
     module = registry.load(row)
     options = registry.check_options(row, "write", settings.out_opts or {})
-    _check_count(bundle, path, row, name)
     if path == "-":
         settings = _for_stdout(row, settings)
     report.source_format = bundle.format
@@ -66,7 +88,7 @@ def write_bundle(
     if settings.axes != "keep-memory":
         report.add_order(origins, bundle.arrays)
     fits = _all_fits(bundle, module, row, options, settings)
-    report.judge(lost_items(origins, bundle.arrays) + fits, settings)
+    report.judge(lost + lost_items(origins, bundle.arrays) + fits, settings)
     if path != "-":
         beside = [sidecar.path_of(path), sidecar.items_path_of(path)]
         refuse_used([path, *beside], bundle.used)
@@ -147,14 +169,15 @@ def _for_stdout(row: Row, settings: Settings) -> Settings:
 
 
 def _check_count(bundle: Bundle, path: str, row: Row, name: str | None) -> None:
-    if len(bundle.arrays) == 1 or (row.many and name is None and bundle.arrays):
+    names = [array.name for array in bundle.arrays if array.problem is None] or bundle.names
+    if len(names) == 1 or (row.many and name is None and names):
         return
-    if not bundle.arrays:
+    if not names:
         raise UsageError("the source holds no array", path=bundle.path)
     raise UsageError(
-        f"source has {len(bundle.arrays)} arrays, '{path}' holds one",
+        f"source has {len(names)} arrays, '{path}' holds one",
         path=bundle.path,
-        remedy=f"choose with --array NAME or FILE#NAME: {', '.join(bundle.names)}",
+        remedy=f"choose with --array NAME or FILE#NAME: {', '.join(names)}",
     )
 
 

@@ -33,7 +33,7 @@ FILE_KEYS = {
 }  # fmt: skip
 ARRAY_KEYS = {
     "name", "type", "kind", "element_bytes", "byte_order", "descr", "index_order", "shape",
-    "dims", "count", "nbytes", "layout", "storage", "metadata", "to_ra",
+    "dims", "count", "nbytes", "layout", "storage", "metadata", "to_ra", "problem",
 }  # fmt: skip
 
 

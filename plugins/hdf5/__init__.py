@@ -61,10 +61,11 @@ float64, integers beyond 64 bits, times, structures with any of these, user-defi
 datatypes, and attributes of these types; empty datasets (null space), which come back in HDF5. As
 long as one array is left; otherwise the file is refused for that reason.
 
-Refused when it is asked for: datasets with a filter that is not installed (named, with the install
-line); declared sizes that the file cannot hold; data outside the file; damaged chunks; external
-storage that is shorter than the dataset; strings of variable length above ``--max-memory`` once
-they have one width; virtual datasets whose sources are a pattern.
+Cannot be read, while the others can (``--allow arrays`` leaves them out): datasets with a filter
+that is not installed (named, with the install line); declared sizes that the file cannot hold; data
+outside the file; damaged chunks; external storage that is shorter than the dataset; strings of
+variable length above ``--max-memory`` once they have one width; virtual datasets whose sources are
+a pattern.
 
 Writing keeps everything but the metadata that single items of a stack have. Text and
 dates are equivalent: other programs see UTF-8 strings and opaque bytes. More than 32 axes are
@@ -134,8 +135,8 @@ def sniff(source: Source) -> int:
 def read(source: Source) -> Bundle:
     """Return the datasets of an HDF5 file as lazy arrays, named by their paths.
 
-    Raises the first reason if nothing in the file can be read; otherwise what cannot be read is
-    noted, or raises when it is asked for.
+    Raises the first reason if nothing in the file can be read; otherwise each dataset that cannot
+    has its reason as `Array.problem`.
     """
     from .reading import read_file
 

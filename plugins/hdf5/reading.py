@@ -12,7 +12,6 @@ from h5py import h5d, h5o, h5p, h5t
 from raconvert import sidecar
 from raconvert.elements import Element, needs_swap
 from raconvert.errors import (
-    Corrupt,
     MissingDependency,
     RaconvertError,
     Unsupported,
@@ -56,7 +55,7 @@ from .walk import DATASET, GROUP, TYPE, File, Files, Found, Walk, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import Any
 
     from .types import Kind
 
@@ -94,11 +93,13 @@ def _bundle(source: Source, files: Files) -> Bundle:
         except RaconvertError as error:
             left_out.append((found.path, error))
     for path, problem in left_out:
-        if isinstance(problem, Corrupt):
-            bundle.arrays.append(_damaged(path, problem, context))
+        if not isinstance(problem, Unsupported):
+            bundle.arrays.append(Array.unreadable(path or "/", problem))
+            context.broken.append(problem)
     _finish(bundle, space, context)
     _name_aliases(bundle, context)
-    context.notes.extend(_left_out(left_out))
+    noted = [pair for pair in left_out if isinstance(pair[1], Unsupported)]
+    context.notes.extend(_left_out(noted))
     but = " (only the link itself goes along, to HDF5)"
     context.notes.extend(_left_out(walk.dangling, but))
     left_out += walk.dangling
@@ -108,24 +109,8 @@ def _bundle(source: Source, files: Files) -> Bundle:
 
 
 def _left_out(found: list[tuple[str, RaconvertError]], but: str = "") -> list[str]:
-    """Return a note for each object that is not damaged, and left out all the same."""
-    return [
-        f"'{path}' was left out: {_why(problem)}{but}"
-        for path, problem in found
-        if not isinstance(problem, Corrupt)
-    ]
-
-
-def _damaged(path: str, problem: RaconvertError, context: Context) -> Array:
-    """Return an array in the place of what cannot be read at all.
-
-    It fails when it is converted, so that nothing damaged is lost without a word; the other arrays
-    of the file can be chosen.
-    """
-    context.broken.append(problem)
-    context.notes.append(f"'{path}' cannot be read: {_why(problem)}")
-    element = Element("user", 1, "|", None)
-    return Array(element, (), name=path or "/", data=partial(_failing, problem))
+    """Return a note for each object that was left out."""
+    return [f"'{path}' was left out: {_why(problem)}{but}" for path, problem in found]
 
 
 def _why(error: RaconvertError) -> str:
@@ -319,7 +304,6 @@ def _array(
         problem = problem or error
     if problem is not None:
         context.broken.append(problem)
-        context.notes.append(f"'{found.path}' cannot be read: {_why(problem)}")
     if kind.note:
         context.notes.append(f"'{found.path}': {kind.note}")
     element = kind.element
@@ -334,9 +318,10 @@ def _array(
         name=found.path,
         index_order="F" if context.julia else "C",
         extent=None if problem else _extent(kind, element, storage, pieces, nbytes, file),
-        data=partial(_failing, problem) if problem else partial(_itself, values),
+        data=partial(_itself, values),
         storage=facts_of(storage, dataset, plist),
     )
+    array.problem = problem
     _fill_value(array, plist, kind)
     _keep_type(array, tid, kind)
     return array, values
@@ -372,7 +357,6 @@ def _packed_array(found: Found, address: int, packed: julia.Packed, context: Con
     except RaconvertError as error:
         problem = error
         context.broken.append(problem)
-        context.notes.append(f"'{found.path}' cannot be read: {_why(problem)}")
     values = Dataset(file, found.hard, kind, packed.shape, chunk, kind.element)
     size = file.source.size
     values.chunks = Chunks(file.path, size, packed.shape, chunk, unit, numbers, bytes(unit))
@@ -382,7 +366,7 @@ def _packed_array(found: Found, address: int, packed: julia.Packed, context: Con
         (packed.shape + kind.dims)[::-1],
         name=found.path,
         index_order="F",
-        data=partial(_failing, problem) if problem else partial(_itself, values),
+        data=partial(_itself, values),
         storage={
             "layout": storage.layout,
             "stored_bytes": storage.stored,
@@ -390,6 +374,7 @@ def _packed_array(found: Found, address: int, packed: julia.Packed, context: Con
             "filters": [filter_text(*one) for one in packed.filters],
         },
     )
+    array.problem = problem
     _keep_type(array, packed.tid, kind)
     for name in attribute_data(file, address):
         if name != julia.DIMENSIONS.encode():
@@ -401,10 +386,6 @@ def _packed_array(found: Found, address: int, packed: julia.Packed, context: Con
 
 def _itself(values: Dataset) -> Dataset:
     return values
-
-
-def _failing(error: RaconvertError) -> NoReturn:
-    raise error
 
 
 def _extent(

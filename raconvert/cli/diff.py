@@ -56,6 +56,11 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _array_lines(array: dict[str, Any]) -> Iterator[str]:
+    if any(array["problems"]):
+        for side, problem in zip("ab", array["problems"], strict=True):
+            if problem:
+                yield f"cannot be read in {side}: {one_line(problem)}"
+        return
     (type_a, type_b), (shape_a, shape_b) = array["type"], map(_shape, array["shape"])
     yield f"dtype    {type_a} {_sign(array['same_type'])} {type_b}"
     yield f"shape    {shape_a} {_sign(array['same_shape'])} {shape_b}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from raconvert import registry
 from raconvert.checksums import digest_array, manifest_line
 from raconvert.cli.sources import each, expand, reading
-from raconvert.errors import UsageError
+from raconvert.errors import RaconvertError, UsageError
 from raconvert.opening import open_bundle, open_sources
 
 TYPE_CHECKING = False
@@ -23,12 +23,12 @@ def run(args: Any, console: Console) -> int:
     found: list[tuple[str, str]] = []
 
     def show(path: str) -> int:
-        lines = _digests(path, args)
+        lines, problems = _digests(path, args)
         if console.json:
             found.extend(lines)
         else:
             _show(lines, console)
-        return 0
+        return max([console.error(problem) for problem in problems], default=0)
 
     code = each(expand(args.files), show, console)
     if console.json:
@@ -36,17 +36,25 @@ def run(args: Any, console: Console) -> int:
     return code
 
 
-def _digests(path: str, args: Any) -> list[tuple[str, str]]:
-    """Return (name, digest) of every array of a file; arrays of containers are FILE#NAME."""
+def _digests(path: str, args: Any) -> tuple[list[tuple[str, str]], list[RaconvertError]]:
+    """Return (name, digest) of every array of a file, and why some have none.
+
+    Arrays of containers are FILE#NAME.
+    """
+    found: list[tuple[str, str]] = []
+    problems: list[RaconvertError] = []
     with open_bundle(path, **reading(args)) as bundle:
         many = registry.by_name(bundle.format).many
-        return [
-            (
-                f"{bundle.path}#{array.name}" if many else path,
-                digest_array(array, args.max_memory),
-            )
-            for array in bundle.arrays
-        ]
+        for array in bundle.arrays:
+            name = f"{bundle.path}#{array.name}" if many else path
+            try:
+                found.append((name, digest_array(array, args.max_memory)))
+            except RaconvertError as error:
+                error.add_note(f"so that '{name}' has no digest")
+                problems.append(error)
+    if problems and not found:
+        raise problems[0]
+    return found, problems
 
 
 def _digest_as(args: Any) -> str:

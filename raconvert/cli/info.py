@@ -50,10 +50,8 @@ def short_lines(facts: dict[str, Any]) -> Iterator[str]:
         path = facts["path"]
         if facts["container"] and not path.endswith(f"#{array['name']}"):
             path += f"#{array['name']}"
-        yield (
-            f"{one_line(path)}  {facts['format']}  {array['type']}  {axes(array)}  "
-            f"{size(array['nbytes'])}"
-        )
+        told = f"{array['type']}  {axes(array)}  {size(array['nbytes'])}"
+        yield f"{one_line(path)}  {facts['format']}  {_unless_broken(array, told)}"
 
 
 def lines(facts: dict[str, Any], console: Console) -> Iterator[str]:
@@ -120,10 +118,19 @@ def _in_tree_order(paths: list[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ..
 def _array(array: dict[str, Any], width: int = 0) -> str:
     """Return type, both views of the axes, size and storage of an array as one line."""
     order = ", big-endian" if array["byte_order"] == "big" else ""
-    return (
+    return _unless_broken(
+        array,
         f"{array['type']:<{width}}   shape {axes(array)} (RA, Julia, MATLAB)   "
-        f"{size(array['nbytes'])}   {_layout(array)}{order}"
+        f"{size(array['nbytes'])}   {_layout(array)}{order}",
     )
+
+
+def _unless_broken(array: dict[str, Any], told: str) -> str:
+    """Return what is told of an array with why it cannot be read, if so; or that alone."""
+    if array["problem"] is None:
+        return told
+    problem = f"cannot be read: {one_line(array['problem'])}"
+    return problem if array["type"] == "unknown" else f"{told}   {problem}"
 
 
 def axes(array: dict[str, Any]) -> str:
@@ -202,5 +209,9 @@ def _to_ra(facts: dict[str, Any]) -> str:
     """Say what becomes of the file as .ra: exact, and what goes to the sidecar."""
     count = len(facts["arrays"])
     kept = list(dict.fromkeys(f for array in facts["arrays"] for f in array["to_ra"]["sidecar"]))
+    broken = sum(array["problem"] is not None for array in facts["arrays"])
+    if broken:
+        some = f"the other {count - broken}, exact" if count > broken else "nothing"
+        return f"{some}; {broken} of {count} arrays cannot be read"
     text = "exact" if count == 1 else f"{count} arrays, each exact in a file of its own"
     return f"{text}; to the YAML sidecar: {', '.join(kept)}" if kept else text

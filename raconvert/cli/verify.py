@@ -29,7 +29,7 @@ def run(args: Any, console: Console) -> int:
     found = []
 
     def show(path: str) -> int:
-        facts = verify(path, against, gathering=gathering, **reading(args))
+        facts = verify(path, against, gathering=gathering, go_on=True, **reading(args))
         for note in facts["notes"]:
             console.note(f"{path}: {note}")
         if console.json:
@@ -60,6 +60,10 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
         return
     for array in facts["arrays"]:
         name = f"#{array['name']}" if facts["container"] and "#" not in facts["path"] else ""
+        if array["problem"] is not None:
+            told = one_line(array["problem"])
+            yield f"FAILED {one_line(facts['path'] + name)}   cannot be read: {told}"
+            continue
         shape = ", ".join(map(str, array["shape"]))
         comma = "," if len(array["shape"]) == 1 else ""
         yield (

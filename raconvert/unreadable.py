@@ -1,0 +1,116 @@
+"""Arrays that cannot be read, in files of which others can: named, refused, or left out on request.
+
+A reader gives such an array its place in the bundle, with the reason in `Array.problem`
+(`Array.unreadable` where not even its type is known). The others can be had by name; a conversion
+of the whole is refused, unless ``--allow arrays`` leaves them out, each named in the report. What
+only shows while elements are read, such as a damaged chunk, is found by reading every array once
+more after the conversion has failed.
+"""
+
+from __future__ import annotations
+
+from raconvert.errors import Corrupt, RaconvertError, ReadFailed, Unsafe, WouldLose
+from raconvert.plugin import refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from raconvert.model import Array, Bundle
+    from raconvert.plugin import Fit
+    from raconvert.report import Report
+    from raconvert.settings import Settings
+
+FLAG = "--allow arrays"
+LISTED = 20  # arrays that one message names
+# What reading elements raises. No failure of a destination, nor a value that does not fit there.
+FAILURES = (Corrupt, ReadFailed, Unsafe)
+
+
+def why(problem: RaconvertError, path: str | None = None) -> str:
+    """Return the reason of a problem in one line; `path`: the file of which it is known to be."""
+    text = problem.what
+    if problem.path is not None and path is not None and problem.path != path:
+        text = f"'{problem.path}': {text}"
+    if problem.expected is not None:
+        text += f"; expected {problem.expected}"
+    if problem.got is not None:
+        text += f"{',' if problem.expected is not None else ';'} got {problem.got}"
+    return " ".join(text.split())
+
+
+def without(bundle: Bundle, settings: Settings) -> tuple[Bundle, list[Fit]]:
+    """Return the bundle without the arrays that cannot be read, and what is lost by that.
+
+    The problem of the first one is raised if there is no other array, `WouldLose` if the loss is
+    not allowed.
+    """
+    broken = [(array, array.problem) for array in bundle.arrays if array.problem is not None]
+    if not broken:
+        return bundle, []
+    kept = [array for array in bundle.arrays if array.problem is None]
+    if not kept:
+        raise broken[0][1]
+    fits = [_fit(array, problem, bundle.path) for array, problem in broken]
+    if not settings.allows("arrays"):
+        raise _refusal(bundle, fits)
+    rest = bundle.like(kept)
+    gone = {array.name for array, _ in broken}
+    rest.aliases = {a: real for a, real in bundle.aliases.items() if real not in gone}
+    return rest, fits
+
+
+def attempt(
+    bundle: Bundle,
+    settings: Settings,
+    report: Report,
+    run: Callable[[Bundle, list[Fit]], Report],
+) -> Report:
+    """Call `run` with what `without` returns, and again if it finds that more cannot be read."""
+    before = report.state()
+    try:
+        return run(*without(bundle, settings))
+    except FAILURES:
+        left = [array for array in bundle.arrays if array.problem is None]
+        if len(left) < 2 or not find(left, settings.max_memory):
+            raise
+    report.go_back(before)
+    return run(*without(bundle, settings))
+
+
+def find(arrays: list[Array], max_memory: int) -> bool:
+    """Read every array to its end and note which cannot be; True if there is one."""
+    from raconvert.blocks import block_bytes, blocks
+
+    for array in arrays:
+        try:
+            for _ in blocks(array, block_bytes(max_memory)):
+                pass
+        except FAILURES as error:
+            array.problem = error
+    return any(array.problem is not None for array in arrays)
+
+
+def _fit(array: Array, problem: RaconvertError, path: str) -> Fit:
+    reason = f"cannot be read and is left out: {why(problem, path)}"
+    return refused(array.name, "elements", reason, FLAG)
+
+
+def _refusal(bundle: Bundle, fits: list[Fit]) -> WouldLose:
+    """Return the error that names what cannot be read, and what can be done."""
+    count = len(bundle.arrays)
+    lines = [f"array '{fit.array}': {fit.reason}".replace(" and is left out", "") for fit in fits]
+    more = [f"and {len(lines) - LISTED} more"] * (len(lines) > LISTED)
+    return WouldLose(
+        f"{len(fits)} of its {count} arrays cannot be read",
+        path=bundle.path or None,
+        remedy="\n  ".join(
+            [
+                *lines[:LISTED],
+                *more,
+                f"{FLAG} leaves them out; the others can also be chosen by name, with FILE#NAME "
+                "or --array",
+                "nothing was written",
+            ]
+        ),
+    )
