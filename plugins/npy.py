@@ -52,7 +52,6 @@ from raconvert.plugin import (
     Array,
     Bundle,
     Element,
-    Extent,
     Fit,
     Format,
     Source,
@@ -184,7 +183,7 @@ def read(source: Source) -> Bundle:
         header.dims,
         name=source.stem,
         index_order=header.index_order,
-        extent=Extent(source.path, header.offset, nbytes, needs_swap(header.element)),
+        extent=source.extent(header.offset, nbytes, needs_swap(header.element)),
     )
     end = header.offset + nbytes
     if source.size == end:

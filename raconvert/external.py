@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 
 from raconvert.errors import ReadFailed, Unsafe
+from raconvert.source import changed, identity_of, open_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +51,36 @@ def resolve(source: Source, name: str, what: str) -> str:
     if not os.path.isfile(path):
         raise Unsafe(f"{what} is no regular file", path=source.path, got=f"'{shown}'")
     source.used.add(path)
+    if not source.trust_external:
+        _check_opened(source, folder, path, what, shown)
     return path
+
+
+def _check_opened(source: Source, folder: str, path: str, what: str, shown: str) -> None:
+    """Check where the file that is opened really is, and note what it is for every later opening.
+
+    A folder on the way may have become a link since the path was looked at.
+    """
+    descriptor = open_regular(path)
+    try:
+        identity = identity_of(os.fstat(descriptor))
+        if not _is_below(folder, _place_of(descriptor, path)):
+            raise _outside(source, what, folder, shown)
+    finally:
+        os.close(descriptor)
+    if source.seen.setdefault(path, identity) != identity:
+        raise changed(path)
+
+
+def _place_of(descriptor: int, path: str) -> str:
+    """Return the path of an open file without links; where no system tells it, that of its name."""
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:  # another system, or no /proc
+        real = os.path.realpath(path)
+        if not os.path.samestat(os.stat(real), os.fstat(descriptor)):
+            raise changed(path) from None
+        return real
 
 
 def _outside(source: Source, what: str, folder: str, shown: str) -> Unsafe:

@@ -142,6 +142,7 @@ def concatenated(array: Array, axis: int, max_memory: int) -> Array:
 # One named array each --------------------------------------------------------------------------
 
 
+OPEN_AT_ONCE = 32  # files: each may keep a descriptor, and its library a cache
 _RENAMED = "attributes of one name, of the file, its groups and its array, are kept as"
 
 
@@ -160,8 +161,12 @@ def _add_named(bundle: Bundle, paths: list[str], settings: Settings) -> list[Fit
     seen: dict[str, str] = {}
     renamed: list[str] = []
     lost: list[str] = []
-    for path in paths:
+    for number, path in enumerate(paths):
         one = open_spec(path, settings)
+        if number >= OPEN_AT_ONCE:
+            from raconvert.again import closed
+
+            one.arrays = closed(one, path, settings)
         bundle.add_notes_of(one)
         stem = stem_of(path)
         alone, chosen = len(one.arrays) == 1, one.path != path  # FILE#NAME

@@ -31,16 +31,35 @@ class Extent:
     """Where an array's bytes lie contiguous and in stored order inside one local file.
 
     `offset` and `nbytes` are bytes; `swap` is the width of the numbers that must be reversed to
-    become little-endian (1: none).
+    become little-endian (1: none). `identity` is what the file was when it was first opened
+    (`raconvert.source`): it is refused when it is not the same any more. Made by `Source.extent`.
     """
 
-    __slots__ = ("nbytes", "offset", "path", "swap")
+    __slots__ = ("identity", "nbytes", "offset", "path", "swap")
 
-    def __init__(self, path: str, offset: int, nbytes: int, swap: int = 1) -> None:
+    def __init__(
+        self,
+        path: str,
+        offset: int,
+        nbytes: int,
+        swap: int = 1,
+        identity: tuple[int, int, int, int] | None = None,
+    ) -> None:
         self.path = path
         self.offset = offset
         self.nbytes = nbytes
         self.swap = swap
+        self.identity = identity
+
+    def part(self, start: int, nbytes: int) -> Extent:
+        """Return a stretch of this extent that begins `start` bytes into it."""
+        return Extent(self.path, self.offset + start, nbytes, self.swap, self.identity)
+
+    def open(self) -> int:
+        """Return a descriptor of the file; `Corrupt` if it is not the one that it was."""
+        from raconvert.source import open_regular
+
+        return open_regular(self.path, self.identity)
 
 
 class Axis:
@@ -354,9 +373,12 @@ class Array:
 
 def _map_extent(array: Array) -> np.ndarray[Any, Any]:
     """Map an array's extent read-only: the same bytes, no copy."""
+    import os
+
     import numpy as np
 
     from raconvert.blocks import check_rank
+    from raconvert.source import changed
 
     check_rank(array)
     extent = array.extent
@@ -371,9 +393,10 @@ def _map_extent(array: Array) -> np.ndarray[Any, Any]:
         return as_ndarray(array)
     # A memmap of its own kind would keep `np.memmap` semantics in every result; a plain ndarray
     # over the map is what `np.asarray` gives.
-    return np.asarray(
-        np.memmap(extent.path, array.dtype, mode="r", offset=extent.offset, shape=shape)
-    )
+    with open(extent.open(), "rb") as file:
+        if os.fstat(file.fileno()).st_size < extent.offset + extent.nbytes:
+            raise changed(extent.path, shorter=True)
+        return np.asarray(np.memmap(file, array.dtype, mode="r", offset=extent.offset, shape=shape))
 
 
 def _state(arrays: list[Array]) -> tuple[int, int]:
@@ -393,7 +416,7 @@ class Bundle:
 
     __slots__ = (
         "_closers", "_known", "_places", "aliases", "allow", "arrays", "attributes", "format",
-        "formats", "groups", "lost", "notes", "path", "reason", "used",
+        "formats", "groups", "lost", "notes", "path", "reason", "seen", "used",
     )  # fmt: skip
 
     def __init__(
@@ -416,10 +439,11 @@ class Bundle:
         self._closers = [] if closers is None else closers
         self._places: dict[str, int] = {}  # of the arrays, by name, as they were when `_known`
         self._known: tuple[Any, ...] = ()
-        # Set by the core: where the bundle comes from, all files that are read for it, and why it
-        # was taken for that format.
+        # Set by the core: where the bundle comes from, all files that are read for it, what those
+        # were that were opened (`Source.seen`), and why it was taken for that format.
         self.path = ""
         self.used: set[str] = set()
+        self.seen: dict[str, tuple[int, int, int, int]] = {}
         self.format = ""
         self.reason = ""
         # What the user allows to be lost, by the words of --allow; and what a plugin lost by that,
@@ -523,7 +547,7 @@ class Bundle:
             aliases=self.aliases,
         )
         other.path, other.format, other.reason = self.path, self.format, self.reason
-        other.used = self.used
+        other.used, other.seen = self.used, self.seen
         return other
 
     def allows(self, loss: str) -> bool:
@@ -534,6 +558,7 @@ class Bundle:
         """Take over the notes of another bundle, what it uses, and the duty to close it."""
         self.notes += [f"'{other.path}': {note}" for note in other.notes]
         self.used |= other.used
+        self.seen |= other.seen
         self._closers.append(other.close)
 
     def close(self) -> None:

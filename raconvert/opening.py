@@ -36,7 +36,8 @@ def open_spec(spec: str, settings: Settings) -> Bundle:
         options["metadata"] = False
     bundle: Bundle = module.read(source, **options)
     bundle.path, bundle.format, bundle.reason = path, row.name, reason
-    bundle.used = source.used
+    bundle.used, bundle.seen = source.used, source.seen
+    bundle._closers.append(source.close)
     bundle.used.add(path)
     try:
         if settings.meta != "ignore" and row.name not in BUNDLES:

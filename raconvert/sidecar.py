@@ -136,7 +136,7 @@ def describe(source: Source, *, is_ra: bool) -> dict[str, Any]:
 def load(source: Source, *, is_ra: bool) -> dict[str, Any] | None:
     """Return the fields of the sidecar beside a file, or None; a mismatch is `Corrupt`."""
     path = path_of(source.path)
-    return load_from(Source(path), source, is_ra=is_ra) if os.path.exists(path) else None
+    return load_from(source.named(path), source, is_ra=is_ra) if os.path.exists(path) else None
 
 
 def load_from(beside: Source, source: Source, *, is_ra: bool) -> dict[str, Any] | None:

@@ -1,6 +1,8 @@
 """`Source`: one input file as importers see it, opened only if it is a regular file.
 
 The first 4 KiB (`head`), the size and `read_at` are what a sniffer needs; `open` gives the whole.
+A source is opened once and stays open until it is closed; whatever is opened again by its name is
+compared (device, inode, size, time of change) and refused when it is not the same file any more.
 """
 
 from __future__ import annotations
@@ -13,11 +15,18 @@ from raconvert.errors import Corrupt, ReadFailed, Unsafe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from io import FileIO
     from typing import Any
 
+    from raconvert.model import Extent
+
+    Identity = tuple[int, int, int, int]
+
 HEAD_BYTES = 4096  # enough for every magic and for most headers, in one page
 DEFAULT_MAX_MEMORY = 1 << 30  # 1 GiB, the default of --max-memory
+HELD_AT_MOST = 64  # descriptors at once: systems allow 256 to 1024, and stacks have many files
+_held: set[int] = set()  # the descriptors of sources that are open
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -28,10 +37,12 @@ class Source:
     the file to name others outside its own folder; `stand_ins` maps the real path of a file that
     it names to another that is read in its place (what was written and is not yet renamed). Both
     are for `raconvert.external`, which adds to `used` the path of every file that is read besides.
+    `seen` maps the path of every file that was opened to what it was (`Identity`).
     """
 
     __slots__ = (
-        "_head", "_size", "base", "max_memory", "path", "stand_ins", "trust_external", "used"
+        "_file", "_head", "base", "max_memory", "path", "seen", "stand_ins", "trust_external",
+        "used",
     )  # fmt: skip
 
     def __init__(
@@ -42,14 +53,15 @@ class Source:
         trust_external: bool = False,
         stand_ins: dict[str, str] | None = None,
     ) -> None:
+        self._file = -1
         self.path = os.fspath(path)
         self.max_memory = max_memory
         self.trust_external = trust_external
         self.stand_ins = stand_ins or {}
         self.used: set[str] = set()
+        self.seen: dict[str, Identity] = {}
         self.base = 0  # where byte 0 is in the file at `path`
         self._head: bytes | None = None
-        self._size = -1
 
     @property
     def name(self) -> str:
@@ -69,7 +81,7 @@ class Source:
             trust_external=self.trust_external,
             stand_ins=self.stand_ins,
         )
-        other.used = self.used
+        other.used, other.seen = self.used, self.seen
         return other
 
     @property
@@ -82,19 +94,48 @@ class Source:
     @property
     def size(self) -> int:
         """The file's size in bytes."""
-        if self._size < 0:
+        return self.identity[2]
+
+    @property
+    def identity(self) -> Identity:
+        """What the file was when it was first opened."""
+        if self.path not in self.seen:
             self._look()
-        return self._size
+        return self.seen[self.path]
+
+    def extent(self, offset: int, nbytes: int, swap: int = 1) -> Extent:
+        """Return a stretch of this file as an extent that is refused once the file changed."""
+        from raconvert.model import Extent
+
+        return Extent(self.path, self.base + offset, nbytes, swap, self.identity)
 
     def _look(self) -> None:
-        """Fill `head` and `size` with one open, one fstat and one read."""
-        descriptor = open_regular(self.path)
+        """Fill `head` and `identity` with one open, one fstat and one read; keep the file open."""
+        descriptor = self._open()
         try:
-            self._size = os.fstat(descriptor).st_size
-            self._head = os.read(descriptor, HEAD_BYTES)
+            self._head = _pread(descriptor, HEAD_BYTES, 0)
         except OSError as error:
             raise _read_failed(self.path, error) from error
         finally:
+            self._keep(descriptor)
+
+    def _open(self) -> int:
+        """Return a new descriptor of the file, which must be the one that was first opened."""
+        descriptor, status = _open(self.path)
+        known = self.seen.get(self.path)
+        if known is None:
+            self.seen[self.path] = identity_of(status)
+        elif known != identity_of(status):
+            os.close(descriptor)
+            raise changed(self.path, shorter=status.st_size < known[2])
+        return descriptor
+
+    def _keep(self, descriptor: int) -> None:
+        """Keep a descriptor for `read_at`, unless there is one, or too many sources keep theirs."""
+        if self._file < 0 and len(_held) < HELD_AT_MOST:
+            _held.add(descriptor)
+            self._file = descriptor
+        else:
             os.close(descriptor)
 
     def read_at(self, offset: int, nbytes: int) -> bytes:
@@ -102,12 +143,17 @@ class Source:
         head = self.head
         if offset + nbytes <= len(head):
             return head[offset : offset + nbytes]
+        wanted = min(nbytes, max(0, self.size - offset))
+        descriptor = self._file
         try:
-            with self.open() as file:
-                file.seek(offset)
-                return read_up_to(file, min(nbytes, max(0, self.size - offset)))
+            if descriptor < 0:
+                descriptor = self._open()
+            return _pread(descriptor, wanted, offset)
         except OSError as error:
             raise _read_failed(self.path, error) from error
+        finally:
+            if descriptor not in (-1, self._file):
+                self._keep(descriptor)
 
     def read_exact(self, offset: int, nbytes: int, what: str) -> bytes:
         """Return exactly `nbytes` bytes from `offset`; `Corrupt` names `what` if the file ends."""
@@ -119,12 +165,28 @@ class Source:
                 expected=f"{nbytes} bytes",
                 got=f"{max(0, self.size - offset)}",
             )
-        return self.read_at(offset, nbytes)
+        data = self.read_at(offset, nbytes)
+        if len(data) < nbytes:
+            raise changed(self.path, shorter=True)
+        return data
 
     def open(self) -> FileIO:
         """Open the file for reading, unbuffered; the caller closes it."""
-        descriptor = open_regular(self.path)
-        return io.FileIO(descriptor, "rb", closefd=True)
+        return io.FileIO(self._open(), "rb", closefd=True)
+
+    def close(self) -> None:
+        """Let go of the file; it can still be read, if it is then the same."""
+        descriptor, self._file = self._file, -1
+        if descriptor >= 0:
+            _held.discard(descriptor)
+            os.close(descriptor)
+
+    def __del__(
+        self, held: set[int] = _held, close: Callable[[int], None] = os.close
+    ) -> None:  # bound here: at the end of the interpreter modules are empty
+        if self._file >= 0:
+            held.discard(self._file)
+            close(self._file)
 
 
 class Window(Source):
@@ -133,10 +195,12 @@ class Window(Source):
     `path` is the archive's, so that data can be copied and mapped out of it; `name` the member's.
     """
 
-    __slots__ = ("_name",)
+    __slots__ = ("_name", "_size", "_whole")
 
-    def __init__(self, path: str, name: str, base: int, size: int, max_memory: int) -> None:
-        super().__init__(path, max_memory=max_memory)
+    def __init__(self, whole: Source, name: str, base: int, size: int) -> None:
+        super().__init__(whole.path, max_memory=whole.max_memory)
+        self.seen, self.used = whole.seen, whole.used
+        self._whole = whole
         self._name = name
         self._size = size
         self.base = base
@@ -147,27 +211,29 @@ class Window(Source):
         return self._name.rsplit("/", 1)[-1]
 
     @property
+    def size(self) -> int:
+        """The member's size in bytes."""
+        return self._size
+
+    @property
+    def identity(self) -> Identity:
+        """What the archive was when it was first opened."""
+        return self._whole.identity
+
+    @property
     def head(self) -> bytes:
         """The first 4 KiB of the member."""
         if self._head is None:
-            self._head = self._read(0, min(HEAD_BYTES, self._size))
+            self._head = self._whole.read_at(self.base, min(HEAD_BYTES, self._size))
         return self._head
 
     def read_at(self, offset: int, nbytes: int) -> bytes:
         """Return up to `nbytes` bytes from `offset`: fewer only where the member ends."""
-        return self._read(offset, max(0, min(nbytes, self._size - offset)))
-
-    def _read(self, offset: int, nbytes: int) -> bytes:
-        try:
-            with Source.open(self) as file:
-                file.seek(self.base + offset)
-                return read_up_to(file, nbytes)
-        except OSError as error:
-            raise _read_failed(self.path, error) from error
+        return self._whole.read_at(self.base + offset, max(0, min(nbytes, self._size - offset)))
 
     def open(self) -> Any:
         """Open the member for reading, unbuffered; it ends where the member does."""
-        return io.BufferedReader(_Part(Source.open(self), self.base, self._size))
+        return io.BufferedReader(_Part(self._whole.open(), self.base, self._size))
 
 
 class _Part(io.RawIOBase):
@@ -202,8 +268,33 @@ class _Part(io.RawIOBase):
         super().close()
 
 
-def open_regular(path: str) -> int:
-    """Open a regular file for reading and return its descriptor.
+def identity_of(status: os.stat_result) -> Identity:
+    """Return what tells whether a file is still the same: device, inode, size, time of change."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def changed(path: str, *, shorter: bool = False) -> Corrupt:
+    """Return the error for a file that is not the one any more that was first opened."""
+    return Corrupt(
+        f"file {'became shorter' if shorter else 'changed'} while it was read",
+        path=path,
+        remedy="try again when nothing writes to it",
+    )
+
+
+def refuse_changed(seen: Mapping[str, Identity]) -> None:
+    """Refuse (`Corrupt`) what was read, if any of the files was changed or replaced since."""
+    for path, known in seen.items():
+        try:
+            now = identity_of(os.stat(path))
+        except OSError:
+            now = None
+        if now != known:
+            raise changed(path)
+
+
+def _open(path: str) -> tuple[int, os.stat_result]:
+    """Open a regular file for reading; return its descriptor and status.
 
     Pipes, devices, sockets and folders are refused before anything is read from them
     (`Unsafe`); `O_NONBLOCK` keeps the open itself from hanging on a pipe without a writer.
@@ -212,12 +303,43 @@ def open_regular(path: str) -> int:
         descriptor = os.open(path, _OPEN_FLAGS | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError) as error:
         raise _read_failed(path, error) from error
-    mode = os.fstat(descriptor).st_mode
-    if S_ISREG(mode):
-        return descriptor
+    status = os.fstat(descriptor)
+    if S_ISREG(status.st_mode):
+        return descriptor, status
     os.close(descriptor)
-    kind = "a folder" if S_ISDIR(mode) else "a pipe, device or socket"
+    kind = "a folder" if S_ISDIR(status.st_mode) else "a pipe, device or socket"
     raise Unsafe(f"{kind} is no regular file", path=path, remedy="copy its content to a file first")
+
+
+def open_regular(path: str, known: Identity | None = None) -> int:
+    """Open a regular file for reading and return its descriptor.
+
+    With `known` it must be the file that was opened before (`Corrupt` otherwise).
+    """
+    descriptor, status = _open(path)
+    if known is not None and identity_of(status) != known:
+        os.close(descriptor)
+        raise changed(path, shorter=status.st_size < known[2])
+    return descriptor
+
+
+def check_unchanged(descriptor: int, path: str, known: Identity | None) -> None:
+    """Refuse (`Corrupt`) what was read from an open file that was changed meanwhile."""
+    if known is not None and identity_of(os.fstat(descriptor)) != known:
+        raise changed(path)
+
+
+def _pread(descriptor: int, nbytes: int, offset: int) -> bytes:
+    """Return `nbytes` bytes from `offset`, looping over short reads; fewer only at the end."""
+    if not hasattr(os, "pread"):  # Windows: one reader at a time
+        os.lseek(descriptor, offset, os.SEEK_SET)
+        return read_up_to(io.FileIO(descriptor, "rb", closefd=False), nbytes)
+    data = os.pread(descriptor, nbytes, offset)
+    while len(data) < nbytes and (
+        more := os.pread(descriptor, nbytes - len(data), offset + len(data))
+    ):
+        data += more
+    return data
 
 
 def read_up_to(file: FileIO, nbytes: int) -> bytes:

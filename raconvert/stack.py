@@ -9,6 +9,7 @@ one block whatever the number of files.
 from __future__ import annotations
 
 import os
+from array import array
 from tempfile import TemporaryFile
 from weakref import finalize
 
@@ -19,7 +20,7 @@ from raconvert.blocks import blocks, check_memory, plain, plain_dtype
 from raconvert.elements import dtype_of, little, type_name
 from raconvert.errors import UsageError
 from raconvert.model import Array, Axis, Metadata
-from raconvert.source import DEFAULT_MAX_MEMORY
+from raconvert.source import DEFAULT_MAX_MEMORY, changed, refuse_changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,8 +76,10 @@ class Stack:
         self._first = first
         self._open_one = open_one
         self._max_memory = max_memory
+        self._marks = array("q")  # of what the files were: 8 bytes each, there may be many
         for path in paths:
             with self._item(path) as item:
+                self._marks.append(_mark(item))
                 fields = item.meta.to_dict()
                 self.parted |= item.parted
                 if fields.get("formats", {}).get("ra", {}).pop("trailer", None) is not None:
@@ -89,9 +92,19 @@ class Stack:
 
     def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
         """Yield blocks of at most `max_bytes`, one item after the other."""
-        for path in self._paths:
-            with self._item(path) as item:
+        for number in range(len(self._paths)):
+            with self._same_item(number) as item:
                 yield from blocks(item, max_bytes)
+                if item.owner is not None:
+                    refuse_changed(item.owner.seen)
+
+    def _same_item(self, number: int) -> Array:
+        """Open an item again, which must be the file whose header was read."""
+        item = self._item(self._paths[number])
+        if _mark(item) != self._marks[number]:
+            item.close()
+            raise changed(self._paths[number])
+        return item
 
     def _item(self, path: str) -> Array:
         item = in_order(self._open_one(path), "C", self._max_memory)
@@ -111,23 +124,29 @@ class Stack:
     def __getitem__(self, key: Any) -> Any:
         key = key if isinstance(key, tuple) else (key,)
         if key and isinstance(key[0], int | np.integer):
-            return self._part(self._paths[key[0]], key[1:])
-        chosen = self._paths[key[0]] if key and isinstance(key[0], slice) else self._paths
+            return self._part(range(self.shape[0])[key[0]], key[1:])
+        numbers = range(self.shape[0])
+        chosen = numbers[key[0]] if key and isinstance(key[0], slice) else numbers
         if not chosen:
             return np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *key[1:])]
         first = self._part(chosen[0], key[1:])
         check_memory(len(chosen) * first.nbytes, self._max_memory, "this part of the stack")
         out = np.empty((len(chosen), *first.shape), plain_dtype(self.dtype))
         out[0] = plain(first)
-        for number, path in enumerate(chosen[1:], 1):
-            out[number] = plain(self._part(path, key[1:]))
+        for place, number in enumerate(chosen[1:], 1):
+            out[place] = plain(self._part(number, key[1:]))
         return out.view(self.dtype)
 
-    def _part(self, path: str, key: tuple[Any, ...]) -> np.ndarray[Any, Any]:
+    def _part(self, number: int, key: tuple[Any, ...]) -> np.ndarray[Any, Any]:
         """Return a region of one item, in memory of its own."""
-        with self._item(path) as item:
+        with self._same_item(number) as item:
             region = np.asarray(item.data[key])
             return plain(region).astype(plain_dtype(self.dtype)).view(self.dtype)
+
+
+def _mark(item: Array) -> int:
+    """Return a number that differs when any of the files that are read for an item was changed."""
+    return 0 if item.owner is None else hash(tuple(item.owner.seen.items()))
 
 
 def _carried(array: Array) -> tuple[Any, Any]:

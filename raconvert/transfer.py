@@ -14,7 +14,7 @@ import os
 import stat
 
 from raconvert.errors import Corrupt, ReadFailed, TargetExists, WriteFailed
-from raconvert.source import DEFAULT_MAX_MEMORY, open_regular
+from raconvert.source import DEFAULT_MAX_MEMORY, check_unchanged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -382,7 +382,7 @@ def copy_extent(
     Bytes are swapped on the way if the extent says so; holes stay holes. A source that became
     shorter meanwhile raises `Corrupt`.
     """
-    source = open_regular(extent.path)
+    source = extent.open()
     try:
         begin = file.seek(0, os.SEEK_END) + len(header)
         end = begin + extent.nbytes
@@ -398,6 +398,7 @@ def copy_extent(
             for start, stop in ranges:
                 _copy_range(source, extent, start, stop, file, begin, progress)
             file.truncate(end)
+        check_unchanged(source, extent.path, extent.identity)
         file.seek(end)
     finally:
         os.close(source)
@@ -410,10 +411,11 @@ def copy_extent_to(
     progress: Callable[[int], object] | None = None,
 ) -> None:
     """Write the bytes of an extent into a file from byte `begin`; holes of the source are left."""
-    source = open_regular(extent.path)
+    source = extent.open()
     try:
         for start, stop in _data_ranges(source, extent):
             _copy_range(source, extent, start, stop, file, begin, progress)
+        check_unchanged(source, extent.path, extent.identity)
     finally:
         os.close(source)
 
@@ -451,7 +453,7 @@ def extent_slabs(extent: Extent, step: int) -> Iterator[memoryview]:
 
     `step` is a multiple of the width of a number.
     """
-    source = open_regular(extent.path)
+    source = extent.open()
     try:
         buffer = memoryview(bytearray(min(step, extent.nbytes)))
         for start in range(0, extent.nbytes, step):
@@ -459,6 +461,8 @@ def extent_slabs(extent: Extent, step: int) -> Iterator[memoryview]:
             read_extent_into(source, slab, extent, start)
             if extent.swap > 1:
                 swap_in_place(slab, extent.swap)
+            if start + step >= extent.nbytes:
+                check_unchanged(source, extent.path, extent.identity)
             yield slab
     finally:
         os.close(source)

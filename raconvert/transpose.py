@@ -23,7 +23,6 @@ from raconvert.ahead import ahead
 from raconvert.blocks import LARGEST_BLOCK, plain, plain_dtype, slabs
 from raconvert.elements import dtype_of, little, needs_swap
 from raconvert.errors import ReadFailed
-from raconvert.source import open_regular
 from raconvert.transfer import read_at, read_extent_into
 
 TYPE_CHECKING = False
@@ -115,7 +114,7 @@ class _Regions:
         if extent is not None and extent.swap != needs_swap(array.element):
             extent = None  # not what one swap of each element undoes
         self._extent = extent
-        self._file = open_regular(extent.path) if extent is not None else -1
+        self._file = extent.open() if extent is not None else -1
         self._room = np.empty(0, np.uint8)
 
     def __enter__(self) -> _Regions:

@@ -13,7 +13,7 @@ from raconvert.errors import Corrupt, RaconvertError, UsageError, WriteFailed
 from raconvert.model import Bundle, Metadata
 from raconvert.plugin import EQUIVALENT, REFUSED, equivalent, file_fits, first_of, refused
 from raconvert.restore import difference, restored, undescribed
-from raconvert.source import Source
+from raconvert.source import Source, refuse_changed
 from raconvert.transfer import (
     Target,
     check_target,
@@ -116,6 +116,7 @@ def _write_whole(
         exact = {n for n in bundle.names if settings.verify and not lossy & {n, ""}}
         alike = settings.in_opts if report.source_format == row.name else None
         forms = _read_back(module, target, origins, bundle, row, names, exact, alike)
+        refuse_changed(bundle.seen)
         if path == "-":
             _to_stdout(target)
         else:

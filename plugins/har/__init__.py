@@ -58,7 +58,6 @@ from raconvert.plugin import (
     Array,
     Bundle,
     Element,
-    Extent,
     Fit,
     Format,
     Metadata,
@@ -282,7 +281,7 @@ def _array(source: Source, framing: str, header: Header) -> Array:
     if plain and len(parts.offsets) == 1 and found.nbytes:
         offset = parts.offsets[0] + source.base
         swap = 4 if made.order == ">" else 1
-        found.extent = Extent(source.path, offset, found.nbytes, swap)
+        found.extent = source.extent(offset, found.nbytes, swap)
         return found
     return found.replace(data=partial(_stored, source, header, made))
 

@@ -24,7 +24,6 @@ from threading import Lock
 import numpy as np
 
 from raconvert.errors import Corrupt
-from raconvert.source import open_regular
 
 from .fletcher import CHECKSUM_BYTES, checks_out
 
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from h5py import h5d
+
+    from raconvert.source import Source
 
     Values = np.ndarray[Any, Any]
 
@@ -68,7 +69,7 @@ class Chunks:
 
     def __init__(
         self,
-        path: str,
+        source: Source,
         size: int,
         space: tuple[int, ...],
         chunk: tuple[int, ...],
@@ -76,7 +77,7 @@ class Chunks:
         filters: tuple[int, ...],
         fill: bytes,
     ) -> None:
-        self._path = path
+        self._source = source
         self._size = size
         self._space = space
         self._chunk = chunk
@@ -142,7 +143,8 @@ class Chunks:
             for low, n, high in zip(start, out.shape, self._chunk, strict=True)
         ]
         tasks = product(*ranges)
-        file = open_regular(self._path)
+        opened = self._source.open()
+        file = opened.fileno()
         try:
             if out.nbytes < PARALLEL_BYTES or prod(map(len, ranges)) == 1:
                 for place in tasks:
@@ -154,7 +156,7 @@ class Chunks:
                     for _ in pool.map(lambda place: self._place(file, place, out, start), tasks):
                         pass
         finally:
-            os.close(file)
+            opened.close()
 
     def _place(self, file: int, place: tuple[int, ...], out: Values, start: Any) -> None:
         """Put what one chunk has of the box into its place."""

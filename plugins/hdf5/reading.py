@@ -359,7 +359,7 @@ def _packed_array(found: Found, address: int, packed: julia.Packed, context: Con
         context.broken.append(problem)
     values = Dataset(file, found.hard, kind, packed.shape, chunk, kind.element)
     size = file.source.size
-    values.chunks = Chunks(file.path, size, packed.shape, chunk, unit, numbers, bytes(unit))
+    values.chunks = Chunks(file.source, size, packed.shape, chunk, unit, numbers, bytes(unit))
     values.chunks.one(packed.offset, packed.stored, packed.mask)
     array = Array(
         kind.element,
@@ -402,10 +402,12 @@ def _extent(
         return None
     if len(pieces) == 1:
         path, offset, length = pieces[0]
-        return Extent(path, offset, length, needs_swap(element)) if length == nbytes else None
+        if length != nbytes:
+            return None
+        return file.source.named(path).extent(offset, length, needs_swap(element))
     if storage.offset is None or storage.stored != nbytes:
         return None
-    return Extent(file.path, storage.offset, nbytes, needs_swap(element))
+    return file.source.extent(storage.offset, nbytes, needs_swap(element))
 
 
 def _fixed_width(
@@ -452,7 +454,7 @@ def _longest(
     if compact is not None:
         return check_references(compact, file)
     if storage.offset is not None and not storage.filters:
-        extent = Extent(file.path, storage.offset, count * REFERENCE_BYTES)
+        extent = file.source.extent(storage.offset, count * REFERENCE_BYTES)
         return max(check_references(slab, file) for slab in extent_slabs(extent, 1 << 20))
     references = values.kind._replace(buffer=np.dtype(f"V{REFERENCE_BYTES}"), memory=None)
     element = Element("user", REFERENCE_BYTES, "|", f"|V{REFERENCE_BYTES}")
@@ -487,7 +489,7 @@ def _chunks(
     sure = are_places_sure(values.space, limits, storage.chunk, stored=stored)
     if not sure or (numbers and partial_plain):
         return None
-    chunks = Chunks(file.path, file.source.size, values.space, storage.chunk, unit, numbers, fill)
+    chunks = Chunks(file.source, file.source.size, values.space, storage.chunk, unit, numbers, fill)
     return chunks if chunks.index(dataset) else None
 
 

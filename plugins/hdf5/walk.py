@@ -15,7 +15,7 @@ from h5py import h5, h5f, h5g, h5l, h5o, h5p
 
 from raconvert.errors import RaconvertError, ReadFailed, Unsupported
 from raconvert.external import resolve
-from raconvert.source import Source
+from raconvert.source import Source, check_unchanged
 
 from .errors import FAILURES, guarded, open_failed, reason_of
 from .headers import check_dataset_header
@@ -49,10 +49,13 @@ class File:
         self.source = source
         self.heaps: set[int] = set()  # addresses of global heaps that are sound
         self.searched = False  # the whole file was searched for heaps
-        os.close(_checked(source))
+        if source.base:
+            raise Unsupported("cannot be read inside an archive; extract it", path=source.path)
+        source.identity  # noqa: B018 - opened here first: only regular files are
         try:
             # As h5py does: one process cannot open a file with different access properties.
             self.fid = h5f.open(os.fsencode(source.path), h5f.ACC_RDONLY)
+            check_unchanged(self.fid.get_vfd_handle(), source.path, source.identity)
             plist = self.fid.get_create_plist()
             self.userblock = int(plist.get_userblock())
             self.address_bytes = int(plist.get_sizes()[0])
@@ -69,15 +72,6 @@ class File:
         if self.fid.valid:
             self.fid._close_open_objects(h5f.OBJ_LOCAL | ~h5f.OBJ_FILE)
             self.fid.close()
-
-
-def _checked(source: Source) -> int:
-    """Return a descriptor of the file, which proves that it is a regular one."""
-    from raconvert.source import open_regular
-
-    if source.base:
-        raise Unsupported("cannot be read inside an archive; extract it", path=source.path)
-    return open_regular(source.path)
 
 
 class Files:

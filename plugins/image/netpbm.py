@@ -45,7 +45,6 @@ from raconvert.plugin import (
     Array,
     Bundle,
     Element,
-    Extent,
     Fit,
     Format,
     Metadata,
@@ -152,7 +151,7 @@ def _place(
     verbatim = first.magic[1] not in BITMAPS + TEXTS
     if verbatim and len(starts) == 1:
         nbytes = prod(shape) * stored.nbytes
-        return {"extent": Extent(source.path, first.start, nbytes, stored.nbytes)}
+        return {"extent": source.extent(first.start, nbytes, stored.nbytes)}
 
     def images() -> Any:
         from .netpbm_pixels import Pixels

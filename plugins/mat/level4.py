@@ -126,9 +126,9 @@ def _text(name: bytes) -> str:
 def _add(tree: Tree, path: str, matrix: _Matrix) -> None:
     count = matrix.rows * matrix.columns
     dtype = matrix.order + matrix.stored
-    parts = [FilePart(tree.source.path, matrix.offset, dtype, count)]
+    parts = [FilePart(tree.source, matrix.offset, dtype, count)]
     if matrix.complex:
-        parts.append(FilePart(tree.source.path, matrix.offset + parts[0].nbytes, dtype, count))
+        parts.append(FilePart(tree.source, matrix.offset + parts[0].nbytes, dtype, count))
     storage = {"stored": matrix.stored}
     facts = Facts("double", (matrix.rows, matrix.columns), matrix.complex)
     if matrix.kind == TEXT:
@@ -167,7 +167,7 @@ def _add_sparse(
 
 def _column(part: FilePart, rows: int, index: int) -> FilePart:
     width = int(part.dtype[2:])
-    return FilePart(part.path, part.offset + index * rows * width, part.dtype, rows)
+    return FilePart(part.source, part.offset + index * rows * width, part.dtype, rows)
 
 
 def _last(source: Source, column: FilePart) -> int | None:
@@ -191,7 +191,7 @@ class Coordinates:
         self.path = path
         self.facts = facts
         self.count = count
-        self.columns = [FilePart(part.path, part.offset, part.dtype, count) for part in columns]
+        self.columns = [FilePart(part.source, part.offset, part.dtype, count) for part in columns]
         self.source = source
 
     def places(self) -> tuple[Any, Any]:

@@ -89,6 +89,7 @@ class _FileCursor:
 
     def __init__(self, source: Source, file: FileIO, place: int, end: int) -> None:
         self.path = source.path
+        self._source = source
         self.place = place
         self.end = end
         self._file = file
@@ -107,7 +108,7 @@ class _FileCursor:
         self.place += nbytes
 
     def part(self, dtype: str, nbytes: int) -> Any:
-        found = FilePart(self.path, self.place, dtype, nbytes // int(dtype[2:]))
+        found = FilePart(self._source, self.place, dtype, nbytes // int(dtype[2:]))
         self.place += nbytes
         return found
 
@@ -187,7 +188,7 @@ class _Walker:
             self.variable = ""
             try:
                 if code == MI_COMPRESSED:
-                    variable = Compressed(source.path, place + 8, nbytes, self.stopped)
+                    variable = Compressed(source, place + 8, nbytes, self.stopped)
                     self._compressed(variable, place)
                 elif nbytes:
                     cursor = _FileCursor(source, file, place + 8, end)
@@ -577,12 +578,8 @@ class _First:
 
     def __init__(self, part: Any, count: int) -> None:
         self.dtype = part.dtype
-        self._part = part
         self.count = count
         self.nbytes = count * int(part.dtype[2:])
         self.open = part.open
 
-    def mapped(self) -> Any:
-        """Return the numbers, where they need not be decoded."""
-        found = self._part.mapped()
-        return None if found is None else found[: self.count]
+        self.region = part.region

@@ -30,6 +30,7 @@ from raconvert.blocks import check_memory, slabs
 from raconvert.elements import dtype_of, element, needs_swap
 from raconvert.errors import Corrupt, RaconvertError, ReadFailed, TooLarge, Unsupported
 from raconvert.model import Extent
+from raconvert.source import check_unchanged
 
 from ..hdf5.errors import guarded
 from .fields import NAME, field_names
@@ -84,10 +85,12 @@ def _opened(tree: Tree) -> h5py.File:
     source.read_exact(HDF5_OFFSET, 8, "the HDF5 signature")
     with guarded(source.path, what=UNREADABLE):
         try:
-            return h5py.File(source.path, "r", rdcc_nbytes=cache, locking="best-effort")
+            file = h5py.File(source.path, "r", rdcc_nbytes=cache, locking="best-effort")
         except BlockingIOError as error:
             raise ReadFailed("is open for writing in another program", path=source.path,
                              remedy="close it there first") from error  # fmt: skip
+        check_unchanged(file.id.get_vfd_handle(), source.path, source.identity)
+        return file
 
 
 def _attribute(item: Any, name: str) -> Any:
@@ -313,7 +316,7 @@ class _Walker:
         if offset + nbytes > self.tree.source.size:
             raise Corrupt("data is cut off", path=self.tree.source.path, where=f"byte {offset}",
                           expected=f"{nbytes} bytes")  # fmt: skip
-        return Extent(self.tree.source.path, offset, nbytes, needs_swap(kind))
+        return self.tree.source.extent(offset, nbytes, needs_swap(kind))
 
     def _char(self, dataset: Any, path: str, facts: Facts, is_empty: bool) -> Callable[[str], None]:
         """Return what adds the text under a path."""

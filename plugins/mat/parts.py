@@ -1,18 +1,18 @@
 """Runs of numbers as MAT files store them: in the file, inside a compressed variable, in memory.
 
 A part is `count` numbers of one storage type. `open` gives a reader, front to back and in bounded
-memory; `mapped` gives an ndarray without reading, where the numbers lie in the file as they are.
+memory; `region` reads a part of them, where they lie in the file as they are.
 """
 
 from __future__ import annotations
 
 import os
 from collections import namedtuple
+from math import prod
 from zlib import decompressobj
 from zlib import error as zlib_error
 
 from raconvert.errors import Corrupt
-from raconvert.source import open_regular
 
 from .tables import ORDERS, STORED
 
@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    import numpy as np
+    from raconvert.source import Source
 
 CHUNK_BYTES = 1 << 18  # how much is inflated at once
 INPUT_BYTES = 1 << 16
@@ -36,10 +36,10 @@ _Point = namedtuple("_Point", "position place decoder tail rest")
 class FilePart:
     """Numbers that lie in the file as they are, from `offset`; `dtype` is a numpy type string."""
 
-    __slots__ = ("count", "dtype", "nbytes", "offset", "path")
+    __slots__ = ("count", "dtype", "nbytes", "offset", "source")
 
-    def __init__(self, path: str, offset: int, dtype: str, count: int) -> None:
-        self.path = path
+    def __init__(self, source: Source, offset: int, dtype: str, count: int) -> None:
+        self.source = source
         self.offset = offset
         self.dtype = dtype
         self.count = count
@@ -49,23 +49,24 @@ class FilePart:
         """Return a reader of the bytes."""
         return _FileReader(self)
 
-    def mapped(self) -> np.ndarray[Any, Any] | None:
-        """Return the numbers as a read-only map of the file."""
+    def region(self, shape: tuple[int, ...], key: Any) -> Any:
+        """Return what a key picks of the numbers in this shape, read and not mapped."""
         import numpy as np
 
-        if not self.count:
-            return np.zeros(0, self.dtype)
-        if os.path.getsize(self.path) < self.offset + self.nbytes:
-            raise Corrupt("file became shorter while it was read", path=self.path)
-        return np.memmap(self.path, self.dtype, "r", self.offset, (self.count,))
+        from raconvert.strided import region
+
+        dtype = np.dtype(self.dtype)
+        strides = tuple(dtype.itemsize * prod(shape[n + 1 :]) for n in range(len(shape)))
+        return region(self.source, self.offset, dtype, shape, strides, key)
 
 
 class _FileReader:
     def __init__(self, part: FilePart) -> None:
         self.dtype = part.dtype
-        self._path = part.path
+        self._path = part.source.path
         self._place = part.offset
-        self._file = open_regular(part.path)
+        self._opened = part.source.open()
+        self._file = self._opened.fileno()
 
     def read_into(self, view: memoryview) -> None:
         """Fill the view; `Corrupt` where the file ends."""
@@ -83,7 +84,7 @@ class _FileReader:
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._file)
+        self._opened.close()
 
 
 class HeldPart:
@@ -101,11 +102,11 @@ class HeldPart:
         """Return a reader of the bytes."""
         return _HeldReader(self)
 
-    def mapped(self) -> np.ndarray[Any, Any] | None:
-        """Return the numbers."""
+    def region(self, shape: tuple[int, ...], key: Any) -> Any:
+        """Return what a key picks of the numbers in this shape."""
         import numpy as np
 
-        return np.frombuffer(self.data, self.dtype)
+        return np.frombuffer(self.data, self.dtype, prod(shape)).reshape(shape)[key]
 
 
 class _HeldReader:
@@ -134,12 +135,13 @@ class Compressed:
     of the file is inflated once.
     """
 
-    __slots__ = ("checked", "nbytes", "offset", "path", "points", "stopped", "total")
+    __slots__ = ("checked", "nbytes", "offset", "path", "points", "source", "stopped", "total")
 
     def __init__(
-        self, path: str, offset: int, nbytes: int, stopped: dict[Compressed, _Point]
+        self, source: Source, offset: int, nbytes: int, stopped: dict[Compressed, _Point]
     ) -> None:
-        self.path = path
+        self.source = source
+        self.path = source.path
         self.offset = offset
         self.nbytes = nbytes
         self.total = 0
@@ -188,7 +190,8 @@ class Inflater:
         else:
             self.position, self._place, decoder, self._tail, self._rest = point
             self._decoder = decoder.copy()
-        self._file = open_regular(variable.path)
+        self._opened = variable.source.open()
+        self._file = self._opened.fileno()
 
     def read(self, nbytes: int) -> bytes:
         """Return exactly so many bytes; the caller knows that they are few."""
@@ -284,7 +287,7 @@ class Inflater:
 
     def close(self) -> None:
         """Close the file; the next reader may go on from here."""
-        os.close(self._file)
+        self._opened.close()
         if not self._broken:
             self.variable.keep(self._point(self._decoder))
 
@@ -307,9 +310,9 @@ class InflatedPart:
         reader.dtype = self.dtype
         return reader
 
-    def mapped(self) -> np.ndarray[Any, Any] | None:
-        """Compressed numbers cannot be mapped."""
-        return None
+    def region(self, _: tuple[int, ...], __: Any) -> None:
+        """Compressed numbers have no regions that could be read alone."""
+        return
 
 
 class LaterPart:
@@ -348,6 +351,6 @@ class LaterPart:
             )
         return self.order + stored
 
-    def mapped(self) -> np.ndarray[Any, Any] | None:
-        """Compressed numbers cannot be mapped."""
-        return None
+    def region(self, _: tuple[int, ...], __: Any) -> None:
+        """Compressed numbers have no regions that could be read alone."""
+        return

@@ -1,7 +1,7 @@
 """Array sources over the parts of MAT variables: numbers, char matrices as text, sparse as dense.
 
 All are seen slowest axis first; `stream` decodes front to back in bounded memory, a region of what
-cannot be mapped needs the whole variable in memory (`TooLarge` above ``--max-memory``).
+cannot be read in parts needs the whole variable in memory (`TooLarge` above ``--max-memory``).
 """
 
 from __future__ import annotations
@@ -175,10 +175,10 @@ class Numbers(Whole):
             raise
 
     def __getitem__(self, key: Any) -> Any:
-        mapped = [part.mapped() for part in self._parts]
-        if any(values is None for values in mapped):
+        found = [part.region(self.shape, key) for part in self._parts]
+        if any(values is None for values in found):
             return super().__getitem__(key)
-        return self.as_class([np.asarray(v).reshape(self.shape)[key] for v in mapped])[()]
+        return self.as_class([np.asarray(values) for values in found])[()]
 
 
 def _taken(reader: Any, buffer: bytearray, count: int) -> Values:
@@ -191,9 +191,6 @@ def _taken(reader: Any, buffer: bytearray, count: int) -> Values:
 
 def load(part: Any) -> Values:
     """Return all numbers of a part; the caller has checked the memory."""
-    mapped = part.mapped()
-    if mapped is not None:
-        return np.array(mapped)
     reader = part.open()
     try:
         found = _taken(reader, bytearray(part.nbytes), part.count)

@@ -175,7 +175,7 @@ class Tree:
         if dtype[1:] == _code(real):
             element = _ordered(element, dtype[0])
             if len(parts) == 1 and isinstance(first, FilePart) and not facts.logical:
-                extent = Extent(self.source.path, first.offset, first.nbytes, needs_swap(element))
+                extent = self.source.extent(first.offset, first.nbytes, needs_swap(element))
         data = partial(_numbers, path, self.source, element, facts.dims, parts)
         self.lazy(path, facts, element, data, storage, extent)
 

@@ -85,7 +85,7 @@ def _open_named(source: Source, name: str, line: int) -> Source:
         if name in ("", "-"):
             raise Unsafe(f"{what} has no name", path=source.path, got=f"'{name}'")
         path = resolve(source, name, what)
-        named = Source(path, max_memory=source.max_memory)
+        named = source.named(path)
         named.size  # noqa: B018 - opened here, so that a file that cannot be is found
     except RaconvertError as error:
         error.where = error.where or f"line {line}"
@@ -214,7 +214,7 @@ def _note_rest(parts: list[Part], fields: dict[str, Any], notes: list[str]) -> N
 def extent_of(part: Part, swap: int) -> Extent:
     """Return where the bytes of a raw part lie; `swap` is the width of the numbers to reverse."""
     source = part.source
-    return Extent(source.path, source.base + part.offset, part.nbytes, swap)
+    return source.extent(part.offset, part.nbytes, swap)
 
 
 class Late:
@@ -305,7 +305,7 @@ class RawParts:
         for extent in self._extents:
             low, high = max(begin - place, 0), min(begin + nbytes - place, extent.nbytes)
             if low < high:
-                piece = Extent(extent.path, extent.offset + low, high - low, extent.swap)
+                piece = extent.part(low, high - low)
                 done = place + low - begin
                 for slab in self._slabs(piece, CHUNK_BYTES):
                     raw[done : done + len(slab)] = slab

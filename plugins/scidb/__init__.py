@@ -127,7 +127,7 @@ def sniff(source: Source) -> int:
     if not path:
         return SURE if content.name_of(source.head) else NO
     try:
-        texts = load_schema_file(path)
+        texts = load_schema_file(source.named(path))
         combine(source.path, texts)
     except RaconvertError:
         return MAYBE

@@ -79,7 +79,7 @@ def declare(source: Source, options: dict[str, str]) -> Declaration:
     if "schema" not in given:
         beside = find_schema_file(source)
         if beside:
-            texts = load_schema_file(beside) | texts
+            texts = load_schema_file(source.named(beside)) | texts
     if "schema" not in texts and "format" not in texts:
         _refuse_by_name(source)
         raise _nothing_known(source)
@@ -98,9 +98,9 @@ def find_schema_file(source: Source) -> str:
     return ""
 
 
-def load_schema_file(path: str) -> dict[str, Text]:
+def load_schema_file(file: Source) -> dict[str, Text]:
     """Return the texts of a schema file: its schema and its options."""
-    file = Source(path)
+    path = file.path
     if file.size > MAX_SCHEMA_BYTES:
         raise Corrupt(
             "schema file is too large",

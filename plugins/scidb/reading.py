@@ -9,14 +9,14 @@ import numpy as np
 
 from raconvert.blocks import MAX_RANK, check_memory
 from raconvert.errors import Corrupt, Unsupported
-from raconvert.plugin import Array, Axis, Bundle, Element, Extent, Metadata, Source, element
+from raconvert.plugin import Array, Axis, Bundle, Element, Metadata, Source, element
 
 from . import content
 from .declare import Declaration, declare
 from .records import Layout, Place, Scan, layout_of, numpy_type, refuse_cut
 from .roles import CELLS, RAW, Namer
 from .schema import in_c_order
-from .sources import Chunked, Dense, Field, Pieces, Scattered, Window
+from .sources import Chunked, Dense, Field, Pieces, Scattered
 from .types import PAIR_LABELS, PRESENT, UNITS, Column, format_text
 
 TYPE_CHECKING = False
@@ -69,7 +69,6 @@ class _Reader:
         self.dense = self._is_dense()
         self.shape = declaration.schema.shape if self.dense else (self.count,)
         self._check_shape()
-        self.window = Window(source)
         self.cells = self._cells() if self.dense and declaration.coordinates else None
         self._note_order()
         self._namer = Namer()
@@ -223,9 +222,7 @@ class _Reader:
         space = self.namespace()
         if len(arrays) == 1:
             arrays[0].meta.formats["scidb"]["file"] = space
-        return Bundle(
-            arrays, formats={"scidb": space}, notes=self.notes, closers=[self.window.close]
-        )
+        return Bundle(arrays, formats={"scidb": space}, notes=self.notes)
 
     def namespace(self) -> dict[str, Any]:
         """Return what an exact way back needs to know of the file as a whole."""
@@ -313,7 +310,7 @@ class _Reader:
         """Return the values of a column of records of one width."""
         place, column = self.layout.places[number], self.declaration.columns[number]
         dtype, items = numpy_type(column)
-        return Field(self.layout.width or 0, place.value, dtype, items, self.window)
+        return Field(self.layout.width or 0, place.value, dtype, items, self.source)
 
     def _shaped(self, field: Field) -> Any:
         if self.cells is not None:
@@ -331,7 +328,7 @@ class _Reader:
             dtype = numpy_type(column)[0]
             data: Any = Pieces(self.scan, pieces, dtype, shape, name)
         elif self._is_verbatim(column):
-            extent = Extent(self.source.path, 0, self.source.size)
+            extent = self.source.extent(0, self.source.size)
             return self._array(name, "values", number, column.element, shape, extent=extent)
         else:
             data = self._shaped(self._field(number))
@@ -349,7 +346,7 @@ class _Reader:
             data: Any = Pieces(self.scan, pieces, np.dtype(np.uint8), self.shape, name)
         else:
             width, dtype = self.layout.width or 0, np.dtype(np.uint8)
-            field = Field(width, place.prefix, dtype, (), self.window, self._watch)
+            field = Field(width, place.prefix, dtype, (), self.source, self._watch)
             data = self._shaped(field)
         return self._array(name, "null", number, BYTE, self.shape, data=data)
 
@@ -375,7 +372,7 @@ class _Reader:
 
     def _raw(self) -> Array:
         """Return the records verbatim."""
-        extent = Extent(self.source.path, 0, self.source.size)
+        extent = self.source.extent(0, self.source.size)
         if self.layout.width is None:
             kind, shape = Element("user", 1, "|", "|V1"), (self.source.size,)
         else:

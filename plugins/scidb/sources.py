@@ -1,7 +1,8 @@
 """Array sources over SciDB binary files: a column of records as an N-dimensional array.
 
-Columns of records of one width are strided views of the file: streamed by blocks of records, or
-mapped for a region. Columns of other records are decoded block by block after the offset pass.
+Columns of records of one width are strided in the file: streamed by blocks of records, or read for
+a region. Nothing is mapped: a file that is cut meanwhile would end the process. Columns of other
+records are decoded block by block after the offset pass.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from math import prod
 import numpy as np
 
 from raconvert.blocks import check_memory
-from raconvert.errors import Corrupt
+from raconvert.strided import extent_of, fill, full_key, region
 
 from .records import Scan, read_into
 
@@ -29,36 +30,6 @@ if TYPE_CHECKING:
 READ_BYTES = 1 << 20  # a block of records of one width: it stays in the cache of a processor
 
 
-class Window:
-    """The bytes of a file, mapped; `nbytes` of them must be there.
-
-    Files below a quarter of `max_memory` are mapped once, until `close`: several columns then cost
-    one pass over the file. Larger ones are mapped anew every time, so that their pages do not pile
-    up, and streamed with ordinary reads.
-    """
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.nbytes = source.size
-        self.is_small = 4 * self.nbytes <= source.max_memory
-        self._data: Values | None = None
-
-    def data(self) -> Values:
-        """Return the whole file; empty files cannot be mapped and must not be asked for."""
-        if self._data is not None:
-            return self._data
-        data = np.memmap(self.source.path, np.uint8, mode="r")
-        if len(data) < self.nbytes:
-            raise Corrupt("file became shorter while it was read", path=self.source.path)
-        if self.is_small:
-            self._data = data
-        return data
-
-    def close(self) -> None:
-        """Let go of the file as soon as no view of it is left."""
-        self._data = None
-
-
 class Field:
     """One field of all records of a file: `offset` in the record of `width` bytes, and its type.
 
@@ -71,14 +42,14 @@ class Field:
         offset: int,
         dtype: np.dtype[Any],
         items: tuple[int, ...],
-        window: Window | None = None,
+        source: Source | None = None,
         watch: Callable[[Values], object] | None = None,
     ) -> None:
         self.width = width
         self.offset = offset
         self.dtype = dtype
         self.items = items
-        self._window = window
+        self._source = source
         self.watch = watch
 
     @property
@@ -87,16 +58,11 @@ class Field:
         return self.dtype.itemsize * prod(self.items)
 
     @property
-    def window(self) -> Window:
-        """The file; fields that are written have none."""
-        if self._window is None:
-            raise AssertionError("this field is not of a file")
-        return self._window
-
-    @property
     def source(self) -> Source:
-        """The file that the field is of."""
-        return self.window.source
+        """The file that the field is of; fields that are written have none."""
+        if self._source is None:
+            raise AssertionError("this field is not of a file")
+        return self._source
 
     def rows(self, data: Any, first: int, count: int) -> Values:
         """Return the field of `count` records in `data`, from number `first` on, as a view."""
@@ -118,9 +84,6 @@ class Field:
 
     def _fill(self, piece: Values, first: int) -> None:
         count = len(piece)
-        if self.window.is_small:
-            piece[...] = self.rows(self.window.data(), first, count)
-            return
         # From the field in one record to its end in another: wide records are not read whole.
         data = bytearray((count - 1) * self.width + self.nbytes)
         with self.source.open() as file:  # many columns at once would be many open files
@@ -160,9 +123,8 @@ class Dense:
         field = self.field
         strides = [field.width * prod(self.cells[n + 1 :]) for n in range(len(self.cells))]
         strides += [field.dtype.itemsize] * len(field.items)
-        data = field.window.data()
-        values = np.ndarray(self.shape, self.dtype, data, field.offset, tuple(strides))
-        return _seen(field, values[key])
+        values = region(field.source, field.offset, field.dtype, self.shape, tuple(strides), key)
+        return _seen(field, values)
 
 
 def _seen(field: Field, values: Any) -> Any:
@@ -220,25 +182,28 @@ class Region:
         self.chunks = chunks
         self.box = tuple(end - begin for begin, end in box)
 
-    def copy(self, values: Values, data: Any, field: Field, *, to_file: bool = False) -> None:
-        """Copy the box between `values`, of its shape, and the records in `data`."""
+    def read(self, values: Values, field: Field) -> None:
+        """Fill `values`, of the shape of the box, from the file of the field."""
+        with field.source.open() as file:
+            for outside, offset, strides in self._runs(values, field):
+                fill(outside, file.fileno(), offset, strides, field.source.path)
+
+    def write(self, values: Values, data: Any, field: Field) -> None:
+        """Put `values`, of the shape of the box, into the records in `data`."""
+        for outside, offset, strides in self._runs(values, field):
+            np.ndarray(outside.shape, field.dtype, data, offset, strides)[...] = outside
+
+    def _runs(self, values: Values, field: Field) -> Iterator[tuple[Values, int, tuple[int, ...]]]:
+        """Yield the runs of chunks: as a view of `values`, and by offset and strides in records."""
         for parts in product(*self.parts):
             place, counts, strides = self._records(parts)
-            inside = np.ndarray(
-                (*counts, *field.items),
-                field.dtype,
-                data,
-                place * field.width + field.offset,
-                (*(n * field.width for n in strides), *[field.dtype.itemsize] * len(field.items)),
-            )
             cut = values[tuple(slice(p.out, p.out + p.count * p.length) for p in parts)]
             outside = np.lib.stride_tricks.as_strided(
                 cut, (*counts, *field.items), self._cut_strides(cut, parts)
             )
-            if to_file:
-                inside[...] = outside
-            else:
-                outside[...] = inside
+            inner = [field.dtype.itemsize] * len(field.items)
+            offset = place * field.width + field.offset
+            yield outside, offset, (*(n * field.width for n in strides), *inner)
 
     def _records(self, parts: tuple[Part, ...]) -> tuple[int, list[int], list[int]]:
         """Return the first record, and counts and strides in records: per axis, chunks and cells.
@@ -276,10 +241,10 @@ class Chunked:
         return np.array(self[...], dtype=dtype, copy=copy)
 
     def __getitem__(self, key: Any) -> Any:
-        key = _full_key(key, len(self.shape))
+        key = full_key(key, len(self.shape))
         ends, rest = [], []
         for part, length in zip(key, self.shape, strict=True):
-            begin, end, left = _extent_of(part, length)
+            begin, end, left = extent_of(part, length)
             ends.append((begin, end))
             rest.append(left)
         values = np.empty([end - begin for begin, end in ends], self.dtype)
@@ -288,34 +253,11 @@ class Chunked:
             for n, length in enumerate(self.field.items, rank):  # pairs are read whole
                 ends[n] = (0, length)
             whole = np.empty([end - begin for begin, end in ends], self.dtype)
-            Region(self.cells, self.chunks, ends[:rank]).copy(
-                whole, self.field.window.data(), self.field
-            )
+            Region(self.cells, self.chunks, ends[:rank]).read(whole, self.field)
             values = whole
             for n in range(rank, len(self.shape)):
                 rest[n] = key[n]
         return _seen(self.field, values[tuple(rest)])
-
-
-def _full_key(key: Any, rank: int) -> tuple[Any, ...]:
-    key = key if isinstance(key, tuple) else (key,)
-    if any(part is Ellipsis for part in key):
-        at = next(n for n, part in enumerate(key) if part is Ellipsis)
-        return (*key[:at], *[slice(None)] * (rank - len(key) + 1), *key[at + 1 :])
-    return (*key, *[slice(None)] * (rank - len(key)))
-
-
-def _extent_of(part: Any, length: int) -> tuple[int, int, Any]:
-    """Return the range of an axis that a key needs, and the key relative to it."""
-    if isinstance(part, slice):
-        begin, end, step = part.indices(length)
-        chosen = range(begin, end, step)
-        if not chosen:
-            return 0, 0, slice(None)
-        low, high = min(chosen[0], chosen[-1]), max(chosen[0], chosen[-1])
-        return low, high + 1, slice(None, None, step)
-    index = range(length)[part]  # IndexError as numpy
-    return index, index + 1, 0
 
 
 class Scattered:

@@ -328,9 +328,9 @@ def _write_chunks(
             data = np.memmap(target.temp, np.uint8, mode="r+")
             prefixes = writer.prefixes(count)
             if prefix is not None and prefixes is not None:
-                region.copy(prefixes.reshape(region.box), data, prefix, to_file=True)
+                region.write(prefixes.reshape(region.box), data, prefix)
             values = writer.values(count, prefixes).reshape(*region.box, *field.items)
-            region.copy(values, data, field, to_file=True)
+            region.write(values, data, field)
             del data
             if target.progress is not None:
                 target.progress(count * (field.nbytes + (prefix is not None)))

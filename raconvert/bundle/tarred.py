@@ -90,7 +90,7 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
 
     def find(file: str) -> Source | None:
         place = places.get(above + file)
-        return Window(source.path, file, *place, source.max_memory) if place else None
+        return Window(source, file, *place) if place else None
 
     return members.read(find, source.path, metadata=metadata)
 
@@ -176,7 +176,8 @@ def write(bundle: Bundle, target: Target) -> None:
             size = ra.size_of(array)
             pieces = ra.pieces(array, members.plain_blocks(array, target))
             offset = _add(file, path, pieces, size)
-            written = Window(target.temp, path, offset, size, target.max_memory)
+            whole = Source(target.temp, max_memory=target.max_memory)
+            written = Window(whole, path, offset, size)
             for beside, content in members.sidecars_of(array, path, written):
                 _add(file, beside, content)
         write_all(file, [bytes(2 * BLOCK)])

@@ -94,7 +94,7 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
             )
         if file.endswith(sidecar.SUFFIX):  # the manifest and the sidecars, which are read whole
             _check(source, member)
-        return Window(source.path, file, member.offset, member.size, source.max_memory)
+        return Window(source, file, member.offset, member.size)
 
     return members.read(find, source.path, metadata=metadata)
 
@@ -108,7 +108,8 @@ def write(bundle: Bundle, target: Target) -> None:
                 pieces = ra.pieces(array, members.plain_blocks(array, target))
                 offset = _add(archive, file, pieces, ra.header_size(array))
                 size = ra.size_of(array)
-                written = Window(target.temp, file, offset, size, target.max_memory)
+                whole = Source(target.temp, max_memory=target.max_memory)
+                written = Window(whole, file, offset, size)
                 for beside, content in members.sidecars_of(array, file, written):
                     _add(archive, beside, content)
     except OSError as error:

@@ -13,12 +13,14 @@ import numpy as np
 from raconvert.elements import dtype_of, element_of, little
 from raconvert.errors import ReadFailed, UsageError
 from raconvert.ra.header import FIXED, MAGIC, header_of, pack
-from raconvert.source import Source
+from raconvert.source import Source, check_unchanged
 from raconvert.transfer import CREATE_FLAGS, Target, reserve, write_all, write_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from raconvert.model import Extent
 
 _GUESS_BYTES = 64 << 10  # files up to this size are read with one call
 _THREADS_FROM = 64 << 20  # two threads fill memory faster than one from about this size
@@ -97,7 +99,7 @@ def _read_any(path: str, out: np.ndarray[Any, Any] | None) -> np.ndarray[Any, An
         _check_out(out, dtype, array.count, path)
         values = out.reshape(shape)
     if extent.nbytes:
-        _fill(path, extent.offset, values.reshape(-1).view(np.uint8).data)
+        _fill(extent, values.reshape(-1).view(np.uint8).data)
     return values
 
 
@@ -116,13 +118,15 @@ def _check_out(out: np.ndarray[Any, Any], dtype: np.dtype[Any], count: int, path
         )
 
 
-def _fill(path: str, offset: int, memory: memoryview) -> None:
-    """Read from `offset` into memory, with two threads for large data."""
-    descriptor = os.open(path, _FLAGS)
+def _fill(extent: Extent, memory: memoryview) -> None:
+    """Read an extent into memory, with two threads for large data."""
+    path, offset = extent.path, extent.offset
+    descriptor = extent.open()
     try:
         cpus = os.cpu_count() or 1
         if memory.nbytes < _THREADS_FROM or cpus < 2 or not hasattr(os, "preadv"):
             _fill_part(descriptor, offset, memory, path)
+            check_unchanged(descriptor, path, extent.identity)
             return
         from concurrent.futures import ThreadPoolExecutor
 
@@ -131,6 +135,7 @@ def _fill(path: str, offset: int, memory: memoryview) -> None:
         with ThreadPoolExecutor(2) as pool:
             for done in [pool.submit(_fill_part, descriptor, *part, path) for part in parts]:
                 done.result()
+        check_unchanged(descriptor, path, extent.identity)
     finally:
         os.close(descriptor)
 

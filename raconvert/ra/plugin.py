@@ -129,15 +129,13 @@ def read(source: Source, *, unknown_flags: bool = False) -> Bundle:
     array = Array(element, dims, name=source.stem)
     array.meta = Metadata(formats={"ra": own})
     if encoding == RAW:
-        array.extent = Extent(source.path, source.base + offset, header.size, swap)
+        array.extent = source.extent(offset, header.size, swap)
     else:
         # Late, since a sidecar may say by then what is inside user elements.
         array._data = lambda: _Encoded(source, header, encoding, array.element, dims, swap)
     end = offset + header.size
     if encoding != LEB128 and source.size > end:
-        array.meta.formats["ra"]["trailer"] = Extent(
-            source.path, source.base + end, source.size - end
-        )
+        array.meta.formats["ra"]["trailer"] = source.extent(end, source.size - end)
     return Bundle([array])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from raconvert.blocks import check_memory
 from raconvert.errors import Corrupt, RaconvertError, Unsupported, UsageError
-from raconvert.plugin import Array, Axis, Bundle, Extent, Metadata, dtype_of, element
+from raconvert.plugin import Array, Axis, Bundle, Metadata, dtype_of, element
 
 from ..lazy import lazily
 from ..meta import NAMESPACE
@@ -165,7 +165,7 @@ def _array(
     if chosen.run is not None:
         start, end = chosen.run
         swap = 1 if stored.order != ">" else nbytes // (2 if kind == "complex" else 1)
-        fields["extent"] = Extent(source.path, start, end - start, swap)
+        fields["extent"] = source.extent(start, end - start, swap)
     else:
         check_total(source, prod(shape) * nbytes)
         check_memory(

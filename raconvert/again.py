@@ -1,0 +1,69 @@
+"""Arrays of a file that is closed again, and opened anew when their turn comes.
+
+Of thousands of sources that become one file each would keep a descriptor, and its library a cache.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raconvert.blocks import blocks
+from raconvert.elements import dtype_of, little
+from raconvert.opening import open_spec
+from raconvert.source import changed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.model import Array, Bundle
+    from raconvert.settings import Settings
+
+
+def closed(bundle: Bundle, spec: str, settings: Settings) -> list[Array]:
+    """Close a bundle that was opened from `spec`; return its arrays, to be read when asked for."""
+    found = [
+        array if array.extent is not None else array.replace(data=Again(bundle, spec, settings, n))
+        for n, array in enumerate(bundle.arrays)
+    ]
+    bundle.close()
+    return found
+
+
+class Again:
+    """Array source: array number `number` of a file that is opened for every pass over it."""
+
+    def __init__(self, bundle: Bundle, spec: str, settings: Settings, number: int) -> None:
+        array = bundle.arrays[number]
+        self.shape = array.dims[::-1]
+        self.dtype = dtype_of(little(array.element))
+        self._type = array.element, array.dims
+        self._path = bundle.path
+        self._seen = bundle.seen
+        self._spec = spec
+        self._settings = settings
+        self._number = number
+
+    def _open(self) -> Bundle:
+        """Return the bundle, opened again, which must be what it was."""
+        bundle = open_spec(self._spec, self._settings)
+        same = {path: self._seen.get(path) for path in bundle.seen} == bundle.seen
+        array = bundle.arrays[self._number] if self._number < len(bundle.arrays) else None
+        if not same or array is None or (array.element, array.dims) != self._type:
+            bundle.close()
+            raise changed(self._path)
+        return bundle
+
+    def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
+        """Yield the blocks of the array in stored order."""
+        with self._open() as bundle:
+            yield from blocks(bundle.arrays[self._number], max_bytes)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array(self[...], dtype=dtype, copy=copy)
+
+    def __getitem__(self, key: Any) -> Any:
+        with self._open() as bundle:
+            values = bundle.arrays[self._number].data[key]
+            return np.array(values) if isinstance(values, np.ndarray) else values

@@ -1,0 +1,103 @@
+"""Regions of a file by offset and strides, read and not mapped.
+
+A map of a file that another program cuts short ends the process; a read ends in an error.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raconvert.source import changed
+from raconvert.transfer import read_at
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.source import Source
+
+SPAN_BYTES = 1 << 20  # read at once, gaps included: it stays in the cache of a processor
+
+
+def region(
+    source: Source,
+    offset: int,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    key: Any,
+) -> Any:
+    """Return what a key picks of an array that lies in a file by offset and strides."""
+    begins, lengths, rest = _box(key, shape)
+    values = np.empty(lengths, dtype)
+    offset += source.base + sum(n * stride for n, stride in zip(begins, strides, strict=True))
+    with source.open() as file:
+        fill(values, file.fileno(), offset, strides, source.path)
+    return values[rest]
+
+
+def _box(key: Any, shape: tuple[int, ...]) -> tuple[list[int], list[int], Any]:
+    """Return the begins and lengths of the box that a key needs, and the key relative to it."""
+    full = full_key(key, len(shape))
+    if not all(isinstance(part, slice | int | np.integer) for part in full):
+        return [0] * len(shape), list(shape), key
+    parts = [extent_of(part, length) for part, length in zip(full, shape, strict=True)]
+    begins = [begin for begin, _, _ in parts]
+    return begins, [end - begin for begin, end, _ in parts], tuple(rest for _, _, rest in parts)
+
+
+def full_key(key: Any, rank: int) -> tuple[Any, ...]:
+    """Return a key with one part for each axis."""
+    key = key if isinstance(key, tuple) else (key,)
+    if any(part is Ellipsis for part in key):
+        at = next(n for n, part in enumerate(key) if part is Ellipsis)
+        return (*key[:at], *[slice(None)] * (rank - len(key) + 1), *key[at + 1 :])
+    return (*key, *[slice(None)] * (rank - len(key)))
+
+
+def extent_of(part: Any, length: int) -> tuple[int, int, Any]:
+    """Return the range of an axis that a key needs, and the key relative to it."""
+    if isinstance(part, slice):
+        begin, end, step = part.indices(length)
+        chosen = range(begin, end, step)
+        if not chosen:
+            return 0, 0, slice(None)
+        low, high = min(chosen[0], chosen[-1]), max(chosen[0], chosen[-1])
+        return low, high + 1, slice(None, None, step)
+    index = range(length)[part]  # IndexError as numpy
+    return index, index + 1, 0
+
+
+def fill(
+    out: np.ndarray[Any, Any], file: int, offset: int, strides: tuple[int, ...], path: str
+) -> None:
+    """Fill `out` with the elements at `offset` plus index times `strides` of an open file.
+
+    `Corrupt` where the file ends before the last of them.
+    """
+    if not out.size:
+        return
+    ends = [(length - 1) * stride for length, stride in zip(out.shape, strides, strict=True)]
+    span = sum(ends) + out.itemsize
+    if span <= SPAN_BYTES or out.size == 1:
+        data = _read(file, offset, span, path)
+        out[...] = np.ndarray(out.shape, out.dtype, data, 0, strides)
+        return
+    axis = ends.index(max(ends))
+    stride = strides[axis]
+    step = max(1, min(out.shape[axis] - 1, SPAN_BYTES // stride))
+    for start in range(0, out.shape[axis], step):
+        part = out[(slice(None),) * axis + (slice(start, start + step),)]
+        fill(part, file, offset + start * stride, strides, path)
+
+
+def _read(file: int, offset: int, nbytes: int, path: str) -> bytearray:
+    data = bytearray(nbytes)
+    view = memoryview(data)
+    done = 0
+    while done < nbytes:
+        got = read_at(file, view[done:], offset + done)
+        if not got:
+            raise changed(path, shorter=True)
+        done += got
+    return data
