@@ -29,7 +29,7 @@ FAILURES = (Corrupt, ReadFailed, Unsafe)
 
 def why(problem: RaconvertError, path: str | None = None) -> str:
     """Return the reason of a problem in one line; `path`: the file of which it is known to be."""
-    text = problem.what
+    text = problem.what.removeprefix("cannot be read: ")
     if problem.path is not None and path is not None and problem.path != path:
         text = f"'{problem.path}': {text}"
     if problem.expected is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-from h5py import h5a, h5o, h5p, h5s, h5t
+from h5py import h5a, h5p, h5s, h5t
 
 from raconvert.errors import RaconvertError, Unsupported
 
@@ -26,6 +26,7 @@ from .headers import (
     dense_data,
     sequences,
 )
+from .objects import info_of
 from .types import Kind, kind_of
 
 TYPE_CHECKING = False
@@ -101,7 +102,7 @@ class Stored:
         if self.file.address_bytes != ADDRESS_BYTES:
             return None
         if self._data is None:
-            self._data = attribute_data(self.file, h5o.get_info(self.oid).addr)
+            self._data = attribute_data(self.file, info_of(self.oid).address)
         return self._data.get(name)
 
     def check(self, name: bytes, count: int, width: int) -> None:

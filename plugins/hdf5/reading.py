@@ -34,6 +34,7 @@ from .headers import (
     compact_data,
 )
 from .kept import unpacked
+from .objects import info_of
 from .storage import (
     Storage,
     check_filters,
@@ -221,7 +222,7 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
     try:
         dataset = h5d.open(found.file.fid, found.hard)
     except FAILURES:
-        address = h5o.get_info(found.file.fid, found.hard).addr
+        address = info_of(found.file.fid, found.hard).address
         packed = julia.packed_of(found.file, address) if context.julia else None
         if packed is None:
             raise
@@ -289,7 +290,7 @@ def _array(
 ) -> tuple[Array, Dataset]:
     """Return the array of a dataset and its source, or one that raises if it must not be read."""
     file = found.file
-    kind = _kind(tid, file, h5o.get_info(dataset).addr, context)
+    kind = _kind(tid, file, info_of(dataset).address, context)
     storage = storage_of(dataset, plist)
     item = stored_bytes(tid)
     nbytes = declared_bytes(shape, item)
@@ -450,7 +451,7 @@ def _longest(
     file = values.file
     if file.address_bytes != ADDRESS_BYTES or values.kind.dims:
         return None
-    compact = compact_data(file, h5o.get_info(dataset).addr)
+    compact = compact_data(file, info_of(dataset).address)
     if compact is not None:
         return check_references(compact, file)
     if storage.offset is not None and not storage.filters:
@@ -485,7 +486,7 @@ def _chunks(
     if unit != stored_bytes(dataset.get_type()):
         return None
     limits = dataset.get_space().get_simple_extent_dims(maxdims=1)
-    stored, partial_plain = chunk_layout(file, h5o.get_info(dataset).addr) or (False, True)
+    stored, partial_plain = chunk_layout(file, info_of(dataset).address) or (False, True)
     sure = are_places_sure(values.space, limits, storage.chunk, stored=stored)
     if not sure or (numbers and partial_plain):
         return None

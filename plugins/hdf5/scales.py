@@ -16,7 +16,7 @@ The entries find their axis by its name, so that they survive a permutation of t
 from __future__ import annotations
 
 import numpy as np
-from h5py import h5a, h5o, h5r, h5t
+from h5py import h5a, h5r, h5t
 
 from raconvert.blocks import as_ndarray
 from raconvert.plugin import Axis
@@ -24,6 +24,7 @@ from raconvert.plugin import Axis
 from .attributes import Stored, value_of
 from .errors import PROBLEMS
 from .headers import sequences
+from .objects import info_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ ALWAYS = frozenset(["DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS"])
 ON_SCALES = frozenset(["CLASS", "NAME"])
 NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
 
-Key = tuple[int, int]
+Key = tuple[tuple[int, ...], int]
 
 
 def is_scale(dataset: h5d.DatasetID, file: File) -> bool:
@@ -61,8 +62,8 @@ def scale_name(dataset: h5d.DatasetID, file: File) -> str:
 
 def key_of(oid: Any) -> Key:
     """Return what tells objects apart."""
-    info = h5o.get_info(oid)
-    return info.fileno, info.addr
+    info = info_of(oid)
+    return info.fileno, info.address
 
 
 class Scales:

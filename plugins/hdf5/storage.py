@@ -25,6 +25,7 @@ from raconvert.external import resolve
 
 from .errors import FAILURES, guarded, reason_of
 from .headers import REFERENCE_BYTES
+from .objects import info_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -255,7 +256,7 @@ def _check_source(name: str, path: str, file: File, files: Files, walk: Walk, de
     where = f"source '{path}' of a virtual dataset"
     try:
         other, hard = walk.resolve(other, b"/", path.replace("%%", "%"))
-        if h5o.get_info(other.fid, hard).type != h5o.TYPE_DATASET:
+        if info_of(other.fid, hard).kind != h5o.TYPE_DATASET:
             raise ReadFailed(f"{where} is no dataset", path=other.path)
         dataset = h5d.open(other.fid, hard)
     except RaconvertError as error:

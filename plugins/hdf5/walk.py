@@ -19,6 +19,7 @@ from raconvert.source import Source, check_unchanged
 
 from .errors import FAILURES, guarded, open_failed, reason_of
 from .headers import check_dataset_header
+from .objects import info_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class Walk:
         self.left_out: list[tuple[str, RaconvertError]] = []
         self.dangling: list[tuple[str, RaconvertError]] = []  # links that lead to nothing
         self._files = files
-        self._seen: dict[tuple[int, int], str] = {}
+        self._seen: dict[tuple[tuple[int, ...], int], str] = {}
         self._names: set[str] = set()
         # Hard links first, so that an object has the name of one of them where it can.
         self._later: list[tuple[int, Link]] = []
@@ -157,9 +158,9 @@ class Walk:
         """Note one object; return what a group holds."""
         if found.address is not None:
             check_dataset_header(found.file, found.address)
-        info = h5o.get_info(found.file.fid, found.hard)
-        found = found._replace(kind=info.type)
-        key = (info.fileno, info.addr)
+        info = info_of(found.file.fid, found.hard)
+        found = found._replace(kind=info.kind)
+        key = (info.fileno, info.address)
         if key in self._seen:
             self.aliases[found.path] = self._seen[key]
             self.links.append(Link(found.path, "hard", self._seen[key]))
@@ -168,10 +169,10 @@ class Walk:
             raise Unsupported("another object has the same name")
         self._seen[key] = found.path
         self._names.add(found.path)
-        if info.type not in (GROUP, DATASET, TYPE):
-            raise Unsupported(f"an object of the unknown kind {info.type}")
+        if info.kind not in (GROUP, DATASET, TYPE):
+            raise Unsupported(f"an object of the unknown kind {info.kind}")
         self.found.append(found)
-        return self._inside(found) if info.type == GROUP else []
+        return self._inside(found) if info.kind == GROUP else []
 
     def _inside(self, group: Found) -> list[Any]:
         """Return the links of a group in order: objects behind hard ones, and the others."""
@@ -203,17 +204,17 @@ class Walk:
                 file = self._files.named(file, link.target[0], "the file of an external link")
                 file, hard = self.resolve(file, b"/", link.target[1])
             with guarded(file.path, f"object '{shown(hard)}'"):
-                info = h5o.get_info(file.fid, hard)
+                info = info_of(file.fid, hard)
         except RaconvertError as error:
             self.links.append(plain)
             self.dangling.append((link.path, error))
             return
-        seen = self._seen.get((info.fileno, info.addr))
+        seen = self._seen.get((info.fileno, info.address))
         if seen is not None:
             self.aliases[link.path] = seen
             self.links.append(plain if link.kind == "soft" else Link(link.path, "hard", seen))
             return
-        self._object(Found(link.path, info.type, file, hard))
+        self._object(Found(link.path, info.kind, file, hard))
 
     def resolve(self, file: File, group: bytes, target: str) -> tuple[File, bytes]:
         """Return file and path by hard links of what a path leads to, link by link."""

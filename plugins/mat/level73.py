@@ -33,6 +33,7 @@ from raconvert.model import Extent
 from raconvert.source import check_unchanged
 
 from ..hdf5.errors import guarded
+from ..hdf5.objects import info_of
 from .fields import NAME, field_names
 from .parts import DEFLATE_RATIO
 from .sources import Whole, column_places
@@ -438,7 +439,7 @@ class _Walker:
 
 def _address(item: Any) -> int:
     """Return where the header of an object lies, by which it is told from others."""
-    return int(h5py.h5o.get_info(item.id).addr)
+    return info_of(item.id).address
 
 
 def _is_known(kind: Any) -> bool:
