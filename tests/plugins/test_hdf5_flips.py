@@ -28,26 +28,26 @@ if TYPE_CHECKING:
 
 LIBVERS = [("earliest", "v108"), ("v108", "v108"), ("v110", "v110"),
            ("v112", "v112"), ("v114", "v114"), ("latest", "latest")]  # fmt: skip
-MAX_MEMORY = 64 << 20
 
 # Opens and decodes files; a line before and after each, so that a death shows which one it was.
 LOOK = """
 import json, sys
+LIMIT = 64 << 20
 from raconvert.errors import RaconvertError
 from raconvert.opening import open_bundle
 from raconvert.unreadable import find
 for path in sys.stdin.read().split("\\n"):
     print(json.dumps({"path": path}), flush=True)
     try:
-        with open_bundle(path, max_memory=%d) as bundle:
-            find(bundle.arrays, %d)
+        with open_bundle(path, max_memory=LIMIT) as bundle:
+            find(bundle.arrays, LIMIT)
         outcome = "read"
     except RaconvertError as error:
         outcome = type(error).__name__
     except Exception as error:
         outcome = "FOREIGN " + repr(error)
     print(json.dumps({"outcome": outcome}), flush=True)
-""" % (MAX_MEMORY, MAX_MEMORY)
+"""
 
 
 def seed_file(path: Path, libver: tuple[str, str]) -> Path:
@@ -163,7 +163,7 @@ def damaged_files(folder: Path, libver: tuple[str, str], seed: int, count: int) 
     return paths
 
 
-@pytest.mark.parametrize("libver", LIBVERS, ids=lambda libver: "-".join(libver))
+@pytest.mark.parametrize("libver", LIBVERS, ids="-".join)
 def test_no_flipped_bit_ends_the_process(libver: tuple[str, str], tmp_path: Path) -> None:
     """60 files of each version; FLIPS in the environment: another number."""
     count = int(os.environ.get("FLIPS", "60"))
