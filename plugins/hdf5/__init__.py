@@ -21,7 +21,7 @@ odd widths (31 bits)       the next wider number, with a note    that number
 bfloat16                   bfloat                                the same 16-bit float
 bitfield, full             uint (bool in JLD2)                   bitfield (bool: as enum)
 enum                       its integer                           enum
-enum FALSE TRUE on int8    bool, every other byte made 1         the same (h5py's convention)
+enum FALSE TRUE on int8    bool; int8 with ``bools=integers``    the same (h5py's convention)
 compound of two floats     complex: r i, re im, real imag, any   compound r i, or the names that
                            order, padding or case                it had, side by side
 native complex (2.0)       complex                               compound r i
@@ -65,7 +65,7 @@ Cannot be read, while the others can (``--allow arrays`` leaves them out): datas
 that is not installed (named, with the install line); declared sizes that the file cannot hold; data
 outside the file; damaged chunks; external storage that is shorter than the dataset; strings of
 variable length above ``--max-memory`` once they have one width; virtual datasets whose sources are
-a pattern.
+a pattern; bools that are neither 0 nor 1 (``bools=integers`` keeps them).
 
 Writing keeps everything but the metadata that single items of a stack have. Text and
 dates are equivalent: other programs see UTF-8 strings and opaque bytes. More than 32 axes are
@@ -100,6 +100,9 @@ _SAMPLE = (
     + bytes(200) + b"\x1b\xc5\x92\xb7"
 )  # fmt: skip
 
+_READ_OPTIONS = (
+    Option("bools", "auto", ("auto", "integers"), "integers: as the bytes that they are"),
+)
 _OPTIONS = (
     Option("compress", "none", str, "none, gzip, gzip:0 to gzip:9, or lzf"),
     Option("chunks", "auto", str, "auto, none, or a length for each axis: 64,64"),
@@ -117,6 +120,7 @@ FORMAT = Format(
     meta="all",
     index_orders="C",
     needs=(("h5py", "h5py"),),
+    read_options=_READ_OPTIONS,
     write_options=_OPTIONS,
     samples={"three_bytes.h5": _SAMPLE},
     spec="https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html",
@@ -132,7 +136,7 @@ def sniff(source: Source) -> int:
     return SURE if any(head[at : at + len(SIGNATURE)] == SIGNATURE for at in PLACES) else NO
 
 
-def read(source: Source) -> Bundle:
+def read(source: Source, *, bools: str = "auto") -> Bundle:
     """Return the datasets of an HDF5 file as lazy arrays, named by their paths.
 
     Raises the first reason if nothing in the file can be read; otherwise each dataset that cannot
@@ -140,7 +144,7 @@ def read(source: Source) -> Bundle:
     """
     from .reading import read_file
 
-    return read_file(source)
+    return read_file(source, bools)
 
 
 def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:

@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 from h5py import h5a, h5p, h5s, h5t
 
-from raconvert.errors import RaconvertError, Unsupported
+from raconvert.errors import Corrupt, RaconvertError, Unsupported
 
 from .descriptions import describe, type_of
 from .errors import FAILURES, PROBLEMS, reason_of
@@ -27,7 +27,7 @@ from .headers import (
     sequences,
 )
 from .objects import info_of
-from .types import Kind, kind_of
+from .types import Kind, kind_of, without_bools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,7 +155,10 @@ def _read(name: bytes, stored: Stored) -> tuple[Any, dict[str, Any] | None]:
         _read_texts(aid, name, stored, buffer, kind)
     elif buffer.size:
         aid.read(buffer, mtype=kind.memory or tid)
-    value = _plain(_finished(kind, buffer), tid)
+    try:
+        value = _plain(_finished(kind, buffer), tid)
+    except Corrupt:  # bools that are none
+        value = _plain(buffer.view(without_bools(kind).buffer), tid)
     usual = _usual(value)
     if usual is not None and usual[0] == tid and usual[1] == shape and not kind.dims:
         return value, None

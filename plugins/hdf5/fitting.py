@@ -9,7 +9,7 @@ from .descriptions import MAX_TYPE_BYTES, type_of, type_of_element
 from .errors import PROBLEMS, reason_of
 from .links import alias_links, link_names
 from .text import is_text, utf8_type
-from .types import is_variable, kind_of
+from .types import is_variable, kind_of, without_bools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,4 +122,5 @@ def _is_type_of(tid: h5t.TypeID, array: Array) -> bool:
         return not kind.dims and str(element.descr).startswith("|S")
     if element.kind == "user" and element.descr is None:  # bytes of which nothing is known
         element = element._replace(descr=f"|V{element.nbytes}")
-    return kind.memory is None and kind.element == element
+    held = (kind.element, without_bools(kind).element)  # with bytes that are no bools, integers
+    return kind.memory is None and element in held

@@ -10,7 +10,7 @@ import numpy as np
 from h5py import h5d, h5o, h5p, h5t
 
 from raconvert import sidecar
-from raconvert.elements import Element, needs_swap
+from raconvert.elements import Element, element_of, needs_swap
 from raconvert.errors import (
     MissingDependency,
     RaconvertError,
@@ -22,7 +22,7 @@ from raconvert.transfer import extent_slabs
 from . import julia, scales
 from .attributes import Attributes, read_attributes
 from .chunks import LARGEST_PLAIN, Chunks, are_places_sure, is_decoded
-from .descriptions import describe, little_endian, type_of_element
+from .descriptions import describe, little_endian, type_of_dtype, type_of_element
 from .errors import FAILURES, guarded
 from .headers import (
     ADDRESS_BYTES,
@@ -50,7 +50,7 @@ from .storage import (
     stored_bytes,
 )
 from .text import is_text
-from .types import element_size, kind_of
+from .types import BOOL_NAMES, element_size, kind_of, without_bools
 from .values import Dataset, check_width, widest
 from .walk import DATASET, GROUP, TYPE, File, Files, Found, Walk, shown
 
@@ -66,23 +66,25 @@ NOTED_REASONS = 10  # of objects that are left out, in the error of a file witho
 NOTED_ALIASES = 5  # each on its own; of the others only how many they are
 
 # What reading needs to know of the whole file; `names` of objects in the bundle by path.
-Context = namedtuple("Context", "files walk notes julia scales broken names")
+# `bools`: "integers" reads them as such.
+Context = namedtuple("Context", "files walk notes julia scales broken names bools")
 
 
-def read_file(source: Source) -> Bundle:
+def read_file(source: Source, bools: str = "auto") -> Bundle:
     """Return the datasets of a file as lazy arrays; the files stay open until it is closed."""
     files = Files(source)
     try:
         with guarded(source.path):
-            return _bundle(source, files)
+            return _bundle(source, files, bools)
     except BaseException:
         files.close()
         raise
 
 
-def _bundle(source: Source, files: Files) -> Bundle:
+def _bundle(source: Source, files: Files, bools: str) -> Bundle:
     walk = Walk(files)
-    context = Context(files, walk, [], julia.is_julia(files.main), scales.Scales(), [], {})
+    is_julia = julia.is_julia(files.main)
+    context = Context(files, walk, [], is_julia, scales.Scales(), [], {}, bools)
     bundle = Bundle([], notes=context.notes, closers=[files.close])
     space: dict[str, Any] = {}
     left_out = list(walk.left_out)
@@ -330,11 +332,11 @@ def _array(
 
 def _kind(tid: h5t.TypeID, file: File, address: int, context: Context) -> Kind:
     """Return how the elements of an object are read."""
-    if not context.julia:
-        return kind_of(tid)
-    if julia.is_opaque_bool(tid, file, address):
-        return kind_of(h5t.STD_B8LE, bits_are_bools=True)
-    return kind_of(tid, bits_are_bools=True)
+    if context.julia and julia.is_opaque_bool(tid, file, address):
+        tid = h5t.STD_B8LE
+    if context.bools == "integers":
+        return without_bools(kind_of(tid))
+    return kind_of(tid, bits_are_bools=context.julia)
 
 
 def _packed_array(found: Found, address: int, packed: julia.Packed, context: Context) -> Array:
@@ -525,7 +527,10 @@ def _keep_type(array: Array, tid: h5t.TypeID, kind: Kind) -> None:
     while kind.element is None and tid.get_class() == h5t.ARRAY:
         tid = tid.get_super()  # of strings: axes like any other, from now on
     usual = type_of_element(array.element)
-    if kind.element is None or kind.dims or usual != tid:
+    if array.element == element_of(np.dtype("i1")) and tid == type_of_dtype(np.dtype("?")):
+        description = {"class": "enum", "base": "|i1", "names": BOOL_NAMES}
+        array.meta.formats.setdefault(NAMESPACE, {})["type"] = description
+    elif kind.element is None or kind.dims or usual != tid:
         description = describe(tid)
         if array.element.kind != "user":
             description = little_endian(description)

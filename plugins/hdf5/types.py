@@ -15,11 +15,11 @@ import numpy as np
 from h5py import h5t
 
 from raconvert.elements import element, element_of
-from raconvert.errors import Unsupported
+from raconvert.errors import Corrupt, Unsupported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     Dtype = np.dtype[Any]
@@ -75,7 +75,7 @@ def kind_of(tid: h5t.TypeID, *, bits_are_bools: bool = False) -> Kind:
     dtype = layout.dtype
     if bits_are_bools and tid.get_class() == h5t.BITFIELD and dtype.itemsize == 1:
         dtype = np.dtype("?")
-    finish = normalised if _has_bool(dtype) else None
+    finish = checked_bools if _has_bool(dtype) else None
     memory = layout.memory and _with_axes(layout.memory, dims)
     return Kind(element_of(dtype), dims, dtype, memory, finish, layout.note)
 
@@ -363,16 +363,48 @@ def _has_bool(dtype: Dtype) -> bool:
     return dtype.base.kind == "b"
 
 
-def normalised(values: Values) -> Values:
-    """Return the same values with every bool 0 or 1; the file may hold any byte in its place."""
+def checked_bools(values: Values) -> Values:
+    """Return the same values; `Corrupt` if any bool is neither 0 nor 1: the file can hold any byte.
+
+    NumPy has no such bools: it copies their bytes, and counts, packs and compares them wrong.
+    """
+    for raw in _bool_bytes(values):
+        if raw.max(initial=0) > 1:
+            odd = np.flatnonzero(raw > 1)
+            raise Corrupt(
+                "bools hold values that are neither FALSE (0) nor TRUE (1)",
+                expected="0 or 1",
+                got=f"{int(raw.reshape(-1)[odd[0]])}, {odd.size} such among {raw.size}",
+                remedy="--in-opt bools=integers reads them as the integers that they are",
+            )
+    return values
+
+
+def _bool_bytes(values: Values) -> Iterator[Values]:
+    """Yield the bytes of all bools, those of structures member by member."""
     if values.dtype.names is not None:
         for name in values.dtype.names:
-            if _has_bool(values.dtype[name]):
-                normalised(values[name])
+            yield from _bool_bytes(values[name])
     elif values.dtype.kind == "b":
-        raw = values.view(np.uint8)
-        np.not_equal(raw, 0, out=values)
-    return values
+        yield values.view(np.uint8)
+
+
+def without_bools(kind: Kind) -> Kind:
+    """Return how the same elements are read with integers in the place of bools."""
+    if kind.element is None or not _has_bool(kind.buffer):
+        return kind
+    dtype = _with_integers(kind.buffer)
+    return kind._replace(element=element_of(dtype), buffer=dtype, finish=None)
+
+
+def _with_integers(dtype: Dtype) -> Dtype:
+    if dtype.subdtype is not None:
+        return np.dtype((_with_integers(dtype.base), dtype.shape))
+    if dtype.names is None:
+        return np.dtype("i1") if dtype.kind == "b" else dtype
+    parts = [dtype.fields[name] for name in dtype.names]  # type: ignore[index]
+    formats, offsets = [_with_integers(part[0]) for part in parts], [part[1] for part in parts]
+    return _structure(dtype.names, formats, offsets, dtype.itemsize)
 
 
 def element_size(kind: Kind) -> int:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 import pytest
-from h5py import h5d, h5o, h5s, h5t
+from h5py import h5a, h5d, h5o, h5s, h5t
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -25,7 +25,7 @@ from raconvert.plugins.hdf5.errors import system_reason
 from raconvert.blocks import as_ndarray, blocks
 from raconvert.cli import main
 from raconvert.elements import Element, element_of, little
-from raconvert.errors import RaconvertError, ReadFailed, TooLarge, Unsupported, UsageError
+from raconvert.errors import Corrupt, RaconvertError, ReadFailed, TooLarge, Unsupported, UsageError
 from raconvert.model import Array, Axis, Bundle, Extent, Metadata
 from raconvert.opening import open_bundle
 from raconvert.plugin import EQUIVALENT, NO, REFUSED, SURE
@@ -284,7 +284,8 @@ def test_native_complex_of_hdf5_2(tmp_path: Path) -> None:
         assert file["x"].id.get_type().get_class() == h5t.COMPOUND  # which older tools can open
 
 
-def test_bools_are_0_or_1(tmp_path: Path) -> None:
+def test_bools_that_are_neither_0_nor_1(tmp_path: Path) -> None:
+    """They do not become True without a word; as integers they are kept, with the enum."""
     raw = np.array([0, 1, 2, 255, 0], "u1")
     tid = h5t.py_create(np.dtype("?"), logical=True)
 
@@ -300,8 +301,40 @@ def test_bools_are_0_or_1(tmp_path: Path) -> None:
         plain=lambda f, n: raw_dataset(f, n, tid, raw, (5,)),
         structure=half_bools,
     )
-    assert values_of(path, "plain").view("u1").tolist() == [0, 1, 1, 1, 0]
-    assert values_of(path, "structure")["b"].view("u1").tolist() == [0, 1, 1]
+    with read(path) as bundle:
+        for name in ("plain", "structure"):
+            with pytest.raises(Corrupt, match="neither FALSE") as caught:
+                as_ndarray(bundle[name])
+            assert "bools=integers" in str(caught.value)
+            with pytest.raises(Corrupt, match="neither FALSE"):
+                bundle[name].data[...]
+    with hdf5.read(Source(str(path)), bools="integers") as bundle:
+        assert bundle["plain"].element == Element("int", 1, "|")
+        assert as_ndarray(bundle["plain"]).view("u1").tolist() == [0, 1, 2, 255, 0]
+        assert as_ndarray(bundle["structure"])["b"].tolist() == [0, 7, 1]
+        out = write(bundle, tmp_path / "y.h5")
+    with h5py.File(path) as file, h5py.File(out) as other:
+        assert file["plain"].id.get_type() == other["plain"].id.get_type()
+        assert other["plain"][()].tobytes() == file["plain"][()].tobytes() == raw.tobytes()
+
+
+def test_bools_of_attributes_that_are_neither_0_nor_1(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        x = file.create_dataset("x", data=[1])
+        tid = h5t.py_create(np.dtype("?"), logical=True)
+        aid = h5a.create(x.id, b"flags", tid, h5s.create_simple((3,)))
+        aid.write(np.array([0, 1, 2], "u1"), mtype=tid)
+    with read(tmp_path / "x.h5") as bundle:
+        assert bundle["x"].meta.attributes == {"flags": [0, 1, 2]}
+
+
+def test_the_bool_enum_of_the_review(corpus: Callable[..., Path]) -> None:
+    path = corpus("review", "wrong", "gen_bool_enum_value2.h5")
+    with read(path) as bundle, pytest.raises(Corrupt, match="neither FALSE"):
+        as_ndarray(bundle["be2"])
+    with h5py.File(path) as file, hdf5.read(Source(str(path)), bools="integers") as bundle:
+        for name in ("be2", "inverted", "lower"):
+            assert as_ndarray(bundle[name]).tobytes() == file[name][()].tobytes()
 
 
 def test_enum_keeps_its_names(tmp_path: Path) -> None:
