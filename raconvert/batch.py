@@ -18,10 +18,10 @@ from raconvert.merge import concatenated, open_named, open_stack
 from raconvert.model import Bundle
 from raconvert.opening import open_spec
 from raconvert.pipeline import prepare_target, target_spec
+from raconvert.places import refuse_used
 from raconvert.planes import write_planes
 from raconvert.report import Report, few
 from raconvert.settings import Settings
-from raconvert.transfer import refuse_used
 from raconvert.writing import lost_items, write_bundle
 
 TYPE_CHECKING = False

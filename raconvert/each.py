@@ -10,10 +10,10 @@ from raconvert.destinations import is_folder, stem_of, template_fields
 from raconvert.errors import RaconvertError, TargetExists, UsageError
 from raconvert.opening import open_spec
 from raconvert.pipeline import prepare_target, refuse_sources, replaceable
+from raconvert.places import identity, make_folders, refuse_used, write_failed
 from raconvert.report import Report, few
 from raconvert.sidecar import items_path_of, path_of
-from raconvert.staging import Staging, make_folders
-from raconvert.transfer import identity, refuse_used, write_failed
+from raconvert.staging import Staging
 from raconvert.unreadable import attempt
 from raconvert.writing import progress_of, write_bundle
 

@@ -9,8 +9,8 @@ from raconvert.errors import UsageError
 from raconvert.gather import labels_of
 from raconvert.model import Array, Bundle
 from raconvert.pipeline import refuse_sources
+from raconvert.places import check_target
 from raconvert.report import Report
-from raconvert.transfer import check_target
 from raconvert.writing import write_bundle
 
 TYPE_CHECKING = False

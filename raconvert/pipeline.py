@@ -11,10 +11,10 @@ import os
 from raconvert import registry
 from raconvert.errors import ReadFailed, TargetExists
 from raconvert.opening import open_spec
+from raconvert.places import check_target, identity
 from raconvert.report import Report
 from raconvert.settings import Settings
 from raconvert.source import DEFAULT_MAX_MEMORY
-from raconvert.transfer import check_target, identity
 from raconvert.writing import write_bundle
 
 TYPE_CHECKING = False
@@ -161,11 +161,11 @@ def replaceable(
     newest = max(map(_changed, sources)) if settings.update else 0.0
     chosen = []
     for path in paths:
-        if os.path.exists(path):
+        if os.path.lexists(path):
             if settings.skip_existing:
                 report.skipped.append((path, "exists already"))
                 continue
-            if settings.update and os.path.getmtime(path) >= newest:
+            if settings.update and os.path.exists(path) and os.path.getmtime(path) >= newest:
                 report.skipped.append((path, "is not older than its source"))
                 continue
         check(path, overwrite=settings.overwrite or settings.update)

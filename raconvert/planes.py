@@ -12,9 +12,9 @@ from raconvert.errors import RaconvertError, UsageError
 from raconvert.gather import labels_of
 from raconvert.model import Array, Bundle, Metadata
 from raconvert.pipeline import prepare_target, refuse_sources, replaceable
+from raconvert.places import refuse_used
 from raconvert.report import Report
 from raconvert.staging import Staging
-from raconvert.transfer import refuse_used
 from raconvert.unreadable import without
 from raconvert.writing import adapted, lost_items, progress_of, write_bundle
 

@@ -21,6 +21,7 @@ import os
 from raconvert.elements import Element, code_of, dtype_of, frozen
 from raconvert.errors import Corrupt, RaconvertError
 from raconvert.model import Array, Axis, Extent, Metadata
+from raconvert.places import check_target
 from raconvert.source import Source
 from raconvert.yamltext import MAX_BYTES, dump, parse
 
@@ -42,8 +43,44 @@ def path_of(path: str) -> str:
 
 
 def is_ours(path: str) -> bool:
-    """Tell whether a file exists and is a sidecar."""
-    return os.path.isfile(path) and Source(path).head.startswith(MARK)
+    """True if a file exists, is no link, and is a sidecar."""
+    return os.path.isfile(path) and not os.path.islink(path) and _is_marked(path)
+
+
+def _is_marked(path: str) -> bool:
+    return Source(path).head.startswith(MARK)
+
+
+def left_over(path: str, *, overwrite: bool) -> list[str]:
+    """Return the metadata files of the file that was at a path: they go, or are replaced, with it.
+
+    The per-item metadata is one of them only if the sidecar says so. A link in the place of a
+    sidecar would be honoured, and is refused (`TargetExists`); with `overwrite` the link itself
+    goes, never what it leads to.
+    """
+    beside = path_of(path)
+    if not os.path.lexists(beside) or not os.path.isfile(beside) or not _is_marked(beside):
+        return []
+    if os.path.islink(beside):
+        check_target(beside, overwrite=overwrite)
+        return [beside]
+    items = items_path_of(path)
+    return [beside, items] if os.path.lexists(items) and _has_items(beside, items) else [beside]
+
+
+def _has_items(beside: str, items: str) -> bool:
+    """True if a sidecar says that the per-item metadata beside it is of the same file."""
+    if os.path.islink(items) or not os.path.isfile(items):
+        return False
+    source = Source(beside)
+    if source.size > MAX_BYTES or b"\nitems:" not in (text := source.read_at(0, source.size)):
+        return False
+    try:
+        said = parse(text, beside).get("items")
+    except RaconvertError:
+        return False
+    size = said.get("size") if isinstance(said, dict) else None
+    return said is True or size == os.path.getsize(items)
 
 
 def items_path_of(path: str) -> str:

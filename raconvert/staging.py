@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections import namedtuple
 from contextlib import suppress
-from stat import S_IMODE
 
-from raconvert.sidecar import is_ours, items_path_of, path_of
-from raconvert.transfer import check_target, sync_file, sync_folder, write_failed
+from raconvert.places import (
+    check_target,
+    exists,
+    identity,
+    make_folders,
+    old_mode,
+    rename_new,
+    sync_file,
+    sync_folder,
+    write_failed,
+)
+from raconvert.sidecar import left_over
+
+# One finished file: where it is, where it goes, whether it may replace what is there.
+Staged = namedtuple("Staged", "path name overwrite")
+# What is undone if another fails: a place, the second name of what was there, the new file.
+Step = namedtuple("Step", "place kept new")
 
 
 class Staging:
@@ -17,7 +32,7 @@ class Staging:
         self._template = template
         self._sync = sync
         self._folder = ""
-        self._pairs: list[tuple[str, str]] = []
+        self._files: list[Staged] = []
         self._left_over: list[str] = []
 
     def __enter__(self) -> Staging:
@@ -27,17 +42,20 @@ class Staging:
         """Return where the file of this final name is to be written for now."""
         if not self._folder:
             self._folder = self._make()
-        return os.path.join(self._folder, f"{len(self._pairs)}{os.path.splitext(name)[1]}")
+        return os.path.join(self._folder, f"{len(self._files)}{os.path.splitext(name)[1]}")
 
     def add(self, staged: str, name: str, written: list[str], *, overwrite: bool) -> None:
         """Take in the file of a plane, and the sidecar that was written with it."""
+        left = left_over(name, overwrite=overwrite)
         places = [name + path.removeprefix(staged) for path in written]
-        for place in places:
-            if place != name and not is_ours(place):
-                check_target(place, overwrite=overwrite)
-        self._pairs += zip(written, places, strict=True)
-        if path_of(name) not in places and is_ours(path_of(name)):
-            self._left_over += [path_of(name), items_path_of(name)]
+        for path, place in zip(written, places, strict=True):
+            replaces = overwrite or place in left
+            if place != name:
+                check_target(place, overwrite=replaces)
+            elif os.path.islink(name):
+                place = os.path.realpath(name)  # noqa: PLW2901 - written through, as by `Target`
+            self._files.append(Staged(path, place, replaces))
+        self._left_over += [path for path in left if path not in places]
 
     def _make(self) -> str:
         """Make the folder, as near to the destinations as there is one already."""
@@ -54,42 +72,30 @@ class Staging:
     def publish(self) -> list[str]:
         """Rename all files to their places, or none; return the places."""
         made: list[str] = []
-        done: list[tuple[str, str | None]] = []
+        done: list[Step] = []
         try:
-            for staged, _ in self._pairs if self._sync else ():
-                sync_file(staged)
-            for folder in sorted({os.path.dirname(name) for _, name in self._pairs}):
+            for file in self._files if self._sync else ():
+                sync_file(file.path)
+            for folder in sorted({os.path.dirname(file.name) for file in self._files}):
                 made += make_folders(folder)
-            for staged, name in self._pairs:
-                place = os.path.realpath(name) if os.path.islink(name) else name
-                done.append((place, self._keep(place, staged)))
-                os.replace(staged, place)
+            for file in self._files:
+                done.append(Step(file.name, f"{file.path}.old", identity(file.path)))
+                _publish_one(file, done[-1].kept)
             for number, path in enumerate(self._left_over):
-                kept = os.path.join(self._folder, f"{number}.left")
+                done.append(Step(path, os.path.join(self._folder, f"{number}.left"), None))
                 with suppress(FileNotFoundError):
-                    os.replace(path, kept)  # it goes with the folder
-                    done.append((path, kept))
+                    os.replace(path, done[-1].kept)  # it goes with the folder
         except BaseException as error:
-            _roll_back(made, done)
+            if not _roll_back(made, done):
+                error.add_note(f"what was there before is kept in '{self._folder}'")
+                self._folder = ""
             if isinstance(error, OSError):
                 raise write_failed(self._template, error) from error
             raise
-        folders = {os.path.dirname(name): name for _, name in self._pairs}
+        folders = {os.path.dirname(file.name): file.name for file in self._files}
         for name in folders.values() if self._sync else ():
             sync_folder(name)
-        return [name for _, name in self._pairs]
-
-    def _keep(self, place: str, staged: str) -> str | None:
-        """Keep a second name of a file that is to be replaced, and give its mode to the new one."""
-        if not os.path.exists(place):
-            return None
-        os.chmod(staged, S_IMODE(os.stat(place).st_mode))
-        kept = f"{staged}.old"
-        try:
-            os.link(place, kept)
-        except OSError:  # a file system without links
-            os.replace(place, kept)
-        return kept
+        return [file.name for file in self._files]
 
     def __exit__(self, *_: object) -> None:
         if self._folder:
@@ -98,22 +104,37 @@ class Staging:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _roll_back(made: list[str], done: list[tuple[str, str | None]]) -> None:
-    """Put back what was replaced, and remove the folders that were made."""
-    for place, kept in reversed(done):
-        with suppress(OSError):
-            os.replace(kept, place) if kept else os.unlink(place)
+def _publish_one(file: Staged, kept: str) -> None:
+    """Give a file its name; what it replaces gets the second name `kept`, and gives its mode."""
+    if not file.overwrite:
+        try:
+            rename_new(file.path, file.name)
+        except FileExistsError as error:
+            raise exists(file.name, "appeared while it was written") from error
+        return
+    if os.path.lexists(file.name):
+        mode = old_mode(file.name)
+        if mode is not None:
+            os.chmod(file.path, mode)
+        try:
+            os.link(file.name, kept, follow_symlinks=False)
+        except (OSError, NotImplementedError):  # a file system without links
+            os.replace(file.name, kept)
+    os.replace(file.path, file.name)
+
+
+def _roll_back(made: list[str], done: list[Step]) -> bool:
+    """Put back what was replaced, remove what was made; True if nothing is left to do."""
+    whole = True
+    for place, kept, new in reversed(done):
+        try:
+            if os.path.lexists(kept):
+                os.replace(kept, place)
+            elif new is not None and identity(place, follow=False) == new:
+                os.unlink(place)
+        except OSError:
+            whole = False
     for folder in reversed(made):
         with suppress(OSError):  # not empty: something of it is in use
             os.rmdir(folder)
-
-
-def make_folders(folder: str) -> list[str]:
-    """Make a folder and what leads to it; return those that were not there."""
-    missing = []
-    while folder and not os.path.isdir(folder):
-        missing.append(folder)
-        folder = os.path.dirname(folder)
-    for path in reversed(missing):
-        os.mkdir(path)
-    return missing[::-1]
+    return whole

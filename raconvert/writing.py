@@ -6,27 +6,23 @@ Nothing is written before `fits` has said yes; nothing is renamed before everyth
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 
 from raconvert import registry, sidecar
 from raconvert.catalogue import BUNDLES
 from raconvert.errors import Corrupt, RaconvertError, UsageError, WriteFailed
 from raconvert.model import Bundle, Metadata
+from raconvert.places import check_target, refuse_used, sync_folder, write_failed
 from raconvert.plugin import EQUIVALENT, REFUSED, equivalent, file_fits, first_of, refused
 from raconvert.restore import difference, restored, undescribed
 from raconvert.source import Source, refuse_changed
-from raconvert.transfer import (
-    Target,
-    check_target,
-    refuse_used,
-    sync_folder,
-    write_all,
-    write_failed,
-)
+from raconvert.target import Target
+from raconvert.transfer import write_all
 from raconvert.unreadable import attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from types import ModuleType
     from typing import Any
 
@@ -96,13 +92,19 @@ def _write_whole(
         report.planned, report.files = True, 1
         return report
     make = getattr(module, "target", Target)
-    with make(
-        path if path != "-" else _scratch(),
-        max_memory=settings.max_memory,
-        progress=progress_of(settings.progress, sum(array.nbytes for array in bundle.arrays)),
-        overwrite=settings.overwrite or settings.update,
-        used=bundle.used,
-    ) as target:
+    overwrite = settings.overwrite or settings.update
+    if path != "-":
+        sidecar.left_over(path, overwrite=overwrite)
+    with (
+        _place_of(path) as place,
+        make(
+            place,
+            max_memory=settings.max_memory,
+            progress=progress_of(settings.progress, sum(array.nbytes for array in bundle.arrays)),
+            overwrite=overwrite,
+            used=bundle.used,
+        ) as target,
+    ):
         _write(bundle, target, module, row, settings, options)
         report.add_rounded(bundle.arrays)
         report.allowed += bundle.lost
@@ -446,16 +448,13 @@ def _commit(
     forms: dict[str, dict[str, Any]],
 ) -> None:
     """Rename all or none: the sidecar, then the file; a left-over sidecar goes last."""
-    had_sidecar = sidecar.is_ours(sidecar.path_of(target.path))
-    companions = _companions(bundle, target, row, settings, forms, had_sidecar=had_sidecar)
-    target.companions += companions
+    left = sidecar.left_over(target.path, overwrite=target.overwrite)
+    target.companions += _companions(bundle, target, row, settings, forms, left)
     target.rename()
     report.written += [companion.path for companion in target.companions]
-    if had_sidecar:
-        kept = {companion.path for companion in companions}
-        for path in (sidecar.path_of(target.path), sidecar.items_path_of(target.path)):
-            if path not in kept and os.path.exists(path):
-                _remove_left_over(path)
+    for path in left:
+        if path not in report.written:
+            _remove_left_over(path)
     if settings.sync:
         sync_folder(target.path)
 
@@ -478,19 +477,21 @@ def _companions(
     row: Row,
     settings: Settings,
     forms: dict[str, dict[str, Any]],
-    *,
-    had_sidecar: bool,
+    left: list[str],
 ) -> list[Target]:
-    """Write the sidecar and the per-item metadata of a finished file, where there is any."""
+    """Write the sidecar and the per-item metadata of a finished file, where there is any.
+
+    Those in `left` are of the file that was there, and may be replaced.
+    """
     usual = settings.meta == "auto" and row.name == "ra"
     if not usual and (settings.meta != "sidecar" or row.name in BUNDLES):
         return []
     pieces = _pieces(bundle, target, row, forms, asked=settings.meta == "sidecar")
-    for path in pieces if not had_sidecar else ():
-        check_target(path, overwrite=settings.overwrite or settings.update)
+    for path in pieces:
+        check_target(path, overwrite=target.overwrite or path in left)
     written: list[Target] = []
     for path, lines in pieces.items():
-        companion = Target(path)
+        companion = Target(path, overwrite=target.overwrite or path in left, follow=False)
         written.append(companion)
         try:
             write_all(companion.open(), lines)
@@ -570,11 +571,26 @@ def progress_of(
     return advance
 
 
-def _scratch() -> str:
-    """Return a path in the temporary folder for a result that goes to the standard output."""
-    from tempfile import gettempdir
+@contextmanager
+def _place_of(path: str) -> Iterator[str]:
+    """Give where a file is written: its path, or for the standard output one in a private folder.
 
-    return os.path.join(gettempdir(), "raconvert-stdout")
+    Nobody else can put a link, or another file, into a folder that is its owner's alone.
+    """
+    if path != "-":
+        yield path
+        return
+    from shutil import rmtree
+    from tempfile import mkdtemp
+
+    try:
+        folder = mkdtemp(prefix=".raconvert-", suffix=".tmp")
+    except OSError as error:
+        raise write_failed(error.filename or "-", error) from error
+    try:
+        yield os.path.join(folder, "stdout")
+    finally:
+        rmtree(folder, ignore_errors=True)
 
 
 def _to_stdout(target: Target) -> None:
@@ -582,6 +598,7 @@ def _to_stdout(target: Target) -> None:
     import shutil
     import sys
 
-    with open(target.temp, "rb") as file:
-        shutil.copyfileobj(file, sys.stdout.buffer, 1 << 20)
+    file = target.written()
+    file.seek(0)
+    shutil.copyfileobj(file, sys.stdout.buffer, 1 << 20)
     sys.stdout.buffer.flush()

@@ -549,7 +549,7 @@ def test_ctrl_c_at_every_call_of_the_system_leaves_old_or_new(
     source = tmp_path / "source.ra"
     raconvert.write(source, noise((30, 40)), meta=raconvert.Metadata(description="new"))
     old = noise((30, 40), 1)
-    calls = ("open", "fsync", "replace", "chmod", "unlink")
+    calls = ("open", "fsync", "replace", "link", "lstat", "fchmod", "chmod", "unlink")
     real = {name: getattr(os, name) for name in calls}
     state = {"left": 0}
 
@@ -757,10 +757,15 @@ def test_a_link_is_written_through(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "data") == ["real.ra"]
 
 
-def test_a_link_to_nothing_creates_what_it_names(tmp_path: Path) -> None:
+def test_a_link_to_nothing_creates_what_it_names_only_with_overwrite(tmp_path: Path) -> None:
     source = save(tmp_path / "x.npy", noise((3,)))
     os.symlink("new.ra", tmp_path / "link.ra")
-    convert(source, tmp_path / "link.ra")
+    with unchanged(tmp_path), pytest.raises(TargetExists, match="link to what is not there"):
+        convert(source, tmp_path / "link.ra")
+    with unchanged(tmp_path):
+        report = convert(source, tmp_path / "link.ra", skip_existing=True)
+        assert report.skipped == [(str(tmp_path / "link.ra"), "exists already")]
+    convert(source, tmp_path / "link.ra", overwrite=True)
     assert (tmp_path / "link.ra").is_symlink()
     assert len(raconvert.read(tmp_path / "new.ra")) == 3
 
@@ -828,13 +833,13 @@ def test_the_sidecar_is_renamed_before_the_data(
     column_major: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     renamed = []
-    real = os.replace
+    real = os.link
 
-    def replace(source: str, target: str) -> None:
+    def link(source: str, target: str, **named: object) -> None:
         renamed.append(os.path.basename(target))
-        real(source, target)
+        real(source, target, **named)
 
-    monkeypatch.setattr(os, "replace", replace)
+    monkeypatch.setattr(os, "link", link)
     convert(column_major, out / "x.ra")
     assert renamed == ["x.ra.yaml", "x.ra"]
 

@@ -109,7 +109,7 @@ print(json.dumps(found))
 def can_exchange(place: Path) -> bool:
     for name in ("a", "b"):
         (place / name).mkdir()
-    done = folder._exchanged(str(place / "a"), str(place / "b"))
+    done = folder.exchanged(str(place / "a"), str(place / "b"))
     for name in ("a", "b"):
         (place / name).rmdir()
     return done
@@ -158,12 +158,12 @@ def rename(*paths):
     real(*paths)
     os._exit(9)
 os.rename = rename
-exchanged = folder._exchanged
+exchanged = folder.exchanged
 def exchange(*paths):
     if exchanged(*paths):
         os._exit(9)
     return False
-folder._exchanged = exchange
+folder.exchanged = exchange
 raconvert.convert(sys.argv[1], sys.argv[2], to="bundle", overwrite=True)
 """
 
@@ -188,7 +188,7 @@ def test_there_is_no_moment_without_a_bundle(tmp_path: Path, out: Path, source: 
 
 @pytest.fixture
 def no_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder, "_exchanged", lambda *_: False)
+    monkeypatch.setattr(folder, "exchanged", lambda *_: False)
 
 
 @pytest.mark.usefixtures("no_exchange")

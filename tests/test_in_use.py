@@ -262,14 +262,18 @@ def test_a_link_is_written_through_with_what_lies_beside(
         assert np.array_equal(values(place), OTHER)
 
 
-def test_what_lies_beside_may_be_a_link_itself(here: Path) -> None:
+def test_a_link_in_the_place_of_what_lies_beside_is_replaced_not_what_it_leads_to(
+    here: Path,
+) -> None:
     Path("data").mkdir()
-    Path("data/x.raw").write_bytes(b"")
+    Path("data/x.raw").write_bytes(b"of another")
     Path("x.raw").unlink()
     os.symlink("data/x.raw", "x.raw")
+    with unchanged(here), pytest.raises(TargetExists):
+        convert("z.npy", "x.nhdr")
     convert("z.npy", "x.nhdr", overwrite=True)
-    assert os.readlink("x.raw") == "data/x.raw"
-    assert Path("data/x.raw").read_bytes() == OTHER.tobytes()
+    assert not os.path.islink("x.raw")
+    assert Path("data/x.raw").read_bytes() == b"of another"
     assert np.array_equal(raconvert.read("x.nhdr"), OTHER)
 
 
@@ -325,7 +329,7 @@ def failing_replace(monkeypatch: pytest.MonkeyPatch, at: str, error: BaseExcepti
     monkeypatch.setattr(os, "replace", replace)
 
 
-def no_links(*_: object) -> None:
+def no_links(*_: object, **__: object) -> None:
     raise OSError(95, "Operation not supported")
 
 

@@ -14,6 +14,7 @@ from raconvert import sidecar
 from raconvert.blocks import blocks
 from raconvert.elements import code_of, little
 from raconvert.errors import WriteFailed
+from raconvert.places import name_of_open
 from raconvert.plugin import dtype_of
 
 from . import scales
@@ -65,7 +66,7 @@ class Writer:
             self._ask(array)
         file = self.target.open()
         with library(self.target.path):
-            fid = create(self.target.temp)
+            fid = create(name_of_open(file, self.target.temp))
             self.groups[""] = h5o.open(fid, b"/")
         with closing(fid, self.target.path):
             for array in self.bundle.arrays:

@@ -10,6 +10,7 @@ Elements that are not compressed are written to the file itself, once HDF5 has l
 
 from __future__ import annotations
 
+import os
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ import numpy as np
 from h5py import h5a, h5d, h5f, h5g, h5p, h5r, h5s, h5t
 
 from raconvert.blocks import slabs
+from raconvert.places import name_of_open
 from raconvert.transfer import write_all
 
 from ..hdf5.creating import closing, library
@@ -50,7 +52,7 @@ def write(plan: Plan, target: Target, level: int | None) -> None:
     for _, node in plan.variables:
         prepare(node, target, narrow=False)
     with library(target.path):
-        writer = _Writer(target, level)
+        writer = _Writer(target, level, name_of_open(file, target.temp))
         with closing(writer.file, target.path):
             for name, node in plan.variables:
                 writer.value(writer.root, name.encode("ascii"), node)
@@ -98,7 +100,7 @@ def _sparse_pieces(leaf: Leaf, target: Target, part: int | None) -> Iterator[tup
 class _Writer:
     """One open HDF5 file; `later` are the elements to write once it is laid out."""
 
-    def __init__(self, target: Target, level: int | None) -> None:
+    def __init__(self, target: Target, level: int | None, name: str) -> None:
         self.target = target
         self.level = level
         self.later: list[tuple[Leaf, tuple[int, int | None]]] = []
@@ -108,8 +110,7 @@ class _Writer:
         creation = h5p.create(h5p.FILE_CREATE)
         creation.set_userblock(HDF5_OFFSET)
         creation.set_link_creation_order(h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED)
-        name = self.target.temp.encode()
-        self.file = h5f.create(name, h5f.ACC_TRUNC, fcpl=creation, fapl=access)
+        self.file = h5f.create(os.fsencode(name), h5f.ACC_TRUNC, fcpl=creation, fapl=access)
         self.root: Any = h5g.open(self.file, b"/")
         self._references: Any = None
         self._referred = 0

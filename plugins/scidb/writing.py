@@ -325,7 +325,7 @@ def _write_chunks(
             region = Region(plan.shape, plan.chunks, box)
             count = prod(region.box)
             # Mapped anew for every slab, so that its pages are let go.
-            data = np.memmap(target.temp, np.uint8, mode="r+")
+            data = np.memmap(file, np.uint8, mode="r+")
             prefixes = writer.prefixes(count)
             if prefix is not None and prefixes is not None:
                 region.write(prefixes.reshape(region.box), data, prefix)

@@ -9,15 +9,26 @@ from __future__ import annotations
 
 import os
 import shutil
+from errno import EEXIST, ENOTDIR, ENOTEMPTY
 from stat import S_IMODE
 
 from raconvert import external, sidecar
 from raconvert.bundle import manifest, members
 from raconvert.bundle.names import MANIFEST
 from raconvert.errors import RaconvertError, TargetExists, Unsupported, UsageError
+from raconvert.places import (
+    PERMISSIONS,
+    exchanged,
+    exists,
+    identity,
+    sync_file,
+    sync_folder,
+    write_failed,
+)
 from raconvert.plugin import NO, SURE, Bundle, Format, Source, first_of
 from raconvert.ra import plugin as ra
-from raconvert.transfer import Target, sync_file, sync_folder, write_all, write_failed
+from raconvert.target import Target
+from raconvert.transfer import write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,11 +121,15 @@ def check_target(path: str, *, overwrite: bool) -> None:
         )
     strange = _strangers(path)
     if strange:
-        raise TargetExists(
-            f"holds what is no part of a bundle, such as '{strange}', and is left as it was",
-            path=path,
-            remedy="move that elsewhere, or name another folder",
-        )
+        raise _strange(path, strange)
+
+
+def _strange(path: str, strange: str) -> TargetExists:
+    return TargetExists(
+        f"holds what is no part of a bundle, such as '{strange}', and is left as it was",
+        path=path,
+        remedy="move that elsewhere, or name another folder",
+    )
 
 
 def _strangers(folder: str) -> str | None:
@@ -150,11 +165,19 @@ class FolderTarget(Target):
         try:
             if not self._used:
                 self._used = True
-                os.mkdir(self.temp)  # only the folder itself is made, not what leads to it
+                self._make()
             os.makedirs(os.path.dirname(path), exist_ok=True)
         except OSError as error:
             raise write_failed(self.path, error) from error
         return Target(path, max_memory=self.max_memory, progress=self.progress)
+
+    def _make(self) -> None:
+        """Make the folder itself, for its owner alone; not what leads to it."""
+        os.mkdir(self.temp)
+        status = os.stat(self.temp)
+        self._mode = S_IMODE(status.st_mode) & PERMISSIONS  # what the umask leaves
+        self._identity = status.st_dev, status.st_ino
+        os.chmod(self.temp, 0o700)
 
     def finish(self, *, sync: bool = True) -> None:
         """Wait until all files are on the disk, ready for `rename`."""
@@ -169,34 +192,65 @@ class FolderTarget(Target):
     def rename(self) -> None:
         """Put the folder in its place; what was there goes when the new one is."""
         check_target(self.path, overwrite=self.overwrite)
-        place = os.path.realpath(self.path) if os.path.islink(self.path) else self.path
-        old = self.temp + ".old"
         try:
-            if os.path.isdir(place):
-                os.chmod(self.temp, S_IMODE(os.stat(place).st_mode))
-                _replace(self.temp, place, old)
+            old = S_IMODE(os.stat(self.place).st_mode) if os.path.isdir(self.place) else None
+            os.chmod(self.temp, self._mode if old is None else old & PERMISSIONS)
+            if old is None or not self.overwrite:
+                _rename_new(self.temp, self.place)
             else:
-                os.rename(self.temp, place)
+                self._replace()
+        except FileExistsError as error:
+            raise exists(self.path, "appeared while it was written") from error
         except OSError as error:
             raise write_failed(self.path, error) from error
         self._used = False
-        for left in (self.temp, old):  # one of them is what was there
+        for left in (self.temp, self._aside):  # one of them is what was there
             shutil.rmtree(left, ignore_errors=True)
+
+    @property
+    def _aside(self) -> str:
+        return f"{self.temp.removesuffix('.tmp')}-old.tmp"
+
+    def _replace(self) -> None:
+        """Take the place of a folder: in one step where the system can, else by way of `_aside`.
+
+        A process that is killed between two steps would leave nothing in the place. What somebody
+        put into the old folder meanwhile brings it back.
+        """
+        if exchanged(self.temp, self.place):
+            there, back = self.temp, self.place
+        else:
+            _rename_by_way_of(self.temp, self.place, self._aside)
+            there, back = self._aside, self.place
+        strange = _strangers(there) if os.listdir(there) else None
+        if strange is None:
+            return
+        if there == self.temp:
+            exchanged(there, back)
+        else:
+            os.rename(back, self.temp)
+            os.rename(there, back)
+        raise _strange(self.path, strange)
 
     def abort(self) -> None:
         """Remove what was written; the destination is as it was."""
         if self._used:
             self._used = False
-            shutil.rmtree(self.temp, ignore_errors=True)
+            if self._identity is None or identity(self.place) != self._identity:
+                shutil.rmtree(self.temp, ignore_errors=True)
 
 
-def _replace(new: str, place: str, old: str) -> None:
-    """Put a folder in the place of another: in one step where the system can, else by way of `old`.
+def _rename_new(new: str, place: str) -> None:
+    """Rename a folder to what is not there, or is empty; `FileExistsError` for all else."""
+    try:
+        os.rename(new, place)
+    except OSError as error:
+        if error.errno not in (ENOTEMPTY, EEXIST, ENOTDIR) or not os.path.lexists(place):
+            raise
+        raise FileExistsError(EEXIST, os.strerror(EEXIST), place) from error
 
-    A process that is killed between two steps would leave nothing in the place.
-    """
-    if _exchanged(new, place):
-        return
+
+def _rename_by_way_of(new: str, place: str, old: str) -> None:
     try:
         os.rename(place, old)
         os.rename(new, place)
@@ -204,18 +258,6 @@ def _replace(new: str, place: str, old: str) -> None:
         if os.path.isdir(old) and not os.path.lexists(place):
             os.rename(old, place)
         raise
-
-
-def _exchanged(a: str, b: str) -> bool:
-    """Exchange two paths in one step (Linux, renameat2); False where that is not possible."""
-    import ctypes
-
-    try:
-        renameat2 = ctypes.CDLL(None).renameat2
-    except (OSError, AttributeError, TypeError):  # no Linux, or an old C library
-        return False
-    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    return bool(renameat2(here, os.fsencode(a), here, os.fsencode(b), exchange) == 0)
 
 
 def target(path: str, **named: Any) -> FolderTarget:

@@ -253,7 +253,7 @@ def _open_journal(args: Any) -> Target | None:
     check_target(args.report, overwrite=args.overwrite)
     if not os.path.isdir(os.path.dirname(args.report) or "."):
         raise UsageError("folder of the report does not exist", path=args.report)
-    return Target(args.report)
+    return Target(args.report, overwrite=args.overwrite)
 
 
 def _journal_lines(report: Report) -> list[dict[str, Any]]:

@@ -12,9 +12,11 @@ import numpy as np
 
 from raconvert.elements import dtype_of, element_of, little
 from raconvert.errors import ReadFailed, UsageError
+from raconvert.places import CREATE_FLAGS, PERMISSIONS, write_failed
 from raconvert.ra.header import FIXED, MAGIC, header_of, pack
 from raconvert.source import Source, check_unchanged
-from raconvert.transfer import CREATE_FLAGS, Target, reserve, write_all, write_failed
+from raconvert.target import Target
+from raconvert.transfer import reserve, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -192,14 +194,15 @@ def _write_small(path: str, header: bytes, values: np.ndarray[Any, Any]) -> None
         return
     folder = path[: path.rfind("/") + 1]
     temp = f"{folder}.raconvert-{os.getpid()}-{next(_COUNTER)}{_TOKEN}.tmp"
-    descriptor = os.open(temp, CREATE_FLAGS, 0o666)
+    # A new file has from the start what it keeps; one that is replaced may be private.
+    descriptor = os.open(temp, CREATE_FLAGS, 0o666 if mode is None else 0o600)
     try:
         try:
             done = os.writev(descriptor, [header, values.data] if values.nbytes else [header])
             if done != len(header) + values.nbytes:
                 raise OSError(ENOSPC, os.strerror(ENOSPC))
             if mode is not None:
-                os.fchmod(descriptor, S_IMODE(mode))
+                os.fchmod(descriptor, S_IMODE(mode) & PERMISSIONS)
         finally:
             os.close(descriptor)
         os.rename(temp, path)

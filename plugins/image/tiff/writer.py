@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from raconvert.places import name_of_open
 from raconvert.plugin import Array, Bundle, Fit, refused, type_name
 
 from ..meta import fields_of, metadata_fits, part
@@ -81,8 +82,8 @@ def write_pages(array: Array, target: Target, *, compression: str) -> None:
     def backend() -> Any:
         return guarded(target.path, "the TIFF to write", UNLIMITED, writing=True)
 
-    target.open()
-    with open(target.temp, "r+b") as file:  # tifffile wants a file with a name
+    name = name_of_open(target.open(), target.temp)
+    with open(name, "r+b") as file:  # tifffile wants a file with a name
         with backend():
             opened = open_tiff(file, "w", plugin="tifffile", byteorder="<", bigtiff=big)
         try:

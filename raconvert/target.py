@@ -1,0 +1,261 @@
+"""Output files: written beside their destination, which they take when they are whole.
+
+A `Target` is written under a temporary name, for its owner alone; until it is whole the destination
+is as it was. What appears at the destination meanwhile is replaced only with `overwrite`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from raconvert.errors import WriteFailed
+from raconvert.places import (
+    check_target,
+    create,
+    exists,
+    identity,
+    old_mode,
+    refuse_used,
+    remove,
+    rename_new,
+    set_mode,
+    sync_folder,
+    temporary,
+    write_failed,
+)
+from raconvert.source import DEFAULT_MAX_MEMORY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from io import FileIO
+    from typing import Any
+
+
+class Target:
+    """One output file: written as `temp` beside `path`, then renamed to it by `commit`.
+
+    `progress` is called with the number of bytes just written; `max_memory` is what encoding may
+    hold at once. `companions` are further files that belong to this one, finished, renamed and
+    removed together with it (before it, so that what it names is there). `place` is the file
+    itself: `path`, or where a link of that name leads (not with `follow=False`: a link is replaced
+    then, never what it leads to); companions lie beside it. `used` are files that no companion may
+    replace. Without `overwrite` what appears at the destination meanwhile is never replaced; None
+    is for callers that decide for themselves: the file is replaced, companions are not. Leaving a
+    ``with`` block without `commit` removes the temporary files.
+    """
+
+    __slots__ = (
+        "_files", "_identity", "_kept", "_mode", "_replaces", "_streams", "_used", "companions",
+        "follow", "max_memory", "overwrite", "path", "place", "progress", "temp", "used",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        max_memory: int = DEFAULT_MAX_MEMORY,
+        progress: Callable[[int], object] | None = None,
+        overwrite: bool | None = None,
+        used: Iterable[str] = (),
+        follow: bool = True,
+    ) -> None:
+        self.path = os.fspath(path)
+        self.follow = follow and os.path.islink(self.path)
+        # A link is written through, as every other tool does; the folder of its end holds `temp`.
+        self.place = os.path.realpath(self.path) if self.follow else self.path
+        self.temp = temporary(self.place)
+        self.max_memory = max_memory
+        self.progress = progress
+        self.overwrite = bool(overwrite)
+        self._replaces = overwrite is not False
+        self.used = used
+        self.companions: list[Target] = []
+        self._files: list[FileIO] = []
+        self._streams: list[Any] = []
+        self._used = False
+        self._kept = ""
+        self._mode = 0o600
+        self._identity: tuple[int, int] | None = None
+
+    def open(self) -> FileIO:
+        """Create the temporary file and return it: raw, unbuffered, readable and seekable."""
+        import io
+
+        try:
+            if self.follow and os.path.islink(self.place):
+                os.stat(self.place)  # a loop of links: the system's error says so
+            mode = old_mode(self.place)
+            self._used = True
+            descriptor, self._mode = create(self.temp, mode)
+        except (OSError, ValueError) as error:
+            self._used = self._used and not isinstance(error, FileExistsError)
+            raise write_failed(self.path, error) from error
+        file = io.FileIO(descriptor, "r+b", closefd=True)
+        self._files.append(file)
+        status = os.fstat(descriptor)
+        self._identity = status.st_dev, status.st_ino
+        return file
+
+    def companion(self, path: str) -> Target:
+        """Return the target of a further file that belongs to this one, beside it.
+
+        Raises `TargetExists` where such a file exists and may not be replaced.
+        """
+        refuse_used([path], self.used)
+        check_target(path, overwrite=self.overwrite)
+        other = Target(
+            path,
+            max_memory=self.max_memory,
+            progress=self.progress,
+            overwrite=self.overwrite,
+            follow=False,
+        )
+        self.companions.append(other)
+        return other
+
+    def counted(self, blocks: Iterable[Any]) -> Iterator[Any]:
+        """Yield blocks, and report their bytes as progress when the next one is asked for.
+
+        What is left of them when writing fails is closed by `abort`, threads and files included:
+        the error would keep it all.
+        """
+        self._streams.append(blocks)
+        for block in blocks:
+            yield block
+            if self.progress is not None:
+                self.progress(block.nbytes)
+
+    def finish(self, *, sync: bool = True) -> None:
+        """Put the bytes of the temporary file on the disk, ready for `rename`."""
+        for companion in self.companions:
+            companion.finish(sync=sync)
+        try:
+            for file in self._files if sync else ():
+                if not file.closed:
+                    os.fsync(file.fileno())
+        except OSError as error:
+            raise write_failed(self.path, error) from error
+
+    def written(self) -> FileIO:
+        """Return the open file, whoever has its name by now."""
+        return self._files[0]
+
+    def rename(self) -> None:
+        """Put the finished files in their places, all or none, keeping the modes of old ones."""
+        together = [*self._all()]
+        done: list[Target] = []
+        try:
+            for target in together:
+                target._close()
+            for target in together:
+                done.append(target)
+                target._take_place(keep=len(together) > 1)
+        except BaseException:
+            for target in reversed(done) if len(together) > 1 else ():
+                target._put_back()
+            raise
+        for target in done:
+            target._used = os.path.lexists(target.temp)  # a second name, which could not go yet
+        for target in done:
+            target._forget()
+
+    def _all(self) -> Iterator[Target]:
+        for companion in self.companions:
+            yield from companion._all()
+        yield self
+
+    def _close(self) -> None:
+        """Give the file its permissions and close it, if it is still the one at `temp`."""
+        try:
+            mode = old_mode(self.place)
+            mode = self._mode if mode is None else mode
+            open_files = [file for file in self._files if not file.closed]
+            if open_files:
+                set_mode(open_files[0].fileno(), mode)
+            there = os.lstat(self.temp)
+            if self._identity not in (None, (there.st_dev, there.st_ino)):
+                raise WriteFailed(
+                    "another file took the place of its temporary file while it was written",
+                    path=self.path,
+                    where=f"'{self.temp}'",
+                    remedy="the destination is as it was before",
+                )
+            for file in open_files:
+                file.close()
+            if not open_files and stat.S_IMODE(there.st_mode) != mode:
+                os.chmod(self.temp, mode)
+        except OSError as error:
+            raise write_failed(self.path, error) from error
+        self._files.clear()
+
+    def _take_place(self, *, keep: bool) -> None:
+        """Put one file in its place; `keep` what is there under a second name."""
+        try:
+            if self._replaces:
+                if keep and os.path.lexists(self.place):
+                    self._keep()
+                os.replace(self.temp, self.place)
+            else:
+                rename_new(self.temp, self.place)
+        except FileExistsError as error:
+            raise exists(self.path, "appeared while it was written") from error
+        except OSError as error:
+            raise write_failed(self.path, error) from error
+
+    def _keep(self) -> None:
+        # A second name, until all files are in their places.
+        self._kept = f"{self.temp.removesuffix('.tmp')}-old.tmp"
+        try:
+            os.link(self.place, self._kept, follow_symlinks=False)
+        except (OSError, NotImplementedError):  # a file system without links
+            os.replace(self.place, self._kept)
+
+    def _put_back(self) -> None:
+        """Undo `_take_place` with `keep`, however far it came."""
+        try:
+            if self._kept:
+                if os.path.lexists(self._kept):
+                    os.replace(self._kept, self.place)
+                self._forget()  # of two names of one file, neither replaces the other
+            elif self._identity and identity(self.place, follow=False) == self._identity:
+                os.unlink(self.place)  # renamed to where nothing was
+        except OSError:  # the disk is failing: what was kept stays under its second name
+            pass
+
+    def _forget(self) -> None:
+        if self._kept and remove(self._kept):
+            self._kept = ""
+
+    def commit(self, *, sync: bool = True) -> None:
+        """Finish and rename."""
+        self.finish(sync=sync)
+        self.rename()
+        if sync:
+            sync_folder(self.path)
+
+    def abort(self) -> None:
+        """Remove what was written; the destination is as it was."""
+        for companion in self.companions:
+            companion.abort()
+        for stream in self._streams:
+            if hasattr(stream, "close"):
+                stream.close()
+        self._streams.clear()
+        for file in self._files:
+            try:
+                file.close()
+            except OSError:  # what it could not write is thrown away
+                pass
+        self._files.clear()
+        if self._used:
+            self._used = False
+            remove(self.temp)
+        self._forget()
+
+    def __enter__(self) -> Target:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.abort()
