@@ -17,7 +17,6 @@ from __future__ import annotations
 import os
 import zlib
 from array import array
-from itertools import product
 from math import prod
 from threading import Lock
 
@@ -138,48 +137,57 @@ class Chunks:
 
     def fill(self, out: Values, start: tuple[int, ...]) -> None:
         """Fill `out`, elements as opaque units, with the box of the dataset from `start`."""
-        ranges = [
-            range(low // high, -(-(low + n) // high))
+        rows, places = self._stored_in(start, out.shape)
+        if len(rows) < prod(
+            -(-(low + n) // high) - low // high
             for low, n, high in zip(start, out.shape, self._chunk, strict=True)
-        ]
-        tasks = product(*ranges)
+        ):
+            out[...] = self._fill[0]  # and over it what there is: its number is that of the file
+        tasks = zip(rows, places, strict=True)
         opened = self._source.open()
         file = opened.fileno()
         try:
-            if out.nbytes < PARALLEL_BYTES or prod(map(len, ranges)) == 1:
-                for place in tasks:
-                    self._place(file, place, out, start)
+            if out.nbytes < PARALLEL_BYTES or len(rows) < 2:
+                for task in tasks:
+                    self._place(file, *task, out, start)
             else:
                 from concurrent.futures import ThreadPoolExecutor
 
                 with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-                    for _ in pool.map(lambda place: self._place(file, place, out, start), tasks):
+                    for _ in pool.map(lambda task: self._place(file, *task, out, start), tasks):
                         pass
         finally:
             opened.close()
 
-    def _place(self, file: int, place: tuple[int, ...], out: Values, start: Any) -> None:
+    def _stored_in(
+        self, start: tuple[int, ...], count: tuple[int, ...]
+    ) -> tuple[list[int], list[tuple[int, ...]]]:
+        """Return the rows of the index and the grid places of the chunks that a box touches."""
+        if not count:
+            return list(range(len(self._numbers))), [()] * len(self._numbers)
+        first = [low // high for low, high in zip(start, self._chunk, strict=True)]
+        last = [
+            (low + n - 1) // high for low, n, high in zip(start, count, self._chunk, strict=True)
+        ]
+        ends = [int(np.ravel_multi_index(place, self._grid)) for place in (first, last)]
+        low = int(np.searchsorted(self._numbers, ends[0]))
+        high = int(np.searchsorted(self._numbers, ends[1], "right"))
+        at = np.stack(np.unravel_index(self._numbers[low:high], self._grid), axis=1)
+        inside = np.flatnonzero(((at >= first) & (at <= last)).all(axis=1))
+        return (low + inside).tolist(), [tuple(place) for place in at[inside].tolist()]
+
+    def _place(self, file: int, row: int, place: tuple[int, ...], out: Values, start: Any) -> None:
         """Put what one chunk has of the box into its place."""
         inside, target = [], []
         for at, high, low, n in zip(place, self._chunk, start, out.shape, strict=True):
             first, last = max(low, at * high), min(low + n, (at + 1) * high)
             inside.append(slice(first - at * high, last - at * high))
             target.append(slice(first - low, last - low))
-        raw = self._decoded(file, place)
-        if raw is None:
-            out[tuple(target)] = self._fill[0]
-        else:
-            units = np.frombuffer(raw, f"V{self._unit}").reshape(self._chunk)
-            out[tuple(target)] = units[tuple(inside)]
+        units = np.frombuffer(self._decoded(file, row, place), f"V{self._unit}")
+        out[tuple(target)] = units.reshape(self._chunk)[tuple(inside)]
 
-    def _decoded(self, file: int, place: tuple[int, ...]) -> Any:
-        """Return the bytes of one chunk; None if it was never written."""
-        number = 0
-        for at, n in zip(place, self._grid, strict=True):
-            number = number * n + at
-        row = int(np.searchsorted(self._numbers, number))
-        if row == len(self._numbers) or self._numbers[row] != number:
-            return None
+    def _decoded(self, file: int, row: int, place: tuple[int, ...]) -> Any:
+        """Return the bytes of one chunk."""
         offset, length = int(self._offsets[row]), int(self._lengths[row])
         where = f"chunk {place}, byte {offset}"
         if offset + length > self._size:

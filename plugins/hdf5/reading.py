@@ -48,6 +48,7 @@ from .storage import (
     space_of,
     storage_of,
     stored_bytes,
+    unwritten_bytes,
 )
 from .text import is_text
 from .types import BOOL_NAMES, element_size, kind_of, without_bools
@@ -64,6 +65,7 @@ NAMESPACE = "hdf5"
 
 NOTED_REASONS = 10  # of objects that are left out, in the error of a file without any other
 NOTED_ALIASES = 5  # each on its own; of the others only how many they are
+MAX_NOTES = 100  # of a file, for people to read
 
 # What reading needs to know of the whole file; `names` of objects in the bundle by path.
 # `bools`: "integers" reads them as such.
@@ -105,10 +107,18 @@ def _bundle(source: Source, files: Files, bools: str) -> Bundle:
     context.notes.extend(_left_out(noted))
     but = " (only the link itself goes along, to HDF5)"
     context.notes.extend(_left_out(walk.dangling, but))
+    _cap(context.notes)
     left_out += walk.dangling
     if not bundle.arrays or len(context.broken) == len(bundle.arrays):
         _refuse(source, context.broken, left_out, bool(bundle.arrays))
     return bundle
+
+
+def _cap(notes: list[str]) -> None:
+    """Leave the first notes, and how many more there were."""
+    if len(notes) > MAX_NOTES:
+        more = len(notes) - MAX_NOTES
+        notes[MAX_NOTES:] = [f"{more} more notes on objects and attributes of this file"]
 
 
 def _left_out(found: list[tuple[str, RaconvertError]], but: str = "") -> list[str]:
@@ -315,6 +325,7 @@ def _array(
     values = Dataset(file, found.hard, kind, shape, storage.chunk if shape else None, element)
     values.chunks = _chunks(values, dataset, plist, storage)
     values.external = bool(pieces)
+    values.unwritten = unwritten_bytes(storage, nbytes, file)
     array = Array(
         element,
         (shape + kind.dims)[::-1],

@@ -173,6 +173,13 @@ def declared_bytes(shape: tuple[int, ...], item: int) -> int:
     return nbytes
 
 
+def unwritten_bytes(storage: Storage, nbytes: int, file: File) -> int:
+    """Return the bytes of a dataset that is little more than a fill value, else 0."""
+    stored = min(storage.stored, file.source.size)  # an index can list the same bytes many times
+    external = storage.pieces or storage.layout == "virtual"
+    return nbytes if nbytes > MAX_RATIO * stored and not external else 0
+
+
 def check_size(storage: Storage, nbytes: int, item: int, file: File) -> None:
     """Refuse what the file declares and cannot hold, before anything is read.
 
@@ -186,8 +193,7 @@ def check_size(storage: Storage, nbytes: int, item: int, file: File) -> None:
             expected=f"{nbytes} bytes from {storage.offset}",
             got=f"a file of {source.size}",
         )
-    external = storage.pieces or storage.layout == "virtual"
-    if nbytes > source.max_memory and nbytes > MAX_RATIO * storage.stored and not external:
+    if unwritten_bytes(storage, nbytes, file) > source.max_memory:
         raise TooLarge(
             f"dataset declares {nbytes} bytes, of which the file stores {storage.stored}",
             path=source.path,

@@ -13,7 +13,7 @@ import numpy as np
 from h5py import h5d, h5p, h5s
 
 from raconvert.blocks import LARGEST_BLOCK, check_memory, slabs
-from raconvert.errors import Corrupt
+from raconvert.errors import Corrupt, TooLarge
 from raconvert.plugin import dtype_of
 
 from .errors import guarded
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
+LARGEST_GRID = 1 << 20  # chunks, further ones one for each byte of the file; a second or two
 CACHE_SLOTS = 12_421  # a prime above the chunks that a cache may hold
 
 
@@ -59,6 +60,7 @@ class Dataset:
         self.space = space
         self.chunk = chunk
         self.chunks: Chunks | None = None
+        self.unwritten = 0  # bytes that are little more than a fill value
         self.external = False  # in files of its own, named relative to the folder of this one
         self.file = file
         self._hard = hard
@@ -76,12 +78,32 @@ class Dataset:
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield one-dimensional pieces in stored order, read in slabs of whole chunks."""
+        self._count_unwritten()
         item = max(1, element_size(self.kind), self.dtype.itemsize * prod(self.kind.dims))
         for key in self._slabs(item, max_bytes):
             values = self._box(*_bounds(key, self.space)).reshape(-1)
             step = max(1, max_bytes // self.dtype.itemsize)
             for start in range(0, values.size, step):
                 yield values[start : start + step]
+
+    def _count_unwritten(self) -> None:
+        """Refuse (`TooLarge`) to make more of a fill value, in all of the file, than is allowed."""
+        if not self.unwritten:
+            return
+        told = self.file.unwritten
+        total = sum(told.values()) + (0 if self._hard in told else self.unwritten)
+        if total > self.file.source.max_memory:
+            raise TooLarge(
+                f"declares {self.unwritten} bytes that are little more than a fill value, after "
+                f"{sum(told.values())} in other datasets",
+                path=self.file.path,
+                where=self.place,
+                expected=f"at most {self.file.source.max_memory} in all (--max-memory)",
+                got=f"a file of {self.file.source.size}",
+                remedy="choose one of them (FILE#NAME), or allow it with "
+                f"--max-memory {-(-total // (1 << 20))}M",
+            )
+        told[self._hard] = self.unwritten
 
     def _slabs(self, item: int, max_bytes: int) -> Iterator[tuple[int | slice, ...]]:
         """Yield keys of slabs in stored order, on the borders of chunks where memory allows."""
@@ -144,6 +166,7 @@ class Dataset:
 
     def _read(self, start: tuple[int, ...], count: tuple[int, ...], shape: tuple[int, ...]) -> Any:
         """Let the library read a box."""
+        self._check_grid()
         dataset = self.dataset()
         file_type = dataset.get_type()
         buffer = np.empty(shape, self.kind.buffer)
@@ -153,6 +176,17 @@ class Dataset:
         memory = h5s.create_simple(count) if count else h5s.create(h5s.SCALAR)
         dataset.read(memory, space, buffer, self.kind.memory or file_type)
         return buffer
+
+    def _check_grid(self) -> None:
+        """Refuse (`TooLarge`) chunks without number; the library looks for each in the file."""
+        pairs = zip(self.space, self.chunk or (), strict=False)
+        count = prod(-(-n // high) for n, high in pairs)
+        most = LARGEST_GRID + self.file.source.size
+        if self.chunk and count > most:
+            raise TooLarge(
+                f"is cut into {count} chunks, more than the file has bytes", where=self.place,
+                expected=f"at most {most}",
+            )  # fmt: skip
 
     def _finished(self, buffer: Values) -> Values:
         values = buffer if self.kind.finish is None else self.kind.finish(buffer)

@@ -13,7 +13,7 @@ from collections import namedtuple
 
 from h5py import h5, h5f, h5g, h5l, h5o, h5p
 
-from raconvert.errors import RaconvertError, ReadFailed, Unsupported
+from raconvert.errors import RaconvertError, ReadFailed, TooLarge, Unsupported
 from raconvert.external import resolve
 from raconvert.source import Source, check_unchanged
 
@@ -27,8 +27,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_FILES = 100  # how many further files external links and virtual datasets may open
-MAX_STEPS = 200  # soft and external links on the way of one path
+MAX_STEPS = 40  # soft and external links on the way of one path; the library itself follows 16
 MAX_DEPTH = 500  # groups inside groups; the library itself recurses in places
+# In all of a file, so that work and memory stay in proportion to it:
+MAX_OBJECTS = 200_000  # groups, datasets and types; some kilobytes each as arrays
+MAX_LINKS = 200_000  # that are no first names of objects
+MAX_PARTS = 1_000_000  # of the paths that links lead along; one link can go through many others
+MAX_NAMES = 32 << 20  # characters of all paths; each has the names of its groups in it
 
 GROUP, DATASET, TYPE = h5o.TYPE_GROUP, h5o.TYPE_DATASET, h5o.TYPE_NAMED_DATATYPE
 
@@ -43,13 +48,14 @@ class File:
     """One open file: its identifier, its source, and its size for checks."""
 
     __slots__ = (
-        "address_bytes", "fid", "heaps", "searched", "source", "userblock"
+        "address_bytes", "fid", "heaps", "searched", "source", "unwritten", "userblock"
     )  # fmt: skip
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.heaps: set[int] = set()  # addresses of global heaps that are sound
         self.searched = False  # the whole file was searched for heaps
+        self.unwritten: dict[bytes, int] = {}  # bytes of datasets that are only a fill value
         if source.base:
             raise Unsupported("cannot be read inside an archive; extract it", path=source.path)
         source.identity  # noqa: B018 - opened here first: only regular files are
@@ -108,6 +114,9 @@ class Walk:
         self.left_out: list[tuple[str, RaconvertError]] = []
         self.dangling: list[tuple[str, RaconvertError]] = []  # links that lead to nothing
         self._files = files
+        self._parts = 0
+        self._characters = 0
+        self._told: dict[tuple[File, bytes, bytes], tuple[int, Any]] = {}
         self._seen: dict[tuple[tuple[int, ...], int], str] = {}
         self._names: set[str] = set()
         # Hard links first, so that an object has the name of one of them where it can.
@@ -149,6 +158,8 @@ class Walk:
                     inside = self._note(found)
                     if inside and len(stack) > MAX_DEPTH:
                         raise Unsupported(f"groups are nested more than {MAX_DEPTH} deep")
+            except TooMany:
+                raise
             except RaconvertError as error:
                 self.left_out.append((found.path, error))
             else:
@@ -156,6 +167,7 @@ class Walk:
 
     def _note(self, found: Found) -> list[Found | Link]:
         """Note one object; return what a group holds."""
+        self._count(found)
         if found.address is not None:
             check_dataset_header(found.file, found.address)
         info = info_of(found.file.fid, found.hard)
@@ -173,6 +185,17 @@ class Walk:
             raise Unsupported(f"an object of the unknown kind {info.kind}")
         self.found.append(found)
         return self._inside(found) if info.kind == GROUP else []
+
+    def _count(self, found: Found) -> None:
+        """Refuse (`TooLarge`) the whole file when it has too many objects, links or long names."""
+        self._characters += len(found.path) + len(found.hard)
+        for count, most, what in (
+            (len(self.found), MAX_OBJECTS, "objects"),
+            (len(self.links) + len(self._later), MAX_LINKS, "links"),
+            (self._characters, MAX_NAMES, "characters in the paths of its objects"),
+        ):
+            if count > most:
+                raise TooMany(f"has more than {most} {what}", path=found.file.path)
 
     def _inside(self, group: Found) -> list[Any]:
         """Return the links of a group in order: objects behind hard ones, and the others."""
@@ -223,16 +246,20 @@ class Walk:
         steps = 0
         while parts:
             part = parts.pop()
+            self._parts += 1
+            if self._parts > MAX_PARTS:
+                raise Unsupported(f"links of the file lead along more than {MAX_PARTS} names")
             if part in (b"", b"."):
                 continue
-            kind, value = link_of(file, here, part)
+            kind, value = self._link_of(file, here, part)
             if kind == h5l.TYPE_HARD:
                 check_dataset_header(file, value)
                 here = here.rstrip(b"/") + b"/" + part
                 continue
             steps += 1
             if steps > MAX_STEPS:
-                raise ReadFailed("links lead in a circle", path=file.path, where=f"link '{target}'")
+                what = f"links lead in a circle, or through more than {MAX_STEPS} others"
+                raise ReadFailed(what, path=file.path, where=f"link '{target}'")
             if kind == h5l.TYPE_SOFT:
                 more = value
             elif kind == h5l.TYPE_EXTERNAL:
@@ -243,6 +270,17 @@ class Walk:
             here = b"/" if more.startswith(b"/") else here
             parts += more.split(b"/")[::-1]
         return file, here
+
+    def _link_of(self, file: File, group: bytes, name: bytes) -> tuple[int, Any]:
+        """Return what `link_of` says, asked once: chains of links come by the same ones again."""
+        key = (file, group, name)
+        if key not in self._told:
+            self._told[key] = link_of(file, group, name)
+        return self._told[key]
+
+
+class TooMany(TooLarge):
+    """A total of the whole file is above its limit; nothing of it is read."""
 
 
 def _name(raw: bytes | str) -> str:
