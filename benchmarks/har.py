@@ -25,7 +25,7 @@ MEMORY = {
     "bytes": "import sys, numpy\nopen(sys.argv[1], 'rb').read()",
     "raconvert stream": """
 import sys, raconvert
-from raconvert.blocks import blocks
+from raconvert.arrays.blocks import blocks
 with raconvert.open(sys.argv[1]) as bundle:
     for _ in blocks(bundle["VALU"]):
         pass
@@ -49,9 +49,11 @@ def make(path: str, megabytes: int, *, sparse: bool) -> None:
     import numpy as np
     from raconvert.plugins import har
 
-    from raconvert.elements import element
-    from raconvert.model import Array, Axis, Bundle, Metadata
-    from raconvert.transfer import Target
+    from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Bundle
+    from raconvert.arrays.dtypes import element
+    from raconvert.arrays.metadata import Axis, Metadata
+    from raconvert.files.target import Target
 
     count = megabytes * 1_000_000 // (8 if sparse else 4)  # a sparse value has a position too
     cells = count * 10 // 6 if sparse else count
@@ -81,7 +83,7 @@ def read_bytes(path: str) -> bytes:
 def stream(path: str) -> None:
     """Decode the header block by block."""
     import raconvert
-    from raconvert.blocks import blocks
+    from raconvert.arrays.blocks import blocks
 
     with raconvert.open(path) as bundle:
         for _ in blocks(bundle[NAME]):

@@ -44,7 +44,8 @@ import re
 from collections import namedtuple
 from math import prod
 
-from raconvert.elements import element_of_code, needs_swap
+from raconvert.arrays.dtypes import element_of_code, needs_swap
+from raconvert.arrays.raw import write_raw
 from raconvert.errors import Corrupt, Unsafe, Unsupported
 from raconvert.plugin import (
     NO,
@@ -60,7 +61,6 @@ from raconvert.plugin import (
     file_fits,
     refused,
 )
-from raconvert.transfer import write_raw
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

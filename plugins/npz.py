@@ -39,8 +39,20 @@ from functools import partial
 from math import prod
 from weakref import ref
 
-from raconvert import zips
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
+from raconvert.files import zips
+from raconvert.files.places import write_failed
+from raconvert.files.zips import (
+    DEFLATED,
+    EMPTY_MAGIC,
+    LOCAL,
+    LOCAL_MAGIC,
+    MAX_NAME_BYTES,
+    STORED,
+    Decoded,
+    Local,
+    Member,
+)
 from raconvert.plugin import (
     MAYBE,
     NO,
@@ -54,18 +66,6 @@ from raconvert.plugin import (
     dtype_of,
     file_fits,
     refused,
-)
-from raconvert.transfer import write_failed
-from raconvert.zips import (
-    DEFLATED,
-    EMPTY_MAGIC,
-    LOCAL,
-    LOCAL_MAGIC,
-    MAX_NAME_BYTES,
-    STORED,
-    Decoded,
-    Local,
-    Member,
 )
 
 from .npy import MAGIC, SAMPLE, Header, array_fits, header_of, read_header, trailing_note
@@ -268,7 +268,7 @@ class _Values:
     def _load(self) -> np.ndarray[Any, Any]:
         import numpy as np
 
-        from raconvert.blocks import LARGEST_BLOCK, check_memory
+        from raconvert.arrays.blocks import LARGEST_BLOCK, check_memory
 
         nbytes = prod(self.shape) * self.dtype.itemsize
         what = f"'{self._source.path}': member {self._member.filename!r} whole in memory"
@@ -328,7 +328,7 @@ def write(bundle: Bundle, target: Target, *, compress: str = "none") -> None:
 def _write_member(archive: ZipFile, array: Array, method: int, target: Target) -> None:
     import numpy as np
 
-    from raconvert.blocks import block_bytes, blocks
+    from raconvert.arrays.blocks import block_bytes, blocks
 
     def pieces() -> Iterator[Any]:
         yield header_of(array)

@@ -20,9 +20,9 @@ import sys
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "Array": "raconvert.model",
-    "Bundle": "raconvert.model",
-    "Metadata": "raconvert.model",
+    "Array": "raconvert.arrays.array",
+    "Bundle": "raconvert.arrays.bundle",
+    "Metadata": "raconvert.arrays.metadata",
     "RaconvertError": "raconvert.errors",
     "convert": "raconvert.pipeline",
     "digest": "raconvert.checksums",

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from raconvert.blocks import blocks
-from raconvert.elements import dtype_of, little
+from raconvert.arrays.blocks import blocks
+from raconvert.arrays.dtypes import dtype_of, little
+from raconvert.files.source import changed
 from raconvert.opening import open_spec
-from raconvert.source import changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from raconvert.model import Array, Bundle
+    from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Bundle
     from raconvert.settings import Settings
 
 

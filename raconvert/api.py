@@ -7,10 +7,12 @@ import os
 import numpy as np
 
 from raconvert import registry
-from raconvert.blocks import as_ndarray
-from raconvert.elements import element_of
+from raconvert.arrays.array import Array
+from raconvert.arrays.blocks import as_ndarray
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import element_of
+from raconvert.arrays.metadata import Metadata
 from raconvert.errors import RaconvertError, UsageError
-from raconvert.model import Array, Bundle, Metadata
 from raconvert.opening import open_bundle
 from raconvert.pipeline import prepare_target, target_spec
 from raconvert.report import Report

@@ -9,16 +9,16 @@ each (`raconvert.each`). A template with ``{}``, ``{i}`` or ``{label}`` takes on
 from __future__ import annotations
 
 from raconvert import registry
+from raconvert.arrays.bundle import Bundle
 from raconvert.destinations import EACH_FIELDS, PLANE_FIELDS, is_folder, template_fields
 from raconvert.each import convert_each
 from raconvert.errors import UsageError
+from raconvert.files.places import refuse_used
 from raconvert.gather import gather, missing_numbers, repeated, sequence_note
 from raconvert.labels import check_labels, labels_array, write_labels
 from raconvert.merge import concatenated, open_named, open_stack
-from raconvert.model import Bundle
 from raconvert.opening import open_spec
 from raconvert.pipeline import prepare_target, target_spec
-from raconvert.places import refuse_used
 from raconvert.planes import write_planes
 from raconvert.report import Report, few
 from raconvert.settings import Settings

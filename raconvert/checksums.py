@@ -10,17 +10,18 @@ from __future__ import annotations
 import hashlib
 import os
 
-from raconvert.elements import little
+from raconvert.arrays.dtypes import little
 from raconvert.errors import Corrupt, UsageError
+from raconvert.files.copy import SLAB_BYTES, extent_slabs
+from raconvert.files.source import DEFAULT_MAX_MEMORY
 from raconvert.ra.header import header_of, pack, uncarried
-from raconvert.source import DEFAULT_MAX_MEMORY
-from raconvert.transfer import SLAB_BYTES, extent_slabs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from raconvert.model import Array, Extent
+    from raconvert.arrays.array import Array
+    from raconvert.files.extent import Extent
 
 
 def digest(
@@ -81,7 +82,7 @@ def _decoded(array: Array, max_memory: int) -> Any:
     """Yield the blocks of an array as bytes (datetimes have no buffer of their own)."""
     import numpy as np
 
-    from raconvert.blocks import block_bytes, blocks
+    from raconvert.arrays.blocks import block_bytes, blocks
 
     for block in blocks(array, block_bytes(max_memory)):
         yield block.reshape(-1).view(np.uint8)

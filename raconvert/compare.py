@@ -14,14 +14,14 @@ from math import isnan
 import numpy as np
 
 from raconvert import registry
-from raconvert.adapt import in_order
-from raconvert.blocks import block_bytes, blocks
-from raconvert.elements import little, type_name
+from raconvert.arrays.axes import in_order
+from raconvert.arrays.blocks import block_bytes, blocks
+from raconvert.arrays.dtypes import little, type_name
 from raconvert.errors import Corrupt, UsageError
+from raconvert.files.source import DEFAULT_MAX_MEMORY
 from raconvert.inspection import plain
 from raconvert.opening import open_bundle
 from raconvert.restore import as_characters, units_of
-from raconvert.source import DEFAULT_MAX_MEMORY
 from raconvert.unreadable import FAILURES, find, why
 
 TYPE_CHECKING = False
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any, Literal
 
-    from raconvert.model import Array, Bundle
+    from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Bundle
 
     Values = np.ndarray[Any, Any]
 

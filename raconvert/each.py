@@ -8,9 +8,9 @@ from contextlib import suppress
 from raconvert import registry
 from raconvert.destinations import is_folder, stem_of, template_fields
 from raconvert.errors import RaconvertError, TargetExists, UsageError
+from raconvert.files.places import identity, make_folders, refuse_used, write_failed
 from raconvert.opening import open_spec
 from raconvert.pipeline import prepare_target, refuse_sources, replaceable
-from raconvert.places import identity, make_folders, refuse_used, write_failed
 from raconvert.report import Report, few
 from raconvert.sidecar import items_path_of, path_of
 from raconvert.staging import Staging
@@ -21,9 +21,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from raconvert.arrays.bundle import Bundle
     from raconvert.catalogue import Row
     from raconvert.gather import Gathered
-    from raconvert.model import Bundle
     from raconvert.plugin import Fit
     from raconvert.settings import Settings
 

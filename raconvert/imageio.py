@@ -44,15 +44,15 @@ from imageio.core.request import URI_BYTES, InitializationError, IOMode, Request
 from imageio.core.v3_plugin_api import ImageProperties, PluginV3
 
 from raconvert import registry
+from raconvert.arrays.metadata import Metadata
 from raconvert.errors import UsageError
-from raconvert.model import Metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from raconvert.model import Array
+    from raconvert.arrays.array import Array
 
     Values = np.ndarray[Any, Any]
 
@@ -82,7 +82,7 @@ class RaPlugin(PluginV3):
 
     def read(self, *, index: Any = None) -> Values:
         """Return the array of the file, in memory of its own."""
-        from raconvert.blocks import as_ndarray
+        from raconvert.arrays.blocks import as_ndarray
 
         array = self._opened(index)
         values = as_ndarray(array, 1 << 62)
@@ -126,7 +126,7 @@ class RaPlugin(PluginV3):
         With `exclude_applied` that is the metadata of the sidecar; without it also what reading
         has made use of: ``dims`` (fastest axis first), ``element``, ``index_order``.
         """
-        from raconvert.elements import type_name
+        from raconvert.arrays.dtypes import type_name
 
         array = self._opened(index)
         fields = array.meta.to_dict()

@@ -8,21 +8,22 @@ from __future__ import annotations
 import os
 
 from raconvert import registry
+from raconvert.arrays.array import UNKNOWN
+from raconvert.arrays.dtypes import type_name
 from raconvert.catalogue import BUNDLES, ROWS, Row
-from raconvert.elements import type_name
 from raconvert.errors import RaconvertError
-from raconvert.model import UNKNOWN
+from raconvert.files.source import Source
 from raconvert.opening import open_bundle
 from raconvert.plugin import NO, SURE
-from raconvert.source import Source
 from raconvert.unreadable import why as why_not
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from raconvert.elements import Element
-    from raconvert.model import Array, Bundle
+    from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Bundle
+    from raconvert.arrays.dtypes import Element
 
 _ORDERS = {"<": "little", ">": "big", "|": None}
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 
 from raconvert import registry
+from raconvert.arrays.array import Array
+from raconvert.arrays.bundle import Bundle
 from raconvert.errors import UsageError
+from raconvert.files.places import check_target
 from raconvert.gather import labels_of
-from raconvert.model import Array, Bundle
 from raconvert.pipeline import refuse_sources
-from raconvert.places import check_target
 from raconvert.report import Report
 from raconvert.writing import write_bundle
 

@@ -7,16 +7,18 @@ from contextlib import suppress
 from functools import partial
 
 from raconvert import registry
+from raconvert.arrays.array import Array
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.metadata import Axis
 from raconvert.destinations import stem_of
 from raconvert.errors import UsageError
+from raconvert.files.source import Source
 from raconvert.gather import split_spec
-from raconvert.model import Array, Axis, Bundle
 from raconvert.opening import open_spec
 from raconvert.plugin import equivalent, first_of
 from raconvert.restore import Reshaped
 from raconvert.settings import Settings
 from raconvert.sidecar import SUFFIX, path_of
-from raconvert.source import Source
 from raconvert.unreadable import without
 
 TYPE_CHECKING = False
@@ -49,7 +51,7 @@ def open_stack(gathered: Gathered, settings: Settings) -> Bundle:
         options = registry.check_options(row, "read", settings.in_opts or {})
         array = module.read_stack(paths, max_memory=settings.max_memory, **options)
     else:
-        from raconvert.stack import stack
+        from raconvert.arrays.stack import stack
 
         notes: dict[str, None] = {}  # in order, each once: every file is opened twice
         open_one = partial(_only_array, settings=settings, row=row, notes=notes, used=used)
@@ -118,14 +120,14 @@ def _only_array(
 
 def concatenated(array: Array, axis: int, max_memory: int) -> Array:
     """Join the items of a stack along an existing axis instead of a new one."""
-    from raconvert import adapt
+    from raconvert.arrays import axes as axis_order
 
     rank = array.ndim - 1
     if not -rank <= axis < rank:
         raise UsageError(f"--concat {axis} is no axis of the items", expected=f"0 to {rank - 1}")
     axis %= rank
     order = (*range(1, axis + 1), 0, *range(axis + 1, rank + 1))
-    moved = adapt.permuted(array, order, max_memory) if axis else array
+    moved = axis_order.permuted(array, order, max_memory) if axis else array
     shape = moved.shape
     joined = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
     meta = moved.meta.copy()

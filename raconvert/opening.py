@@ -7,16 +7,17 @@ import os
 from raconvert import registry, sidecar
 from raconvert.catalogue import BUNDLES
 from raconvert.errors import Corrupt, UsageError
+from raconvert.files.source import Source
 from raconvert.settings import Settings
-from raconvert.source import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Bundle
     from raconvert.catalogue import Row
-    from raconvert.model import Array, Bundle
 
 
 def open_spec(spec: str, settings: Settings) -> Bundle:

@@ -10,11 +10,11 @@ import os
 
 from raconvert import registry
 from raconvert.errors import ReadFailed, TargetExists
+from raconvert.files.places import check_target, identity
+from raconvert.files.source import DEFAULT_MAX_MEMORY
 from raconvert.opening import open_spec
-from raconvert.places import check_target, identity
 from raconvert.report import Report
 from raconvert.settings import Settings
-from raconvert.source import DEFAULT_MAX_MEMORY
 from raconvert.writing import write_bundle
 
 TYPE_CHECKING = False

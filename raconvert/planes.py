@@ -6,13 +6,15 @@ import os
 from math import prod
 
 from raconvert import registry
+from raconvert.arrays.array import Array
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import little, type_name
+from raconvert.arrays.metadata import Metadata
 from raconvert.destinations import template_fields
-from raconvert.elements import little, type_name
 from raconvert.errors import RaconvertError, UsageError
+from raconvert.files.places import refuse_used
 from raconvert.gather import labels_of
-from raconvert.model import Array, Bundle, Metadata
 from raconvert.pipeline import prepare_target, refuse_sources, replaceable
-from raconvert.places import refuse_used
 from raconvert.report import Report
 from raconvert.staging import Staging
 from raconvert.unreadable import without
@@ -121,7 +123,7 @@ def _plane_names(path: str, count: int, sources: list[str]) -> list[str]:
 
 def _planes(array: Array, leading: int, max_memory: int) -> Iterator[Array]:
     """Yield the planes of an array, read in blocks of whole planes."""
-    from raconvert.blocks import block_bytes, runs
+    from raconvert.arrays.blocks import block_bytes, runs
 
     dims = array.dims[: array.ndim - leading]
     items = array.meta.items() if array.meta.items is not None else iter(())

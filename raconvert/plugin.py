@@ -34,9 +34,9 @@ Optional functions:
 ``split(array) -> int``
     For formats of low rank: how many of the slowest axes become separate files with ``--planes``.
 
-A plugin that reads files which its file names asks `raconvert.external.resolve` for each; one that
-writes a second file takes it from `Target.companion`. `file_fits` names what is lost of file and
-groups where a format keeps arrays only. Properties in a `Fit` are words of this list:
+A plugin that reads files which its file names asks `raconvert.files.references.resolve` for each;
+one that writes a second file takes it from `Target.companion`. `file_fits` names what is lost of
+file and groups where a format keeps arrays only. Properties in a `Fit` are words of this list:
 type, shape, names, metadata, index order, precision, nulls, elements, storage.
 
 What a format keeps about a file as a whole for its own way back (``Bundle.formats``) is no loss to
@@ -44,7 +44,7 @@ name when another cannot hold it. A container format with ``meta="all"`` keeps `
 for the others the core names that loss.
 
 The core does temporary files, overwriting, the loss policy, progress, digests and sidecars. Writers
-of raw data use `raconvert.transfer.write_raw`, others `raconvert.blocks`.
+of raw data use `raconvert.arrays.raw.write_raw`, others `raconvert.arrays.blocks`.
 Options are explicit keyword-only parameters, one `Option` row in `FORMAT` for each.
 """
 
@@ -52,16 +52,19 @@ from __future__ import annotations
 
 from collections import namedtuple
 
-from raconvert.elements import Element, dtype_of, element, element_of, little, type_name
-from raconvert.model import Array, Axis, Bundle, Extent, Metadata
-from raconvert.source import Source
+from raconvert.arrays.array import Array
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import Element, dtype_of, element, element_of, little, type_name
+from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.files.extent import Extent
+from raconvert.files.source import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from raconvert.transfer import Target
+    from raconvert.files.target import Target
 
 __all__ = [
     "API",
@@ -207,7 +210,7 @@ def first_of(names: Sequence[str], count: int = 5) -> str:
 
 def __getattr__(name: str) -> Any:
     if name == "Target":
-        from raconvert.transfer import Target
+        from raconvert.files.target import Target
 
         return Target
     raise AttributeError(name)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from raconvert.source import Source
+    from raconvert.files.source import Source
 
 GROUP = "raconvert.formats"
 VERDICTS = {NO: "no", MAYBE: "maybe", SURE: "sure"}

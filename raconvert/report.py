@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raconvert.elements import type_name
+from raconvert.arrays.dtypes import type_name
 from raconvert.errors import WouldLose
 from raconvert.plugin import EQUIVALENT, first_of, refused
 
@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Bundle
     from raconvert.catalogue import Row
-    from raconvert.model import Array, Bundle
     from raconvert.plugin import Fit
     from raconvert.settings import Settings
 

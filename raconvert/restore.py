@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import prod
 
-from raconvert.elements import Element, dtype_of, element_from, frozen, little, type_name
+from raconvert.arrays.dtypes import Element, dtype_of, element_from, frozen, little, type_name
 from raconvert.errors import Corrupt, Unsupported, WouldLose
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from raconvert.model import Array
+    from raconvert.arrays.array import Array
 
 NUMBERS = ("int", "uint", "float", "complex", "bool", "bfloat")
 UTF8 = "utf-8"
@@ -32,7 +32,7 @@ def difference(origin: Array, array: Array, back: Array) -> dict[str, Any]:
     `origin` is what it was before its axes were put into an order that the format can store: a
     column-major format tells an order for arrays that had none.
     """
-    from raconvert.elements import code_of
+    from raconvert.arrays.dtypes import code_of
 
     was: dict[str, Any] = {}
     if array.name != back.name:
@@ -74,7 +74,7 @@ def restored(array: Array, was: Any, path: str = "", encoding: Any = None) -> Ar
 
 def _as_shape(array: Array, shape: Any, path: str) -> Array:
     """Return the array with axes of length 1 added or removed: no element moves."""
-    from raconvert.blocks import MAX_RANK
+    from raconvert.arrays.blocks import MAX_RANK
 
     known = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
     if not known or len(shape) > MAX_RANK or not _same_but_ones(shape, array.shape):
@@ -104,7 +104,7 @@ class _Paired:
         """Yield the blocks of the array behind it; half a pair waits for the next block."""
         import numpy as np
 
-        from raconvert.blocks import blocks
+        from raconvert.arrays.blocks import blocks
 
         half = np.empty(0, self._array.dtype)
         for block in blocks(self._array, max_bytes):
@@ -114,7 +114,7 @@ class _Paired:
             yield flat[:whole].view(self.dtype)
 
     def __getitem__(self, key: Any) -> Any:
-        from raconvert.blocks import as_ndarray
+        from raconvert.arrays.blocks import as_ndarray
 
         return as_ndarray(self._array).view(self.dtype).reshape(self.shape)[key]
 
@@ -129,12 +129,12 @@ class Reshaped:
 
     def stream(self, max_bytes: int) -> Any:
         """Yield the blocks of the array behind it."""
-        from raconvert.blocks import blocks
+        from raconvert.arrays.blocks import blocks
 
         return blocks(self._array, max_bytes)
 
     def __getitem__(self, key: Any) -> Any:
-        from raconvert.blocks import as_ndarray
+        from raconvert.arrays.blocks import as_ndarray
 
         return as_ndarray(self._array).reshape(self.shape)[key]
 
@@ -163,9 +163,11 @@ def _as_type(array: Array, code: Any, path: str, encoding: Any) -> Array:
     if kinds == ("float", "complex") and _are_pairs(array, element):
         return _as_complex(array, element)
     if all(kind in NUMBERS for kind in kinds):
-        from raconvert import adapt
+        from raconvert.arrays import cast as casting
 
-        known = adapt.as_bool(array) if element.kind == "bool" else adapt.cast(array, dtype.name)
+        known = (
+            casting.as_bool(array) if element.kind == "bool" else casting.cast(array, dtype.name)
+        )
         return known.replace(data=_Promised(known, path)) if known is not array else array
     if kinds == ("user", "user"):
         letters = _letter(array.element) + _letter(element)
@@ -220,7 +222,7 @@ class _Promised:
 
     def stream(self, max_bytes: int) -> Iterator[Any]:
         """Yield the blocks of the array behind it."""
-        from raconvert.blocks import blocks
+        from raconvert.arrays.blocks import blocks
 
         try:
             yield from blocks(self._array, max_bytes)
@@ -248,7 +250,7 @@ def undescribed(array: Array) -> Array:
 
 def _seen_as(array: Array, element: Element) -> Array:
     """Return the same bytes as other user elements of the same width."""
-    from raconvert.adapt import Converted
+    from raconvert.arrays.cast import Converted
 
     dtype = dtype_of(element)
     data = None
@@ -261,7 +263,7 @@ def _as_utf8(array: Array, element: Element, path: str) -> Array:
     """Return text as the bytes that it was made of."""
     import numpy as np
 
-    from raconvert.adapt import Converted
+    from raconvert.arrays.cast import Converted
 
     dtype = dtype_of(element)
 
@@ -280,7 +282,7 @@ def as_characters(array: Array) -> Array:
         return array
     import numpy as np
 
-    from raconvert.adapt import Converted
+    from raconvert.arrays.cast import Converted
 
     width = array.element.nbytes
     element = Element("user", 4 * width, "|", f"<U{width}")
@@ -294,7 +296,7 @@ def as_characters(array: Array) -> Array:
 
 def _as_text(array: Array, element: Element, path: str) -> Array:
     """Return strings in their own width and kind: bytes are characters 0 to 255."""
-    from raconvert.adapt import Converted
+    from raconvert.arrays.cast import Converted
 
     dtype = dtype_of(element)
     growth = max(1, element.nbytes // array.element.nbytes)

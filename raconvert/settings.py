@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raconvert.errors import UsageError, did_you_mean
-from raconvert.source import DEFAULT_MAX_MEMORY
+from raconvert.files.source import DEFAULT_MAX_MEMORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

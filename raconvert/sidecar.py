@@ -18,11 +18,13 @@ from __future__ import annotations
 
 import os
 
-from raconvert.elements import Element, code_of, dtype_of, frozen
+from raconvert.arrays.array import Array
+from raconvert.arrays.dtypes import Element, code_of, dtype_of, frozen
+from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import Corrupt, RaconvertError
-from raconvert.model import Array, Axis, Extent, Metadata
-from raconvert.places import check_target
-from raconvert.source import Source
+from raconvert.files.extent import Extent
+from raconvert.files.places import check_target
+from raconvert.files.source import Source
 from raconvert.yamltext import MAX_BYTES, dump, parse
 
 TYPE_CHECKING = False

@@ -6,7 +6,7 @@ import os
 from collections import namedtuple
 from contextlib import suppress
 
-from raconvert.places import (
+from raconvert.files.places import (
     check_target,
     exists,
     identity,

@@ -37,16 +37,18 @@ from pathlib import Path
 
 import numpy as np
 
-from raconvert.blocks import blocks
+from raconvert.arrays.array import Array
+from raconvert.arrays.blocks import blocks
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import Element, dtype_of, element_of, little
+from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.catalogue import FOREIGN, ROWS, Row
-from raconvert.elements import Element, dtype_of, element_of, little
 from raconvert.errors import RaconvertError, WouldLose
-from raconvert.model import Array, Axis, Bundle, Metadata
+from raconvert.files.source import Source
 from raconvert.opening import apply_sidecar
 from raconvert.plugin import API, EQUIVALENT, MAYBE, NO, REFUSED, SURE, Fit, Format, Option
 from raconvert.report import Report
 from raconvert.settings import Settings
-from raconvert.source import Source
 from raconvert.writing import adapted, write_bundle
 
 TYPE_CHECKING = False

@@ -16,7 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from raconvert.model import Array, Bundle
+    from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Bundle
     from raconvert.plugin import Fit
     from raconvert.report import Report
     from raconvert.settings import Settings
@@ -80,7 +81,7 @@ def attempt(
 
 def find(arrays: list[Array], max_memory: int) -> bool:
     """Read every array to its end and note which cannot be; True if there is one."""
-    from raconvert.blocks import block_bytes, blocks
+    from raconvert.arrays.blocks import block_bytes, blocks
 
     for array in arrays:
         try:

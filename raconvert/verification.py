@@ -7,14 +7,14 @@ import os
 import numpy as np
 
 from raconvert import registry
-from raconvert.adapt import in_order
-from raconvert.blocks import block_bytes, blocks
+from raconvert.arrays.axes import in_order
+from raconvert.arrays.blocks import block_bytes, blocks
+from raconvert.arrays.dtypes import little
 from raconvert.checksums import digest_array
 from raconvert.compare import Rule, compare_data, pair_arrays, type_text
-from raconvert.elements import little
 from raconvert.errors import Corrupt, RaconvertError, UsageError
+from raconvert.files.source import DEFAULT_MAX_MEMORY, Source
 from raconvert.opening import open_bundle, open_sources
-from raconvert.source import DEFAULT_MAX_MEMORY, Source
 from raconvert.unreadable import why
 
 TYPE_CHECKING = False
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from raconvert.model import Array, Bundle
+    from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Bundle
 
 
 def verify(

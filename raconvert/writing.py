@@ -9,15 +9,16 @@ import os
 from contextlib import contextmanager
 
 from raconvert import registry, sidecar
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.metadata import Metadata
 from raconvert.catalogue import BUNDLES
 from raconvert.errors import Corrupt, RaconvertError, UsageError, WriteFailed
-from raconvert.model import Bundle, Metadata
-from raconvert.places import check_target, refuse_used, sync_folder, write_failed
+from raconvert.files.copy import write_all
+from raconvert.files.places import check_target, refuse_used, sync_folder, write_failed
+from raconvert.files.source import Source, refuse_changed
+from raconvert.files.target import Target
 from raconvert.plugin import EQUIVALENT, REFUSED, equivalent, file_fits, first_of, refused
 from raconvert.restore import difference, restored, undescribed
-from raconvert.source import Source, refuse_changed
-from raconvert.target import Target
-from raconvert.transfer import write_all
 from raconvert.unreadable import attempt
 
 TYPE_CHECKING = False
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
+    from raconvert.arrays.array import Array
     from raconvert.catalogue import Row
-    from raconvert.model import Array
     from raconvert.plugin import Fit
     from raconvert.report import Report
     from raconvert.settings import Settings
@@ -192,34 +193,38 @@ def adapted(array: Array, row: Row, settings: Settings) -> Array:
     if order is None and wanted == "F":  # what says nothing of indices is read as it is listed
         array = array.replace(index_order="F")
     elif wanted and array.ndim > 1 and order is not None and order not in wanted:
-        from raconvert import adapt
+        from raconvert.arrays import axes as axis_order
+        from raconvert.arrays import cast as casting
+        from raconvert.arrays import scale as scaling
 
-        array = adapt.in_order(array, wanted[0], settings.max_memory)
+        array = axis_order.in_order(array, wanted[0], settings.max_memory)
     # Values last: what moves is read in strips from the file, and a misfit has its index.
     if settings.scale not in (None, "none") or settings.dtype:
-        from raconvert import adapt
+        from raconvert.arrays import axes as axis_order
+        from raconvert.arrays import cast as casting
+        from raconvert.arrays import scale as scaling
 
         if settings.scale not in (None, "none"):
-            array = adapt.scaled(array, settings.scale, settings.bits)
+            array = scaling.scaled(array, settings.scale, settings.bits)
         if settings.dtype:
-            array = adapt.cast(array, settings.dtype, round_values=settings.allows("precision"))
+            array = casting.cast(array, settings.dtype, round_values=settings.allows("precision"))
     return array
 
 
 def _with_axes(array: Array, axes: str, max_memory: int) -> Array:
-    from raconvert import adapt
+    from raconvert.arrays import axes as axis_order
 
     if axes == "keep-memory":
-        return adapt.relisted(array)
+        return axis_order.relisted(array)
     if axes in ("c", "fortran"):
-        return adapt.in_order(array, "C" if axes == "c" else "F", max_memory)
+        return axis_order.in_order(array, "C" if axes == "c" else "F", max_memory)
     try:
         order = tuple(int(part) for part in axes.split(","))
     except ValueError as error:
         raise UsageError(
             f"--axes {axes} is not understood", expected="c | fortran | keep-memory | 2,0,1"
         ) from error
-    return adapt.permuted(array, order, max_memory)
+    return axis_order.permuted(array, order, max_memory)
 
 
 def _all_fits(
@@ -431,7 +436,7 @@ def _elements_hash(array: Array) -> bytes:
     """Return the SHA-256 of the elements in stored order."""
     from hashlib import sha256
 
-    from raconvert.blocks import blocks
+    from raconvert.arrays.blocks import blocks
 
     state = sha256()
     for block in blocks(array):

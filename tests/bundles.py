@@ -11,9 +11,11 @@ import numpy as np
 
 from raconvert import registry
 from raconvert.api import array_of
-from raconvert.blocks import blocks
-from raconvert.elements import little
-from raconvert.model import Array, Axis, Bundle, Metadata
+from raconvert.arrays.array import Array
+from raconvert.arrays.blocks import blocks
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import little
+from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.opening import open_bundle
 from raconvert.pipeline import prepare_target
 from raconvert.report import Report

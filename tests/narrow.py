@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from raconvert.api import array_of
-from raconvert.blocks import as_ndarray
+from raconvert.arrays.blocks import as_ndarray
 from raconvert.plugin import NO, SURE, Bundle, Fit, Format, Source, equivalent, refused
 
 MAGIC = b"NARROW\n"

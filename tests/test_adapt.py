@@ -17,12 +17,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_np
 
 import raconvert
-from raconvert import Metadata, adapt, convert
+from raconvert import Metadata, convert
 from raconvert.api import array_of
-from raconvert.blocks import as_ndarray, blocks
-from raconvert.elements import element_of
+from raconvert.arrays import axes as axis_order
+from raconvert.arrays import cast as casting
+from raconvert.arrays import scale as scaling
+from raconvert.arrays.array import Array
+from raconvert.arrays.blocks import as_ndarray, blocks
+from raconvert.arrays.dtypes import element_of
+from raconvert.arrays.metadata import Axis
 from raconvert.errors import Unsupported, UsageError, WouldLose
-from raconvert.model import Array, Axis
 
 INTS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float16", "float32", "float64", "bfloat16")
@@ -140,7 +144,7 @@ def make(values: list[Any], name: str) -> np.ndarray:
 
 
 def cast(values: np.ndarray, name: str, **options: bool) -> np.ndarray:
-    return as_ndarray(adapt.cast(array_of(values, "x"), name, **options))
+    return as_ndarray(casting.cast(array_of(values, "x"), name, **options))
 
 
 # Casts -----------------------------------------------------------------------------------------
@@ -242,7 +246,7 @@ def test_any_integers_are_kept_or_refused(numbers: list[int], target: str) -> No
 def test_the_index_is_that_of_the_array_and_not_of_the_block() -> None:
     values = np.zeros((30, 40, 50), "i4")
     values[29, 3, 7] = 300
-    source = adapt.cast(array_of(values, "x"), "uint8")
+    source = casting.cast(array_of(values, "x"), "uint8")
     with pytest.raises(WouldLose, match=r"index \[29, 3, 7\]"):
         list(blocks(source, 1000))
 
@@ -252,7 +256,7 @@ def test_the_index_of_a_column_major_array_is_the_logical_one() -> None:
     values[2, 1] = 300
     array = Array(element_of(values.dtype), (3, 4), index_order="F", data=values.T)
     with pytest.raises(WouldLose, match=r"index \[2, 1\]"):
-        as_ndarray(adapt.cast(array, "uint8"))
+        as_ndarray(casting.cast(array, "uint8"))
 
 
 def test_the_index_of_a_scalar_is_empty() -> None:
@@ -262,7 +266,7 @@ def test_the_index_of_a_scalar_is_empty() -> None:
 
 def test_casting_to_the_same_type_changes_nothing() -> None:
     array = array_of(np.arange(3, dtype="<i4"), "x")
-    assert adapt.cast(array, "int32") is array
+    assert casting.cast(array, "int32") is array
 
 
 @pytest.mark.parametrize("dtype", [">i4", ">f8", ">u2", ">c16"])
@@ -274,20 +278,20 @@ def test_big_endian_sources(dtype: str) -> None:
 @pytest.mark.parametrize("name", ["text", "", "U4", "datetime64[ns]", "object", "void", "i4,f8"])
 def test_a_type_that_is_no_number_is_a_usage_error(name: str) -> None:
     with pytest.raises(UsageError, match=r"--dtype|element type") as caught:
-        adapt.cast(array_of(np.zeros(3), "x"), name)
+        casting.cast(array_of(np.zeros(3), "x"), name)
     assert caught.value.exit_code == 2
 
 
 @pytest.mark.parametrize("name", ["longdouble", "clongdouble"])
 def test_a_type_without_a_portable_form_is_refused(name: str) -> None:
     with pytest.raises((Unsupported, UsageError)):
-        adapt.cast(array_of(np.zeros(3), "x"), name)
+        casting.cast(array_of(np.zeros(3), "x"), name)
 
 
 @pytest.mark.parametrize("dtype", ["M8[s]", "S3", "U2", "V4", "i4,f8"])
 def test_elements_that_are_no_numbers_cannot_be_cast(dtype: str) -> None:
     with pytest.raises(Unsupported, match="cannot be cast"):
-        adapt.cast(array_of(np.zeros(3, dtype), "x"), "float64")
+        casting.cast(array_of(np.zeros(3, dtype), "x"), "float64")
 
 
 def test_a_cast_of_nothing_is_nothing() -> None:
@@ -304,7 +308,7 @@ def exact_scale(values: np.ndarray, low: Fraction, high: Fraction, bits: int) ->
 
 
 def scaled(values: np.ndarray, scale: str, bits: int) -> list[int]:
-    array = adapt.scaled(array_of(values, "x"), scale, bits)
+    array = scaling.scaled(array_of(values, "x"), scale, bits)
     got = as_ndarray(array)
     assert got.dtype == f"<u{bits // 8}"
     return got.reshape(-1).tolist()
@@ -402,7 +406,7 @@ def test_a_scale_that_is_none_is_a_usage_error(scale: str) -> None:
 
 def test_bits_other_than_8_and_16_are_a_usage_error() -> None:
     with pytest.raises(UsageError, match="--bits"):
-        adapt.scaled(array_of(np.zeros(3)), "unit", 12)
+        scaling.scaled(array_of(np.zeros(3)), "unit", 12)
 
 
 def test_integers_above_2_to_53_are_scaled_exactly() -> None:
@@ -434,7 +438,7 @@ def test_minmax_of_nothing_is_nothing() -> None:
 
 def test_complex_numbers_have_no_scale() -> None:
     with pytest.raises(Unsupported, match="no scale"):
-        adapt.scaled(array_of(np.zeros(3, "c8")), "unit", 8)
+        scaling.scaled(array_of(np.zeros(3, "c8")), "unit", 8)
 
 
 def test_the_scale_is_kept_in_the_metadata(tmp_path: Path) -> None:
@@ -447,7 +451,7 @@ def test_the_scale_is_kept_in_the_metadata(tmp_path: Path) -> None:
 def test_the_metadata_of_the_source_is_not_changed() -> None:
     array = array_of(np.array([0.0, 1.0]), "x")
     array.meta = Metadata(attributes={"a": 1})
-    adapt.scaled(array, "unit", 8)
+    scaling.scaled(array, "unit", 8)
     assert array.meta.attributes == {"a": 1}
 
 
@@ -478,7 +482,7 @@ def test_permutations_are_those_of_numpy(rank: int, order: str | None) -> None:
     shape = (2, 3, 4, 5)[:rank]
     logical = np.arange(math.prod(shape), dtype="i4").reshape(shape)
     for axes in itertools.permutations(range(rank)):
-        got = adapt.permuted(in_memory(logical, order), axes)
+        got = axis_order.permuted(in_memory(logical, order), axes)
         assert got.shape == logical.transpose(axes).shape
         assert got.index_order == order
         assert np.array_equal(logical_of(got), logical.transpose(axes))
@@ -499,7 +503,7 @@ def test_any_permutation_in_any_blocks(
     order: str | None, case: tuple[np.ndarray, tuple[int, ...], int]
 ) -> None:
     logical, axes, max_bytes = case
-    got = adapt.permuted(in_memory(logical, order), axes)
+    got = axis_order.permuted(in_memory(logical, order), axes)
     pieces = [piece.reshape(-1).copy() for piece in blocks(got, max_bytes)]
     assert all(piece.nbytes <= max(max_bytes, piece.itemsize) for piece in pieces)
     expected = logical.transpose(axes)
@@ -511,7 +515,7 @@ def test_any_permutation_in_any_blocks(
 @ORDERS
 def test_regions_of_a_permuted_array(order: str | None) -> None:
     logical = np.arange(120).reshape(2, 3, 4, 5)
-    got = adapt.permuted(in_memory(logical, order), (3, 1, 0, 2))
+    got = axis_order.permuted(in_memory(logical, order), (3, 1, 0, 2))
     expected = logical.transpose(3, 1, 0, 2)
     assert got[2].tolist() == expected[2].tolist()
     assert got[1:3, 2, :, 1].tolist() == expected[1:3, 2, :, 1].tolist()
@@ -526,7 +530,7 @@ def test_what_is_known_per_axis_moves_along(order: str | None) -> None:
     axes = [Axis(name=name) for name in (names if order == "F" else names[::-1])]
     array = in_memory(logical, order, meta=Metadata(axes=axes))
     for permutation in itertools.permutations(range(3)):
-        got = adapt.permuted(array, permutation)
+        got = axis_order.permuted(array, permutation)
         told = [axis.name for axis in got.meta.axes]
         assert (told if order == "F" else told[::-1]) == [names[axis] for axis in permutation]
         assert dict(zip(told, got.dims, strict=True)) == {"a": 2, "b": 3, "c": 4}
@@ -540,7 +544,7 @@ def test_another_index_order_keeps_every_index(
     shape: tuple[int, ...], start: str, wanted: str
 ) -> None:
     logical = np.arange(math.prod(shape)).reshape(shape)
-    got = adapt.in_order(in_memory(logical, start), wanted)
+    got = axis_order.in_order(in_memory(logical, start), wanted)
     assert got.shape == shape
     assert got.index_order == wanted or len(shape) < 2
     assert np.array_equal(logical_of(got), logical)

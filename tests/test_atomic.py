@@ -947,7 +947,7 @@ def test_a_value_that_does_not_fit_in_the_last_plane_leaves_none(tmp_path: Path,
 def test_ctrl_c_between_planes_leaves_none(
     cube: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from raconvert.transfer import Target
+    from raconvert.files.target import Target
 
     count = iter(range(100))
     finish = Target.finish

@@ -28,6 +28,8 @@ from PIL.PngImagePlugin import PngInfo
 import raconvert
 from raconvert import convert
 from raconvert.api import array_of
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.metadata import Metadata
 from raconvert.bundle.names import MANIFEST, files_of, is_inside
 from raconvert.cli import main
 from raconvert.compare import diff
@@ -40,7 +42,6 @@ from raconvert.errors import (
     WouldLose,
 )
 from raconvert.inspection import info
-from raconvert.model import Bundle, Metadata
 from raconvert.opening import open_bundle
 from raconvert.verification import verify
 

@@ -22,9 +22,10 @@ from test_atomic import file_size_limit, noise, unchanged
 import raconvert
 from raconvert import convert
 from raconvert.api import array_of
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.metadata import Metadata
 from raconvert.bundle import folder
 from raconvert.errors import Corrupt, TargetExists, WouldLose, WriteFailed
-from raconvert.model import Bundle, Metadata
 
 ROOT = Path(__file__).resolve().parents[1]
 KILLS = 200

@@ -425,7 +425,7 @@ def test_hostile_items(
 
 def _source(folder: Path, data: bytes) -> Any:
     (folder / "alone.ra").write_bytes(data)
-    return raconvert.source.Source(str(folder / "alone.ra"))
+    return raconvert.files.source.Source(str(folder / "alone.ra"))
 
 
 # ZIP ---------------------------------------------------------------------------------------------

@@ -17,19 +17,20 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from raconvert.api import array_of
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.arrays.transpose import Transposed
 from raconvert.cli import main
 from raconvert.compare import Rule, compare_arrays, diff, meta_differences
 from raconvert.errors import Corrupt, UsageError
 from raconvert.inspection import plain
-from raconvert.model import Axis, Bundle, Metadata
 from raconvert.pipeline import convert
-from raconvert.transpose import Transposed
 from raconvert.verification import verify
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from raconvert.model import Array
+    from raconvert.arrays.array import Array
 
 SMALL = 1 << 19  # a limit that makes blocks of 64 KiB
 
@@ -507,7 +508,7 @@ def test_both_sides_are_moved_in_the_memory_that_is_allowed(tmp_path: Path) -> N
             super().__init__(array, axes, max_memory)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("raconvert.adapt.Transposed", Moved)
+        patch.setattr("raconvert.arrays.axes.Transposed", Moved)
         assert diff(*files, max_memory=SMALL)["same"]
 
     assert limits

@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 
 from raconvert import testing
+from raconvert.arrays.array import Array
+from raconvert.arrays.bundle import Bundle
 from raconvert.catalogue import ROWS
 from raconvert.errors import Corrupt
-from raconvert.model import Array, Bundle, Extent
+from raconvert.files.extent import Extent
 from raconvert.plugin import MAYBE, SURE, Option, Source, refused
 from raconvert.testing import CHECKS
 

@@ -25,8 +25,8 @@ from raconvert.errors import (
     Unsafe,
     Unsupported,
 )
+from raconvert.files.source import Source
 from raconvert.inspection import why
-from raconvert.source import Source
 
 ROOT = Path(__file__).resolve().parents[1]
 RA = ra_bytes.ra_file(2, 1, (3,), b"abc")

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from raconvert import external
 from raconvert.errors import ReadFailed, Unsafe
-from raconvert.external import resolve
+from raconvert.files import references
+from raconvert.files.references import resolve
+from raconvert.files.source import Source
 from raconvert.settings import Settings
-from raconvert.source import Source
 
 
 @pytest.fixture
@@ -230,7 +230,7 @@ def test_other_hosts_and_drives_are_not_even_looked_at(
         realpath=realpath,
         islink=lambda _: False,
     )
-    monkeypatch.setattr(external, "os", SimpleNamespace(path=paths, fsencode=os.fsencode))
+    monkeypatch.setattr(references, "os", SimpleNamespace(path=paths, fsencode=os.fsencode))
     with pytest.raises(Unsafe, match="outside the folder"):
         resolve(Source(r"C:\scans\x.nhdr"), name, "the data file")
     assert looked == [r"C:\scans\x.nhdr"]

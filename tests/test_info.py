@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 
 from raconvert.api import array_of
+from raconvert.arrays.bundle import Bundle
 from raconvert.catalogue import ROWS
 from raconvert.cli import info as cli_info
 from raconvert.cli import main
 from raconvert.cli.console import Console
 from raconvert.errors import Corrupt, UnknownFormat
+from raconvert.files.extent import Extent
 from raconvert.inspection import describe, format_details, formats, info, plain, why
-from raconvert.model import Bundle, Extent
 from raconvert.pipeline import convert
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ import pytest
 from bundles import save
 
 from raconvert.api import array_of
+from raconvert.arrays.array import Array
+from raconvert.arrays.bundle import Bundle
 from raconvert.bundle import names
-from raconvert.model import Array, Bundle
 from raconvert.plugin import equivalent
 from raconvert.report import Report
 

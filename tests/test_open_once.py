@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import raconvert
-from raconvert import external, source
 from raconvert.errors import Corrupt, RaconvertError, ReadFailed, Unsafe
+from raconvert.files import references, source
+from raconvert.files.source import HELD_AT_MOST, Source
 from raconvert.opening import open_bundle
-from raconvert.source import HELD_AT_MOST, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -179,7 +179,7 @@ CUT = """
 import os, sys
 import numpy as np
 import raconvert
-from raconvert.blocks import blocks
+from raconvert.arrays.blocks import blocks
 from raconvert.errors import RaconvertError
 from raconvert.opening import open_bundle
 path, options = sys.argv[1], dict(pair.split("=", 1) for pair in sys.argv[2:])
@@ -246,7 +246,7 @@ def test_a_link_swapped_in_before_the_open(
     nrrd: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proc: bool
 ) -> None:
     """A folder becomes a link between the look at the path and the open."""
-    really: Callable[[str], int] = external.open_regular
+    really: Callable[[str], int] = references.open_regular
 
     def swapping(path: str) -> int:
         os.rename(nrrd.parent / "sub", nrrd.parent / "old")
@@ -260,11 +260,11 @@ def test_a_link_swapped_in_before_the_open(
             raise OSError
         return readlink(path, **more)
 
-    monkeypatch.setattr(external, "open_regular", swapping)
+    monkeypatch.setattr(references, "open_regular", swapping)
     if not proc:
-        monkeypatch.setattr(external.os, "readlink", no_proc)
+        monkeypatch.setattr(references.os, "readlink", no_proc)
     with pytest.raises(Unsafe, match="outside the folder"):
-        external.resolve(Source(str(nrrd)), "sub/x.raw", "the data file")
+        references.resolve(Source(str(nrrd)), "sub/x.raw", "the data file")
 
 
 def test_a_data_file_that_is_written_to_during_the_conversion(nrrd: Path, tmp_path: Path) -> None:

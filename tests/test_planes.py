@@ -12,8 +12,8 @@ from PIL import Image
 
 import raconvert
 from raconvert import Metadata, convert
+from raconvert.arrays.metadata import Axis
 from raconvert.errors import RaconvertError, TargetExists, UsageError, WouldLose
-from raconvert.model import Axis
 
 
 @pytest.fixture(autouse=True)

@@ -24,14 +24,15 @@ from readers import keeps_values
 import raconvert
 import raconvert.ra
 from raconvert import sidecar
-from raconvert.blocks import blocks, slabs
+from raconvert.arrays.array import Array
+from raconvert.arrays.blocks import blocks, slabs
+from raconvert.arrays.dtypes import dtype_of, element_of
+from raconvert.arrays.metadata import Metadata
 from raconvert.catalogue import ROWS
-from raconvert.elements import dtype_of, element_of
 from raconvert.errors import RaconvertError, WouldLose
-from raconvert.model import Array, Metadata
+from raconvert.files.source import Source
 from raconvert.ra.header import Header, NeedMore, encoding_of, pack, unpack
 from raconvert.registry import load
-from raconvert.source import Source
 from raconvert.testing import decode, read, remove, same, write
 
 PLUGINS = {row.name: load(row) for row in ROWS}

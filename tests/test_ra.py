@@ -25,7 +25,8 @@ from ra_bytes import HOSTILE, SAMPLES, bit_chunks, leb128, ra_file, unleb128, un
 
 import raconvert
 import raconvert.ra
-from raconvert.blocks import as_ndarray
+from raconvert.arrays.blocks import as_ndarray
+from raconvert.arrays.metadata import Metadata
 from raconvert.errors import (
     Corrupt,
     RaconvertError,
@@ -36,7 +37,6 @@ from raconvert.errors import (
     UsageError,
     WouldLose,
 )
-from raconvert.model import Metadata
 from raconvert.testing import CASES, filled, same
 
 CORPUS = {

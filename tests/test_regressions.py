@@ -12,8 +12,10 @@ import ra_bytes
 
 import raconvert
 from raconvert import convert
+from raconvert.arrays.array import Array
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import RaconvertError, TargetExists, UsageError, WouldLose
-from raconvert.model import Array, Axis, Bundle, Metadata
 
 GREY = np.arange(12, dtype="u1").reshape(3, 4)
 
@@ -127,7 +129,7 @@ def test_a_sidecar_with_arrays_of_the_wrong_form_is_refused(tmp_path: Path) -> N
     np.savez(tmp_path / "a.npz", x=np.asfortranarray(GREY))
     convert(tmp_path / "a.npz", tmp_path / "b.npz", meta="sidecar")
     facts = raconvert.sidecar.describe(
-        raconvert.source.Source(str(tmp_path / "b.npz")), is_ra=False
+        raconvert.files.source.Source(str(tmp_path / "b.npz")), is_ra=False
     )
     text = raconvert.sidecar.text_of({"arrays": [1]}, facts)
     (tmp_path / "b.npz.yaml").write_bytes(text)

@@ -23,11 +23,12 @@ from hypothesis import strategies as st
 import raconvert
 from raconvert import Metadata, convert, registry
 from raconvert.api import array_of
-from raconvert.blocks import as_ndarray
+from raconvert.arrays.array import Array
+from raconvert.arrays.blocks import as_ndarray
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import little
 from raconvert.compare import diff
-from raconvert.elements import little
 from raconvert.errors import Corrupt, RaconvertError, WouldLose
-from raconvert.model import Array, Bundle
 from raconvert.opening import open_bundle
 from raconvert.restore import difference, restored
 

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 import raconvert
 from raconvert import Metadata, convert
+from raconvert.arrays.metadata import Axis
 from raconvert.errors import (
     Corrupt,
     RaconvertError,
@@ -29,7 +30,6 @@ from raconvert.errors import (
     UsageError,
     WouldLose,
 )
-from raconvert.model import Axis
 from raconvert.yamltext import dump
 
 VALUES = np.arange(12, dtype="i4").reshape(3, 4)

@@ -16,9 +16,12 @@ from PIL import Image
 
 import raconvert
 from raconvert import Metadata, convert, each
-from raconvert.blocks import blocks
+from raconvert.arrays.array import Array
+from raconvert.arrays.blocks import blocks
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import element
+from raconvert.arrays.transpose import Transposed
 from raconvert.cli import main
-from raconvert.elements import element
 from raconvert.errors import (
     Corrupt,
     RaconvertError,
@@ -28,9 +31,7 @@ from raconvert.errors import (
     WouldLose,
     WriteFailed,
 )
-from raconvert.model import Array, Bundle
 from raconvert.opening import open_bundle, open_sources
-from raconvert.transpose import Transposed
 
 
 @pytest.fixture(autouse=True)
@@ -118,7 +119,7 @@ def test_items_are_moved_in_the_memory_that_is_allowed(
 
     for number in range(2):
         save(f"{number}.npy", np.asfortranarray(np.arange(6).reshape(2, 3)))
-    monkeypatch.setattr("raconvert.adapt.Transposed", Moved)
+    monkeypatch.setattr("raconvert.arrays.axes.Transposed", Moved)
     convert("?.npy", "out.npy", stack=how, max_memory=1 << 20)
     assert limits
     assert set(limits) == {1 << 20}

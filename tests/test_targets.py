@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 
 import raconvert
-from raconvert import places
 from raconvert.errors import RaconvertError, TargetExists, WriteFailed
-from raconvert.target import Target
+from raconvert.files import places
+from raconvert.files.target import Target
 
 ROOT = Path(__file__).resolve().parents[1]
 VALUES = np.arange(24, dtype="u1").reshape(4, 6)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import raconvert
-from raconvert import convert, transpose
+from raconvert import convert
+from raconvert.arrays import transpose as transposing
 from raconvert.errors import Corrupt
 
 SHAPES = [
@@ -43,17 +44,17 @@ def moved(tmp_path: Path, values: np.ndarray, axes: tuple[int, ...]) -> np.ndarr
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Make small arrays take the ways of large ones."""
     if request.param == "short-runs":
-        monkeypatch.setattr(transpose, "SHORT_RUN", 1)
+        monkeypatch.setattr(transposing, "SHORT_RUN", 1)
     if request.param == "wide-runs":
-        monkeypatch.setattr(transpose, "SHORT_RUN", 1 << 20)
-        monkeypatch.setattr(transpose, "WIDE_RUN", 1 << 20)
+        monkeypatch.setattr(transposing, "SHORT_RUN", 1 << 20)
+        monkeypatch.setattr(transposing, "WIDE_RUN", 1 << 20)
     if request.param == "no-preadv":
         monkeypatch.delattr(os, "preadv", raising=False)
     if request.param != "as-it-is":
         for name in ("LARGEST_SLAB", "LARGEST_BLOCK", "WANTED_RUN"):
-            monkeypatch.setattr(transpose, name, 64)
-        monkeypatch.setattr("raconvert.blocks.LARGEST_BLOCK", 64)
-        monkeypatch.setattr("raconvert.blocks.block_bytes", lambda _: 64)
+            monkeypatch.setattr(transposing, name, 64)
+        monkeypatch.setattr("raconvert.arrays.blocks.LARGEST_BLOCK", 64)
+        monkeypatch.setattr("raconvert.arrays.blocks.block_bytes", lambda _: 64)
     return str(request.param)
 
 
@@ -83,7 +84,7 @@ def test_every_kind_of_element(tmp_path: Path, dtype: object, way: str) -> None:
 def test_a_file_that_becomes_shorter_is_an_error(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.zeros((4096, 2048), "f4"))
     with raconvert.open(tmp_path / "x.npy") as array:
-        source = transpose.Transposed(array, (1, 0), 1 << 30)
+        source = transposing.Transposed(array, (1, 0), 1 << 30)
         os.truncate(tmp_path / "x.npy", 1 << 20)
         with pytest.raises(Corrupt, match="became shorter"):
             list(source.stream(1 << 20))

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raconvert.blocks import block_bytes, blocks
+from raconvert.arrays.blocks import block_bytes, blocks
 from raconvert.errors import Corrupt, WouldLose
-from raconvert.transfer import write_all, write_failed
+from raconvert.files.copy import write_all
+from raconvert.files.places import write_failed
 
 from .layout import (
     DATA_HEAD,

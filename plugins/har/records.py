@@ -20,7 +20,7 @@ from collections import namedtuple
 from struct import Struct
 
 from raconvert.errors import Corrupt, ReadFailed
-from raconvert.source import read_up_to
+from raconvert.files.source import read_up_to
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raconvert.blocks import check_memory
+from raconvert.arrays.blocks import check_memory
 from raconvert.errors import Corrupt, ReadFailed
 from raconvert.plugin import dtype_of
 

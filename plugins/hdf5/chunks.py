@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from h5py import h5d
 
-    from raconvert.source import Source
+    from raconvert.files.source import Source
 
     Values = np.ndarray[Any, Any]
 

@@ -15,9 +15,9 @@ from math import prod
 import numpy as np
 from h5py import h5d, h5s
 
-from raconvert.blocks import block_bytes, blocks, check_memory
+from raconvert.arrays.blocks import block_bytes, blocks, check_memory
 from raconvert.errors import Unsupported
-from raconvert.transfer import copy_extent_to, reserve, write_all
+from raconvert.files.copy import copy_extent_to, reserve, write_all
 
 from .creating import library
 from .text import encoded, is_text

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from h5py import h5t
 
-from raconvert.elements import Element, dtype_of
+from raconvert.arrays.dtypes import Element, dtype_of
 
 from .types import (
     BFLOAT_BIAS,

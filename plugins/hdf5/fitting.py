@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raconvert.elements import little
+from raconvert.arrays.dtypes import little
 from raconvert.plugin import equivalent, refused
 
 from .descriptions import MAX_TYPE_BYTES, type_of, type_of_element

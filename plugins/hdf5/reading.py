@@ -10,14 +10,14 @@ import numpy as np
 from h5py import h5d, h5o, h5p, h5t
 
 from raconvert import sidecar
-from raconvert.elements import Element, element_of, needs_swap
+from raconvert.arrays.dtypes import Element, element_of, needs_swap
 from raconvert.errors import (
     MissingDependency,
     RaconvertError,
     Unsupported,
 )
+from raconvert.files.copy import extent_slabs
 from raconvert.plugin import Array, Bundle, Extent, Source, dtype_of
-from raconvert.transfer import extent_slabs
 
 from . import julia, scales
 from .attributes import Attributes, read_attributes

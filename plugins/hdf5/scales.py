@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from h5py import h5a, h5r, h5t
 
-from raconvert.blocks import as_ndarray
+from raconvert.arrays.blocks import as_ndarray
 from raconvert.plugin import Axis
 
 from .attributes import Stored, value_of

@@ -1,8 +1,8 @@
 """How a dataset is stored: layout, filters, bytes; and what must be checked before it is read.
 
 External storage and the sources of virtual datasets are looked at under the rule of
-`raconvert.external` before the library sees them: it would open whatever they name, and read a
-source that is missing as the fill value, without a word.
+`raconvert.files.references` before the library sees them: it would open whatever they name, and
+read a source that is missing as the fill value, without a word.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from raconvert.errors import (
     TooLarge,
     Unsupported,
 )
-from raconvert.external import resolve
+from raconvert.files.references import resolve
 
 from .errors import FAILURES, guarded, reason_of
 from .headers import REFERENCE_BYTES

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from h5py import h5t
 
-    from raconvert.elements import Element
+    from raconvert.arrays.dtypes import Element
 
     Dtype = np.dtype[Any]
     Values = np.ndarray[Any, Any]

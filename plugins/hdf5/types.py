@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 from h5py import h5t
 
-from raconvert.elements import element, element_of
+from raconvert.arrays.dtypes import element, element_of
 from raconvert.errors import Corrupt, Unsupported
 
 TYPE_CHECKING = False

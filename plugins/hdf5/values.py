@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 from h5py import h5d, h5p, h5s
 
-from raconvert.blocks import LARGEST_BLOCK, check_memory, slabs
+from raconvert.arrays.blocks import LARGEST_BLOCK, check_memory, slabs
 from raconvert.errors import Corrupt, TooLarge
 from raconvert.plugin import dtype_of
 

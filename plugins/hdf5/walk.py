@@ -2,8 +2,8 @@
 
 The library would follow soft and external links by itself, wherever they lead, and run in circles
 where groups contain each other. Here every link is looked at first; objects are told apart by
-their address; files that a link names are opened only through `raconvert.external.resolve`; and
-what is opened is always named by hard links alone.
+their address; files that a link names are opened only through `raconvert.files.references.resolve`;
+and what is opened is always named by hard links alone.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections import namedtuple
 from h5py import h5, h5f, h5g, h5l, h5o, h5p
 
 from raconvert.errors import RaconvertError, ReadFailed, TooLarge, Unsupported
-from raconvert.external import resolve
-from raconvert.source import Source, check_unchanged
+from raconvert.files.references import resolve
+from raconvert.files.source import Source, check_unchanged
 
 from .errors import FAILURES, guarded, open_failed, reason_of
 from .headers import check_dataset_header

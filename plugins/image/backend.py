@@ -121,7 +121,7 @@ def check_need(source: Source, pixels: int, channels: int, kept: int = 0) -> Non
     Counted are Pillow's own pixels, two copies of what comes out of them, and what the decoder has
     `kept` of each pixel besides.
     """
-    from raconvert.blocks import check_memory
+    from raconvert.arrays.blocks import check_memory
 
     need = pixels * (PILLOW_PIXEL_BYTES + 2 * channels + kept)
     check_memory(need, source.max_memory, f"'{source.path}': its image of {pixels} pixels")

@@ -216,8 +216,8 @@ def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
 
 def write(bundle: Bundle, target: Target) -> None:
     """Write the one array of the bundle; the image is in memory as a whole."""
-    from raconvert.blocks import as_ndarray
-    from raconvert.transfer import write_all
+    from raconvert.arrays.blocks import as_ndarray
+    from raconvert.files.copy import write_all
 
     from .backend import encoded
 

@@ -133,7 +133,7 @@ def read(source: Source, *, palette: str = "expand") -> Bundle:
     Shape ([frames,] height, width[, 3 or 4]); uint8. All blocks are checked here, the pixels are
     decoded when they are asked for.
     """
-    from raconvert.blocks import check_memory
+    from raconvert.arrays.blocks import check_memory
 
     from .stack import check_total
 
@@ -393,7 +393,7 @@ def write(bundle: Bundle, target: Target) -> None:
 
     Raises `WouldLose` for the first frame of more than 256 colours.
     """
-    from raconvert.transfer import write_all
+    from raconvert.files.copy import write_all
 
     array = bundle.arrays[0]
     file = target.open()
@@ -403,7 +403,7 @@ def write(bundle: Bundle, target: Target) -> None:
 def _pieces(array: Array, target: Target) -> Iterator[np.ndarray[Any, Any]]:
     import numpy as np
 
-    from raconvert.blocks import block_bytes, check_memory, runs
+    from raconvert.arrays.blocks import block_bytes, check_memory, runs
 
     count = _images(array.shape)
     shape = array.shape[1:] if count else array.shape

@@ -317,7 +317,7 @@ def _array_fits(array: Array) -> list[Fit]:
 
 def write(bundle: Bundle, target: Target) -> None:
     """Write the one array of the bundle, block by block."""
-    from raconvert.transfer import write_all
+    from raconvert.files.copy import write_all
 
     array = bundle.arrays[0]
     header = _written_header(array, target)
@@ -364,7 +364,7 @@ def _written_header(array: Array, target: Target) -> bytes:
 def _written_pixels(array: Array, target: Target) -> Iterator[np.ndarray[Any, Any]]:
     import numpy as np
 
-    from raconvert.blocks import block_bytes, blocks, runs
+    from raconvert.arrays.blocks import block_bytes, blocks, runs
 
     step = block_bytes(target.max_memory)
     if array.element.kind == "bool":

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from raconvert.blocks import check_memory
+from raconvert.arrays.blocks import check_memory
 from raconvert.errors import Corrupt
 from raconvert.plugin import dtype_of
 

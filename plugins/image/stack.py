@@ -8,7 +8,7 @@ from threading import Lock
 
 import numpy as np
 
-from raconvert.blocks import check_memory
+from raconvert.arrays.blocks import check_memory
 from raconvert.errors import Corrupt
 
 TYPE_CHECKING = False

@@ -35,6 +35,7 @@ from math import prod
 from struct import Struct
 
 from raconvert.errors import Corrupt, Unsupported, UsageError, WouldLose
+from raconvert.files.source import read_up_to
 from raconvert.plugin import (
     NO,
     SURE,
@@ -47,7 +48,6 @@ from raconvert.plugin import (
     Source,
     element,
 )
-from raconvert.source import read_up_to
 
 from .jpeg import exif_orientation
 from .lazy import lazily
@@ -218,8 +218,8 @@ def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
 
 def write(bundle: Bundle, target: Target, *, effort: int = 4) -> None:
     """Write the one array of the bundle, lossless; the image is in memory as a whole."""
-    from raconvert.blocks import as_ndarray
-    from raconvert.transfer import write_all
+    from raconvert.arrays.blocks import as_ndarray
+    from raconvert.files.copy import write_all
 
     from .backend import encoded
 

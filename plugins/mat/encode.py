@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from raconvert.blocks import block_bytes, blocks, check_memory
+from raconvert.arrays.blocks import block_bytes, blocks, check_memory
 from raconvert.errors import Corrupt, WouldLose
 
 from .sources import HIGH, LOW, SURROGATE_MASK
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from raconvert.model import Array
+    from raconvert.arrays.array import Array
     from raconvert.plugin import Target
 
     from .plan import Box, Leaf

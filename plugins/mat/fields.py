@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from raconvert.source import Source
+    from raconvert.files.source import Source
 
 NAME = b"MATLAB_fields"
 ATTRIBUTE, CONTINUATION = 0x0C, 0x10  # types of messages

@@ -30,7 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from raconvert.source import Source
+    from raconvert.files.source import Source
 
     from .tree import Tree
 
@@ -217,7 +217,7 @@ class Coordinates:
         return place[1] * rows + place[0], values
 
     def _check(self) -> None:
-        from raconvert.blocks import check_memory
+        from raconvert.arrays.blocks import check_memory
 
         what = f"'{self.source.path}': sparse variable '{self.path}'"
         check_memory(64 * self.count, self.source.max_memory, what)
@@ -231,7 +231,7 @@ class Coordinates:
 
     def arrays(self, kind: Any) -> list[tuple[str, Any, int, Any]]:
         """Return the parts as arrays, the indices counted from 0 and in compressed columns."""
-        from raconvert.elements import element
+        from raconvert.arrays.dtypes import element
 
         whole = element("int", 8)
         return [
@@ -243,7 +243,7 @@ class Coordinates:
     def _compressed(self) -> tuple[Any, Any, Any]:
         import numpy as np
 
-        from raconvert.blocks import check_memory
+        from raconvert.arrays.blocks import check_memory
 
         rows, columns = self.facts.dims
         what = f"'{self.source.path}': columns of sparse variable '{self.path}'"

@@ -17,9 +17,9 @@ from collections import namedtuple
 from functools import partial
 from math import prod
 
-from raconvert.elements import element
+from raconvert.arrays.dtypes import element
 from raconvert.errors import Corrupt, RaconvertError
-from raconvert.source import read_up_to
+from raconvert.files.source import read_up_to
 
 from .parts import DEFLATE_RATIO, Compressed, FilePart, HeldPart, InflatedPart, Inflater, LaterPart
 from .tables import (
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from io import FileIO
     from typing import Any
 
-    from raconvert.source import Source
+    from raconvert.files.source import Source
 
     from .tree import Tree
 
@@ -529,7 +529,7 @@ class SparseParts:
 
     def places(self) -> tuple[Any, Any]:
         """Return the place of each stored element in column-major order, and the values."""
-        from raconvert.blocks import check_memory
+        from raconvert.arrays.blocks import check_memory
 
         from .sources import column_places, load
 

@@ -26,11 +26,11 @@ from math import prod
 import h5py
 import numpy as np
 
-from raconvert.blocks import check_memory, slabs
-from raconvert.elements import dtype_of, element, needs_swap
+from raconvert.arrays.blocks import check_memory, slabs
+from raconvert.arrays.dtypes import dtype_of, element, needs_swap
 from raconvert.errors import Corrupt, RaconvertError, ReadFailed, TooLarge, Unsupported
-from raconvert.model import Extent
-from raconvert.source import check_unchanged
+from raconvert.files.extent import Extent
+from raconvert.files.source import check_unchanged
 
 from ..hdf5.errors import guarded
 from ..hdf5.objects import info_of

@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from raconvert.source import Source
+    from raconvert.files.source import Source
 
 CHUNK_BYTES = 1 << 18  # how much is inflated at once
 INPUT_BYTES = 1 << 16
@@ -53,7 +53,7 @@ class FilePart:
         """Return what a key picks of the numbers in this shape, read and not mapped."""
         import numpy as np
 
-        from raconvert.strided import region
+        from raconvert.files.strided import region
 
         dtype = np.dtype(self.dtype)
         strides = tuple(dtype.itemsize * prod(shape[n + 1 :]) for n in range(len(shape)))

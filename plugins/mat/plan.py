@@ -30,7 +30,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from raconvert.model import Array, Bundle
+    from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Bundle
     from raconvert.plugin import Element, Fit
 
 OWN = "mat"  # the namespace

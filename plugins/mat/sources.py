@@ -12,9 +12,9 @@ from math import prod
 
 import numpy as np
 
-from raconvert.ahead import ahead
-from raconvert.blocks import LARGEST_BLOCK, check_memory
-from raconvert.elements import dtype_of
+from raconvert.arrays.blocks import LARGEST_BLOCK, check_memory
+from raconvert.arrays.dtypes import dtype_of
+from raconvert.arrays.prefetch import ahead
 from raconvert.errors import Corrupt, RaconvertError, TooLarge
 
 from .tree import in_variable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
     from typing import Any
 
-    from raconvert.elements import Element
+    from raconvert.arrays.dtypes import Element
 
     Values = np.ndarray[Any, Any]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import namedtuple
 
-from raconvert.elements import Element, element
+from raconvert.arrays.dtypes import Element, element
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

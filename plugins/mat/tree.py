@@ -10,9 +10,11 @@ from __future__ import annotations
 from functools import partial
 from math import prod
 
-from raconvert.elements import Element, needs_swap
+from raconvert.arrays.array import Array
+from raconvert.arrays.dtypes import Element, needs_swap
+from raconvert.arrays.metadata import Metadata
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
-from raconvert.model import Array, Extent, Metadata
+from raconvert.files.extent import Extent
 
 from .parts import FilePart
 from .tables import MAX_DEPTH, VALUE_BYTES, WIDE_COMPLEX, element_of_class, plain
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from raconvert.source import Source
+    from raconvert.files.source import Source
 
     from .tables import Facts
 

@@ -11,7 +11,7 @@ from math import prod
 from zlib import compressobj
 
 from raconvert.errors import WouldLose
-from raconvert.transfer import copy_extent, write_all
+from raconvert.files.copy import copy_extent, write_all
 
 from .plan import Leaf
 from .tables import (

@@ -18,9 +18,9 @@ import h5py
 import numpy as np
 from h5py import h5a, h5d, h5f, h5g, h5p, h5r, h5s, h5t
 
-from raconvert.blocks import slabs
-from raconvert.places import name_of_open
-from raconvert.transfer import write_all
+from raconvert.arrays.blocks import slabs
+from raconvert.files.copy import write_all
+from raconvert.files.places import name_of_open
 
 from ..hdf5.creating import closing, library
 from .encode import Pieces, payload, prepare, stored_elements, whole_numbers

@@ -46,7 +46,10 @@ bfloat16 (cast them with ``--dtype float32``, which is exact).
 
 from __future__ import annotations
 
-from raconvert.elements import needs_swap
+from raconvert.arrays.dtypes import needs_swap
+from raconvert.arrays.raw import write_raw
+from raconvert.files.copy import write_all
+from raconvert.files.places import write_failed
 from raconvert.plugin import (
     NO,
     SURE,
@@ -62,7 +65,6 @@ from raconvert.plugin import (
     little,
     refused,
 )
-from raconvert.transfer import write_all, write_failed, write_raw
 
 from .tables import (
     BLOCK,

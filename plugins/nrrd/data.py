@@ -17,12 +17,12 @@ from collections import namedtuple
 from itertools import islice
 from math import prod
 
-from raconvert.ahead import ahead
-from raconvert.elements import dtype_of, little
+from raconvert.arrays.dtypes import dtype_of, little
+from raconvert.arrays.prefetch import ahead
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
-from raconvert.external import resolve
+from raconvert.files.references import resolve
+from raconvert.files.source import read_up_to
 from raconvert.plugin import Array, Element, Extent, Source
-from raconvert.source import read_up_to
 
 from .tables import BZIP2, COMPRESSED, GZIP, HEX, RAW, TEXT, ZRL
 
@@ -263,7 +263,7 @@ class RawParts:
                 yield np.frombuffer(slab, self.dtype)
 
     def _slabs(self, extent: Extent, step: int) -> Iterator[memoryview]:
-        from raconvert.transfer import extent_slabs
+        from raconvert.files.copy import extent_slabs
 
         try:
             yield from extent_slabs(extent, step)
@@ -295,7 +295,7 @@ class RawParts:
         """Return these indices of the slowest axis; only files that hold some of them are read."""
         import numpy as np
 
-        from raconvert.blocks import check_memory
+        from raconvert.arrays.blocks import check_memory
 
         row_bytes = prod(self.shape[1:]) * self.dtype.itemsize
         begin, nbytes = start * row_bytes, (stop - start) * row_bytes
@@ -330,7 +330,7 @@ class Decoded:
         """Yield pieces of at most `max_bytes`, each valid until the next one."""
         import numpy as np
 
-        from raconvert.transfer import swap_in_place
+        from raconvert.files.copy import swap_in_place
 
         width = self.dtype.itemsize
         step = max(1, min(max_bytes, CHUNK_BYTES) // width) * width
@@ -375,7 +375,7 @@ class Decoded:
     def _load(self) -> np.ndarray[Any, Any]:
         import numpy as np
 
-        from raconvert.blocks import check_memory
+        from raconvert.arrays.blocks import check_memory
 
         nbytes = prod(self.shape) * self.dtype.itemsize
         source = self._late.parts[0].source
@@ -405,7 +405,7 @@ class Bools:
 
     def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
         """Yield the blocks of the numbers."""
-        from raconvert.blocks import blocks
+        from raconvert.arrays.blocks import blocks
 
         for block in blocks(self._numbers, max_bytes):
             yield self._checked(block)

@@ -442,8 +442,8 @@ def write_data(
     Returns whether signs or payloads of NaN were lost in text, as `any_nan` allows; otherwise they
     are refused (`WouldLose`).
     """
-    from raconvert.blocks import block_bytes, blocks
-    from raconvert.transfer import write_all
+    from raconvert.arrays.blocks import block_bytes, blocks
+    from raconvert.files.copy import write_all
 
     from . import codecs
 
@@ -474,7 +474,7 @@ def _watched(
     for piece in pieces:
         places = _odd_nans(piece)
         if places.size and not any_nan:
-            from raconvert.blocks import index_of
+            from raconvert.arrays.blocks import index_of
 
             raise WouldLose(
                 f"a NaN of array '{array.name}' has a sign or a payload, which text does not keep",

@@ -25,7 +25,7 @@ from base64 import b64decode, b64encode
 from datetime import date, datetime
 from math import isfinite
 
-from raconvert.elements import dtype_of, element, frozen
+from raconvert.arrays.dtypes import dtype_of, element, frozen
 from raconvert.errors import RaconvertError
 from raconvert.plugin import Array, Axis, Bundle, Element, Extent, Metadata
 from raconvert.yamltext import MAX_KEY, is_key

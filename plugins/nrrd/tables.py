@@ -7,7 +7,7 @@ without regard to case; ``LIST``, ``SKIPLIST``, ``none`` and ``???`` are not.
 
 from __future__ import annotations
 
-from raconvert.elements import Element, element
+from raconvert.arrays.dtypes import Element, element
 
 MAGIC = b"NRRD"
 VERSIONS = ("00.01", "0001", "0002", "0003", "0004", "0005", "0006")

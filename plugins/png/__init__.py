@@ -310,9 +310,10 @@ def write(bundle: Bundle, target: Target, *, level: int = 6, filter: str = "auto
     The image is in memory as a whole (`TooLarge` above ``target.max_memory``); it is filtered and
     compressed a slab of rows at a time.
     """
-    from raconvert.blocks import as_ndarray
+    from raconvert.arrays.blocks import as_ndarray
     from raconvert.errors import Unsupported, UsageError
-    from raconvert.transfer import write_all, write_failed
+    from raconvert.files.copy import write_all
+    from raconvert.files.places import write_failed
 
     from .encode import encode
 

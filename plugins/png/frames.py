@@ -12,7 +12,7 @@ from struct import Struct
 
 import numpy as np
 
-from raconvert.blocks import check_memory
+from raconvert.arrays.blocks import check_memory
 from raconvert.errors import Corrupt
 
 from .chunks import PALETTE, Frame, check_inflation

@@ -20,10 +20,10 @@ from zlib import decompressobj
 
 import numpy as np
 
-from raconvert.blocks import check_memory
+from raconvert.arrays.blocks import check_memory
+from raconvert.arrays.stack import ItemMetadata
 from raconvert.errors import UsageError
 from raconvert.plugin import Metadata, Source
-from raconvert.stack import ItemMetadata
 
 from . import engine, meta
 from .chunks import CHUNK_HEAD, CHUNK_OVERHEAD, CRC, PALETTE, Header, Png, scan

@@ -19,8 +19,8 @@ import re
 from collections import namedtuple
 
 from raconvert.errors import Corrupt, RaconvertError, Unsupported, UsageError
-from raconvert.external import folders_of, resolve
-from raconvert.source import Source
+from raconvert.files.references import folders_of, resolve
+from raconvert.files.source import Source
 
 from . import content
 from .formatstring import parse_format, parse_sizes, size_of

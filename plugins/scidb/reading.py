@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from raconvert.blocks import MAX_RANK, check_memory
+from raconvert.arrays.blocks import MAX_RANK, check_memory
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.plugin import Array, Axis, Bundle, Element, Metadata, Source, element
 

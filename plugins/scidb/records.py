@@ -14,9 +14,9 @@ from struct import error as struct_error
 
 import numpy as np
 
-from raconvert.blocks import check_memory
+from raconvert.arrays.blocks import check_memory
 from raconvert.errors import Corrupt
-from raconvert.source import Source
+from raconvert.files.source import Source
 
 from .types import COUNT_BYTES, Column
 
@@ -62,7 +62,7 @@ def layout_of(columns: list[Column]) -> Layout:
 
 def numpy_type(column: Column) -> tuple[np.dtype[Any], tuple[int, ...]]:
     """Return the dtype of one element of a fixed column, and the shape of a value."""
-    from raconvert.elements import dtype_of
+    from raconvert.arrays.dtypes import dtype_of
 
     return dtype_of(column.element), (column.items,) if column.items > 1 else ()
 

@@ -12,8 +12,8 @@ from math import prod
 
 import numpy as np
 
-from raconvert.blocks import check_memory
-from raconvert.strided import extent_of, fill, full_key, region
+from raconvert.arrays.blocks import check_memory
+from raconvert.files.strided import extent_of, fill, full_key, region
 
 from .records import Scan, read_into
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from raconvert.source import Source
+    from raconvert.files.source import Source
 
     Values = np.ndarray[Any, Any]
 

@@ -7,9 +7,10 @@ from math import prod
 
 import numpy as np
 
-from raconvert.blocks import as_ndarray, block_bytes, blocks, check_memory, plain, slabs
+from raconvert.arrays.blocks import as_ndarray, block_bytes, blocks, check_memory, plain, slabs
+from raconvert.arrays.raw import write_raw
 from raconvert.errors import Corrupt
-from raconvert.transfer import reserve, write_all, write_raw
+from raconvert.files.copy import reserve, write_all
 
 from .declare import SUFFIX
 from .fitting import Out, Plan
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from io import FileIO
     from typing import Any
 
-    from raconvert.model import Array
+    from raconvert.arrays.array import Array
     from raconvert.plugin import Target
 
     Values = np.ndarray[Any, Any]

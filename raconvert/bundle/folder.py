@@ -12,11 +12,13 @@ import shutil
 from errno import EEXIST, ENOTDIR, ENOTEMPTY
 from stat import S_IMODE
 
-from raconvert import external, sidecar
+from raconvert import sidecar
 from raconvert.bundle import manifest, members
 from raconvert.bundle.names import MANIFEST
 from raconvert.errors import RaconvertError, TargetExists, Unsupported, UsageError
-from raconvert.places import (
+from raconvert.files import references
+from raconvert.files.copy import write_all
+from raconvert.files.places import (
     PERMISSIONS,
     exchanged,
     exists,
@@ -25,10 +27,9 @@ from raconvert.places import (
     sync_folder,
     write_failed,
 )
+from raconvert.files.target import Target
 from raconvert.plugin import NO, SURE, Bundle, Format, Source, first_of
 from raconvert.ra import plugin as ra
-from raconvert.target import Target
-from raconvert.transfer import write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
     def find(file: str) -> Source | None:
         if not os.path.lexists(os.path.join(folder, file)):
             return None
-        path = external.resolve(listing, file, f"file '{file}' of the bundle")
+        path = references.resolve(listing, file, f"file '{file}' of the bundle")
         return listing.named(path)
 
     return members.read(find, source.path, metadata=metadata)

@@ -26,8 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from raconvert.model import Bundle
-    from raconvert.source import Source
+    from raconvert.arrays.bundle import Bundle
+    from raconvert.files.source import Source
 
 VERSION = 1
 KEY = "raconvert_bundle"

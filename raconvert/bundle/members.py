@@ -9,10 +9,11 @@ from __future__ import annotations
 from functools import partial
 
 from raconvert import sidecar
+from raconvert.arrays.array import Array
+from raconvert.arrays.bundle import Bundle
 from raconvert.bundle import manifest
 from raconvert.bundle.names import MANIFEST, files_of
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
-from raconvert.model import Array, Bundle
 from raconvert.plugin import Fit, Option, refused
 from raconvert.ra import plugin as ra
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from raconvert.source import Source
+    from raconvert.files.source import Source
 
     Find = Callable[[str], Source | None]  # the member of this path, or None
 
@@ -162,6 +163,6 @@ def sidecars_of(array: Array, file: str, written: Source) -> Iterator[tuple[str,
 
 def plain_blocks(array: Array, target: Any) -> Iterator[Any]:
     """Yield the blocks of an array, counted as progress."""
-    from raconvert.blocks import block_bytes, blocks
+    from raconvert.arrays.blocks import block_bytes, blocks
 
     return target.counted(blocks(array, block_bytes(target.max_memory)))

@@ -16,10 +16,11 @@ from raconvert.bundle import members
 from raconvert.bundle.folder import folder_of
 from raconvert.bundle.names import MANIFEST
 from raconvert.errors import Corrupt, Unsupported
+from raconvert.files.copy import write_all
+from raconvert.files.places import write_failed
+from raconvert.files.source import Window
 from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Source
 from raconvert.ra import plugin as ra
-from raconvert.source import Window
-from raconvert.transfer import write_all, write_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,6 +1,7 @@
 """A bundle in one .zip: every array an .ra member, stored, its data aligned, mappable in place.
 
-Specification: PKWARE APPNOTE 6.3 (`raconvert.zips`); `raconvert.bundle.manifest` for the content.
+Specification: PKWARE APPNOTE 6.3 (`raconvert.files.zips`); `raconvert.bundle.manifest` for the
+content.
 
 Written: ``bundle.yaml`` first, so that the kind of archive shows in its first bytes; then each
 array, its data at a multiple of 64 bytes of the file, followed by its sidecar; ZIP64, fixed dates.
@@ -13,15 +14,16 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from raconvert import sidecar, zips
+from raconvert import sidecar
 from raconvert.bundle import members
 from raconvert.bundle.folder import folder_of
 from raconvert.bundle.names import MANIFEST
 from raconvert.errors import Corrupt, Unsupported
+from raconvert.files import zips
+from raconvert.files.places import write_failed
+from raconvert.files.source import Window
 from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Source
 from raconvert.ra import plugin as ra
-from raconvert.source import Window
-from raconvert.transfer import write_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -117,7 +117,7 @@ def _as_format(cause: str, path: str) -> list[str]:
     """Say as which format a damaged file was read, and why."""
     from raconvert import registry
     from raconvert.errors import RaconvertError
-    from raconvert.source import Source
+    from raconvert.files.source import Source
 
     try:
         detection = registry.detect(Source(path))

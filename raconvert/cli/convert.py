@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.cli.console import Console
+    from raconvert.files.target import Target
     from raconvert.report import Report
-    from raconvert.transfer import Target
 
 # What is not simply handed to `raconvert.pipeline.convert` under its own name.
 _OWN = (
@@ -248,7 +248,8 @@ def _open_journal(args: Any) -> Target | None:
     """Refuse a journal that exists before any work is done."""
     if args.report is None:
         return None
-    from raconvert.transfer import Target, check_target
+    from raconvert.files.places import check_target
+    from raconvert.files.target import Target
 
     check_target(args.report, overwrite=args.overwrite)
     if not os.path.isdir(os.path.dirname(args.report) or "."):
@@ -280,7 +281,7 @@ def _failure(sources: list[str], error: Exception) -> dict[str, Any]:
 def _write_journal(journal: Target, lines: list[dict[str, Any]]) -> None:
     import json
 
-    from raconvert.transfer import write_all
+    from raconvert.files.copy import write_all
 
     with journal:
         text = "".join(json.dumps(line) + "\n" for line in lines)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import namedtuple
 
 from raconvert.errors import UsageError, did_you_mean
+from raconvert.files.source import DEFAULT_MAX_MEMORY
 from raconvert.settings import LOSSES, META_MODES, TRUSTS
-from raconvert.source import DEFAULT_MAX_MEMORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

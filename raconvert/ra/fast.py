@@ -10,19 +10,19 @@ from struct import Struct
 
 import numpy as np
 
-from raconvert.elements import dtype_of, element_of, little
+from raconvert.arrays.dtypes import dtype_of, element_of, little
 from raconvert.errors import ReadFailed, UsageError
-from raconvert.places import CREATE_FLAGS, PERMISSIONS, write_failed
+from raconvert.files.copy import reserve, write_all
+from raconvert.files.places import CREATE_FLAGS, PERMISSIONS, write_failed
+from raconvert.files.source import Source, check_unchanged
+from raconvert.files.target import Target
 from raconvert.ra.header import FIXED, MAGIC, header_of, pack
-from raconvert.source import Source, check_unchanged
-from raconvert.target import Target
-from raconvert.transfer import reserve, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from raconvert.model import Extent
+    from raconvert.files.extent import Extent
 
 _GUESS_BYTES = 64 << 10  # files up to this size are read with one call
 _THREADS_FROM = 64 << 20  # two threads fill memory faster than one from about this size
@@ -80,7 +80,7 @@ def read(path: str | os.PathLike[str], out: np.ndarray[Any, Any] | None = None) 
 
 def _read_any(path: str, out: np.ndarray[Any, Any] | None) -> np.ndarray[Any, Any]:
     """Read with every check; large plain data goes straight into its memory."""
-    from raconvert.blocks import as_ndarray, check_rank
+    from raconvert.arrays.blocks import as_ndarray, check_rank
     from raconvert.ra.plugin import read as read_bundle
 
     array = read_bundle(Source(path, max_memory=1 << 62)).arrays[0]

@@ -26,7 +26,7 @@ import struct
 from collections import namedtuple
 from math import prod
 
-from raconvert.elements import ELTYPES, KINDS, Element, element
+from raconvert.arrays.dtypes import ELTYPES, KINDS, Element, element
 from raconvert.errors import Corrupt, Unsupported
 
 TYPE_CHECKING = False
@@ -283,7 +283,7 @@ def carrier(header: Header) -> tuple[Element, tuple[int, ...], int]:
         return element("bool", 1), dims, 1
     if (eltype, elbyte) == (5, 2):
         return element("bfloat", 2, order), dims, 2 if order == ">" else 1
-    from raconvert.elements import needs_swap
+    from raconvert.arrays.dtypes import needs_swap
 
     kind = element(KINDS[eltype], elbyte, order)
     return kind, dims, needs_swap(kind)

@@ -25,8 +25,10 @@ from __future__ import annotations
 
 from math import prod
 
-from raconvert.elements import little
+from raconvert.arrays.dtypes import little
+from raconvert.arrays.raw import write_raw
 from raconvert.errors import TooLarge
+from raconvert.files.copy import SLAB_BYTES, copy_extent, extent_slabs, write_all
 from raconvert.plugin import (
     NO,
     SURE,
@@ -59,7 +61,6 @@ from raconvert.ra.header import (
     uncarried,
     unpack,
 )
-from raconvert.transfer import SLAB_BYTES, copy_extent, extent_slabs, write_all, write_raw
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class _Encoded:
         dims: tuple[int, ...],
         swap: int,
     ) -> None:
-        from raconvert.elements import dtype_of
+        from raconvert.arrays.dtypes import dtype_of
 
         self.shape = dims[::-1]
         self.dtype = dtype_of(little(element))
@@ -171,7 +172,7 @@ class _Encoded:
         if self._values is None:
             import numpy as np
 
-            from raconvert.blocks import LARGEST_BLOCK, check_memory
+            from raconvert.arrays.blocks import LARGEST_BLOCK, check_memory
 
             count = prod(self.shape)
             what = f"'{self._source.path}': decoding it whole"
@@ -184,8 +185,8 @@ class _Encoded:
     def _lz4(self, _: int) -> Iterator[np.ndarray[Any, Any]]:
         import numpy as np
 
+        from raconvert.files.copy import swap_in_place
         from raconvert.ra import lz4
-        from raconvert.transfer import swap_in_place
 
         nbytes = prod(self._header.dims) * self._header.elbyte
         offset = data_offset(len(self._header.dims))
@@ -303,7 +304,7 @@ def header_size(array: Array) -> int:
 
 
 def _write_encoded(array: Array, header: Header, encoding: str, target: Target) -> FileIO:
-    from raconvert.blocks import block_bytes, blocks
+    from raconvert.arrays.blocks import block_bytes, blocks
 
     file = target.open()
     pieces = target.counted(blocks(array, block_bytes(target.max_memory)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
+from raconvert.files.source import Source
 from raconvert.ra.header import BIG_ENDIAN, BITS, ENCODED
 from raconvert.ra.plugin import read_header
-from raconvert.source import Source
 
 # eltype -> the reference tool's word, to which it appends the width in bits
 _TYPES = {0: "user", 1: "Int", 2: "UInt", 3: "Float"}

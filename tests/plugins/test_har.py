@@ -21,8 +21,11 @@ from raconvert.plugins import har
 from raconvert.plugins.har.layout import boxes, part_counts
 
 import raconvert
-from raconvert.blocks import blocks
-from raconvert.elements import dtype_of, element_of, little
+from raconvert.arrays.array import Array
+from raconvert.arrays.blocks import blocks
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import dtype_of, element_of, little
+from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import (
     Corrupt,
     NotSupportedYet,
@@ -31,10 +34,9 @@ from raconvert.errors import (
     Unsupported,
     WouldLose,
 )
-from raconvert.model import Array, Axis, Bundle, Metadata
+from raconvert.files.source import Source
+from raconvert.files.target import Target
 from raconvert.plugin import EQUIVALENT, MAYBE, NO, REFUSED, SURE
-from raconvert.source import Source
-from raconvert.transfer import Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -22,16 +22,19 @@ from raconvert.plugins import hdf5
 from raconvert.plugins.hdf5.data import _is_sparse
 from raconvert.plugins.hdf5.errors import system_reason
 
-from raconvert.blocks import as_ndarray, blocks
+from raconvert.arrays.array import Array
+from raconvert.arrays.blocks import as_ndarray, blocks
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import Element, element_of, little
+from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.cli import main
-from raconvert.elements import Element, element_of, little
 from raconvert.errors import Corrupt, RaconvertError, ReadFailed, TooLarge, Unsupported, UsageError
-from raconvert.model import Array, Axis, Bundle, Extent, Metadata
+from raconvert.files.extent import Extent
+from raconvert.files.source import Source
+from raconvert.files.target import Target
 from raconvert.opening import open_bundle
 from raconvert.plugin import EQUIVALENT, NO, REFUSED, SURE
-from raconvert.source import Source
 from raconvert.testing import CASES, same
-from raconvert.transfer import Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -1332,9 +1335,9 @@ ABSENT = """
 import sys
 sys.modules["hdf5plugin"] = None
 from raconvert.plugins import hdf5
-from raconvert.blocks import as_ndarray
+from raconvert.arrays.blocks import as_ndarray
 from raconvert.errors import MissingDependency
-from raconvert.source import Source
+from raconvert.files.source import Source
 with hdf5.read(Source(sys.argv[1])) as bundle:
     print(bundle.names, bundle["packed"].shape, bundle["packed"].storage["filters"])
     print(as_ndarray(bundle["plain"]).tolist() if "plain" in bundle else "")

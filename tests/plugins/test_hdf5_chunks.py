@@ -19,9 +19,9 @@ from raconvert.plugins.hdf5.chunks import are_places_sure
 from raconvert.plugins.hdf5.fletcher import checks_out, fletcher32
 
 import raconvert
-from raconvert.blocks import as_ndarray, blocks
+from raconvert.arrays.blocks import as_ndarray, blocks
 from raconvert.errors import Corrupt
-from raconvert.source import Source
+from raconvert.files.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,10 +20,10 @@ import pytest
 from h5py import h5d, h5p, h5s, h5t
 from raconvert.plugins import hdf5
 
-from raconvert.blocks import as_ndarray
+from raconvert.arrays.blocks import as_ndarray
 from raconvert.cli import main
 from raconvert.errors import Corrupt, RaconvertError, ReadFailed, TooLarge, Unsafe, Unsupported
-from raconvert.source import Source
+from raconvert.files.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ LOOK = """
 import json, sys, time
 from raconvert.plugins import hdf5
 from raconvert.errors import RaconvertError
-from raconvert.source import Source
+from raconvert.files.source import Source
 from raconvert.testing import decode
 for path in sys.argv[2:]:
     print(json.dumps({"path": path, "begin": True}), flush=True)

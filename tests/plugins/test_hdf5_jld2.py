@@ -13,10 +13,10 @@ import pytest
 from jld2_file import Jld2
 from raconvert.plugins import hdf5
 
-from raconvert.blocks import as_ndarray, blocks
+from raconvert.arrays.blocks import as_ndarray, blocks
 from raconvert.cli import main
 from raconvert.errors import Corrupt, TooLarge, Unsupported
-from raconvert.source import Source
+from raconvert.files.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,9 +13,9 @@ from raconvert.plugins.hdf5 import values as hdf5_values
 from raconvert.plugins.hdf5 import walk
 from raconvert.plugins.hdf5.reading import MAX_NOTES
 
-from raconvert.blocks import as_ndarray
+from raconvert.arrays.blocks import as_ndarray
 from raconvert.errors import TooLarge
-from raconvert.source import Source
+from raconvert.files.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,8 +23,8 @@ from PIL import Image
 
 import raconvert
 from raconvert import convert
+from raconvert.arrays.metadata import Metadata
 from raconvert.errors import Unsupported, UsageError, WouldLose
-from raconvert.model import Metadata
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "image"
 Y, X = np.indices((13, 21))

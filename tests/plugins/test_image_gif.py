@@ -15,7 +15,7 @@ from raconvert.plugins.image import gif
 
 import raconvert
 from raconvert.errors import Corrupt, TooLarge
-from raconvert.source import Source
+from raconvert.files.source import Source
 
 NONE, KEEP, CLEAR, RESTORE = range(4)  # disposal
 PALETTE = (np.arange(768).reshape(256, 3) * [7, 11, 13] % 251).astype("u1")

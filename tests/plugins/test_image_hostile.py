@@ -17,9 +17,9 @@ from image_tiff import SHORT, entry, tiff
 from PIL import Image
 
 import raconvert
-from raconvert.blocks import blocks
+from raconvert.arrays.blocks import blocks
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
-from raconvert.source import Source
+from raconvert.files.source import Source
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "image"
 MODULES = {
@@ -162,8 +162,8 @@ def test_a_deflate_bomb(tmp_path: Path) -> None:
 import resource
 resource.setrlimit(resource.RLIMIT_AS, (700 << 20, 700 << 20))
 from raconvert.plugins.image import tiff
-from raconvert.source import Source
-from raconvert.blocks import as_ndarray
+from raconvert.files.source import Source
+from raconvert.arrays.blocks import as_ndarray
 print(as_ndarray(tiff.read(Source({str(path)!r})).arrays[0]).sum())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

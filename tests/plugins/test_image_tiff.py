@@ -17,8 +17,8 @@ from raconvert.plugins.image.tiff.shapes import imagej_images, noted_shape
 
 import raconvert
 from raconvert import convert
+from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import TooLarge, Unsupported
-from raconvert.model import Axis, Metadata
 
 Y, X = np.indices((45, 50))
 GREY = ((3 * Y + 5 * X) % 256).astype("u1")

@@ -17,12 +17,13 @@ from raconvert.plugins.mat.parts import Inflater
 from raconvert.plugins.mat.tree import _Names
 
 import raconvert
-from raconvert.blocks import as_ndarray, blocks
-from raconvert.elements import dtype_of, little
+from raconvert.arrays.array import Array
+from raconvert.arrays.blocks import as_ndarray, blocks
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import dtype_of, little
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
-from raconvert.model import Array, Bundle
+from raconvert.files.source import Source
 from raconvert.plugin import NO, SURE
-from raconvert.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,9 +17,9 @@ import pytest
 from raconvert.plugins import mat
 from raconvert.plugins.mat.samples import SAMPLES
 
-from raconvert.blocks import blocks
+from raconvert.arrays.blocks import blocks
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
-from raconvert.source import Source
+from raconvert.files.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -231,8 +231,8 @@ LIMITED = """
 import resource, sys
 from raconvert.errors import RaconvertError
 from raconvert.plugins import mat
-from raconvert.source import Source
-from raconvert.blocks import blocks
+from raconvert.files.source import Source
+from raconvert.arrays.blocks import blocks
 import numpy, h5py
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for path in sys.argv[1:]:

@@ -21,13 +21,15 @@ from raconvert.plugins import mat
 from raconvert.plugins.mat import plan
 
 import raconvert
-from raconvert.blocks import blocks
-from raconvert.elements import Element, dtype_of, element_of, little
+from raconvert.arrays.array import Array
+from raconvert.arrays.blocks import blocks
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import Element, dtype_of, element_of, little
+from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import RaconvertError, TooLarge, UsageError, WouldLose
-from raconvert.model import Array, Axis, Bundle, Metadata
+from raconvert.files.source import Source
+from raconvert.files.target import Target
 from raconvert.plugin import EQUIVALENT, REFUSED
-from raconvert.source import Source
-from raconvert.transfer import Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable

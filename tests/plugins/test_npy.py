@@ -20,13 +20,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from raconvert.plugins import npy
 
-from raconvert.blocks import as_ndarray, blocks
-from raconvert.elements import dtype_of, element_of, little
+from raconvert.arrays.array import Array
+from raconvert.arrays.blocks import as_ndarray, blocks
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import dtype_of, element_of, little
+from raconvert.arrays.metadata import Metadata
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
-from raconvert.model import Array, Bundle, Metadata
+from raconvert.files.source import Source
+from raconvert.files.target import Target
 from raconvert.plugin import EQUIVALENT, NO, REFUSED, SURE, Element
-from raconvert.source import Source
-from raconvert.transfer import Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -565,7 +567,7 @@ def test_bfloat16_is_refused_unless_allowed_and_then_is_void(tmp_path: Path) -> 
     values = np.arange(3).astype(ml_dtypes.bfloat16)
     raw = tmp_path / "raw"
     raw.write_bytes(values.tobytes())
-    from raconvert.model import Extent
+    from raconvert.files.extent import Extent
 
     array = Array(Element("bfloat", 2, "<"), (3,), name="w", extent=Extent(str(raw), 0, 6))
 
@@ -646,8 +648,8 @@ def test_plain_headers_need_no_numpy(descr: list[str], tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "from raconvert.plugins import npy\n"
-        "from raconvert.source import Source\n"
-        "from raconvert.transfer import Target\n"
+        "from raconvert.files.source import Source\n"
+        "from raconvert.files.target import Target\n"
         f"bundle = npy.read(Source({str(path)!r}))\n"
         "npy.fits(bundle, {})\n"
         "npy.header_of(bundle.arrays[0])\n"

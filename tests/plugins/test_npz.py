@@ -18,14 +18,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from raconvert.plugins import npz
 
-from raconvert import zips
-from raconvert.blocks import as_ndarray, blocks
-from raconvert.elements import dtype_of, element_of, little
+from raconvert.arrays.array import Array
+from raconvert.arrays.blocks import as_ndarray, blocks
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import dtype_of, element_of, little
+from raconvert.arrays.metadata import Metadata
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsafe, Unsupported
-from raconvert.model import Array, Bundle, Metadata
+from raconvert.files import zips
+from raconvert.files.source import Source
+from raconvert.files.target import Target
 from raconvert.plugin import EQUIVALENT, MAYBE, NO, REFUSED, SURE
-from raconvert.source import Source
-from raconvert.transfer import Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 from raconvert.plugins import nrrd
 
-from raconvert.blocks import as_ndarray, blocks
+from raconvert.arrays.array import Array
+from raconvert.arrays.blocks import as_ndarray, blocks
+from raconvert.arrays.bundle import Bundle
 from raconvert.errors import Corrupt, RaconvertError, ReadFailed, Unsafe, Unsupported
-from raconvert.model import Array, Bundle
+from raconvert.files.source import Source
 from raconvert.plugin import NO, SURE
-from raconvert.source import Source
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "nrrd"
 

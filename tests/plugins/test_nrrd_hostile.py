@@ -16,9 +16,9 @@ import pytest
 from attempts import MB, REFUSALS, Answer
 from raconvert.plugins import nrrd
 
-from raconvert.blocks import as_ndarray
+from raconvert.arrays.blocks import as_ndarray
 from raconvert.errors import RaconvertError
-from raconvert.source import Source
+from raconvert.files.source import Source
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "nrrd"
 PEAK = 200 * MB  # the bound; the interpreter with its imports takes some 80 of them

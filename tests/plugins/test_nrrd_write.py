@@ -22,8 +22,11 @@ from raconvert.plugins.nrrd import pair
 from raconvert.plugins.nrrd.header import read_header
 
 import raconvert
-from raconvert.blocks import as_ndarray, blocks
-from raconvert.elements import element_of
+from raconvert.arrays.array import Array
+from raconvert.arrays.blocks import as_ndarray, blocks
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import element_of
+from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import (
     Corrupt,
     RaconvertError,
@@ -32,11 +35,11 @@ from raconvert.errors import (
     UsageError,
     WouldLose,
 )
-from raconvert.model import Array, Axis, Bundle, Extent, Metadata
+from raconvert.files.extent import Extent
+from raconvert.files.source import Source
+from raconvert.files.target import Target
 from raconvert.plugin import EQUIVALENT, REFUSED
-from raconvert.source import Source
 from raconvert.testing import CASES, same
-from raconvert.transfer import Target
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "nrrd"
 NUMBERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")

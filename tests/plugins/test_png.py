@@ -22,13 +22,15 @@ from PIL import Image, PngImagePlugin
 from raconvert.plugins import png
 from raconvert.plugins.png import engine
 
-from raconvert.blocks import as_ndarray, blocks
-from raconvert.elements import element_of
+from raconvert.arrays.array import Array
+from raconvert.arrays.blocks import as_ndarray, blocks
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import element_of
+from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported, UsageError
-from raconvert.model import Array, Axis, Bundle, Metadata
+from raconvert.files.source import Source
+from raconvert.files.target import Target
 from raconvert.plugin import EQUIVALENT, NO, REFUSED, SURE, Fit
-from raconvert.source import Source
-from raconvert.transfer import Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -406,7 +408,7 @@ def test_importing_the_plugin_imports_neither_numpy_nor_pillow() -> None:
 
 def test_reading_the_header_decodes_nothing() -> None:
     code = (
-        "import sys; from raconvert.plugins import png; from raconvert.source import Source;"
+        "import sys; from raconvert.plugins import png; from raconvert.files.source import Source;"
         f"a = png.read(Source({str(FIXTURES / 'pypng_palette2.png')!r})).arrays[0];"
         "print(a.shape, a.element[:2], [m for m in ('numpy', 'PIL') if m in sys.modules])"
     )

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from raconvert.plugins import png
 from raconvert.plugins.png import engine
 
-from raconvert.blocks import as_ndarray
+from raconvert.arrays.blocks import as_ndarray
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
-from raconvert.source import Source
+from raconvert.files.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,8 +25,10 @@ from raconvert.plugins.scidb.syntax import Fault
 from scidb_records import CORPUS
 
 import raconvert
-from raconvert.blocks import blocks
-from raconvert.elements import dtype_of, type_name
+from raconvert.arrays.array import Array
+from raconvert.arrays.blocks import blocks
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import dtype_of, type_name
 from raconvert.errors import (
     Corrupt,
     RaconvertError,
@@ -36,9 +38,8 @@ from raconvert.errors import (
     UsageError,
     WouldLose,
 )
-from raconvert.model import Array, Bundle
+from raconvert.files.source import Source
 from raconvert.plugin import MAYBE, NO, SURE
-from raconvert.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

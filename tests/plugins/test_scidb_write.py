@@ -22,14 +22,16 @@ from scidb_records import CORPUS
 
 import raconvert
 from raconvert import sidecar
-from raconvert.blocks import as_ndarray
-from raconvert.elements import element_of
+from raconvert.arrays.array import Array
+from raconvert.arrays.blocks import as_ndarray
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import element_of
+from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import Corrupt, TargetExists, WouldLose
-from raconvert.model import Array, Axis, Bundle, Metadata
+from raconvert.files.source import Source
+from raconvert.files.target import Target
 from raconvert.plugin import EQUIVALENT, REFUSED
-from raconvert.source import Source
 from raconvert.testing import filled
-from raconvert.transfer import Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from raconvert.blocks import check_memory
+from raconvert.arrays.blocks import check_memory
 from raconvert.errors import Corrupt, RaconvertError, Unsupported, UsageError
 from raconvert.plugin import Array, Axis, Bundle, Metadata, dtype_of, element
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from raconvert.places import name_of_open
+from raconvert.files.places import name_of_open
 from raconvert.plugin import Array, Bundle, Fit, refused, type_name
 
 from ..meta import fields_of, metadata_fits, part
@@ -62,7 +62,7 @@ def write_pages(array: Array, target: Target, *, compression: str) -> None:
     """Write the pages of an array; one page at a time is in memory."""
     import imageio.v3 as iio
 
-    from raconvert.blocks import block_bytes, check_memory, runs
+    from raconvert.arrays.blocks import block_bytes, check_memory, runs
 
     from ..backend import UNLIMITED, guarded
 

@@ -7,8 +7,8 @@ order, little-endian. TYPE is ``u1``, ``i4`` or ``f8``; there are no empty axes.
 import re
 
 from raconvert import plugin as core
+from raconvert.arrays.raw import write_raw
 from raconvert.errors import Corrupt
-from raconvert.transfer import write_raw
 
 _TYPES = (("u1", "uint", 1), ("i4", "int", 4), ("f8", "float", 8))
 TYPES = {code: core.element(kind, nbytes) for code, kind, nbytes in _TYPES}

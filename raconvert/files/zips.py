@@ -15,7 +15,7 @@ from zlib import MAX_WBITS, crc32, decompressobj
 from zlib import error as zlib_error
 
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
-from raconvert.transfer import write_all
+from raconvert.files.copy import write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
     from zipfile import ZipFile, ZipInfo
 
-    from raconvert.source import Source
+    from raconvert.files.source import Source
 
 LOCAL_MAGIC = b"PK\x03\x04"
 EMPTY_MAGIC = b"PK\x05\x06"  # the end record of an archive without members

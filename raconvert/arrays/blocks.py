@@ -12,17 +12,18 @@ from math import prod
 
 import numpy as np
 
-from raconvert.elements import dtype_of, little
+from raconvert.arrays.dtypes import dtype_of, little
 from raconvert.errors import Corrupt, TooLarge, Unsupported
-from raconvert.source import DEFAULT_MAX_MEMORY
-from raconvert.transfer import extent_slabs
+from raconvert.files.copy import extent_slabs
+from raconvert.files.source import DEFAULT_MAX_MEMORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from raconvert.model import Array, Extent
+    from raconvert.arrays.array import Array
+    from raconvert.files.extent import Extent
 
 MAX_RANK = 64  # numpy's own limit since 2.0
 LARGEST_BLOCK = 16 << 20  # beyond this a larger block saves nothing measurable

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from raconvert.source import changed
-from raconvert.transfer import read_at
+from raconvert.files.copy import read_at
+from raconvert.files.source import changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from raconvert.source import Source
+    from raconvert.files.source import Source
 
 SPAN_BYTES = 1 << 20  # read at once, gaps included: it stays in the cache of a processor
 

@@ -10,7 +10,7 @@ import os
 import stat
 
 from raconvert.errors import WriteFailed
-from raconvert.places import (
+from raconvert.files.places import (
     check_target,
     create,
     exists,
@@ -24,7 +24,7 @@ from raconvert.places import (
     temporary,
     write_failed,
 )
-from raconvert.source import DEFAULT_MAX_MEMORY
+from raconvert.files.source import DEFAULT_MAX_MEMORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

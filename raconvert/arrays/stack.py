@@ -15,12 +15,13 @@ from weakref import finalize
 
 import numpy as np
 
-from raconvert.adapt import in_order
-from raconvert.blocks import blocks, check_memory, plain, plain_dtype
-from raconvert.elements import dtype_of, little, type_name
+from raconvert.arrays.array import Array
+from raconvert.arrays.axes import in_order
+from raconvert.arrays.blocks import blocks, check_memory, plain, plain_dtype
+from raconvert.arrays.dtypes import dtype_of, little, type_name
+from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import UsageError
-from raconvert.model import Array, Axis, Metadata
-from raconvert.source import DEFAULT_MAX_MEMORY, changed, refuse_changed
+from raconvert.files.source import DEFAULT_MAX_MEMORY, changed, refuse_changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from __future__ import annotations
 import os
 
 from raconvert.errors import ReadFailed, Unsafe
-from raconvert.source import changed, identity_of, open_regular
+from raconvert.files.source import changed, identity_of, open_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from raconvert.source import Source
+    from raconvert.files.source import Source
 
 
 def resolve(source: Source, name: str, what: str) -> str:

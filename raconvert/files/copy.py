@@ -1,9 +1,9 @@
-"""Bytes on their way to a file: file-to-file copies into a `raconvert.target.Target`.
+"""Bytes on their way to a file: file-to-file copies into a `raconvert.files.target.Target`.
 
 Copies between files use slabs whose writes start on page borders, after `posix_fallocate`: on ext4
 and xfs about 0.7 of the time of `cp`, while `copy_file_range` is slower than `cp` when the two
 files differ in page phase (they nearly always do). Holes of sparse sources stay holes. Byte order
-is changed inside the slab. What plugins need of `raconvert.target` is at hand here too.
+is changed inside the slab. What plugins need of `raconvert.files.target` is at hand here too.
 """
 
 from __future__ import annotations
@@ -12,18 +12,7 @@ import errno
 import os
 
 from raconvert.errors import Corrupt, ReadFailed
-from raconvert.places import (
-    CREATE_FLAGS,
-    check_target,
-    identity,
-    name_of_open,
-    refuse_used,
-    sync_file,
-    sync_folder,
-    write_failed,
-)
-from raconvert.source import check_unchanged
-from raconvert.target import Target
+from raconvert.files.source import check_unchanged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,30 +20,7 @@ if TYPE_CHECKING:
     from io import FileIO
     from typing import Any
 
-    from raconvert.model import Array, Extent
-
-__all__ = [
-    "CREATE_FLAGS",
-    "SLAB_BYTES",
-    "Target",
-    "check_room",
-    "check_target",
-    "copy_extent",
-    "copy_extent_to",
-    "extent_slabs",
-    "identity",
-    "name_of_open",
-    "read_at",
-    "read_extent_into",
-    "refuse_used",
-    "reserve",
-    "swap_in_place",
-    "sync_file",
-    "sync_folder",
-    "write_all",
-    "write_failed",
-    "write_raw",
-]
+    from raconvert.files.extent import Extent
 SLAB_BYTES = 1 << 20  # 512 KiB to 1 MiB is fastest; larger slabs meet huge-page stalls
 _FICLONE = 0x40049409  # linux/fs.h: share the blocks of a whole file (btrfs, xfs)
 
@@ -69,38 +35,6 @@ def write_all(file: FileIO, pieces: Iterable[Any]) -> int:
             total += written
             view = view[written:]
     return total
-
-
-def write_raw(target: Target, header: bytes, array: Array, trailer: bytes = b"") -> FileIO:
-    """Write `header`, the array's elements little-endian in stored order, and `trailer`.
-
-    The whole of an exporter of raw data: by a file-to-file copy where the array has an extent
-    (numpy is imported only if bytes must be swapped), else block by block. Returns the open file.
-    """
-    file = target.open()
-    try:
-        if array.extent is not None:
-            copy_extent(header, array.extent, file, target.progress)
-        else:
-            _write_blocks(target, file, header, array)
-        write_all(file, [trailer])
-    except OSError as error:
-        raise write_failed(target.path, error) from error
-    return file
-
-
-def _write_blocks(target: Target, file: FileIO, header: bytes, array: Array) -> None:
-    from raconvert.blocks import block_bytes, blocks
-
-    waiting = [header]
-    for block in target.counted(blocks(array, block_bytes(target.max_memory))):
-        if waiting:  # only now: data that is refused when it is asked for takes no room
-            check_room(file, len(header) + array.nbytes)
-            write_all(file, waiting)
-            waiting.clear()
-        # As bytes: dates and bfloat16 have no buffer of their own.
-        write_all(file, [block.reshape(-1).view("u1")])
-    write_all(file, waiting)
 
 
 def reserve(file: FileIO, nbytes: int) -> None:

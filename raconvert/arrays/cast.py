@@ -8,90 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from raconvert.blocks import LARGEST_BLOCK, blocks, index_of
-from raconvert.elements import element_of, little, type_name
+from raconvert.arrays.array import Array
+from raconvert.arrays.blocks import blocks, index_of
+from raconvert.arrays.dtypes import element_of, little, type_name
 from raconvert.errors import Unsupported, UsageError, WouldLose
-from raconvert.model import Array
-from raconvert.ra.header import COMPLEX32
-from raconvert.source import DEFAULT_MAX_MEMORY
-from raconvert.transpose import Transposed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
-
-
-# Axis order ------------------------------------------------------------------------------------
-
-
-def in_order(array: Array, order: str, max_memory: int = DEFAULT_MAX_MEMORY) -> Array:
-    """Return the array with its elements stored in this index order (C or F), [i,j,k] kept.
-
-    Nothing moves when it is so already, when the index order is unknown, or below two dimensions.
-    """
-    if array.index_order in (order, None) or array.ndim < 2:
-        if array.index_order is None or array.ndim < 2:
-            return array.replace(index_order=order)
-        return array
-    back = tuple(range(array.ndim))[::-1]
-    moved = _moved(array, back, max_memory)
-    moved.index_order = order
-    return moved
-
-
-def permuted(array: Array, axes: tuple[int, ...], max_memory: int = DEFAULT_MAX_MEMORY) -> Array:
-    """Return the array with its logical axes in the order `axes` (as numpy.transpose)."""
-    if sorted(axes) != list(range(array.ndim)):
-        raise UsageError(
-            f"--axes {','.join(map(str, axes))} does not permute the axes of '{array.name}'",
-            expected=f"each of 0 to {array.ndim - 1} once",
-        )
-    if list(axes) == sorted(axes):
-        return array
-    if array.index_order == "F":
-        # The data is seen with its axes reversed: logical axis i is data axis n-1-i.
-        last = array.ndim - 1
-        axes = tuple(last - axes[last - i] for i in range(array.ndim))
-    return _moved(array, axes, max_memory)
-
-
-def relisted(array: Array) -> Array:
-    """Return the array with its axes listed in reverse; no element moves (keep-memory)."""
-    order = {"C": "F", "F": "C", None: "F"}[array.index_order]
-    return array.replace(index_order=order)
-
-
-def _moved(array: Array, axes: tuple[int, ...], max_memory: int) -> Array:
-    """Transpose the data, seen slowest axis first, and everything that is known per axis."""
-    shape = array.dims[::-1]
-    new_shape = tuple(shape[axis] for axis in axes)
-    meta = array.meta.copy()
-    if axes[0] != 0:  # they belong to the slowest axis
-        meta.items = None
-    own = meta.formats.get("ra", {})
-    if axes[-1] != array.ndim - 1 and own.get("elbyte") == COMPLEX32[1]:
-        # Its pairs were the fastest axis, which now is another: these are plain halves.
-        del own["eltype"], own["elbyte"]
-    if meta.axes:
-        meta.axes = _permuted_list(meta.axes, axes)
-    for space in meta.formats.values():
-        listed = space.get("axes")
-        if isinstance(listed, list) and len(listed) == array.ndim:
-            space["axes"] = _permuted_list(listed, axes)
-    return array.replace(
-        element=little(array.element),
-        dims=new_shape[::-1],
-        meta=meta,
-        extent=None,
-        data=lambda: Transposed(array, axes, max_memory),
-    )
-
-
-def _permuted_list(listed: list[Any], axes: tuple[int, ...]) -> list[Any]:
-    """Return what is known per axis, fastest first, for data whose axes `axes` permutes."""
-    seen = listed[::-1]
-    return [seen[axis] for axis in axes][::-1]
 
 
 # Element type ----------------------------------------------------------------------------------
@@ -176,7 +101,7 @@ def as_bool(array: Array) -> Array:
 def parse_dtype(name: str) -> np.dtype[Any]:
     """Return the numpy dtype of a name such as ``uint8``; numbers and bools only."""
     if name == "bfloat16":
-        from raconvert.elements import bfloat16
+        from raconvert.arrays.dtypes import bfloat16
 
         return bfloat16()
     try:
@@ -310,99 +235,3 @@ def _marked(
     back = np.where(inside, values, 0).astype(dtype).astype(object)
     back[~inside] = None
     return back
-
-
-# Scale -----------------------------------------------------------------------------------------
-
-
-def scaled(array: Array, scale: str, bits: int) -> Array:
-    """Return the array mapped linearly to 0 … 2^bits - 1 as uint8 or uint16.
-
-    `scale` is ``unit`` (0:1), ``minmax`` (over the whole array, in a first pass) or ``LO:HI``.
-    Rounding is half to even; values outside the range, NaN and infinities raise `WouldLose`.
-    The mapping is kept as attribute ``scale`` in the metadata.
-    """
-    if bits not in (8, 16):
-        raise UsageError("--bits takes 8 or 16", got=bits)
-    if array.element.kind not in ("int", "uint", "float", "bool", "bfloat"):
-        raise Unsupported(f"array '{array.name}' of type {type_name(array.element)} has no scale")
-    low, high = _range(array, scale)
-    top = 2**bits - 1
-    dtype = np.dtype(f"<u{bits // 8}") if bits > 8 else np.dtype("u1")
-
-    def convert(block: np.ndarray[Any, Any], done: int) -> np.ndarray[Any, Any]:
-        values = block if block.dtype.kind in "iu" else block.astype(np.float64)
-        wrong = ~((values >= low) & (values <= high))
-        if wrong.any():
-            first = int(np.flatnonzero(wrong.reshape(-1))[0])
-            raise WouldLose(
-                f"value {block.reshape(-1)[first]} of array '{array.name}' lies outside the scale",
-                where=f"index {list(index_of(array, done + first))}",
-                expected=f"{low} to {high}",
-                remedy="nothing was written; choose --scale minmax or a wider LO:HI",
-            )
-        return _rounded_scale(values, low, high, top).astype(dtype)
-
-    meta = array.meta.copy()
-    meta.attributes["scale"] = {"from": [low, high], "to": [0, top]}
-    return array.replace(
-        element=element_of(dtype), extent=None, meta=meta, data=Converted(array, dtype, convert)
-    )
-
-
-def _rounded_scale(
-    values: np.ndarray[Any, Any], low: float, high: float, top: int
-) -> np.ndarray[Any, Any]:
-    """Return (values - low) · top / (high - low), rounded half to even, exactly.
-
-    float64 decides wherever its error cannot cross a tie; the few values near one are computed as
-    fractions, each distinct one once.
-    """
-    from fractions import Fraction
-
-    factor = Fraction(top) / (Fraction(high) - Fraction(low))
-    try:
-        step = float(factor)
-    except OverflowError:  # a range of subnormal width
-        step = np.inf
-    with np.errstate(all="ignore"):
-        rough = values.astype(np.float64) * step - float(low) * step
-        error = max(abs(float(low)), abs(float(high))) * step * 2.0**-50
-        unsure = ~(np.abs(rough - np.floor(rough) - 0.5) > error)
-        found = np.rint(rough)
-    numbers, where = np.unique(values[unsure], return_inverse=True)
-    exact = [round((Fraction(number) - Fraction(low)) * factor) for number in numbers.tolist()]
-    found[unsure] = np.array(exact, np.float64)[where]
-    return found
-
-
-def _range(array: Array, scale: str) -> tuple[float, float]:
-    """Return the ends of a scale: integers for integers, which float64 may not hold."""
-    if scale == "unit":
-        return 0.0, 1.0
-    if scale == "minmax":
-        return _extremes(array)
-    try:
-        low, high = (float(part) for part in scale.split(":"))
-    except ValueError as error:
-        raise UsageError(
-            f"unknown scale '{scale}'", expected="none | unit | minmax | LO:HI"
-        ) from error
-    if not (low < high and np.isfinite(low) and np.isfinite(high)):
-        raise UsageError(f"scale '{scale}' is empty or endless", expected="LO below HI")
-    return low, high
-
-
-def _extremes(array: Array) -> tuple[float, float]:
-    """Return the least and greatest value of an array, never equal."""
-    ends = []
-    for block in blocks(array, LARGEST_BLOCK):
-        values = block if block.dtype.kind in "iu" else block.astype(np.float64)
-        ends += [values.min().item(), values.max().item()]
-        if not np.isfinite(ends[-2:]).all():
-            raise WouldLose(f"array '{array.name}' has NaN or infinities, which no scale can hold")
-        ends = [min(ends), max(ends)]
-    low, high = ends or (0.0, 1.0)
-    if low == high:  # everything becomes 0
-        high = low + 1 if low + 1 > low else float(np.nextafter(low, np.inf))
-    return low, high

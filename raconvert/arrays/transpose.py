@@ -19,18 +19,19 @@ from math import prod
 
 import numpy as np
 
-from raconvert.ahead import ahead
-from raconvert.blocks import LARGEST_BLOCK, plain, plain_dtype, slabs
-from raconvert.elements import dtype_of, little, needs_swap
+from raconvert.arrays.blocks import LARGEST_BLOCK, plain, plain_dtype, slabs
+from raconvert.arrays.dtypes import dtype_of, little, needs_swap
+from raconvert.arrays.prefetch import ahead
 from raconvert.errors import ReadFailed
-from raconvert.transfer import read_at, read_extent_into
+from raconvert.files.copy import read_at, read_extent_into
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from typing import Any
 
-    from raconvert.model import Array, Extent
+    from raconvert.arrays.array import Array
+    from raconvert.files.extent import Extent
 
     Values = np.ndarray[Any, Any]
 

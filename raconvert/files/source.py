@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from io import FileIO
     from typing import Any
 
-    from raconvert.model import Extent
+    from raconvert.files.extent import Extent
 
     Identity = tuple[int, int, int, int]
 
@@ -36,8 +36,8 @@ class Source:
     `max_memory` is the number of bytes that decoding may hold at once; `trust_external` allows
     the file to name others outside its own folder; `stand_ins` maps the real path of a file that
     it names to another that is read in its place (what was written and is not yet renamed). Both
-    are for `raconvert.external`, which adds to `used` the path of every file that is read besides.
-    `seen` maps the path of every file that was opened to what it was (`Identity`).
+    are for `raconvert.files.references`, which adds to `used` the path of every file that is read
+    besides. `seen` maps the path of every file that was opened to what it was (`Identity`).
     """
 
     __slots__ = (
@@ -105,7 +105,7 @@ class Source:
 
     def extent(self, offset: int, nbytes: int, swap: int = 1) -> Extent:
         """Return a stretch of this file as an extent that is refused once the file changed."""
-        from raconvert.model import Extent
+        from raconvert.files.extent import Extent
 
         return Extent(self.path, self.base + offset, nbytes, swap, self.identity)
 

@@ -1,0 +1,233 @@
+"""The RA core in memory: `Array`, `Bundle`, `Metadata`, `Axis`, `Extent`.
+
+Two words that are never mixed: `dims` is what an RA header lists, fastest axis first; `shape` is
+the logical shape in the array's index order (C or unknown: dims reversed; F: dims as they stand).
+`Array.data` is always seen slowest axis first, in C order, whatever the index order is.
+
+Plain classes with slots instead of dataclasses: the command line starts with this module, and
+`import dataclasses` alone would cost half a bare interpreter start.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from raconvert.arrays.dtypes import Element, dtype_of, needs_swap
+from raconvert.arrays.metadata import Metadata
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+
+    from raconvert.arrays.bundle import Bundle
+    from raconvert.errors import RaconvertError
+    from raconvert.files.extent import Extent
+
+UNKNOWN = Element("user", 0, "|", None)  # of an array of which nothing can be read
+
+
+class Array:
+    """One N-dimensional array: type and dimensions known, data lazy, metadata beside it.
+
+    `name` is the path of the array in its file: the groups it lies in, and its own name, with
+    ``/`` between them. `data` is an array source (anything with `shape`, `dtype` and basic slicing,
+    slowest axis first) or a callable without arguments that opens one when it is first needed.
+    Without it the data is mapped from `extent`. `storage` says in plain values how the file stores
+    the array (layout, chunks, filters, stored bytes), for people to read. `parted` are its
+    companions (`Metadata.companions`) that were not chosen with it. `problem` is the error why its
+    elements cannot be read, raised when they are asked for; None for nearly all arrays.
+    """
+
+    __slots__ = (
+        "_data", "_name", "dims", "element", "extent", "index_order", "late", "meta", "owner",
+        "parted", "problem", "storage",
+    )  # fmt: skip
+    renamed = 0  # how often any array got another name: what bundles know of names may be stale
+
+    def __init__(
+        self,
+        element: Element,
+        dims: tuple[int, ...],
+        *,
+        name: str = "",
+        index_order: str | None = None,
+        meta: Metadata | None = None,
+        extent: Extent | None = None,
+        data: Any = None,
+        storage: dict[str, Any] | None = None,
+    ) -> None:
+        self.element = element
+        self.dims = tuple(dims)
+        self.index_order = index_order
+        self._name = name
+        self.meta = Metadata() if meta is None else meta
+        self.extent = extent
+        self.storage = {} if storage is None else storage
+        self.late: Any = None  # an array source that knows some metadata only at its end
+        self.owner: Bundle | None = None  # closed together with an array handed out alone
+        self.parted: dict[str, str] = {}
+        self.problem: RaconvertError | None = None
+        self._data = data
+
+    @classmethod
+    def unreadable(cls, name: str, problem: RaconvertError) -> Array:
+        """Return an array that cannot be read, and of which nothing is known but its name.
+
+        Its elements have no bytes. Where type and dims are known, set `problem` instead.
+        """
+        array = cls(UNKNOWN, (), name=name)
+        array.problem = problem
+        return array
+
+    @property
+    def name(self) -> str:
+        """The path of the array in its file."""
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._name = name
+        Array.renamed += 1
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The logical shape, in the array's index order."""
+        return self.dims if self.index_order == "F" else self.dims[::-1]
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.dims)
+
+    @property
+    def count(self) -> int:
+        """The number of elements."""
+        return prod(self.dims)
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes of the elements, uncompressed."""
+        return self.count * self.element.nbytes
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The numpy dtype of the elements, byte order included."""
+        return dtype_of(self.element)
+
+    @property
+    def data(self) -> Any:
+        """The array source: slowest axis first, C order; opened or mapped on first use."""
+        if self.problem is not None:
+            raise self.problem
+        if self._data is None:
+            self._data = _map_extent(self)
+        elif callable(self._data):
+            self._data = self._data()
+        return self._data
+
+    def replace(self, **changes: Any) -> Array:
+        """Return a copy with some fields changed; give `extent` and `data` anew with `dims`."""
+        fields = {
+            "element": self.element,
+            "dims": self.dims,
+            "name": self.name,
+            "index_order": self.index_order,
+            "meta": self.meta,
+            "extent": self.extent,
+            "data": self._data,
+            "storage": self.storage,
+        }
+        fields.update(changes)
+        other = Array(fields.pop("element"), fields.pop("dims"), **fields)
+        other.owner, other.late, other.parted = self.owner, self.late, self.parted
+        other.problem = self.problem
+        return other
+
+    def take_late(self) -> bool:
+        """Take over the metadata that the source knows now that all data was read; True if any.
+
+        `late` has `common` (what all items of a stack share) and `items` (what differs).
+        """
+        if self.late is None:
+            return False
+        found = Metadata.from_dict(self.late.common)
+        self.meta.attributes = {**found.attributes, **self.meta.attributes}
+        self.meta.formats = {**found.formats, **self.meta.formats}
+        self.meta.items = self.late.items
+        return bool(self.meta)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a region as an ndarray, indexed in logical order."""
+        import numpy as np
+
+        if isinstance(key, tuple) and any(part is Ellipsis for part in key):
+            at = next(i for i, part in enumerate(key) if part is Ellipsis)
+            rest = [slice(None)] * (self.ndim - len(key) + 1)
+            key = (*key[:at], *rest, *key[at + 1 :])
+        data = self.data
+        if self.index_order == "F":
+            data = data.T if isinstance(data, np.ndarray) else self.__array__()
+        return np.asarray(data[key])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """Return the whole array in logical order (a view where the data is mapped)."""
+        import numpy as np
+
+        values = self.data
+        if not isinstance(values, np.ndarray):
+            values = values[()] if self.dims == () else values[:]
+        values = np.asarray(values)
+        if self.index_order == "F":
+            values = values.T
+        return np.array(values, dtype=dtype, copy=copy)
+
+    def close(self) -> None:
+        """Drop the data; a mapped file is closed when no view of it is left."""
+        self._data = None
+        owner, self.owner = self.owner, None
+        if owner is not None:
+            owner.close()
+
+    def __enter__(self) -> Array:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        from raconvert.arrays.dtypes import type_name
+
+        return f"Array({self.name!r}, {type_name(self.element)}, shape={self.shape})"
+
+
+def _map_extent(array: Array) -> np.ndarray[Any, Any]:
+    """Map an array's extent read-only: the same bytes, no copy."""
+    import os
+
+    import numpy as np
+
+    from raconvert.arrays.blocks import check_rank
+    from raconvert.files.source import changed
+
+    check_rank(array)
+    extent = array.extent
+    shape = array.dims[::-1]
+    if array.count == 0 or array.element.nbytes == 0:
+        return np.zeros(shape, array.dtype)
+    if extent is None:
+        raise TypeError(f"array {array.name!r} has neither data nor an extent")
+    if extent.swap != needs_swap(array.element):
+        from raconvert.arrays.blocks import as_ndarray
+
+        return as_ndarray(array)
+    # A memmap of its own kind would keep `np.memmap` semantics in every result; a plain ndarray
+    # over the map is what `np.asarray` gives.
+    with open(extent.open(), "rb") as file:
+        if os.fstat(file.fileno()).st_size < extent.offset + extent.nbytes:
+            raise changed(extent.path, shorter=True)
+        return np.asarray(np.memmap(file, array.dtype, mode="r", offset=extent.offset, shape=shape))

@@ -1,0 +1,90 @@
+"""Changes that the user asked for or the target needs, each as a lazy array: order, type, scale.
+
+Nothing here is silent: casts check every value while the data streams, and the first value that
+does not fit aborts with its index and leaves no output.
+"""
+
+from __future__ import annotations
+
+from raconvert.arrays.array import Array
+from raconvert.arrays.dtypes import little
+from raconvert.arrays.transpose import Transposed
+from raconvert.errors import UsageError
+from raconvert.files.source import DEFAULT_MAX_MEMORY
+from raconvert.ra.header import COMPLEX32
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+# Axis order ------------------------------------------------------------------------------------
+
+
+def in_order(array: Array, order: str, max_memory: int = DEFAULT_MAX_MEMORY) -> Array:
+    """Return the array with its elements stored in this index order (C or F), [i,j,k] kept.
+
+    Nothing moves when it is so already, when the index order is unknown, or below two dimensions.
+    """
+    if array.index_order in (order, None) or array.ndim < 2:
+        if array.index_order is None or array.ndim < 2:
+            return array.replace(index_order=order)
+        return array
+    back = tuple(range(array.ndim))[::-1]
+    moved = _moved(array, back, max_memory)
+    moved.index_order = order
+    return moved
+
+
+def permuted(array: Array, axes: tuple[int, ...], max_memory: int = DEFAULT_MAX_MEMORY) -> Array:
+    """Return the array with its logical axes in the order `axes` (as numpy.transpose)."""
+    if sorted(axes) != list(range(array.ndim)):
+        raise UsageError(
+            f"--axes {','.join(map(str, axes))} does not permute the axes of '{array.name}'",
+            expected=f"each of 0 to {array.ndim - 1} once",
+        )
+    if list(axes) == sorted(axes):
+        return array
+    if array.index_order == "F":
+        # The data is seen with its axes reversed: logical axis i is data axis n-1-i.
+        last = array.ndim - 1
+        axes = tuple(last - axes[last - i] for i in range(array.ndim))
+    return _moved(array, axes, max_memory)
+
+
+def relisted(array: Array) -> Array:
+    """Return the array with its axes listed in reverse; no element moves (keep-memory)."""
+    order = {"C": "F", "F": "C", None: "F"}[array.index_order]
+    return array.replace(index_order=order)
+
+
+def _moved(array: Array, axes: tuple[int, ...], max_memory: int) -> Array:
+    """Transpose the data, seen slowest axis first, and everything that is known per axis."""
+    shape = array.dims[::-1]
+    new_shape = tuple(shape[axis] for axis in axes)
+    meta = array.meta.copy()
+    if axes[0] != 0:  # they belong to the slowest axis
+        meta.items = None
+    own = meta.formats.get("ra", {})
+    if axes[-1] != array.ndim - 1 and own.get("elbyte") == COMPLEX32[1]:
+        # Its pairs were the fastest axis, which now is another: these are plain halves.
+        del own["eltype"], own["elbyte"]
+    if meta.axes:
+        meta.axes = _permuted_list(meta.axes, axes)
+    for space in meta.formats.values():
+        listed = space.get("axes")
+        if isinstance(listed, list) and len(listed) == array.ndim:
+            space["axes"] = _permuted_list(listed, axes)
+    return array.replace(
+        element=little(array.element),
+        dims=new_shape[::-1],
+        meta=meta,
+        extent=None,
+        data=lambda: Transposed(array, axes, max_memory),
+    )
+
+
+def _permuted_list(listed: list[Any], axes: tuple[int, ...]) -> list[Any]:
+    """Return what is known per axis, fastest first, for data whose axes `axes` permutes."""
+    seen = listed[::-1]
+    return [seen[axis] for axis in axes][::-1]

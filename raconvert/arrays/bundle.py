@@ -1,0 +1,199 @@
+"""The RA core in memory: `Array`, `Bundle`, `Metadata`, `Axis`, `Extent`.
+
+Two words that are never mixed: `dims` is what an RA header lists, fastest axis first; `shape` is
+the logical shape in the array's index order (C or unknown: dims reversed; F: dims as they stand).
+`Array.data` is always seen slowest axis first, in C order, whatever the index order is.
+
+Plain classes with slots instead of dataclasses: the command line starts with this module, and
+`import dataclasses` alone would cost half a bare interpreter start.
+"""
+
+from __future__ import annotations
+
+from raconvert.arrays.array import Array
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from raconvert.plugin import Fit
+
+
+def _state(arrays: list[Array]) -> tuple[int, int]:
+    """Return what changes when arrays are added to a list, left out or renamed."""
+    return len(arrays), Array.renamed
+
+
+class Bundle:
+    """Named arrays in order, what the file says of itself and of its groups, and notes.
+
+    It behaves as a read-only mapping from name to `Array`, owns what its arrays need open, and
+    closes it at the end of a ``with`` block. `attributes` are those of the file; `groups` maps the
+    path of each group that has attributes, or that no array lies in, to its attributes; `formats`
+    holds one namespace per format about the file as a whole, as `Metadata.formats` does about an
+    array. `aliases` maps further names that the file has for arrays and groups to their own.
+    """
+
+    __slots__ = (
+        "_closers", "_known", "_places", "aliases", "allow", "arrays", "attributes", "format",
+        "formats", "groups", "lost", "notes", "path", "reason", "seen", "used",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        arrays: list[Array],
+        *,
+        attributes: dict[str, Any] | None = None,
+        groups: dict[str, dict[str, Any]] | None = None,
+        formats: dict[str, dict[str, Any]] | None = None,
+        notes: list[str] | None = None,
+        closers: list[Callable[[], None]] | None = None,
+        aliases: dict[str, str] | None = None,
+    ) -> None:
+        self.arrays = arrays
+        self.attributes = {} if attributes is None else attributes
+        self.groups = {} if groups is None else groups
+        self.formats = {} if formats is None else formats
+        self.notes = [] if notes is None else notes  # may grow while data is read
+        self.aliases = {} if aliases is None else aliases
+        self._closers = [] if closers is None else closers
+        self._places: dict[str, int] = {}  # of the arrays, by name, as they were when `_known`
+        self._known: tuple[Any, ...] = ()
+        # Set by the core: where the bundle comes from, all files that are read for it, what those
+        # were that were opened (`Source.seen`), and why it was taken for that format.
+        self.path = ""
+        self.used: set[str] = set()
+        self.seen: dict[str, tuple[int, int, int, int]] = {}
+        self.format = ""
+        self.reason = ""
+        # What the user allows to be lost, by the words of --allow; and what a plugin lost by that,
+        # since it met values that the destination cannot hold while it wrote.
+        self.allow: list[str] = []
+        self.lost: list[Fit] = []
+
+    @property
+    def names(self) -> list[str]:
+        """The names, in order."""
+        return [array.name for array in self.arrays]
+
+    def keys(self) -> list[str]:
+        """The names, in order."""
+        return self.names
+
+    def items(self) -> list[tuple[str, Array]]:
+        """The pairs of name and array, in order."""
+        return [(array.name, array) for array in self.arrays]
+
+    def __getitem__(self, name: str) -> Array:
+        array = self.get(name)
+        if array is None:
+            raise KeyError(name)
+        return array
+
+    def get(self, name: str) -> Array | None:
+        """Return the array of this name, the first if there are several, or None.
+
+        An alias stands for its array; of two that share a name, the array's own goes first.
+        """
+        found = self._own(name)
+        if found is None and self.aliases and (real := self.without_aliases(name)) != name:
+            found = self._own(real)
+        return found
+
+    def without_aliases(self, path: str) -> str:
+        """Return a path with every alias on its way replaced by what it stands for."""
+        here = ""
+        for part in path.split("/"):
+            here = f"{here}/{part}" if here else part
+            here = self.aliases.get(here, here)
+        return here
+
+    def _own(self, name: str) -> Array | None:
+        for _ in range(2):
+            place = self._place(name)
+            if place is None:
+                return None
+            if self.arrays[place].name == name:
+                return self.arrays[place]
+            self._known = ()  # the list was sorted, or an array in it replaced
+        return None
+
+    def _place(self, name: str) -> int | None:
+        """Return where the array of this name is, as far as the names are known to have changed."""
+        known = self._known
+        if not known or known[0] is not self.arrays or known[1:] != _state(self.arrays):
+            self._places = {}
+            for place, array in enumerate(self.arrays):
+                self._places.setdefault(array.name, place)
+            self._known = (self.arrays, *_state(self.arrays))
+        return self._places.get(name)
+
+    def __contains__(self, name: object) -> bool:
+        return self.get(name) is not None  # type: ignore[arg-type]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    @property
+    def unreadable(self) -> list[Array]:
+        """The arrays whose elements cannot be read (`Array.problem`), in order."""
+        return [array for array in self.arrays if array.problem is not None]
+
+    def telling_groups(self) -> dict[str, dict[str, Any]]:
+        """Return the groups that have attributes, or that nothing else shows to be there."""
+        shown: set[str] = set()
+        for path in [*self.names, *self.groups]:
+            while "/" in path and (path := path.rpartition("/")[0]) not in shown:
+                shown.add(path)
+        return {path: own for path, own in self.groups.items() if own or path not in shown}
+
+    def only(self) -> Array:
+        """Return the one array, which from now on closes the bundle when it is closed."""
+        array = self.arrays[0]
+        array.owner = self
+        return array
+
+    def like(self, arrays: list[Array]) -> Bundle:
+        """Return a bundle of other arrays that says the same of itself; it closes nothing."""
+        other = Bundle(
+            arrays,
+            attributes=self.attributes,
+            groups=self.groups,
+            formats=self.formats,
+            notes=self.notes,
+            aliases=self.aliases,
+        )
+        other.path, other.format, other.reason = self.path, self.format, self.reason
+        other.used, other.seen = self.used, self.seen
+        return other
+
+    def allows(self, loss: str) -> bool:
+        """Tell whether the user allows this loss, while the bundle is written."""
+        return loss in self.allow or "all" in self.allow
+
+    def add_notes_of(self, other: Bundle) -> None:
+        """Take over the notes of another bundle, what it uses, and the duty to close it."""
+        self.notes += [f"'{other.path}': {note}" for note in other.notes]
+        self.used |= other.used
+        self.seen |= other.seen
+        self._closers.append(other.close)
+
+    def close(self) -> None:
+        """Close whatever the arrays need open."""
+        for array in self.arrays:
+            array.close()
+        while self._closers:
+            self._closers.pop()()
+
+    def __enter__(self) -> Bundle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Bundle({self.arrays!r})"

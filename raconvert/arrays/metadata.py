@@ -1,0 +1,148 @@
+"""The RA core in memory: `Array`, `Bundle`, `Metadata`, `Axis`, `Extent`.
+
+Two words that are never mixed: `dims` is what an RA header lists, fastest axis first; `shape` is
+the logical shape in the array's index order (C or unknown: dims reversed; F: dims as they stand).
+`Array.data` is always seen slowest axis first, in C order, whatever the index order is.
+
+Plain classes with slots instead of dataclasses: the command line starts with this module, and
+`import dataclasses` alone would cost half a bare interpreter start.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, ClassVar
+
+
+class Axis:
+    """What is known of one axis: name, labels, spacing and origin in `units`, and its kind."""
+
+    __slots__ = ("kind", "labels", "name", "origin", "spacing", "units")
+    TYPES: ClassVar[dict[str, type | tuple[type, ...]]] = {
+        "name": str,
+        "kind": str,
+        "units": str,
+        "spacing": (int, float),
+        "origin": (int, float),
+        "labels": list,
+    }
+    FIELDS = tuple(TYPES)
+
+    def __init__(
+        self,
+        name: str | None = None,
+        kind: str | None = None,
+        units: str | None = None,
+        spacing: float | None = None,
+        origin: float | None = None,
+        labels: list[Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.units = units
+        self.spacing = spacing
+        self.origin = origin
+        self.labels = labels
+
+    @classmethod
+    def takes(cls, field: str, value: object) -> bool:
+        """Tell whether a value is of the type that the field has."""
+        return isinstance(value, cls.TYPES.get(field, ())) and not isinstance(value, bool)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields that are set."""
+        return {f: getattr(self, f) for f in self.FIELDS if getattr(self, f) is not None}
+
+
+class Metadata:
+    """Common fields that every plugin may read, and one namespace per format in `formats`.
+
+    `axes` is parallel to `dims` (fastest axis first) or empty, and so is a list `axes` in any
+    namespace: both are permuted together with the data. A plugin reads the common fields
+    and its own namespace; the others travel through untouched. `encoding` says how bytes are text
+    (``utf-8``; None: they are bytes, or ASCII). `items` is set on stacks whose
+    sources differ in metadata: a callable that returns an iterator of one mapping per item.
+    """
+
+    __slots__ = ("attributes", "axes", "description", "encoding", "formats", "items", "units")
+    FIELDS = ("description", "units", "encoding", "axes", "attributes", "formats")
+
+    def __init__(
+        self,
+        description: str | None = None,
+        units: str | None = None,
+        axes: list[Axis] | None = None,
+        attributes: dict[str, Any] | None = None,
+        formats: dict[str, dict[str, Any]] | None = None,
+        encoding: str | None = None,
+    ) -> None:
+        self.description = description
+        self.units = units
+        self.encoding = encoding
+        self.axes = axes or []
+        self.attributes = attributes or {}
+        self.formats = formats or {}
+        self.items: Callable[[], Iterator[dict[str, Any]]] | None = None
+
+    @property
+    def companions(self) -> dict[str, str]:
+        """The other arrays of its file that the array is not whole without, and what they tell.
+
+        All mappings `companions` of the namespaces together: from the name of an array, as this
+        file has it, to what is lost without it, ``nulls`` or ``elements`` (see ``--allow``).
+        """
+        found = {}
+        for space in self.formats.values():
+            named = space.get("companions")
+            if isinstance(named, dict):
+                found.update({k: v for k, v in named.items() if v in ("nulls", "elements")})
+        return found
+
+    def copy(self) -> Metadata:
+        """Return metadata of its own: changing its fields leaves these as they are."""
+        other = Metadata(
+            self.description,
+            self.units,
+            list(self.axes),
+            dict(self.attributes),
+            {name: dict(space) for name, space in self.formats.items()},
+            self.encoding,
+        )
+        other.items = self.items
+        return other
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain YAML-safe values of the fields that are set; empty when there is nothing."""
+        fields: dict[str, Any] = {}
+        if self.description:
+            fields["description"] = self.description
+        if self.units:
+            fields["units"] = self.units
+        if self.encoding:
+            fields["encoding"] = self.encoding
+        if any(axis.to_dict() for axis in self.axes):
+            fields["axes"] = [axis.to_dict() for axis in self.axes]
+        if self.attributes:
+            fields["attributes"] = self.attributes
+        formats = {name: space for name, space in self.formats.items() if space}
+        if formats:
+            fields["formats"] = formats
+        return fields
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Metadata:
+        """Return the metadata that `to_dict` described; unknown fields are ignored."""
+        known = {name: fields[name] for name in cls.FIELDS if name in fields}
+        if "axes" in known:
+            known["axes"] = [
+                Axis(**{f: axis[f] for f in Axis.FIELDS if f in axis}) for axis in known["axes"]
+            ]
+        return cls(**known)
+
+    def __bool__(self) -> bool:
+        return bool(self.to_dict()) or self.items is not None
+
+    def __repr__(self) -> str:
+        return f"Metadata({self.to_dict()})"
