@@ -290,7 +290,7 @@ def _parse(text: str, source: Readable, start: int) -> tuple[Any, bool, tuple[in
 
 def _literal_fields(text: str, source: Readable, start: int) -> dict[str, Any]:
     """Return the header's dictionary in any form that NumPy has written; nothing is ever run."""
-    from raconvert.literal import parse
+    from raconvert.metadata.literal import parse
 
     try:
         pairs = parse(text)

@@ -20,8 +20,8 @@ from raconvert.arrays.dtypes import little, type_name
 from raconvert.errors import Corrupt, UsageError
 from raconvert.files.source import DEFAULT_MAX_MEMORY
 from raconvert.inspection import plain
+from raconvert.metadata.roundtrip import as_characters, units_of
 from raconvert.opening import open_bundle
-from raconvert.restore import as_characters, units_of
 from raconvert.unreadable import FAILURES, find, why
 
 TYPE_CHECKING = False

@@ -9,10 +9,10 @@ from raconvert import registry
 from raconvert.destinations import is_folder, stem_of, template_fields
 from raconvert.errors import RaconvertError, TargetExists, UsageError
 from raconvert.files.places import identity, make_folders, refuse_used, write_failed
+from raconvert.metadata.sidecar import items_path_of, path_of
 from raconvert.opening import open_spec
 from raconvert.pipeline import prepare_target, refuse_sources, replaceable
 from raconvert.report import Report, few
-from raconvert.sidecar import items_path_of, path_of
 from raconvert.staging import Staging
 from raconvert.unreadable import attempt
 from raconvert.writing import progress_of, write_bundle

@@ -15,8 +15,8 @@ from operator import lt
 
 from raconvert.catalogue import ROWS
 from raconvert.errors import ReadFailed, UsageError
+from raconvert.metadata.sidecar import ITEMS_SUFFIX, SUFFIX
 from raconvert.registry import by_suffix
-from raconvert.sidecar import ITEMS_SUFFIX, SUFFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

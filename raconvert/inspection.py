@@ -74,7 +74,7 @@ def _stored_bytes(path: str) -> int:
 def _is_sidecar(path: str) -> bool:
     if not os.path.exists(path):
         return False
-    from raconvert.sidecar import is_ours
+    from raconvert.metadata.sidecar import is_ours
 
     return is_ours(path)
 
@@ -121,7 +121,7 @@ def _to_ra(array: Array, row: Row) -> dict[str, Any]:
         return {"exact": False, "sidecar": []}
     if not array.meta and array.element.kind != "user" and array.index_order != "F":
         return {"exact": True, "sidecar": []}
-    from raconvert.sidecar import fields_of
+    from raconvert.metadata.sidecar import fields_of
 
     return {"exact": True, "sidecar": list(fields_of(array, "ra"))}
 

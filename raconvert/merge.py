@@ -14,11 +14,11 @@ from raconvert.destinations import stem_of
 from raconvert.errors import UsageError
 from raconvert.files.source import Source
 from raconvert.gather import split_spec
+from raconvert.metadata.roundtrip import Reshaped
+from raconvert.metadata.sidecar import SUFFIX, path_of
 from raconvert.opening import open_spec
 from raconvert.plugin import equivalent, first_of
-from raconvert.restore import Reshaped
 from raconvert.settings import Settings
-from raconvert.sidecar import SUFFIX, path_of
 from raconvert.unreadable import without
 
 TYPE_CHECKING = False

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 
-from raconvert import registry, sidecar
+from raconvert import registry
 from raconvert.catalogue import BUNDLES
 from raconvert.errors import Corrupt, UsageError
 from raconvert.files.source import Source
+from raconvert.metadata import sidecar
 from raconvert.settings import Settings
 
 TYPE_CHECKING = False
@@ -110,7 +111,7 @@ def _described(array: Array, fields: Any, source: Source, path: str, *, complete
     if not isinstance(fields, dict):
         raise Corrupt(f"metadata of array '{array.name}' has the wrong form", path=path)
     if "was" in fields:
-        from raconvert.restore import restored
+        from raconvert.metadata.roundtrip import restored
 
         array = restored(array, fields["was"], path, fields.get("encoding"))
     sidecar.apply(fields, array, path, complete=complete)

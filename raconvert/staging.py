@@ -17,7 +17,7 @@ from raconvert.files.places import (
     sync_folder,
     write_failed,
 )
-from raconvert.sidecar import left_over
+from raconvert.metadata.sidecar import left_over
 
 # One finished file: where it is, where it goes, whether it may replace what is there.
 Staged = namedtuple("Staged", "path name overwrite")

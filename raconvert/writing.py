@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 
-from raconvert import registry, sidecar
+from raconvert import registry
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.metadata import Metadata
 from raconvert.catalogue import BUNDLES
@@ -17,8 +17,9 @@ from raconvert.files.copy import write_all
 from raconvert.files.places import check_target, refuse_used, sync_folder, write_failed
 from raconvert.files.source import Source, refuse_changed
 from raconvert.files.target import Target
+from raconvert.metadata import sidecar
+from raconvert.metadata.roundtrip import difference, restored, undescribed
 from raconvert.plugin import EQUIVALENT, REFUSED, equivalent, file_fits, first_of, refused
-from raconvert.restore import difference, restored, undescribed
 from raconvert.unreadable import attempt
 
 TYPE_CHECKING = False
@@ -371,7 +372,7 @@ def _read_back(
     """Read what was written before it takes the destination's place, headers only.
 
     Of the arrays named in `exact` every element is compared. Returns for each array how its form
-    differs from what is read back (`raconvert.restore`).
+    differs from what is read back (`raconvert.metadata.roundtrip`).
     """
     stand_ins = {os.path.realpath(other.path): other.temp for other in target.companions}
     source = Source(target.temp, max_memory=target.max_memory, stand_ins=stand_ins)

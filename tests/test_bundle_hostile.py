@@ -415,8 +415,8 @@ def test_a_foreign_file_beside_an_array_is_no_sidecar(tmp_path: Path, form: str)
 def test_hostile_items(
     outcome: Callable[..., Any], tmp_path: Path, form: str, lines: bytes
 ) -> None:
-    facts_ = raconvert.sidecar.describe(_source(tmp_path, RA), is_ra=True)
-    beside = raconvert.sidecar.text_of({"items": True}, facts_)
+    facts_ = raconvert.metadata.sidecar.describe(_source(tmp_path, RA), is_ra=True)
+    beside = raconvert.metadata.sidecar.text_of({"items": True}, facts_)
     members = {"bundle.yaml": GOOD, "x.ra": RA, "x.ra.yaml": beside, "x.ra.items.jsonl": lines}
     kind, told = outcome(build(tmp_path, form, members))
     assert kind == "Corrupt"

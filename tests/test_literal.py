@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raconvert.literal import MAX_DEPTH, parse
+from raconvert.metadata.literal import MAX_DEPTH, parse
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 VALUES = st.recursive(

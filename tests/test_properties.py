@@ -23,7 +23,6 @@ from readers import keeps_values
 
 import raconvert
 import raconvert.ra
-from raconvert import sidecar
 from raconvert.arrays.array import Array
 from raconvert.arrays.blocks import blocks, slabs
 from raconvert.arrays.dtypes import dtype_of, element_of
@@ -31,6 +30,7 @@ from raconvert.arrays.metadata import Metadata
 from raconvert.catalogue import ROWS
 from raconvert.errors import RaconvertError, WouldLose
 from raconvert.files.source import Source
+from raconvert.metadata import sidecar
 from raconvert.ra.header import Header, NeedMore, encoding_of, pack, unpack
 from raconvert.registry import load
 from raconvert.testing import decode, read, remove, same, write

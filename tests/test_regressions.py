@@ -128,10 +128,10 @@ def test_options_for_one_destination_are_refused_with_many(
 def test_a_sidecar_with_arrays_of_the_wrong_form_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", x=np.asfortranarray(GREY))
     convert(tmp_path / "a.npz", tmp_path / "b.npz", meta="sidecar")
-    facts = raconvert.sidecar.describe(
+    facts = raconvert.metadata.sidecar.describe(
         raconvert.files.source.Source(str(tmp_path / "b.npz")), is_ra=False
     )
-    text = raconvert.sidecar.text_of({"arrays": [1]}, facts)
+    text = raconvert.metadata.sidecar.text_of({"arrays": [1]}, facts)
     (tmp_path / "b.npz.yaml").write_bytes(text)
     with pytest.raises(RaconvertError, match=r"b\.npz\.yaml"):
         raconvert.read(tmp_path / "b.npz")

@@ -29,8 +29,8 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import little
 from raconvert.compare import diff
 from raconvert.errors import Corrupt, RaconvertError, WouldLose
+from raconvert.metadata.roundtrip import difference, restored
 from raconvert.opening import open_bundle
-from raconvert.restore import difference, restored
 
 
 @pytest.fixture(autouse=True)

@@ -30,7 +30,7 @@ from raconvert.errors import (
     UsageError,
     WouldLose,
 )
-from raconvert.yamltext import dump
+from raconvert.metadata.yaml import dump
 
 VALUES = np.arange(12, dtype="i4").reshape(3, 4)
 ENDS = 64 << 10

@@ -9,7 +9,6 @@ from math import prod
 import numpy as np
 from h5py import h5d, h5o, h5p, h5t
 
-from raconvert import sidecar
 from raconvert.arrays.dtypes import Element, element_of, needs_swap
 from raconvert.errors import (
     MissingDependency,
@@ -17,6 +16,7 @@ from raconvert.errors import (
     Unsupported,
 )
 from raconvert.files.copy import extent_slabs
+from raconvert.metadata import sidecar
 from raconvert.plugin import Array, Bundle, Extent, Source, dtype_of
 
 from . import julia, scales

@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 from h5py import h5d, h5ds, h5g, h5o, h5p, h5s, h5z
 
-from raconvert import sidecar
 from raconvert.arrays.blocks import blocks
 from raconvert.arrays.dtypes import code_of, little
 from raconvert.errors import WriteFailed
 from raconvert.files.places import name_of_open
+from raconvert.metadata import sidecar
 from raconvert.plugin import dtype_of
 
 from . import scales

@@ -27,8 +27,8 @@ from math import isfinite
 
 from raconvert.arrays.dtypes import dtype_of, element, frozen
 from raconvert.errors import RaconvertError
+from raconvert.metadata.yaml import MAX_KEY, is_key
 from raconvert.plugin import Array, Axis, Bundle, Element, Extent, Metadata
-from raconvert.yamltext import MAX_KEY, is_key
 
 from .meta import KEY, NAMESPACE
 

@@ -12,7 +12,6 @@ import shutil
 from errno import EEXIST, ENOTDIR, ENOTEMPTY
 from stat import S_IMODE
 
-from raconvert import sidecar
 from raconvert.bundle import manifest, members
 from raconvert.bundle.names import MANIFEST
 from raconvert.errors import RaconvertError, TargetExists, Unsupported, UsageError
@@ -28,6 +27,7 @@ from raconvert.files.places import (
     write_failed,
 )
 from raconvert.files.target import Target
+from raconvert.metadata import sidecar
 from raconvert.plugin import NO, SURE, Bundle, Format, Source, first_of
 from raconvert.ra import plugin as ra
 

@@ -20,7 +20,7 @@ from collections import namedtuple
 
 from raconvert.bundle.names import is_inside
 from raconvert.errors import Corrupt, Unsafe, Unsupported
-from raconvert.yamltext import dump, parse
+from raconvert.metadata.yaml import dump, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from raconvert import sidecar
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.bundle import manifest
 from raconvert.bundle.names import MANIFEST, files_of
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
+from raconvert.metadata import sidecar
 from raconvert.plugin import Fit, Option, refused
 from raconvert.ra import plugin as ra
 

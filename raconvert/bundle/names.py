@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from raconvert import sidecar
+from raconvert.metadata import sidecar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from raconvert import sidecar
 from raconvert.bundle import members
 from raconvert.bundle.folder import folder_of
 from raconvert.bundle.names import MANIFEST
@@ -22,6 +21,7 @@ from raconvert.errors import Corrupt, Unsupported
 from raconvert.files import zips
 from raconvert.files.places import write_failed
 from raconvert.files.source import Window
+from raconvert.metadata import sidecar
 from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Source
 from raconvert.ra import plugin as ra
 

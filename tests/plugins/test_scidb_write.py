@@ -21,7 +21,6 @@ from raconvert.plugins.scidb.schema import parse_schema
 from scidb_records import CORPUS
 
 import raconvert
-from raconvert import sidecar
 from raconvert.arrays.array import Array
 from raconvert.arrays.blocks import as_ndarray
 from raconvert.arrays.bundle import Bundle
@@ -30,6 +29,7 @@ from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import Corrupt, TargetExists, WouldLose
 from raconvert.files.source import Source
 from raconvert.files.target import Target
+from raconvert.metadata import sidecar
 from raconvert.plugin import EQUIVALENT, REFUSED
 from raconvert.testing import filled
 

@@ -10,8 +10,8 @@ elements, in the notation of the NPY header), and the fields of `Metadata`. Fiel
 between the items of a stack lie in ``TARGET.items.jsonl``, one JSON object per line.
 
 Beside files that are no .ra it is `complete`: it takes the place of the metadata in the file, and
-`was` says what the array was before the format changed its form (`raconvert.restore`). Beside
-containers the fields of each array stand under `arrays`, by name.
+`was` says what the array was before the format changed its form (`raconvert.metadata.roundtrip`).
+Beside containers the fields of each array stand under `arrays`, by name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from raconvert.errors import Corrupt, RaconvertError
 from raconvert.files.extent import Extent
 from raconvert.files.places import check_target
 from raconvert.files.source import Source
-from raconvert.yamltext import MAX_BYTES, dump, parse
+from raconvert.metadata.yaml import MAX_BYTES, dump, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

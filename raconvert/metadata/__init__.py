@@ -1,0 +1,1 @@
+"""What lies beside a file: the sidecar, its YAML, and the way back."""
