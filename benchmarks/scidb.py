@@ -61,14 +61,14 @@ for _ in range(int(sys.argv[3])):
 """,
     "raconvert": """
 import sys
-import raconvert, raconvert.arrays.blocks, raconvert.pipeline
+import raconvert, raconvert.arrays.blocks, raconvert.conversion.pipeline
 from raconvert.plugins.scidb import reading
 for _ in range(int(sys.argv[3])):
     raconvert.read(sys.argv[1], from_="scidb", in_opts={"schema": sys.argv[2]})
 """,
     "raconvert, a[:]": """
 import sys
-import raconvert, raconvert.arrays.blocks, raconvert.pipeline
+import raconvert, raconvert.arrays.blocks, raconvert.conversion.pipeline
 from raconvert.plugins.scidb import reading
 for _ in range(int(sys.argv[3])):
     with raconvert.open(sys.argv[1], from_="scidb", in_opts={"schema": sys.argv[2]}) as bundle:

@@ -24,7 +24,7 @@ _PUBLIC = {
     "Bundle": "raconvert.arrays.bundle",
     "Metadata": "raconvert.arrays.metadata",
     "RaconvertError": "raconvert.errors",
-    "convert": "raconvert.pipeline",
+    "convert": "raconvert.conversion.pipeline",
     "digest": "raconvert.checksums",
     "formats": "raconvert.inspection",
     "info": "raconvert.inspection",

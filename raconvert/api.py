@@ -12,12 +12,12 @@ from raconvert.arrays.blocks import as_ndarray
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import element_of
 from raconvert.arrays.metadata import Metadata
+from raconvert.conversion.options import Settings
+from raconvert.conversion.outputs import prepare_target, target_spec
+from raconvert.conversion.read import open_bundle
+from raconvert.conversion.report import Report
+from raconvert.conversion.write import write_bundle
 from raconvert.errors import RaconvertError, UsageError
-from raconvert.opening import open_bundle
-from raconvert.pipeline import prepare_target, target_spec
-from raconvert.report import Report
-from raconvert.settings import Settings
-from raconvert.writing import write_bundle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ def open(  # noqa: A001 - the verb that every array library uses
     Returns an `Array` for formats of one array and for a chosen `array` (or ``FILE#name``), a
     `Bundle` (a mapping of names to arrays) for containers. Both are context managers. An array is
     indexed in logical order: ``x[3]``, ``numpy.asarray(x)``. `options` as in
-    `raconvert.opening.open_bundle` (`from_`, `in_opts`, `meta`, `index_order`, `max_memory`).
+    `raconvert.conversion.read.open_bundle` (`from_`, `in_opts`, `meta`, `index_order`,
+    `max_memory`).
     """
     bundle = open_bundle(path, arrays=[array] if array is not None else None, **options)
     chosen = array is not None or not _is_container(bundle)

@@ -33,10 +33,10 @@ def digest(
 ) -> str:
     """Return the digest of the one array of a file, or of the one called `array`, as hex digits.
 
-    `reading` as in `raconvert.opening.open_bundle`. Several arrays without a choice are a
+    `reading` as in `raconvert.conversion.read.open_bundle`. Several arrays without a choice are a
     `UsageError` that lists them.
     """
-    from raconvert.opening import open_bundle
+    from raconvert.conversion.read import open_bundle
 
     chosen = None if array is None else [array]
     with open_bundle(path, arrays=chosen, max_memory=max_memory, **reading) as bundle:

@@ -17,12 +17,12 @@ from raconvert import registry
 from raconvert.arrays.axes import in_order
 from raconvert.arrays.blocks import block_bytes, blocks
 from raconvert.arrays.dtypes import little, type_name
+from raconvert.conversion.read import open_bundle
+from raconvert.conversion.unreadable import FAILURES, find, why
 from raconvert.errors import Corrupt, UsageError
 from raconvert.files.source import DEFAULT_MAX_MEMORY
 from raconvert.inspection import plain
 from raconvert.metadata.roundtrip import as_characters, units_of
-from raconvert.opening import open_bundle
-from raconvert.unreadable import FAILURES, find, why
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def diff(
     only one side has; ``aliases`` the further names that the files have for arrays and groups;
     ``order`` is the first place at which the arrays that both have come in another order, or None.
     What a format keeps about a file as a whole for its own way back (`Bundle.formats`) does not
-    count. `reading` as in `raconvert.opening.open_bundle`.
+    count. `reading` as in `raconvert.conversion.read.open_bundle`.
 
     Files whose arrays cannot be paired raise `UsageError`, and so do two single arrays whose
     elements cannot be compared (text with numbers); among several such arrays only differ in type.

@@ -11,11 +11,11 @@ from raconvert import registry
 from raconvert.arrays.array import UNKNOWN
 from raconvert.arrays.dtypes import type_name
 from raconvert.catalogue import BUNDLES, ROWS, Row
+from raconvert.conversion.read import open_bundle
+from raconvert.conversion.unreadable import why as why_not
 from raconvert.errors import RaconvertError
 from raconvert.files.source import Source
-from raconvert.opening import open_bundle
 from raconvert.plugin import NO, SURE
-from raconvert.unreadable import why as why_not
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ _ORDERS = {"<": "little", ">": "big", "|": None}
 def info(path: str | os.PathLike[str], **reading: Any) -> dict[str, Any]:
     """Return what a file holds: format, sizes, arrays with type and both axis views, metadata.
 
-    Only headers are read. `reading` as in `raconvert.opening.open_bundle` (`from_`, `arrays`,
-    `in_opts`, `meta`, `index_order`, `max_memory`).
+    Only headers are read. `reading` as in `raconvert.conversion.read.open_bundle` (`from_`,
+    `arrays`, `in_opts`, `meta`, `index_order`, `max_memory`).
     """
     with open_bundle(path, **reading) as bundle:
         return describe(bundle, os.fspath(path))

@@ -43,13 +43,13 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import Element, dtype_of, element_of, little
 from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.catalogue import FOREIGN, ROWS, Row
+from raconvert.conversion.options import Settings
+from raconvert.conversion.read import apply_sidecar
+from raconvert.conversion.report import Report
+from raconvert.conversion.write import adapted, write_bundle
 from raconvert.errors import RaconvertError, WouldLose
 from raconvert.files.source import Source
-from raconvert.opening import apply_sidecar
 from raconvert.plugin import API, EQUIVALENT, MAYBE, NO, REFUSED, SURE, Fit, Format, Option
-from raconvert.report import Report
-from raconvert.settings import Settings
-from raconvert.writing import adapted, write_bundle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,10 +12,11 @@ from raconvert.arrays.blocks import block_bytes, blocks
 from raconvert.arrays.dtypes import little
 from raconvert.checksums import digest_array
 from raconvert.compare import Rule, compare_data, pair_arrays, type_text
+from raconvert.conversion.combine import open_sources
+from raconvert.conversion.read import open_bundle
+from raconvert.conversion.unreadable import why
 from raconvert.errors import Corrupt, RaconvertError, UsageError
 from raconvert.files.source import DEFAULT_MAX_MEMORY, Source
-from raconvert.opening import open_bundle, open_sources
-from raconvert.unreadable import why
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ def verify(
     arrays of the file are sound, it is the ``problem`` of its array, and the file is not the
     ``same``. The sidecar must describe
     the file (checked when it is opened) and have one entry per item. The sources are gathered and
-    stacked as `convert` would, with the arguments in `gathering` (`raconvert.gather.gather`), and
-    read with `reading` (`raconvert.opening.open_bundle`). What was cast or permuted differs.
+    stacked as `convert` would, with the arguments in `gathering`
+    (`raconvert.conversion.inputs.gather`), and read with `reading`
+    (`raconvert.conversion.read.open_bundle`). What was cast or permuted differs.
     ``ok``, ``changed``, ``missing`` and ``extra`` count what was compared, ``examples`` names the
     first of each.
     """
@@ -128,7 +130,7 @@ def _against(
 
     Where only some arrays of the file are `chosen`, one source may well hold others.
     """
-    from raconvert.gather import gather
+    from raconvert.conversion.inputs import gather
 
     gathered = gather(specs, **gathering)
     result = _Verdict()

@@ -30,7 +30,7 @@ SERVER = """
 import json, os, select, signal, sys, time, traceback
 import numpy, PIL.Image, lz4.block, yaml, zipfile, tarfile
 import raconvert, raconvert.verification
-import raconvert.plugins.npy, raconvert.plugins.npz, raconvert.plugins.png, raconvert.batch
+import raconvert.plugins.npy, raconvert.plugins.npz, raconvert.plugins.png, raconvert.conversion.batch
 import raconvert.plugins.png.stack, raconvert.plugins.png.pixels, raconvert.ra.leb128
 import raconvert.ra.bits, raconvert.ra.lz4, raconvert.arrays.cast, raconvert.arrays.stack, raconvert.metadata.roundtrip
 import raconvert.bundle.folder, raconvert.bundle.zipped, raconvert.bundle.tarred

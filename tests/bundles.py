@@ -16,11 +16,11 @@ from raconvert.arrays.blocks import blocks
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import little
 from raconvert.arrays.metadata import Axis, Metadata
-from raconvert.opening import open_bundle
-from raconvert.pipeline import prepare_target
-from raconvert.report import Report
-from raconvert.settings import Settings
-from raconvert.writing import write_bundle
+from raconvert.conversion.options import Settings
+from raconvert.conversion.outputs import prepare_target
+from raconvert.conversion.read import open_bundle
+from raconvert.conversion.report import Report
+from raconvert.conversion.write import write_bundle
 
 if TYPE_CHECKING:
     from pathlib import Path

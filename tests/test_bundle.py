@@ -33,6 +33,7 @@ from raconvert.arrays.metadata import Metadata
 from raconvert.bundle.names import MANIFEST, files_of, is_inside
 from raconvert.cli import main
 from raconvert.compare import diff
+from raconvert.conversion.read import open_bundle
 from raconvert.errors import (
     Corrupt,
     TargetExists,
@@ -42,7 +43,6 @@ from raconvert.errors import (
     WouldLose,
 )
 from raconvert.inspection import info
-from raconvert.opening import open_bundle
 from raconvert.verification import verify
 
 EACH_FORM = pytest.mark.parametrize("form", FORMS)

@@ -26,8 +26,8 @@ from bundles import FORMS, as_zip, facts, load, place, save, small
 
 import raconvert
 from raconvert.bundle import manifest
+from raconvert.conversion.read import open_bundle
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
-from raconvert.opening import open_bundle
 from raconvert.verification import verify
 
 EACH_FORM = pytest.mark.parametrize("form", FORMS)

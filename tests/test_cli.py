@@ -305,7 +305,7 @@ def test_a_bug_is_one_line(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("raconvert.pipeline.convert", broken)
+    monkeypatch.setattr("raconvert.conversion.pipeline.convert", broken)
 
     assert main([npy, "-o", "b.ra"]) == 1
     err = capsys.readouterr().err
@@ -334,7 +334,7 @@ def test_system_failures_are_one_message(
     def broken(*_: object, **__: object) -> None:
         raise raised
 
-    monkeypatch.setattr("raconvert.pipeline.convert", broken)
+    monkeypatch.setattr("raconvert.conversion.pipeline.convert", broken)
 
     assert main([npy, "-o", "b.ra"]) == code
     assert capsys.readouterr().err.startswith(f"raconvert: {message}")

@@ -17,7 +17,7 @@ import pytest
 from raconvert.cli import main
 from raconvert.cli.convert import _PASSED
 from raconvert.cli.options import CONVERT
-from raconvert.pipeline import convert
+from raconvert.conversion.pipeline import convert
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from raconvert.pipeline import convert
+from raconvert.conversion.pipeline import convert
 
 ROOT = Path(__file__).resolve().parent.parent
 HEAVY = {"numpy", "PIL", "lz4", "ml_dtypes", "shtab", "rich"}

@@ -22,9 +22,9 @@ from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.arrays.transpose import Transposed
 from raconvert.cli import main
 from raconvert.compare import Rule, compare_arrays, diff, meta_differences
+from raconvert.conversion.pipeline import convert
 from raconvert.errors import Corrupt, UsageError
 from raconvert.inspection import plain
-from raconvert.pipeline import convert
 from raconvert.verification import verify
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import pytest
 
 from raconvert.checksums import digest, manifest_line
 from raconvert.cli import main
+from raconvert.conversion.pipeline import convert
 from raconvert.errors import Corrupt, UsageError
-from raconvert.pipeline import convert
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from raconvert.conversion.options import Settings
 from raconvert.errors import ReadFailed, Unsafe
 from raconvert.files import references
 from raconvert.files.references import resolve
 from raconvert.files.source import Source
-from raconvert.settings import Settings
 
 
 @pytest.fixture

@@ -19,8 +19,8 @@ from hypothesis.extra import numpy as st_np
 
 import raconvert
 from raconvert import Metadata, convert
+from raconvert.conversion.report import Report
 from raconvert.errors import Unsupported, WouldLose
-from raconvert.report import Report
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 import raconvert
 from raconvert import convert
-from raconvert.errors import RaconvertError, ReadFailed, UsageError
-from raconvert.gather import (
+from raconvert.conversion.inputs import (
     gather,
     labels_of,
     missing_numbers,
@@ -26,6 +25,7 @@ from raconvert.gather import (
     sequence_note,
     split_spec,
 )
+from raconvert.errors import RaconvertError, ReadFailed, UsageError
 
 
 @pytest.fixture(autouse=True)

@@ -16,11 +16,11 @@ from test_atomic import unchanged
 
 import raconvert
 from raconvert import convert
+from raconvert.conversion.read import open_bundle
 from raconvert.errors import ReadFailed, TargetExists, Unsafe, WriteFailed
 from raconvert.files.references import resolve
 from raconvert.files.source import Source
 from raconvert.files.target import Target
-from raconvert.opening import open_bundle
 
 NUMBERS = np.arange(12, dtype="<i2").reshape(3, 4)
 OTHER = np.full((2, 5), 7, "<i2")

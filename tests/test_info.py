@@ -18,10 +18,10 @@ from raconvert.catalogue import ROWS
 from raconvert.cli import info as cli_info
 from raconvert.cli import main
 from raconvert.cli.console import Console
+from raconvert.conversion.pipeline import convert
 from raconvert.errors import Corrupt, UnknownFormat
 from raconvert.files.extent import Extent
 from raconvert.inspection import describe, format_details, formats, info, plain, why
-from raconvert.pipeline import convert
 
 if TYPE_CHECKING:
     from pathlib import Path

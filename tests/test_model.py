@@ -12,8 +12,8 @@ from raconvert.api import array_of
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.bundle import names
+from raconvert.conversion.report import Report
 from raconvert.plugin import equivalent
-from raconvert.report import Report
 
 MANY = 2000
 OFTEN = 10 * MANY  # far below MANY * MANY

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import raconvert
+from raconvert.conversion.read import open_bundle
 from raconvert.errors import Corrupt, RaconvertError, ReadFailed, Unsafe
 from raconvert.files import references, source
 from raconvert.files.source import HELD_AT_MOST, Source
-from raconvert.opening import open_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,7 +162,7 @@ def test_an_item_of_a_stack_that_is_replaced(tmp_path: Path) -> None:
     paths = [str(tmp_path / f"{n}.npy") for n in range(4)]
     for path in paths:
         np.save(path, OLD)
-    from raconvert.opening import open_sources
+    from raconvert.conversion.combine import open_sources
 
     with open_sources([str(tmp_path / "?.npy")]) as bundle:
         np.save(tmp_path / "new.npy", NEW)
@@ -181,7 +181,7 @@ import numpy as np
 import raconvert
 from raconvert.arrays.blocks import blocks
 from raconvert.errors import RaconvertError
-from raconvert.opening import open_bundle
+from raconvert.conversion.read import open_bundle
 path, options = sys.argv[1], dict(pair.split("=", 1) for pair in sys.argv[2:])
 bundle = open_bundle(path, in_opts=options)
 array = bundle.arrays[0]
@@ -303,9 +303,9 @@ def test_many_hdf5_files_become_one_npz(tmp_path: Path) -> None:
 def test_one_of_many_that_is_replaced_before_its_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from raconvert import merge
+    from raconvert.conversion import combine
 
-    monkeypatch.setattr(merge, "OPEN_AT_ONCE", 1)
+    monkeypatch.setattr(combine, "OPEN_AT_ONCE", 1)
     for name in "abc":
         np.savez_compressed(tmp_path / f"{name}.npz", x=OLD)
 

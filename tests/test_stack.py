@@ -15,13 +15,16 @@ import ra_bytes
 from PIL import Image
 
 import raconvert
-from raconvert import Metadata, convert, each
+from raconvert import Metadata, convert
 from raconvert.arrays.array import Array
 from raconvert.arrays.blocks import blocks
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import element
 from raconvert.arrays.transpose import Transposed
 from raconvert.cli import main
+from raconvert.conversion import each
+from raconvert.conversion.combine import open_sources
+from raconvert.conversion.read import open_bundle
 from raconvert.errors import (
     Corrupt,
     RaconvertError,
@@ -31,7 +34,6 @@ from raconvert.errors import (
     WouldLose,
     WriteFailed,
 )
-from raconvert.opening import open_bundle, open_sources
 
 
 @pytest.fixture(autouse=True)

@@ -138,7 +138,7 @@ def test_a_link_that_appears_meanwhile_is_not_followed(
 def test_a_plane_that_appears_meanwhile_is_not_replaced(
     tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from raconvert.staging import Staging
+    from raconvert.conversion.transaction import Staging
 
     np.save(tmp_path / "cube.npy", np.zeros((4, 3, 5), "u1"))
     real = Staging.publish

@@ -151,7 +151,7 @@ class Progress:
         now = self._clock()
         if now < self._next:
             return
-        from raconvert.report import size
+        from raconvert.conversion.report import size
 
         self._next = now + self.INTERVAL
         share = f"{100 * done // total} %" if total else ""

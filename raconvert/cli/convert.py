@@ -6,9 +6,9 @@ import os
 import signal
 import sys
 
-from raconvert import pipeline
 from raconvert.cli.console import Progress, one_line
 from raconvert.cli.options import CONVERT
+from raconvert.conversion import pipeline
 from raconvert.errors import RaconvertError, UsageError
 from raconvert.plugin import first_of
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.cli.console import Console
+    from raconvert.conversion.report import Report
     from raconvert.files.target import Target
-    from raconvert.report import Report
 
-# What is not simply handed to `raconvert.pipeline.convert` under its own name.
+# What is not simply handed to `raconvert.conversion.pipeline.convert` under its own name.
 _OWN = (
     "output",
     "report",

@@ -6,8 +6,8 @@ from itertools import islice
 
 from raconvert.cli.console import one_line
 from raconvert.cli.sources import each, expand, reading
+from raconvert.conversion.report import size
 from raconvert.inspection import info
-from raconvert.report import size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,17 +2,17 @@
 
 One row is one option: `how` is what it does with its value (see `HOW` in `raconvert.cli.parser`),
 `kind` turns the value's text into what the core takes, `exclusive` names the group of options of
-which only one may be given, `dest` is the name of the parameter of `raconvert.pipeline.convert` or
-of the verb's function.
+which only one may be given, `dest` is the name of the parameter of
+`raconvert.conversion.pipeline.convert` or of the verb's function.
 """
 
 from __future__ import annotations
 
 from collections import namedtuple
 
+from raconvert.conversion.options import LOSSES, META_MODES, TRUSTS
 from raconvert.errors import UsageError, did_you_mean
 from raconvert.files.source import DEFAULT_MAX_MEMORY
-from raconvert.settings import LOSSES, META_MODES, TRUSTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

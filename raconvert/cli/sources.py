@@ -34,7 +34,7 @@ def expand(words: Sequence[str]) -> list[str]:
         if os.path.isfile(word):
             found.append(word)
             continue
-        from raconvert.gather import gather, is_pattern
+        from raconvert.conversion.inputs import gather, is_pattern
 
         several = os.path.isdir(word) or is_pattern(word)
         found += gather([word]).paths if several else [word]

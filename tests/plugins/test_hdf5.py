@@ -28,11 +28,11 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import Element, element_of, little
 from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.cli import main
+from raconvert.conversion.read import open_bundle
 from raconvert.errors import Corrupt, RaconvertError, ReadFailed, TooLarge, Unsupported, UsageError
 from raconvert.files.extent import Extent
 from raconvert.files.source import Source
 from raconvert.files.target import Target
-from raconvert.opening import open_bundle
 from raconvert.plugin import EQUIVALENT, NO, REFUSED, SURE
 from raconvert.testing import CASES, same
 

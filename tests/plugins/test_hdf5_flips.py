@@ -34,8 +34,8 @@ LOOK = """
 import json, sys
 LIMIT = 64 << 20
 from raconvert.errors import RaconvertError
-from raconvert.opening import open_bundle
-from raconvert.unreadable import find
+from raconvert.conversion.read import open_bundle
+from raconvert.conversion.unreadable import find
 for path in sys.stdin.read().split("\\n"):
     print(json.dumps({"path": path}), flush=True)
     try:

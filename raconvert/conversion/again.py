@@ -9,8 +9,8 @@ import numpy as np
 
 from raconvert.arrays.blocks import blocks
 from raconvert.arrays.dtypes import dtype_of, little
+from raconvert.conversion.read import open_spec
 from raconvert.files.source import changed
-from raconvert.opening import open_spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
-    from raconvert.settings import Settings
+    from raconvert.conversion.options import Settings
 
 
 def closed(bundle: Bundle, spec: str, settings: Settings) -> list[Array]:

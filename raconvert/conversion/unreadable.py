@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
+    from raconvert.conversion.options import Settings
+    from raconvert.conversion.report import Report
     from raconvert.plugin import Fit
-    from raconvert.report import Report
-    from raconvert.settings import Settings
 
 FLAG = "--allow arrays"
 LISTED = 20  # arrays that one message names

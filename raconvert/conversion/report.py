@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
     from raconvert.catalogue import Row
+    from raconvert.conversion.options import Settings
     from raconvert.plugin import Fit
-    from raconvert.settings import Settings
 
 
 _MOVES = {

@@ -7,16 +7,16 @@ import os
 from raconvert import registry
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
+from raconvert.conversion.inputs import labels_of
+from raconvert.conversion.outputs import refuse_sources
+from raconvert.conversion.report import Report
+from raconvert.conversion.write import write_bundle
 from raconvert.errors import UsageError
 from raconvert.files.places import check_target
-from raconvert.gather import labels_of
-from raconvert.pipeline import refuse_sources
-from raconvert.report import Report
-from raconvert.writing import write_bundle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from raconvert.settings import Settings
+    from raconvert.conversion.options import Settings
 
 
 def labels_array(paths: list[str]) -> Array:

@@ -9,20 +9,17 @@ from __future__ import annotations
 import os
 
 from raconvert import registry
-from raconvert.errors import ReadFailed, TargetExists
-from raconvert.files.places import check_target, identity
+from raconvert.conversion.options import Settings
+from raconvert.conversion.outputs import prepare_target, target_spec
+from raconvert.conversion.read import open_spec
+from raconvert.conversion.report import Report
+from raconvert.conversion.write import write_bundle
 from raconvert.files.source import DEFAULT_MAX_MEMORY
-from raconvert.opening import open_spec
-from raconvert.report import Report
-from raconvert.settings import Settings
-from raconvert.writing import write_bundle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
-
-    from raconvert.catalogue import Row
 
 
 def convert(
@@ -82,7 +79,7 @@ def convert(
     target = None if dst is None else os.fspath(dst)
     if target is not None and _is_plain(words, target, settings):
         return _convert_one(words[0], target, settings)
-    from raconvert import batch
+    from raconvert.conversion import batch
 
     return batch.convert_many(words, target, settings)
 
@@ -115,86 +112,3 @@ def _convert_one(word: str, dst: str, settings: Settings) -> Report:
         return report
     with open_spec(word, settings) as bundle:
         return write_bundle(bundle, path, row, settings, report, name=name)
-
-
-def target_spec(dst: str, to: str | None) -> tuple[str, str | None]:
-    """Split ``FILE#name`` of a destination: only where FILE would be a container."""
-    if "#" in dst and not os.path.lexists(dst):
-        path, _, name = dst.rpartition("#")
-        row = registry.by_name(to) if to else registry.by_suffix(path)
-        if row is not None and row.many and name:
-            return path, name
-    return dst, None
-
-
-def prepare_target(
-    path: str, row: Row, sources: list[str], settings: Settings, report: Report
-) -> bool:
-    """Check the destination before anything is read; False means: skip it."""
-    if path == "-":
-        return True
-    refuse_sources([path], sources)
-    check = check_target
-    if row.name == "bundle":
-        from raconvert.bundle.folder import check_target as check
-
-        _refuse_sources_inside(path, sources)
-    return bool(replaceable([path], sources, settings, report, check))
-
-
-def _refuse_sources_inside(folder: str, sources: list[str]) -> None:
-    """Refuse a folder as destination in which one of the sources lies."""
-    inside = os.path.join(os.path.realpath(folder), "")
-    for source in sources:
-        if os.path.realpath(_file_of(source)).startswith(inside):
-            raise TargetExists(f"source '{source}' lies in the folder to be written", path=folder)
-
-
-def replaceable(
-    paths: list[str],
-    sources: list[str],
-    settings: Settings,
-    report: Report,
-    check: Callable[..., None] = check_target,
-) -> list[str]:
-    """Return the destinations to write; an existing one is skipped, replaced or refused."""
-    newest = max(map(_changed, sources)) if settings.update else 0.0
-    chosen = []
-    for path in paths:
-        if os.path.lexists(path):
-            if settings.skip_existing:
-                report.skipped.append((path, "exists already"))
-                continue
-            if settings.update and os.path.exists(path) and os.path.getmtime(path) >= newest:
-                report.skipped.append((path, "is not older than its source"))
-                continue
-        check(path, overwrite=settings.overwrite or settings.update)
-        chosen.append(path)
-    return chosen
-
-
-def refuse_sources(paths: list[str], sources: list[str]) -> None:
-    """Refuse destinations that are one of the sources, under whatever name."""
-    places = {identity(path): path for path in paths}
-    places.pop(None, None)
-    for source in sources if places else ():
-        # FILE#name, or a file that will be missed when it is read
-        path = places.get(identity(source) or identity(_file_of(source)))
-        if path is not None:
-            raise TargetExists("source and destination are the same file", path=path)
-
-
-def _changed(source: str) -> float:
-    try:
-        return os.path.getmtime(_file_of(source))
-    except OSError as error:
-        raise ReadFailed(f"cannot be read: {error.strerror}", path=source) from error
-
-
-def _file_of(spec: str) -> str:
-    """Return the file of ``FILE#name``, or of a plain path."""
-    if os.path.lexists(spec):
-        return spec
-    from raconvert.gather import split_spec
-
-    return split_spec(spec)[0]

@@ -6,16 +6,22 @@ import os
 from contextlib import suppress
 
 from raconvert import registry
-from raconvert.destinations import is_folder, stem_of, template_fields
+from raconvert.conversion.outputs import (
+    is_folder,
+    prepare_target,
+    refuse_sources,
+    replaceable,
+    stem_of,
+    template_fields,
+)
+from raconvert.conversion.read import open_spec
+from raconvert.conversion.report import Report, few
+from raconvert.conversion.transaction import Staging
+from raconvert.conversion.unreadable import attempt
+from raconvert.conversion.write import progress_of, write_bundle
 from raconvert.errors import RaconvertError, TargetExists, UsageError
 from raconvert.files.places import identity, make_folders, refuse_used, write_failed
 from raconvert.metadata.sidecar import items_path_of, path_of
-from raconvert.opening import open_spec
-from raconvert.pipeline import prepare_target, refuse_sources, replaceable
-from raconvert.report import Report, few
-from raconvert.staging import Staging
-from raconvert.unreadable import attempt
-from raconvert.writing import progress_of, write_bundle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,9 +29,9 @@ if TYPE_CHECKING:
 
     from raconvert.arrays.bundle import Bundle
     from raconvert.catalogue import Row
-    from raconvert.gather import Gathered
+    from raconvert.conversion.inputs import Gathered
+    from raconvert.conversion.options import Settings
     from raconvert.plugin import Fit
-    from raconvert.settings import Settings
 
 
 def convert_each(

@@ -10,15 +10,20 @@ from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import little, type_name
 from raconvert.arrays.metadata import Metadata
-from raconvert.destinations import template_fields
+from raconvert.conversion.inputs import labels_of
+from raconvert.conversion.losses import lost_items
+from raconvert.conversion.outputs import (
+    prepare_target,
+    refuse_sources,
+    replaceable,
+    template_fields,
+)
+from raconvert.conversion.report import Report
+from raconvert.conversion.transaction import Staging
+from raconvert.conversion.unreadable import without
+from raconvert.conversion.write import adapted, progress_of, write_bundle
 from raconvert.errors import RaconvertError, UsageError
 from raconvert.files.places import refuse_used
-from raconvert.gather import labels_of
-from raconvert.pipeline import prepare_target, refuse_sources, replaceable
-from raconvert.report import Report
-from raconvert.staging import Staging
-from raconvert.unreadable import without
-from raconvert.writing import adapted, lost_items, progress_of, write_bundle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.catalogue import Row
-    from raconvert.settings import Settings
+    from raconvert.conversion.options import Settings
 
 
 def write_planes(

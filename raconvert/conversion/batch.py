@@ -1,33 +1,40 @@
 """Many sources or many destinations: which of the ways to convert them is meant.
 
 What several sources become (design): a target of one array takes a stack on a new first axis, a
-container one named array each (`raconvert.merge`), a folder or a template with ``{stem}`` one file
-each (`raconvert.each`). A template with ``{}``, ``{i}`` or ``{label}`` takes one plane per file
-(`raconvert.planes`).
+container one named array each (`raconvert.conversion.combine`), a folder or a template with
+``{stem}`` one file each (`raconvert.conversion.each`). A template with ``{}``, ``{i}`` or
+``{label}`` takes one plane per file (`raconvert.conversion.planes`).
 """
 
 from __future__ import annotations
 
 from raconvert import registry
 from raconvert.arrays.bundle import Bundle
-from raconvert.destinations import EACH_FIELDS, PLANE_FIELDS, is_folder, template_fields
-from raconvert.each import convert_each
+from raconvert.conversion.combine import concatenated, open_named, open_stack
+from raconvert.conversion.each import convert_each
+from raconvert.conversion.inputs import gather, missing_numbers, repeated, sequence_note
+from raconvert.conversion.labels import check_labels, labels_array, write_labels
+from raconvert.conversion.losses import lost_items
+from raconvert.conversion.options import Settings
+from raconvert.conversion.outputs import (
+    EACH_FIELDS,
+    PLANE_FIELDS,
+    is_folder,
+    prepare_target,
+    target_spec,
+    template_fields,
+)
+from raconvert.conversion.planes import write_planes
+from raconvert.conversion.read import open_spec
+from raconvert.conversion.report import Report, few
+from raconvert.conversion.write import write_bundle
 from raconvert.errors import UsageError
 from raconvert.files.places import refuse_used
-from raconvert.gather import gather, missing_numbers, repeated, sequence_note
-from raconvert.labels import check_labels, labels_array, write_labels
-from raconvert.merge import concatenated, open_named, open_stack
-from raconvert.opening import open_spec
-from raconvert.pipeline import prepare_target, target_spec
-from raconvert.planes import write_planes
-from raconvert.report import Report, few
-from raconvert.settings import Settings
-from raconvert.writing import lost_items, write_bundle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from raconvert.catalogue import Row
-    from raconvert.gather import Gathered
+    from raconvert.conversion.inputs import Gathered
 
 
 def convert_many(words: list[str], dst: str | None, settings: Settings) -> Report:

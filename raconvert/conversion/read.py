@@ -6,10 +6,10 @@ import os
 
 from raconvert import registry
 from raconvert.catalogue import BUNDLES
+from raconvert.conversion.options import Settings
 from raconvert.errors import Corrupt, UsageError
 from raconvert.files.source import Source
 from raconvert.metadata import sidecar
-from raconvert.settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def open_spec(spec: str, settings: Settings) -> Bundle:
     """Open one source, ``FILE`` or ``FILE#name``, with its sidecar honoured."""
     path, name = spec, None
     if not os.path.lexists(spec):
-        from raconvert.gather import split_spec
+        from raconvert.conversion.inputs import split_spec
 
         path, name = split_spec(spec)
     source = Source(
@@ -204,27 +204,3 @@ def open_bundle(spec: str | os.PathLike[str], **reading: Any) -> Bundle:
     `meta`, `index_order`, `trust`, `max_memory`.
     """
     return open_spec(os.fspath(spec), Settings(**reading))
-
-
-GATHERING = (
-    "sort", "recursive", "include", "exclude", "files_from", "null_separated"
-)  # fmt: skip
-
-
-def open_sources(specs: Sequence[str], **reading: Any) -> Bundle:
-    """Open sources as `convert` would: one file as it is, several files stacked.
-
-    `reading` as for `open_bundle`, and those of `raconvert.gather.gather`.
-    """
-    gathering = {name: reading.pop(name) for name in GATHERING if name in reading}
-    settings = Settings(**reading)
-    if len(specs) == 1 and os.path.isfile(specs[0]) and not gathering:
-        return open_spec(specs[0], settings)
-    from raconvert.gather import gather
-
-    gathered = gather(specs, **gathering)
-    if not gathered.many:
-        return open_spec(gathered.paths[0], settings)
-    from raconvert.merge import open_stack
-
-    return open_stack(gathered, settings)

@@ -1,4 +1,4 @@
-"""Several files as one bundle: a stack on a new first axis, joined, or one named array each."""
+"""Open sources: detect, read, honour the sidecar, choose arrays; one file, or several stacked."""
 
 from __future__ import annotations
 
@@ -10,24 +10,50 @@ from raconvert import registry
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.metadata import Axis
-from raconvert.destinations import stem_of
+from raconvert.conversion.inputs import split_spec
+from raconvert.conversion.options import Settings
+from raconvert.conversion.outputs import stem_of
+from raconvert.conversion.read import open_spec
+from raconvert.conversion.unreadable import without
 from raconvert.errors import UsageError
 from raconvert.files.source import Source
-from raconvert.gather import split_spec
 from raconvert.metadata.roundtrip import Reshaped
 from raconvert.metadata.sidecar import SUFFIX, path_of
-from raconvert.opening import open_spec
 from raconvert.plugin import equivalent, first_of
-from raconvert.settings import Settings
-from raconvert.unreadable import without
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
+    from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Bundle
     from raconvert.catalogue import Row
-    from raconvert.gather import Gathered
+    from raconvert.conversion.inputs import Gathered
     from raconvert.plugin import Fit
+
+
+GATHERING = (
+    "sort", "recursive", "include", "exclude", "files_from", "null_separated"
+)  # fmt: skip
+
+
+def open_sources(specs: Sequence[str], **reading: Any) -> Bundle:
+    """Open sources as `convert` would: one file as it is, several files stacked.
+
+    `reading` as for `open_bundle`, and those of `raconvert.conversion.inputs.gather`.
+    """
+    gathering = {name: reading.pop(name) for name in GATHERING if name in reading}
+    settings = Settings(**reading)
+    if len(specs) == 1 and os.path.isfile(specs[0]) and not gathering:
+        return open_spec(specs[0], settings)
+    from raconvert.conversion.inputs import gather
+
+    gathered = gather(specs, **gathering)
+    if not gathered.many:
+        return open_spec(gathered.paths[0], settings)
+
+    return open_stack(gathered, settings)
 
 
 # Stacks ----------------------------------------------------------------------------------------
@@ -166,7 +192,7 @@ def _add_named(bundle: Bundle, paths: list[str], settings: Settings) -> list[Fit
     for number, path in enumerate(paths):
         one = open_spec(path, settings)
         if number >= OPEN_AT_ONCE:
-            from raconvert.again import closed
+            from raconvert.conversion.again import closed
 
             one.arrays = closed(one, path, settings)
         bundle.add_notes_of(one)

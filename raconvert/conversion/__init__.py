@@ -1,0 +1,1 @@
+"""One conversion, one module per stage: inputs, read, combine, losses, write, commit, report."""

@@ -1,0 +1,142 @@
+"""Write one bundle to one destination: adapt, judge, write, read back, sidecar, rename.
+
+Nothing is written before `fits` has said yes; nothing is renamed before everything is written.
+"""
+
+from __future__ import annotations
+
+import os
+
+from raconvert.arrays.bundle import Bundle
+from raconvert.catalogue import BUNDLES
+from raconvert.errors import WriteFailed
+from raconvert.files.copy import write_all
+from raconvert.files.places import check_target, sync_folder, write_failed
+from raconvert.files.source import Source
+from raconvert.files.target import Target
+from raconvert.metadata import sidecar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from raconvert.catalogue import Row
+    from raconvert.conversion.options import Settings
+    from raconvert.conversion.report import Report
+
+
+def commit(
+    bundle: Bundle,
+    target: Target,
+    row: Row,
+    settings: Settings,
+    report: Report,
+    forms: dict[str, dict[str, Any]],
+) -> None:
+    """Rename all or none: the sidecar, then the file; a left-over sidecar goes last."""
+    left = sidecar.left_over(target.path, overwrite=target.overwrite)
+    target.companions += _companions(bundle, target, row, settings, forms, left)
+    target.rename()
+    report.written += [companion.path for companion in target.companions]
+    for path in left:
+        if path not in report.written:
+            _remove_left_over(path)
+    if settings.sync:
+        sync_folder(target.path)
+
+
+def _remove_left_over(path: str) -> None:
+    """Remove metadata that is about the file that was replaced."""
+    try:
+        os.unlink(path)
+    except OSError as error:
+        raise WriteFailed(
+            f"is left over and cannot be removed: {error.strerror}; the new data is in its place",
+            path=path,
+            remedy="remove it: it describes the file that was there before",
+        ) from error
+
+
+def _companions(
+    bundle: Bundle,
+    target: Target,
+    row: Row,
+    settings: Settings,
+    forms: dict[str, dict[str, Any]],
+    left: list[str],
+) -> list[Target]:
+    """Write the sidecar and the per-item metadata of a finished file, where there is any.
+
+    Those in `left` are of the file that was there, and may be replaced.
+    """
+    usual = settings.meta == "auto" and row.name == "ra"
+    if not usual and (settings.meta != "sidecar" or row.name in BUNDLES):
+        return []
+    pieces = _pieces(bundle, target, row, forms, asked=settings.meta == "sidecar")
+    for path in pieces:
+        check_target(path, overwrite=target.overwrite or path in left)
+    written: list[Target] = []
+    for path, lines in pieces.items():
+        companion = Target(path, overwrite=target.overwrite or path in left, follow=False)
+        written.append(companion)
+        try:
+            write_all(companion.open(), lines)
+            companion.finish(sync=settings.sync)
+        except BaseException as error:
+            for done in written:
+                done.abort()
+            if isinstance(error, OSError):
+                raise write_failed(path, error) from error
+            raise
+    return written
+
+
+def _pieces(
+    bundle: Bundle, target: Target, row: Row, forms: dict[str, dict[str, Any]], *, asked: bool
+) -> dict[str, Iterable[bytes]]:
+    """Return what belongs beside a finished file: path and content of each metadata file.
+
+    `asked`: the sidecar was asked for (``--meta sidecar``), so that it also says what is usual.
+    """
+    described = {
+        name: sidecar.fields_of(array, row.name)
+        for name, array in zip(forms, bundle.arrays, strict=True)
+    }
+    if row.name == "ra":
+        fields = next(iter(described.values()))
+        if (asked or fields) and bundle.arrays[0].index_order == "C" and bundle.arrays[0].ndim > 1:
+            fields = {"index_order": "C", **fields}
+    else:
+        fields = sidecar_fields(bundle, row, described, forms)
+    if not fields:
+        return {}
+    facts = sidecar.describe(Source(target.temp), is_ra=row.name == "ra")
+    pieces: dict[str, Iterable[bytes]] = {
+        sidecar.path_of(target.path): [sidecar.text_of(fields, facts)]
+    }
+    items = bundle.arrays[0].meta.items
+    if items is not None and not row.many:
+        pieces[sidecar.items_path_of(target.path)] = sidecar.items_lines(items())
+    return pieces
+
+
+def sidecar_fields(
+    bundle: Bundle,
+    row: Row,
+    described: dict[str, dict[str, Any]],
+    forms: dict[str, dict[str, Any]],
+) -> dict[str, Any]:
+    """Return the fields beside a file that is no .ra: all metadata, and what the arrays were."""
+    for name, own in described.items():
+        if forms[name]:
+            own["was"] = forms[name]
+        if row.many:
+            own.pop("items", None)  # they lie beside files of one array only
+    if not row.many:
+        fields = next(iter(described.values()))
+    else:
+        from raconvert.bundle.manifest import told_of_file
+
+        fields = {**told_of_file(bundle), "arrays": described}
+    return {"complete": True, **fields}

@@ -1,0 +1,137 @@
+"""Write one bundle to one destination: adapt, judge, write, read back, sidecar, rename.
+
+Nothing is written before `fits` has said yes; nothing is renamed before everything is written.
+"""
+
+from __future__ import annotations
+
+from raconvert.arrays.bundle import Bundle
+from raconvert.catalogue import BUNDLES
+from raconvert.errors import UsageError
+from raconvert.metadata import sidecar
+from raconvert.plugin import EQUIVALENT, REFUSED, equivalent, file_fits, first_of, refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+    from raconvert.catalogue import Row
+    from raconvert.conversion.options import Settings
+    from raconvert.plugin import Fit
+
+
+def all_fits(
+    bundle: Bundle, module: ModuleType, row: Row, options: dict[str, Any], settings: Settings
+) -> list[Fit]:
+    """Return what the plugin and the metadata mode would change or lose."""
+    fits = [*module.fits(bundle, options), *_parted(bundle), *_nameless(bundle, row)]
+    mode = settings.meta
+    if mode == "sidecar":
+        return [*_kept(fits), *_items_without_a_place(bundle, row)]
+    if mode == "trailer" and row.name != "ra":
+        raise UsageError("--meta trailer is for .ra destinations; --meta sidecar for all others")
+    if mode == "trailer":
+        for array in bundle.arrays:
+            fits += _replaced_trailer(array)
+    if mode in ("drop", "ignore") and row.name in ("ra", *BUNDLES):
+        for array in bundle.arrays:
+            fits += _dropped(array, mode)
+        if bundle.attributes or bundle.groups or bundle.formats or bundle.aliases:
+            fits.append(equivalent("", "metadata", "dropped: what the file says of itself"))
+    elif row.name == "ra":
+        fits += file_fits(bundle, "an .ra")
+    return fits
+
+
+_TOLD = {
+    "nulls": "which of its values are missing",
+    "elements": "where an element ends and the next begins",
+}
+
+
+def _parted(bundle: Bundle) -> list[Fit]:
+    """Return what the arrays lose because their companions were not chosen with them."""
+    return [
+        refused(
+            array.name,
+            loss,
+            f"{_TOLD[loss]} is told by '{name}', which is not chosen; choose both by name with "
+            "--array",
+            f"--allow {loss}",
+        )
+        for array in bundle.arrays
+        for name, loss in array.parted.items()
+    ]
+
+
+def _nameless(bundle: Bundle, row: Row) -> list[Fit]:
+    """Return which further names of arrays and groups a container has no place for."""
+    if not bundle.aliases or not row.many or row.meta == "all":
+        return []
+    told = [f"'{alias}' of '{real or '/'}'" for alias, real in bundle.aliases.items()]
+    reason = f"{row.name} has no place for further names: {first_of(told)}"
+    return [equivalent("", "metadata", reason)]
+
+
+def _kept(fits: list[Fit]) -> list[Fit]:
+    """Return what remains to be said when a sidecar keeps metadata and names."""
+    found = []
+    for fit in fits:
+        if fit.outcome == REFUSED and fit.flag == "--allow names":
+            found.append(equivalent(fit.array, fit.property, f"{fit.reason}; the sidecar keeps it"))
+        elif not (fit.property == "metadata" and fit.outcome == EQUIVALENT):
+            found.append(fit)
+    return found
+
+
+def _items_without_a_place(bundle: Bundle, row: Row) -> list[Fit]:
+    """Return which arrays have metadata of single items, which lie beside single arrays only."""
+    if not row.many or row.name in BUNDLES:
+        return []
+    reason = "what the items have of their own has no place in the sidecar of a container"
+    return [
+        equivalent(array.name, "metadata", reason)
+        for array in bundle.arrays
+        if array.meta.items is not None
+    ]
+
+
+def lost_items(origins: list[Array], arrays: list[Array]) -> list[Fit]:
+    """Return where the metadata of single items has no axis to belong to any more."""
+    reason = "what the items have of their own is left out, since their axis is gone or moved"
+    return [
+        equivalent(array.name, "metadata", reason)
+        for origin, array in zip(origins, arrays, strict=True)
+        if origin.meta.items is not None and array.meta.items is None
+    ]
+
+
+def _replaced_trailer(array: Array) -> list[Fit]:
+    """Return what has no place beside, or in, the trailer that --meta trailer writes."""
+    found = []
+    if array.meta.items is not None:
+        reason = "what the items have of their own has no place in a trailer"
+        found.append(equivalent(array.name, "metadata", reason))
+    if "trailer" in array.meta.formats.get("ra", {}) and sidecar.fields_of(array, "ra"):
+        found.append(equivalent(array.name, "metadata", "the trailer that was there is replaced"))
+    return found
+
+
+def _dropped(array: Array, mode: str) -> list[Fit]:
+    """Return what an .ra loses without its sidecar."""
+    fields = sidecar.fields_of(array, "ra")
+    found = []
+    if "dtype" in fields:
+        reason = f"without a sidecar the elements are read as V{array.element.nbytes}"
+        found.append(refused(array.name, "type", reason, "--allow dtype"))
+    if "index_order" in fields:
+        reason = "without a sidecar row-major readers list the axes reversed"
+        found.append(equivalent(array.name, "index order", reason))
+    rest = [name for name in fields if name not in ("dtype", "index_order")]
+    if mode == "drop" and "trailer" in array.meta.formats.get("ra", {}):
+        rest.append("trailer")
+    if rest:
+        found.append(equivalent(array.name, "metadata", f"dropped: {', '.join(rest)}"))
+    return found

@@ -1,0 +1,109 @@
+"""Write one bundle to one destination: adapt, judge, write, read back, sidecar, rename.
+
+Nothing is written before `fits` has said yes; nothing is renamed before everything is written.
+"""
+
+from __future__ import annotations
+
+import os
+
+from raconvert import registry
+from raconvert.arrays.bundle import Bundle
+from raconvert.errors import Corrupt, WriteFailed
+from raconvert.files.source import Source
+from raconvert.files.target import Target
+from raconvert.metadata.roundtrip import difference, restored
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+    from raconvert.catalogue import Row
+
+
+def read_back(
+    module: ModuleType,
+    target: Target,
+    origins: list[Array],
+    bundle: Bundle,
+    row: Row,
+    names: list[str],
+    exact: set[str],
+    in_opts: dict[str, Any] | None,
+) -> list[dict[str, Any]]:
+    """Read what was written before it takes the destination's place, headers only.
+
+    Of the arrays named in `exact` every element is compared. Returns for each array how its form
+    differs from what is read back (`raconvert.metadata.roundtrip`).
+    """
+    stand_ins = {os.path.realpath(other.path): other.temp for other in target.companions}
+    source = Source(target.temp, max_memory=target.max_memory, stand_ins=stand_ins)
+    forms = []
+    with _read_written(module, row, source, names, in_opts) as written:
+        parts = zip(origins, bundle.arrays, names, strict=True)
+        for number, (origin, array, name) in enumerate(parts):
+            found = written.get(name) if row.many else written.arrays[number]
+            if found is None or len(written.arrays) != len(bundle.arrays):
+                raise WriteFailed(
+                    "the written file does not read back; this is a bug, nothing was replaced",
+                    path=target.path,
+                    expected=f"{len(names)} arrays: {', '.join(names[:10])}",
+                    got=f"{len(written.arrays)}: {', '.join(written.names[:10])}",
+                )
+            back = found if row.many else found.replace(name=array.name)
+            form = difference(origin, array, back)
+            try:
+                again = restored(back, form, target.path, array.meta.encoding)
+            except Corrupt:  # no way back from this form; the values are there nevertheless
+                form, again = {key: form[key] for key in ("name",) if key in form}, None
+            forms.append(form)
+            if array.name in exact:
+                if again is None:
+                    again = _as_the_source(module, row, source, in_opts)
+                _compare(array, again, target.path)
+    return forms
+
+
+def _read_written(
+    module: ModuleType, row: Row, source: Source, names: list[str], in_opts: dict[str, Any] | None
+) -> Bundle:
+    """Read a written file as anybody will; as its source was read only where arrays are missing."""
+    written: Bundle = module.read(source)
+    if len(written.arrays) != len(names) and in_opts and row.many:
+        written.close()
+        written = module.read(source, **registry.check_options(row, "read", in_opts))
+    return written
+
+
+def _as_the_source(
+    module: ModuleType, row: Row, source: Source, in_opts: dict[str, Any] | None
+) -> Array | None:
+    """Return the one array of a written file, read as a source of the same format was; or None."""
+    if not in_opts or row.many:
+        return None
+    array: Array = module.read(source, **registry.check_options(row, "read", in_opts)).only()
+    return array
+
+
+def _compare(array: Array, back: Array | None, path: str) -> None:
+    """Compare every element with what was written."""
+    if back is None or _elements_hash(array) != _elements_hash(back):
+        raise WriteFailed(
+            f"array '{array.name}' does not read back as it was; nothing was replaced",
+            path=path,
+            remedy="the disk may be failing, or this is a bug",
+        )
+
+
+def _elements_hash(array: Array) -> bytes:
+    """Return the SHA-256 of the elements in stored order."""
+    from hashlib import sha256
+
+    from raconvert.arrays.blocks import blocks
+
+    state = sha256()
+    for block in blocks(array):
+        state.update(block.reshape(-1).view("u1").data)
+    return state.digest()
