@@ -25,14 +25,14 @@ _PUBLIC = {
     "Metadata": "raconvert.arrays.metadata",
     "RaconvertError": "raconvert.errors",
     "convert": "raconvert.conversion.pipeline",
-    "digest": "raconvert.checksums",
-    "formats": "raconvert.inspection",
-    "info": "raconvert.inspection",
+    "digest": "raconvert.inspect.digest",
+    "formats": "raconvert.inspect.info",
+    "info": "raconvert.inspect.info",
     "open": "raconvert.api",
     "query": "raconvert.ra.query",
     "read": "raconvert.api",
     "refresh": "raconvert.registry",
-    "verify": "raconvert.verification",
+    "verify": "raconvert.inspect.verify",
     "write": "raconvert.api",
 }
 __all__ = sorted(_PUBLIC)  # noqa: PLE0605 - the table is the one place for public names

@@ -29,7 +29,7 @@ REFUSALS = {"Corrupt", "Unsupported", "Unsafe", "TooLarge", "UnknownFormat", "No
 SERVER = """
 import json, os, select, signal, sys, time, traceback
 import numpy, PIL.Image, lz4.block, yaml, zipfile, tarfile
-import raconvert, raconvert.verification
+import raconvert, raconvert.inspect.verify
 import raconvert.plugins.npy, raconvert.plugins.npz, raconvert.plugins.png, raconvert.conversion.batch
 import raconvert.plugins.png.stack, raconvert.plugins.png.pixels, raconvert.ra.leb128
 import raconvert.ra.bits, raconvert.ra.lz4, raconvert.arrays.cast, raconvert.arrays.stack, raconvert.metadata.roundtrip
@@ -38,7 +38,7 @@ import raconvert.bundle.folder, raconvert.bundle.zipped, raconvert.bundle.tarred
 def answer(source, target, options):
     try:
         if target is None:
-            raconvert.verification.verify(source, **options)
+            raconvert.inspect.verify.verify(source, **options)
             return {"kind": "", "text": ""}
         report = raconvert.convert(source, target, sync=False, **options)
         return {"kind": "", "text": " ".join(report.notes)}

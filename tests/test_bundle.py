@@ -32,7 +32,6 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.metadata import Metadata
 from raconvert.bundle.names import MANIFEST, files_of, is_inside
 from raconvert.cli import main
-from raconvert.compare import diff
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import (
     Corrupt,
@@ -42,8 +41,9 @@ from raconvert.errors import (
     UsageError,
     WouldLose,
 )
-from raconvert.inspection import info
-from raconvert.verification import verify
+from raconvert.inspect.diff import diff
+from raconvert.inspect.info import info
+from raconvert.inspect.verify import verify
 
 EACH_FORM = pytest.mark.parametrize("form", FORMS)
 ARCHIVES = pytest.mark.parametrize("form", ["zip", "tar"])

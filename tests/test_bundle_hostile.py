@@ -28,7 +28,7 @@ import raconvert
 from raconvert.bundle import manifest
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
-from raconvert.verification import verify
+from raconvert.inspect.verify import verify
 
 EACH_FORM = pytest.mark.parametrize("form", FORMS)
 RA = ra_bytes.ra_file(2, 1, (3,), b"abc")

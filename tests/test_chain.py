@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from raconvert.cli import main
-from raconvert.compare import diff
+from raconvert.inspect.diff import diff
 
 h5py = pytest.importorskip("h5py")
 pytest.importorskip("raconvert.plugins.mat")

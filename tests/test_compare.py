@@ -21,11 +21,11 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.arrays.transpose import Transposed
 from raconvert.cli import main
-from raconvert.compare import Rule, compare_arrays, diff, meta_differences
 from raconvert.conversion.pipeline import convert
 from raconvert.errors import Corrupt, UsageError
-from raconvert.inspection import plain
-from raconvert.verification import verify
+from raconvert.inspect.diff import Rule, compare_arrays, diff, meta_differences
+from raconvert.inspect.info import plain
+from raconvert.inspect.verify import verify
 
 if TYPE_CHECKING:
     from pathlib import Path

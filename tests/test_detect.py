@@ -26,7 +26,7 @@ from raconvert.errors import (
     Unsupported,
 )
 from raconvert.files.source import Source
-from raconvert.inspection import why
+from raconvert.inspect.info import why
 
 ROOT = Path(__file__).resolve().parents[1]
 RA = ra_bytes.ra_file(2, 1, (3,), b"abc")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from raconvert.checksums import digest, manifest_line
 from raconvert.cli import main
 from raconvert.conversion.pipeline import convert
 from raconvert.errors import Corrupt, UsageError
+from raconvert.inspect.digest import digest, manifest_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable

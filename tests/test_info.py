@@ -21,7 +21,7 @@ from raconvert.cli.console import Console
 from raconvert.conversion.pipeline import convert
 from raconvert.errors import Corrupt, UnknownFormat
 from raconvert.files.extent import Extent
-from raconvert.inspection import describe, format_details, formats, info, plain, why
+from raconvert.inspect.info import describe, format_details, formats, info, plain, why
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -43,8 +43,8 @@ from writers import NAME, WRITERS, can_write, column_major_ra, ra_contents
 import raconvert
 from raconvert.catalogue import BUNDLES, ROWS
 from raconvert.cli import main
-from raconvert.compare import diff
 from raconvert.errors import RaconvertError, WouldLose
+from raconvert.inspect.diff import diff
 from raconvert.testing import filled, same
 
 if TYPE_CHECKING:

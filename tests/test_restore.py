@@ -27,9 +27,9 @@ from raconvert.arrays.array import Array
 from raconvert.arrays.blocks import as_ndarray
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import little
-from raconvert.compare import diff
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import Corrupt, RaconvertError, WouldLose
+from raconvert.inspect.diff import diff
 from raconvert.metadata.roundtrip import difference, restored
 
 

@@ -17,7 +17,7 @@ import raconvert
 from raconvert import registry
 from raconvert.cli import main
 from raconvert.errors import MissingDependency, UnknownFormat, UsageError
-from raconvert.inspection import why
+from raconvert.inspect.info import why
 
 ROOT = Path(__file__).resolve().parents[1]
 TOY = Path(__file__).resolve().parent / "third_party" / "raconvert-toy"

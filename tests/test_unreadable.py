@@ -15,7 +15,7 @@ import raconvert
 from raconvert import convert
 from raconvert.cli import main
 from raconvert.errors import Corrupt, ReadFailed, WouldLose
-from raconvert.verification import verify
+from raconvert.inspect.verify import verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable

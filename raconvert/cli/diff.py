@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from raconvert.cli.console import one_line
 from raconvert.cli.sources import reading
-from raconvert.compare import diff
+from raconvert.inspect.diff import diff
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from raconvert import registry
-from raconvert.checksums import digest_array, manifest_line
 from raconvert.cli.sources import each, expand, reading
 from raconvert.conversion.combine import open_sources
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import RaconvertError, UsageError
+from raconvert.inspect.digest import digest_array, manifest_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

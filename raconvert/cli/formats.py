@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from raconvert.cli.console import one_line
 from raconvert.errors import UsageError
-from raconvert.inspection import format_details, formats, why
+from raconvert.inspect.info import format_details, formats, why
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

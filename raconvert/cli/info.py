@@ -7,7 +7,7 @@ from itertools import islice
 from raconvert.cli.console import one_line
 from raconvert.cli.sources import each, expand, reading
 from raconvert.conversion.report import size
-from raconvert.inspection import info
+from raconvert.inspect.info import info
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

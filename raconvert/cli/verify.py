@@ -6,7 +6,7 @@ from raconvert.cli.console import one_line
 from raconvert.cli.options import GATHERING
 from raconvert.cli.sources import each, expand, reading
 from raconvert.errors import UsageError
-from raconvert.verification import verify
+from raconvert.inspect.verify import verify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

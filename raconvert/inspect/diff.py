@@ -21,7 +21,7 @@ from raconvert.conversion.read import open_bundle
 from raconvert.conversion.unreadable import FAILURES, find, why
 from raconvert.errors import Corrupt, UsageError
 from raconvert.files.source import DEFAULT_MAX_MEMORY
-from raconvert.inspection import plain
+from raconvert.inspect.info import plain
 from raconvert.metadata.roundtrip import as_characters, units_of
 
 TYPE_CHECKING = False
@@ -497,7 +497,7 @@ def _trailer_digest(trailer: Any) -> str:
     """Return what identifies bytes that stay in their file."""
     import hashlib
 
-    from raconvert.checksums import hash_extent
+    from raconvert.inspect.digest import hash_extent
 
     state = hashlib.sha256()
     hash_extent(state, trailer)

@@ -10,13 +10,13 @@ from raconvert import registry
 from raconvert.arrays.axes import in_order
 from raconvert.arrays.blocks import block_bytes, blocks
 from raconvert.arrays.dtypes import little
-from raconvert.checksums import digest_array
-from raconvert.compare import Rule, compare_data, pair_arrays, type_text
 from raconvert.conversion.combine import open_sources
 from raconvert.conversion.read import open_bundle
 from raconvert.conversion.unreadable import why
 from raconvert.errors import Corrupt, RaconvertError, UsageError
 from raconvert.files.source import DEFAULT_MAX_MEMORY, Source
+from raconvert.inspect.diff import Rule, compare_data, pair_arrays, type_text
+from raconvert.inspect.digest import digest_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
