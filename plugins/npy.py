@@ -22,7 +22,9 @@ types (nested, aligned, with titles). Data is never read here: the array carries
 Writes: the smallest version that fits and the very header that `numpy.save` writes, little-endian.
 
 Mapping: C order gives the reversed shape as `dims` and index order C; Fortran order gives the shape
-as `dims` and index order F; no data is moved. Arrays of rank 0 and 1 are C. Numbers become RA's
+as `dims` and index order F; no data is moved between formats that name their order. Where axes are
+only listed (RA, NRRD), an array in Fortran order is moved to row-major: it is the same array as its
+twin in C order, and gives the same file. Arrays of rank 0 and 1 are C. Numbers become RA's
 numeric types. Strings, datetimes and structured types become user elements whose bytes, byte order
 included, are kept verbatim; their `descr` travels in the metadata. The sub-array type
 ``('<f4', (2,))`` adds its axes as the fastest ones.
@@ -183,6 +185,7 @@ def read(source: Source) -> Bundle:
         header.dims,
         name=source.stem,
         index_order=header.index_order,
+        row_major=header.index_order == "F",
         extent=source.extent(header.offset, nbytes, needs_swap(header.element)),
     )
     end = header.offset + nbytes

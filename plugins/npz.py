@@ -204,6 +204,7 @@ def _array(source: Source, member: Member, notes: list[str]) -> Array | None:
         header.dims,
         name=_array_name(member.filename),
         index_order=header.index_order,
+        row_major=header.index_order == "F",
         data=partial(_Values, source, member, header),
     )
 

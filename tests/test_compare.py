@@ -651,8 +651,8 @@ def test_every_byte_is_read(tmp_path: Path) -> None:
 
 
 def test_a_sidecar_of_another_file_is_damage(tmp_path: Path) -> None:
-    source = save(tmp_path / "a.npy", np.asfortranarray(np.zeros((2, 3))))
-    convert(source, tmp_path / "a.ra")
+    source = save(tmp_path / "a.npy", np.zeros((2, 3)))
+    convert(source, tmp_path / "a.ra", axes="fortran")
     with open(tmp_path / "a.ra", "r+b") as file:
         file.seek(-1, os.SEEK_END)
         file.write(b"\x01")

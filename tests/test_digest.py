@@ -56,13 +56,26 @@ def test_byte_order_does_not_count(order: str, tmp_path: Path) -> None:
     assert digest(source) == sha256(target)
 
 
-def test_stored_order_counts(tmp_path: Path) -> None:
+def test_equal_arrays_have_equal_digests_whatever_their_order_in_memory(tmp_path: Path) -> None:
     rows, columns = tmp_path / "c.npy", tmp_path / "f.npy"
     values = np.arange(6).reshape(2, 3)
     np.save(rows, values)
     np.save(columns, np.asfortranarray(values))
+    np.savez(tmp_path / "f.npz", x=np.asfortranarray(values))
+    convert(columns, tmp_path / "f.ra")
 
-    assert digest(rows) != digest(columns)
+    assert (
+        digest(rows) == digest(columns) == digest(tmp_path / "f.npz") == sha256(tmp_path / "f.ra")
+    )
+
+
+def test_the_order_of_a_column_major_format_counts(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.arange(6).reshape(2, 3))
+    convert(tmp_path / "x.npy", tmp_path / "x.mat")
+    convert(tmp_path / "x.mat", tmp_path / "x.ra")
+
+    assert digest(tmp_path / "x.mat") == sha256(tmp_path / "x.ra")
+    assert digest(tmp_path / "x.mat") != digest(tmp_path / "x.npy")
 
 
 @pytest.mark.parametrize("encoding", ["lz4", "leb128"])

@@ -150,7 +150,7 @@ def test_user_types_are_described_and_need_a_sidecar(tmp_path: Path) -> None:
 def test_sidecar_is_honoured_and_named(tmp_path: Path) -> None:
     source = save(tmp_path / "f.npy", np.asfortranarray(np.zeros((2, 3))))
     target = tmp_path / "f.ra"
-    convert(source, target)
+    convert(source, target, axes="fortran")
 
     facts = info(target)
 

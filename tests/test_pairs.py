@@ -564,7 +564,7 @@ def law_source(source: Callable[..., Path], a: str, name: str, shape: Shape) -> 
 
 def is_exception(a: str, c: str, shape: Shape) -> bool:
     """Tell whether an .ra between the two is bare and read as column-major formats count."""
-    return SOURCES[a][1] == "C" and FORMATS[c].order == "F" and len(shape) > 1
+    return order_of(SOURCES[a][0]) == "C" and FORMATS[c].order == "F" and len(shape) > 1
 
 
 @pytest.mark.parametrize(("a", "c"), LAW_PAIRS)
@@ -593,8 +593,10 @@ def test_law(a: str, c: str, source: Callable[..., Path], out: Path) -> None:
             convert(bare, via, to=c)
             problems.check((name, shape), same(READERS[c](direct), READERS[c](via)), "differs")
             if (
-                a not in ("bundle", "mat", "scidb") and c not in BUNDLES
-            ):  # which say more of the file
+                a not in ("bundle", "mat", "scidb")
+                and c not in BUNDLES
+                and not (a in ("npy_F", "npz_F") and c in ("npy", "npz"))
+            ):  # which say more of the file, or keep the order in memory
                 same_files = _contents(direct.parent) == _contents(via.parent)
                 problems.check((name, shape), same_files, "the bytes differ")
         empty(out)
@@ -652,7 +654,7 @@ def test_the_law_has_no_exception_with_a_sidecar(
     assert not [note for note in report.notes if "--index-order" in note]
 
 
-@pytest.mark.parametrize("a", ["npy_F", "npz_F", "mat", "har"])
+@pytest.mark.parametrize("a", ["ra_sidecar", "mat", "har"])
 def test_column_major_sources_leave_their_order_in_the_sidecar(
     a: str, source: Callable[..., Path], out: Path
 ) -> None:
@@ -664,7 +666,10 @@ def test_column_major_sources_leave_their_order_in_the_sidecar(
     assert (out / "vals.ra").read_bytes() == plain
 
 
-@pytest.mark.parametrize("a", ["npy_C", "npz_C", "png", "ra_bare", "hdf5", "nrrd", "bundle"])
+ROW_MAJOR = ["npy_C", "npy_F", "npz_C", "npz_F", "png", "ra_bare", "hdf5", "nrrd", "bundle"]
+
+
+@pytest.mark.parametrize("a", ROW_MAJOR)
 def test_row_major_sources_leave_a_bare_ra(a: str, source: Callable[..., Path], out: Path) -> None:
     convert(law_source(source, a, "uint8", (4, 6, 3)), out / "vals.ra")
 
@@ -866,10 +871,10 @@ def test_digests_of_the_other_formats(a: str, name: str, source: Callable[..., P
     assert raconvert.digest(source(a, name, (4, 6, 3)), array) == digits
 
 
-def test_digests_differ_across_memory_orders_and_verify_does_not(
+def test_digests_are_equal_across_memory_orders(
     source: Callable[..., Path],
 ) -> None:
     c, f = (source("npy", "int32", PLAIN, order) for order in "CF")
 
-    assert raconvert.digest(c) != raconvert.digest(f)
+    assert raconvert.digest(c) == raconvert.digest(f)
     assert np.array_equal(raconvert.read(c), raconvert.read(f))

@@ -716,7 +716,7 @@ def _refuse(monkeypatch: pytest.MonkeyPatch, function: str, name: str) -> None:
 
 def _with_sidecars() -> None:
     np.savez("x.npz", a=np.asfortranarray(np.ones((2, 3))), b=np.asfortranarray(np.ones((2, 3))))
-    convert("x.npz", out_dir="out", to="ra")
+    convert("x.npz", out_dir="out", to="ra", axes="fortran")
     assert tree("out") == ["a.ra", "a.ra.yaml", "b.ra", "b.ra.yaml"]
     np.savez("x.npz", a=np.zeros((2, 3)), b=np.zeros((2, 3)))
 
@@ -742,7 +742,7 @@ def test_a_left_over_sidecar_that_stays_keeps_what_was_there(
 def test_a_left_over_sidecar_of_one_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     np.save("f.npy", np.asfortranarray(np.ones((2, 3))))
     np.save("c.npy", np.zeros((2, 3)))
-    convert("f.npy", "x.ra")
+    convert("f.npy", "x.ra", axes="fortran")
     _refuse(monkeypatch, "unlink", "x.ra.yaml")
     with pytest.raises(WriteFailed, match="new data is in its place") as caught:
         convert("c.npy", "x.ra", overwrite=True)

@@ -38,11 +38,13 @@ class Array:
     the array (layout, chunks, filters, stored bytes), for people to read. `parted` are its
     companions (`Metadata.companions`) that were not chosen with it. `problem` is the error why its
     elements cannot be read, raised when they are asked for; None for nearly all arrays.
+    `row_major` is True for an array of a row-major format that lies in Fortran order in this one
+    file: where axes are only listed, it is moved to row-major, as its equals are listed.
     """
 
     __slots__ = (
         "_data", "_name", "dims", "element", "extent", "index_order", "late", "meta", "owner",
-        "parted", "problem", "storage",
+        "parted", "problem", "row_major", "storage",
     )  # fmt: skip
     renamed = 0  # how often any array got another name: what bundles know of names may be stale
 
@@ -57,6 +59,7 @@ class Array:
         extent: Extent | None = None,
         data: Any = None,
         storage: dict[str, Any] | None = None,
+        row_major: bool = False,
     ) -> None:
         self.element = element
         self.dims = tuple(dims)
@@ -69,6 +72,7 @@ class Array:
         self.owner: Bundle | None = None  # closed together with an array handed out alone
         self.parted: dict[str, str] = {}
         self.problem: RaconvertError | None = None
+        self.row_major = row_major
         self._data = data
 
     @classmethod
@@ -138,8 +142,11 @@ class Array:
             "extent": self.extent,
             "data": self._data,
             "storage": self.storage,
+            "row_major": self.row_major,
         }
         fields.update(changes)
+        if fields["index_order"] != self.index_order:
+            fields["row_major"] = False  # said of the order that it had
         other = Array(fields.pop("element"), fields.pop("dims"), **fields)
         other.owner, other.late, other.parted = self.owner, self.late, self.parted
         other.problem = self.problem

@@ -26,10 +26,10 @@ def in_order(array: Array, order: str, max_memory: int = DEFAULT_MAX_MEMORY) -> 
 
     Nothing moves when it is so already, when the index order is unknown, or below two dimensions.
     """
-    if array.index_order in (order, None) or array.ndim < 2:
-        if array.index_order is None or array.ndim < 2:
-            return array.replace(index_order=order)
+    if array.index_order == order and array.ndim > 1 and not array.row_major:
         return array
+    if array.index_order in (order, None) or array.ndim < 2:
+        return array.replace(index_order=order, row_major=False)
     back = tuple(range(array.ndim))[::-1]
     moved = _moved(array, back, max_memory)
     moved.index_order = order
@@ -45,6 +45,10 @@ def permuted(array: Array, axes: tuple[int, ...], max_memory: int = DEFAULT_MAX_
         )
     if list(axes) == sorted(axes):
         return array
+    if array.row_major:
+        seen = tuple(array.ndim - 1 - axis for axis in axes)
+        moved = array if list(seen) == sorted(seen) else _moved(array, seen, max_memory)
+        return moved.replace(index_order="C")
     if array.index_order == "F":
         # The data is seen with its axes reversed: logical axis i is data axis n-1-i.
         last = array.ndim - 1

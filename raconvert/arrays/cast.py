@@ -9,14 +9,25 @@ from __future__ import annotations
 import numpy as np
 
 from raconvert.arrays.array import Array
+from raconvert.arrays.axes import in_order
 from raconvert.arrays.blocks import blocks, index_of
 from raconvert.arrays.dtypes import element_of, little, type_name
 from raconvert.errors import Unsupported, UsageError, WouldLose
+from raconvert.files.source import DEFAULT_MAX_MEMORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
+
+
+def as_listed(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> Array:
+    """Return the array as formats take it that list axes without saying how they are indexed.
+
+    The index order belongs to the language of the format that it comes from: one of a row-major
+    format is listed row-major, whatever its order in memory is.
+    """
+    return in_order(array, "C", max_memory) if array.row_major else array
 
 
 # Element type ----------------------------------------------------------------------------------

@@ -117,6 +117,7 @@ class _Regions:
         self._extent = extent
         self._file = extent.open() if extent is not None else -1
         self._room = np.empty(0, np.uint8)
+        self._whole: Values | None = None
 
     def __enter__(self) -> _Regions:
         return self
@@ -128,7 +129,10 @@ class _Regions:
     def fill(self, out: Values, region: tuple[slice, ...], axes: tuple[int, ...]) -> None:
         """Fill `out` with a region, its axes in another order."""
         if self._extent is None:
-            transpose_into(out, plain(np.asarray(self._array.data[region])).transpose(axes))
+            values = np.asarray(self._array.data[region])
+            transpose_into(out, plain(values).transpose(axes))
+            # A view of what had to be decoded whole keeps that for the regions to come.
+            self._whole = values if values.base is not None else None
             return
         box = self._widened(region)
         for key in slabs(tuple(map(_length, box)), out.itemsize, self._largest):

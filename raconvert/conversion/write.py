@@ -194,6 +194,12 @@ def adapted(array: Array, row: Row, settings: Settings) -> Array:
     order, wanted = array.index_order, row.index_orders
     if order is None and wanted == "F":  # what says nothing of indices is read as it is listed
         array = array.replace(index_order="F")
+    elif array.row_major and not wanted:
+        from raconvert.arrays import axes as axis_order
+        from raconvert.arrays import cast as casting
+        from raconvert.arrays import scale as scaling
+
+        array = casting.as_listed(array, settings.max_memory)
     elif wanted and array.ndim > 1 and order is not None and order not in wanted:
         from raconvert.arrays import axes as axis_order
         from raconvert.arrays import cast as casting

@@ -1,7 +1,8 @@
 """The digest of an array: SHA-256 of the canonical .ra file that it would become.
 
-Canonical: flags 0, little-endian, uncompressed, no trailer, in the array's stored order. So the
-digest of a canonical .ra file is what `sha256sum` says of it, and a file in any other format can be
+Canonical: flags 0, little-endian, uncompressed, no trailer, in the index order of the format that
+the array is in, so that equal arrays of one format have equal digests. So the digest of a canonical
+.ra file is what `sha256sum` says of it, and a file in any other format can be
 checked against an .ra without writing one.
 """
 
@@ -54,6 +55,10 @@ def digest_array(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> str:
 
     `Corrupt` if there are fewer or more elements than the dimensions say.
     """
+    if array.row_major:
+        from raconvert.arrays.cast import as_listed
+
+        array = as_listed(array, max_memory)
     own = array.meta.formats.get("ra", {})
     state = hashlib.sha256(pack(uncarried(header_of(little(array.element), array.dims), own)))
     if array.extent is not None:

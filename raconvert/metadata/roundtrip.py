@@ -39,7 +39,9 @@ def difference(origin: Array, array: Array, back: Array) -> dict[str, Any]:
         was["name"] = array.name
     if little(array.element) != little(back.element):
         was["type"] = code_of(little(array.element))
-    if array.index_order not in (None, back.index_order):
+    if array.index_order not in (None, back.index_order) or (
+        back.row_major and array.index_order == "F" and not array.row_major
+    ):
         was["index_order"] = array.index_order
         back = back.replace(index_order=array.index_order)
     if array.shape != back.shape:
@@ -61,7 +63,8 @@ def restored(array: Array, was: Any, path: str = "", encoding: Any = None) -> Ar
     order = was.get("index_order", array.index_order)
     if order not in ("C", "F", None):
         raise Corrupt("metadata has an unknown index order", path=path, expected="C or F")
-    array = array.replace(index_order=order or array.index_order)
+    own = array.row_major and "index_order" not in was
+    array = array.replace(index_order=order or array.index_order, row_major=own)
     if "shape" in was:
         array = _as_shape(array, was["shape"], path)
     array = array.replace(index_order=order)  # none last: the shape is told in the order it had

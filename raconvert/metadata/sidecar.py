@@ -105,7 +105,8 @@ def fields_of(array: Array, row_name: str) -> dict[str, Any]:
     Beside other formats everything is kept, so that it can take the place of what they say.
     """
     fields: dict[str, Any] = {}
-    if row_name == "ra" and array.index_order == "F" and array.ndim > 1:
+    column_major = array.index_order == "F" and not array.row_major and array.ndim > 1
+    if row_name == "ra" and column_major:
         fields["index_order"] = "F"
     if row_name == "ra" and array.element.kind == "user" and not _is_void(array.element):
         fields["dtype"] = code_of(array.element)

@@ -621,11 +621,28 @@ def test_64_axes_work(tmp_path: Path) -> None:
 # --- end to end ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("axes", [None, "fortran"])
 @pytest.mark.parametrize("order", "CF")
-def test_through_ra_and_back_gives_the_same_file(order: str, tmp_path: Path) -> None:
+def test_through_ra_and_back_gives_the_same_file(
+    order: str, axes: str | None, tmp_path: Path
+) -> None:
+    """That of the C order, unless the other one is asked for."""
     import raconvert
 
     source, core, back = (str(tmp_path / name) for name in ("a.npy", "b.ra", "c.npy"))
+    np.save(tmp_path / "d.npy", filled("<f8", (3, 4), order))
+    np.save(source, filled("<f8", (3, 4), "F" if axes else "C"))
+    raconvert.convert(tmp_path / "d.npy", core, axes=axes)
+    raconvert.convert(core, back)
+
+    assert Path(back).read_bytes() == Path(source).read_bytes()
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_copies_keep_the_order(order: str, tmp_path: Path) -> None:
+    import raconvert
+
+    source, core, back = (str(tmp_path / name) for name in ("a.npy", "b.npz", "c.npy"))
     np.save(source, filled("<f8", (3, 4), order))
 
     raconvert.convert(source, core)
