@@ -840,14 +840,14 @@ def test_the_sidecar_is_renamed_before_the_data(
         real(source, target, **named)
 
     monkeypatch.setattr(os, "link", link)
-    convert(column_major, out / "x.ra")
+    convert(column_major, out / "x.ra", axes="fortran")
     assert renamed == ["x.ra.yaml", "x.ra"]
 
 
 def test_a_left_over_sidecar_goes_after_the_data(
     tmp_path: Path, column_major: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    convert(column_major, out / "x.ra")
+    convert(column_major, out / "x.ra", axes="fortran")
     plain = save(tmp_path / "c.npy", noise((3, 4), 1))
     seen = []
     real = os.replace
@@ -864,9 +864,9 @@ def test_a_left_over_sidecar_goes_after_the_data(
 
 def test_a_sidecar_without_its_data_is_replaced(column_major: Path, out: Path) -> None:
     """What a kill between the two renames of a first conversion leaves."""
-    convert(column_major, out / "x.ra")
+    convert(column_major, out / "x.ra", axes="fortran")
     (out / "x.ra").unlink()
-    convert(column_major, out / "x.ra")
+    convert(column_major, out / "x.ra", axes="fortran")
     assert raconvert.read(out / "x.ra").tolist() == np.load(column_major).tolist()
 
 
@@ -876,13 +876,13 @@ FOREIGN = "title: mine\nindex_order: F\n"
 def test_a_foreign_yaml_file_is_not_overwritten(column_major: Path, out: Path) -> None:
     (out / "x.ra.yaml").write_text(FOREIGN)
     with unchanged(out), pytest.raises(TargetExists) as caught:
-        convert(column_major, out / "x.ra")
+        convert(column_major, out / "x.ra", axes="fortran")
     assert str(out / "x.ra.yaml") in str(caught.value)
 
 
 def test_a_foreign_yaml_file_is_overwritten_on_request(column_major: Path, out: Path) -> None:
     (out / "x.ra.yaml").write_text(FOREIGN)
-    convert(column_major, out / "x.ra", overwrite=True)
+    convert(column_major, out / "x.ra", axes="fortran", overwrite=True)
     assert (out / "x.ra.yaml").read_text().startswith("describes:")
 
 

@@ -463,7 +463,7 @@ def test_fast_read_of_encoded_data_into_memory(name: str, tmp_path: Path) -> Non
 def test_fast_read_ignores_the_sidecar(tmp_path: Path) -> None:
     values = np.asfortranarray(filled(np.dtype("<i4"), (4, 6)))
     np.save(tmp_path / "x.npy", values)
-    raconvert.convert(tmp_path / "x.npy", tmp_path / "x.ra")
+    raconvert.convert(tmp_path / "x.npy", tmp_path / "x.ra", axes="fortran")
 
     assert raconvert.ra.read(tmp_path / "x.ra").shape == (6, 4)
     assert same(values, raconvert.read(tmp_path / "x.ra"))
@@ -658,7 +658,7 @@ def test_trailer_is_named_when_the_target_has_no_place(tmp_path: Path) -> None:
 
 def test_metadata_in_a_trailer(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.asfortranarray(filled(np.dtype("<U3"), (4, 6))))
-    raconvert.convert(tmp_path / "x.npy", tmp_path / "x.ra", meta="trailer")
+    raconvert.convert(tmp_path / "x.npy", tmp_path / "x.ra", meta="trailer", axes="fortran")
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x.npy", "x.ra"]
     assert decode((tmp_path / "x.ra").read_bytes())[0].shape == (6, 4)
@@ -759,7 +759,9 @@ def test_leb128_of_a_type_that_no_program_encodes(eltype: int, elbyte: int, tmp_
 def test_leb128_is_in_memory_order(order: str, tmp_path: Path) -> None:
     values = np.asarray(np.array([[1, -2], [300, -70000]], "<i4"), order=order)
     np.save(tmp_path / "x.npy", values)
-    raconvert.convert(tmp_path / "x.npy", tmp_path / "x.ra", out_opts={"encoding": "leb128"})
+    axes = "fortran" if order == "F" else "c"
+    options = {"encoding": "leb128"}
+    raconvert.convert(tmp_path / "x.npy", tmp_path / "x.ra", axes=axes, out_opts=options)
 
     data = (tmp_path / "x.ra").read_bytes()[64:]
 
@@ -824,7 +826,7 @@ def test_octave_writes_and_we_read(name: str, octave: Callable[..., str], tmp_pa
 def test_we_write_and_octave_reads(name: str, octave: Callable[..., str], tmp_path: Path) -> None:
     """Its size is our dims, and it writes the very same file again."""
     np.save(tmp_path / "x.npy", np.asfortranarray(octave_values(name)))
-    raconvert.convert(tmp_path / "x.npy", tmp_path / "x.ra")
+    raconvert.convert(tmp_path / "x.npy", tmp_path / "x.ra", axes="fortran")
 
     octave(
         f'a = raread ("x.ra"); assert (a, {OCTAVE[name]}); rawrite (a, "y.ra")',

@@ -144,7 +144,7 @@ def test_the_standard_output_has_no_sidecar_and_says_so(
     with pytest.raises(WouldLose):
         convert(source, "-", to="ra")
     ordered = save(tmp_path / "f.npy", np.asfortranarray(GREY))
-    report = convert(ordered, "-", to="ra")
+    report = convert(ordered, "-", to="ra", axes="fortran")
     assert [fit.property for fit in report.equivalent] == ["index order"]
     assert capfdbinary.readouterr().out.startswith(b"rawarray")
     with pytest.raises(UsageError):

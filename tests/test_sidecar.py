@@ -40,7 +40,7 @@ ENDS = 64 << 10
 def fortran(tmp_path: Path) -> Path:
     """Return an .ra of a column-major array, with its sidecar."""
     np.save(tmp_path / "f.npy", np.asfortranarray(VALUES))
-    convert(tmp_path / "f.npy", tmp_path / "f.ra")
+    convert(tmp_path / "f.npy", tmp_path / "f.ra", axes="fortran")
     return tmp_path / "f.ra"
 
 
@@ -98,7 +98,7 @@ def test_column_major_order_needs_one(fortran: Path) -> None:
 
 def test_it_is_listed_among_what_was_written(tmp_path: Path) -> None:
     np.save(tmp_path / "f.npy", np.asfortranarray(VALUES))
-    report = convert(tmp_path / "f.npy", tmp_path / "f.ra")
+    report = convert(tmp_path / "f.npy", tmp_path / "f.ra", axes="fortran")
     assert sorted(report.written) == [str(tmp_path / "f.ra"), str(tmp_path / "f.ra.yaml")]
 
 
@@ -148,7 +148,7 @@ def test_what_it_describes_of_a_small_file(fortran: Path) -> None:
 def test_what_it_describes_of_a_large_file(tmp_path: Path) -> None:
     values = np.random.default_rng(0).integers(0, 255, (500, 400), "u1")
     np.save(tmp_path / "f.npy", np.asfortranarray(values))
-    convert(tmp_path / "f.npy", tmp_path / "f.ra")
+    convert(tmp_path / "f.npy", tmp_path / "f.ra", axes="fortran")
     data = (tmp_path / "f.ra").read_bytes()[64:]
     described = load(tmp_path / "f.ra")["describes"]
     assert described["crc32_first"] == f"{zlib.crc32(data[:ENDS]):08x}"
@@ -192,7 +192,7 @@ def test_a_mismatch_is_an_error_that_names_both_files(fortran: Path, field: str)
 @pytest.mark.parametrize("place", [0, 65_535, 134_464, 199_999], ids=str)
 def test_a_changed_byte_at_either_end_is_noticed(tmp_path: Path, place: int) -> None:
     np.save(tmp_path / "f.npy", np.asfortranarray(np.zeros((500, 400), "u1")))
-    convert(tmp_path / "f.npy", tmp_path / "f.ra")
+    convert(tmp_path / "f.npy", tmp_path / "f.ra", axes="fortran")
     with (tmp_path / "f.ra").open("r+b") as file:
         file.seek(64 + place)
         file.write(b"\1")
@@ -626,7 +626,7 @@ def test_drop_takes_a_trailer_away_and_says_so(tmp_path: Path) -> None:
 
 def test_ignore_when_writing_says_what_is_lost(tmp_path: Path) -> None:
     np.save(tmp_path / "f.npy", np.asfortranarray(VALUES))
-    report = convert(tmp_path / "f.npy", tmp_path / "f.ra", meta="ignore")
+    report = convert(tmp_path / "f.npy", tmp_path / "f.ra", meta="ignore", axes="fortran")
     assert not sidecar(tmp_path / "f.ra").exists()
     assert [fit.property for fit in report.equivalent] == ["index order"]
 
@@ -658,7 +658,7 @@ def test_the_trailer_holds_the_same_fields(tmp_path: Path) -> None:
 def test_the_trailer_holds_order_and_type(tmp_path: Path) -> None:
     values = np.asfortranarray(np.array([["2020-01-01"] * 3] * 2, "M8[D]"))
     np.save(tmp_path / "x.npy", values)
-    convert(tmp_path / "x.npy", tmp_path / "x.ra", meta="trailer")
+    convert(tmp_path / "x.npy", tmp_path / "x.ra", meta="trailer", axes="fortran")
     convert(tmp_path / "x.ra", tmp_path / "y.npy")
     assert (tmp_path / "y.npy").read_bytes() == (tmp_path / "x.npy").read_bytes()
 
