@@ -19,6 +19,7 @@ from raconvert.errors import RaconvertError, UsageError, did_you_mean
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 # verb -> what it does, in one line; its code is the module of the same name in this package
 VERBS = {
@@ -52,9 +53,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     # numpy starts a pool of threads for linear algebra, of which there is none here.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    _fill_closed_streams()
     try:
-        code = _run(words)
-        sys.stdout.flush()
+        code = _run(words, alone=argv is None)
+        flush()
     except RaconvertError as error:
         from raconvert.cli.console import print_error
 
@@ -62,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:  # argparse after --help
         return stop.code if isinstance(stop.code, int) else 0
     except BrokenPipeError:
-        _silence_stdout()
+        silence(sys.stdout)
         return RaconvertError.exit_code
     except KeyboardInterrupt:
         _say("interrupted")
@@ -71,6 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _say("memory is exhausted\n  a smaller --max-memory keeps less of the data at once")
         return RaconvertError.exit_code
     except OSError as error:
+        silence(sys.stdout)
         named = f"'{error.filename}': " if error.filename is not None else ""
         _say(f"{named}{error.strerror or error}")
         return RaconvertError.exit_code
@@ -82,29 +85,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _run(words: list[str]) -> int:
-    """Choose the verb and run it."""
+def _run(words: list[str], *, alone: bool) -> int:
+    """Choose the verb and run it; `alone`: nothing else follows in this process."""
     if not words:
-        sys.stderr.write(f"usage: {_USAGE}\ntry 'raconvert --help'\n")
+        _say(f"usage: {_USAGE}\ntry 'raconvert --help'", mark="")
         return UsageError.exit_code
     if words[0] in ("-h", "--help"):
-        sys.stdout.write(top_help())
-        return 0
+        return _print(top_help())
     if words[0] in ("-V", "--version"):
-        sys.stdout.write(f"raconvert {__version__}\n")
-        return 0
+        return _print(f"raconvert {__version__}\n")
     verb, rest = choose_verb(words)
-    from importlib import import_module
+    from raconvert.cli.signals import Interruptible
 
-    from raconvert.cli.console import Console
-    from raconvert.cli.parser import parse
+    with Interruptible(last=alone):
+        from importlib import import_module
 
-    args = parse(verb, rest)
-    console = Console(args)
-    try:
-        code: int = import_module(f"raconvert.cli.{verb}").run(args, console)
-    except RaconvertError as error:
-        code = console.error(error)
+        from raconvert.cli.console import Console
+        from raconvert.cli.parser import parse
+
+        args = parse(verb, rest)
+        console = Console(args)
+        try:
+            code: int = import_module(f"raconvert.cli.{verb}").run(args, console)
+            flush()
+        except RaconvertError as error:
+            code = console.error(error)
     return code
 
 
@@ -175,13 +180,59 @@ def _is_path(word: str) -> bool:
     return os.path.lexists(word) or any(mark in word for mark in "./*?#[" + os.sep)
 
 
-def _say(text: str) -> None:
-    sys.stderr.write(f"raconvert: {text}\n")
-
-
-def _silence_stdout() -> None:
-    """Give the interpreter somewhere to flush to when the reader of a pipe is gone."""
+def _print(text: str) -> int:
     try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # a standard output that is no file
+        sys.stdout.write(text)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise stdout_failed(error) from error
+    return 0
+
+
+def _say(text: str, mark: str = "raconvert: ") -> None:
+    try:
+        sys.stderr.write(f"{mark}{text}\n")
+    except OSError:  # nobody listens; the exit code says it too
+        silence(sys.stderr)
+
+
+def flush() -> None:
+    """Write what waits for the standard output."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise stdout_failed(error) from error
+
+
+def stdout_failed(error: OSError) -> RaconvertError:
+    """Return our error for a standard output that cannot be written, and let go of it."""
+    silence(sys.stdout)
+    return RaconvertError(f"the standard output cannot be written: {error.strerror}")
+
+
+def silence(stream: Any) -> None:
+    """Give the interpreter somewhere to flush to when a stream cannot be written any more."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except (OSError, ValueError):  # a stream that is no file
         pass
+
+
+def _fill_closed_streams() -> None:
+    """Give closed standard streams (``>&-``) something, before a file of ours gets their number.
+
+    What is said to the standard error goes nowhere then; results that nobody can get are an error.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is not None:
+            continue
+        opened = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+        if opened != number:
+            os.dup2(opened, number)
+            os.close(opened)
+        mode = "r" if name == "stdin" else "w"
+        stream = open(number, mode, errors="backslashreplace", closefd=False)  # noqa: SIM115
+        setattr(sys, name, stream)

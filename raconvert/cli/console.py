@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from raconvert.cli import silence, stdout_failed
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -77,6 +79,19 @@ def one_line(text: str) -> str:
 def write(stream: Any, text: str) -> None:
     """Write text; names keep the very bytes they have on disk, whatever the encoding is."""
     try:
+        _write(stream, text)
+    except BrokenPipeError:
+        if stream is not sys.stderr:
+            raise
+        silence(stream)
+    except OSError as error:
+        if stream is not sys.stderr:
+            raise stdout_failed(error) from error
+        silence(stream)  # remarks that nobody can read change nothing
+
+
+def _write(stream: Any, text: str) -> None:
+    try:
         stream.write(text)
     except UnicodeEncodeError:
         stream.flush()
@@ -94,7 +109,10 @@ def print_error(error: RaconvertError, color: str = "auto", *, detects: bool = F
     if colorful(sys.stderr, color):
         mark = f"{_RED}{mark}{_PLAIN}"
     lines = [f"{mark} {printable(first)}", *(f"  {printable(line)}" for line in more)]
-    sys.stdout.flush()
+    try:
+        sys.stdout.flush()
+    except OSError:  # the error is what counts now
+        silence(sys.stdout)
     write(sys.stderr, "\n".join(lines) + "\n")
     return error.exit_code
 
@@ -157,13 +175,11 @@ class Progress:
         share = f"{100 * done // total} %" if total else ""
         rate = f"{size(int(done / max(now - self._begin, 1e-9)))}/s"
         text = f"{self._label}: {share} of {size(total)}, {rate}"
-        sys.stderr.write("\r" + text.ljust(self._width))
-        sys.stderr.flush()
+        write(sys.stderr, "\r" + text.ljust(self._width))
         self._width = len(text)
 
     def clear(self) -> None:
         """Wipe the line."""
         if self._width:
-            sys.stderr.write("\r" + " " * self._width + "\r")
-            sys.stderr.flush()
+            write(sys.stderr, "\r" + " " * self._width + "\r")
             self._width = 0

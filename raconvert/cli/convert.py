@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 
 from raconvert.cli.console import Progress, one_line
@@ -14,7 +13,6 @@ from raconvert.plugin import first_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from raconvert.cli.console import Console
@@ -41,7 +39,6 @@ def run(args: Any, console: Console) -> int:
     _check(args, console)
     journal = _open_journal(args)
     progress = _progress(args, console)
-    restore, arrived = _raise_on_signals()
     try:
         report = _convert(args, progress)
     except RaconvertError as error:
@@ -54,11 +51,7 @@ def run(args: Any, console: Console) -> int:
     except BaseException:
         if journal is not None:
             journal.abort()
-        if arrived:  # whatever became of the interruption on its way: numpy's import wraps it
-            raise KeyboardInterrupt from None
         raise
-    finally:
-        restore()
     if journal is not None:
         _write_journal(journal, _journal_lines(report))
     return _tell(report, console)
@@ -103,34 +96,6 @@ def _progress(args: Any, console: Console) -> Progress | None:
         args.progress == "auto" and not console.quiet and sys.stderr.isatty()
     )
     return Progress(one_line(args.output or args.out_dir or "raconvert")) if wanted else None
-
-
-def _raise_on_signals() -> tuple[Callable[[], None], list[int]]:
-    """Make polite ends (SIGTERM, SIGHUP) remove temporary files as Ctrl-C does.
-
-    Returns the undo, and a list that holds the signals that have arrived.
-    """
-    kept = []
-    arrived: list[int] = []
-
-    def interrupt(number: int, _: object) -> None:
-        arrived.append(number)
-        raise KeyboardInterrupt
-
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        usual = (signal.SIG_DFL, signal.default_int_handler)
-        try:
-            if number is not None and signal.getsignal(number) in usual:
-                kept.append((number, signal.signal(number, interrupt)))
-        except ValueError:  # not in the main thread: whoever is there decides
-            break
-
-    def restore() -> None:
-        for number, handler in kept:
-            signal.signal(number, handler)
-
-    return restore, arrived
 
 
 # What is said ----------------------------------------------------------------------------------

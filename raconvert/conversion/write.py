@@ -16,7 +16,7 @@ from raconvert.conversion.commit import commit
 from raconvert.conversion.losses import all_fits, lost_items
 from raconvert.conversion.readback import read_back
 from raconvert.conversion.unreadable import attempt
-from raconvert.errors import RaconvertError, UsageError
+from raconvert.errors import RaconvertError, UsageError, WriteFailed
 from raconvert.files.places import refuse_used, write_failed
 from raconvert.files.source import refuse_changed
 from raconvert.files.target import Target
@@ -296,5 +296,10 @@ def _to_stdout(target: Target) -> None:
 
     file = target.written()
     file.seek(0)
-    shutil.copyfileobj(file, sys.stdout.buffer, 1 << 20)
-    sys.stdout.buffer.flush()
+    try:
+        shutil.copyfileobj(file, sys.stdout.buffer, 1 << 20)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:  # its reader has enough
+        raise
+    except OSError as error:
+        raise WriteFailed(f"the standard output cannot be written: {error.strerror}") from error
