@@ -196,9 +196,15 @@ def file_fits(bundle: Bundle, title: str) -> list[Fit]:
     told = [*bundle.attributes]
     told += [f"{group}/{name}" for group, own in groups.items() for name in own]
     empty = [f"{group}/" for group, own in groups.items() if not own]
+    forms = [f"{group} ({form})" for group, form in bundle.forms.items() if len(bundle.arrays) > 1]
+    told_of = (
+        ("attributes of the file", told),
+        ("groups without arrays", empty),
+        ("forms of groups", forms),
+    )
     return [
         equivalent("", "metadata", f"{title} has no place for {what}: {first_of(names)}")
-        for what, names in (("attributes of the file", told), ("groups without arrays", empty))
+        for what, names in told_of
         if names
     ]
 

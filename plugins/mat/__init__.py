@@ -16,7 +16,9 @@ with two axes at least, index order F: element (i,j,k) stays where it is.
 
 char: every row becomes one string, ``<U`` of the number of columns: a 3 x 5 char array is three
 strings, ``'hello'`` is one. Surrogate pairs become one character; lone surrogates, NULs and
-trailing spaces are kept. ``char=units`` gives the UTF-16 code units as uint16 instead.
+trailing spaces are kept. UTF-8 is decoded, whether the dims count units, characters or bytes, also
+where two of its bytes lie in one unit of 16 bits, as MATLAB writes it with ``-v6`` (noted).
+``char=units`` gives the units as uint16 instead.
 
 sparse: dense by default, column by column in bounded memory; refused when it is asked for and its
 dense form is above ``--max-memory``. ``sparse=parts`` gives ``x/data``, ``x/ir`` (rows) and
@@ -25,17 +27,23 @@ dense form is above ``--max-memory``. ``sparse=parts`` gives ``x/data``, ``x/ir`
 struct, cell: their contents are named by path. Fields: ``s/field``. Elements of a cell and of an
 array of structs: by MATLAB's linear index, from 1: ``c/3`` is ``c{3}``, ``s/2/name`` is
 ``s(2).name``. Shapes, order and what is empty travel in the file's namespace, so that they are
-written as they were. Groups of other formats become structs; a group whose members are numbered
-from 1 becomes a cell; what is missing in it is ``{}``.
+written as they were; a target without a place for them names the forms that it loses. Objects of
+old classes are read as the structs that they are, the class kept in the namespace. Groups of other
+formats become structs; a group whose members are numbered from 1 becomes a cell; what is missing in
+it is ``{}``, and ``{}`` in a cell is nothing.
 
-Left out, and named in a note: function handles, objects, and everything of classdef classes
-(string, datetime, table, ...). A file with nothing else is refused with the list of them.
+Left out, and named in a note: function handles, and everything of classdef classes (string,
+datetime, table, ...). A file with nothing else is refused with the list of them.
+
+Damage: every variable and every member of a struct or cell has a length of its own, so that what is
+wrong in one hides none of the others. A compressed struct or cell with a wrong checksum is lost as
+a whole, and what follows an element of unknown length.
 
 Data of uncompressed numbers is copied from file to file where they are stored in the type of their
 class. Compressed variables are decoded in a stream; a region of one needs it whole in memory.
 A struct or cell inside a compressed variable is walked through when the file is opened.
 
-Refused: damaged files, also where a checksum of a decoded variable is wrong; dims and lengths that
+Refused: damaged arrays, also where a checksum of a decoded variable is wrong; dims and lengths that
 the file cannot have; more than 64 levels of structs and cells; more values in them than the memory
 allows; VAX and Cray numbers; datasets that keep their data in other files.
 
@@ -94,7 +102,7 @@ FORMAT = Format(
     samples=SAMPLES,
     spec="https://www.mathworks.com/help/pdf_doc/matlab/matfile_format.pdf",
     losses="no metadata; two axes at least; no bfloat16, dates or structures; 2^31 - 1 bytes in a "
-    "variable, except in v7.3; objects, strings and tables of MATLAB are left out with a note",
+    "variable, except in v7.3; strings, tables and other classes are left out with a note",
 )
 
 

@@ -82,10 +82,18 @@ def read(tree: Tree) -> dict[str, Any]:
     order = order_of(source.head)
     place = 0
     while place < source.size:
-        matrix = _header(source, place)
+        mark = tree.mark()
+        try:
+            matrix = _header(source, place)
+        except RaconvertError as error:  # where the next one begins is not known either
+            tree.give_up("", error, mark, place)
+            break
         order = matrix.order
         path = tree.variable(_text(matrix.name))
-        _add(tree, path, matrix)
+        try:
+            _add(tree, path, matrix)
+        except RaconvertError as error:
+            tree.give_up(path, error, mark)
         place = matrix.end
     return {"version": "4", **({"byte_order": "big"} if order == ">" else {})}
 
@@ -143,7 +151,7 @@ def _units(part: FilePart) -> Any:
     """Return the characters of a text, which may be stored as any numbers."""
     from .sources import text_units
 
-    return text_units(part, part.count)
+    return text_units(part, (part.count, 1))
 
 
 def _add_sparse(

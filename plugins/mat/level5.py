@@ -15,13 +15,23 @@ from __future__ import annotations
 
 from collections import namedtuple
 from functools import partial
+from io import BytesIO
 from math import prod
 
 from raconvert.arrays.dtypes import element
 from raconvert.errors import Corrupt, RaconvertError
 from raconvert.files.source import read_up_to
 
-from .parts import DEFLATE_RATIO, Compressed, FilePart, HeldPart, InflatedPart, Inflater, LaterPart
+from .parts import (
+    DEFLATE_RATIO,
+    Compressed,
+    FilePart,
+    HeldPart,
+    InflatedPart,
+    Inflater,
+    LaterPart,
+    inflated_head,
+)
 from .tables import (
     CLASSES,
     COMPLEX,
@@ -31,6 +41,8 @@ from .tables import (
     LOGICAL,
     MI_COMPRESSED,
     MI_MATRIX,
+    MI_UINT16,
+    MI_UTF8,
     ORDERS,
     STORED,
     Facts,
@@ -112,6 +124,8 @@ class _FileCursor:
         self.place += nbytes
         return found
 
+    broken = False
+
     @property
     def where(self) -> str:
         return f"byte {self.place}"
@@ -132,6 +146,11 @@ class _InflateCursor:
     @property
     def place(self) -> int:
         return self.inflater.position
+
+    @property
+    def broken(self) -> bool:
+        """True if nothing can be inflated any more."""
+        return self.inflater.broken
 
     def take(self, nbytes: int) -> bytes:
         return self.inflater.read(nbytes)
@@ -166,48 +185,80 @@ class _Walker:
         self.room = tree.source.max_memory // HELD_SHARE
         self.stopped: dict[Compressed, Any] = {}
         self.variable = ""  # the one that is read; empty until its name was
+        self.framed = True  # where the next variable begins is known
 
     # --- elements ---------------------------------------------------------------------------
 
     def elements(self, file: FileIO) -> bool:
-        """Walk through all variables; tell whether any was compressed."""
+        """Walk through all variables; tell whether any was compressed.
+
+        Each has a length of its own, so that what is wrong in one hides none of the others.
+        """
         source = self.tree.source
         place, compressed = HEADER_BYTES, False
         while source.size - place >= 8:
             file.seek(place)
             raw = read_up_to(file, 8)
             code, nbytes = _int(raw[:4], self.order), _int(raw[4:], self.order)
-            end = place + 8 + nbytes
-            if code not in (MI_MATRIX, MI_COMPRESSED):
-                raise Corrupt("element is no variable", path=source.path, where=f"byte {place}",
-                              expected="type 14 or 15", got=code)  # fmt: skip
-            if end > source.size:
-                raise Corrupt("variable is cut off", path=source.path, where=f"byte {place}",
-                              expected=f"{nbytes} bytes", got=source.size - place - 8)  # fmt: skip
             compressed |= code == MI_COMPRESSED
+            mark = self.tree.mark()
             self.variable = ""
             try:
-                if code == MI_COMPRESSED:
-                    variable = Compressed(source, place + 8, nbytes, self.stopped)
-                    self._compressed(variable, place)
-                elif nbytes:
-                    cursor = _FileCursor(source, file, place + 8, end)
-                    self._matrix(cursor, end, "", 0, place)
+                self._check_element(place, code, nbytes)
+                self._variable(file, place, code, nbytes)
             except RaconvertError as error:
-                in_variable(error, self.variable, source.path)
-                raise
-            place = end
+                if not self.variable and (name := self._name_in(file, place, code)):
+                    self.variable = self.tree.variable(name)
+                self.tree.give_up(self.variable, error, mark, place)
+                if not self.framed:
+                    return compressed
+            place += 8 + nbytes
         self._rest(file, place)
         return compressed
+
+    def _check_element(self, place: int, code: int, nbytes: int) -> None:
+        """Refuse a tag behind which no variable can be found, nor anything that follows it."""
+        source = self.tree.source
+        self.framed = False
+        if code not in (MI_MATRIX, MI_COMPRESSED):
+            raise Corrupt("element is no variable", path=source.path, where=f"byte {place}",
+                          expected="type 14 or 15", got=code)  # fmt: skip
+        if nbytes > source.size - place - 8:
+            raise Corrupt("variable is cut off", path=source.path, where=f"byte {place}",
+                          expected=f"{nbytes} bytes", got=source.size - place - 8)  # fmt: skip
+        self.framed = True
+
+    def _name_in(self, file: FileIO, place: int, code: int) -> str:
+        """Return the name of a variable that cannot be read, if that much is there."""
+        source = self.tree.source
+        cursor = _FileCursor(source, file, place + 8, source.size)
+        if code == MI_COMPRESSED:
+            data = inflated_head(source.read_at(place + 8, MAX_NAME_BYTES), MAX_NAME_BYTES)
+            cursor = _FileCursor(source, BytesIO(data), 8, len(data))  # type: ignore[arg-type]
+        try:
+            for what in ("the array flags", "the dims", "the name"):
+                data = self._data(cursor, cursor.end, what, MAX_DIMS_BYTES)[1]
+        except RaconvertError:
+            return ""
+        return _text(data)
+
+    def _variable(self, file: FileIO, place: int, code: int, nbytes: int) -> None:
+        source = self.tree.source
+        if code == MI_COMPRESSED:
+            self._compressed(Compressed(source, place + 8, nbytes, self.stopped), place)
+        elif nbytes:
+            end = place + 8 + nbytes
+            self._matrix(_FileCursor(source, file, place + 8, end), end, "", 0, place)
 
     def _rest(self, file: FileIO, place: int) -> None:
         file.seek(place)
         rest = read_up_to(file, 8)
         if rest.strip(b"\0"):
-            raise Corrupt("file ends inside a tag", path=self.tree.source.path,
-                          where=f"byte {place}", expected="8 bytes", got=len(rest))  # fmt: skip
-        if rest:
-            self.tree.notes.append(f"{len(rest)} zero bytes after the last variable were ignored")
+            error = Corrupt("file ends inside a tag", path=self.tree.source.path,
+                            where=f"byte {place}", expected="8 bytes", got=len(rest))  # fmt: skip
+            self.tree.give_up("", error, self.tree.mark(), place)
+        elif rest:
+            self.tree.note(f"{len(rest)} zero bytes after the last variable were ignored")
 
     def _compressed(self, variable: Compressed, place: int) -> None:
         inflater = Inflater(variable, mark=True)
@@ -273,7 +324,10 @@ class _Walker:
 
         (MATLAB writes the values of a sparse logical matrix as bytes under the type double.)
         """
-        tag = self._tag(cursor, end, what)
+        return self._stored(cursor, end, what, self._tag(cursor, end, what), as_bytes)
+
+    def _stored(self, cursor: _Cursor, end: int, what: str, tag: _Tag, as_bytes: int = -1) -> Any:
+        """Return the numbers behind a tag."""
         stored = STORED.get(tag.code)
         if stored == "f8" and tag.nbytes == as_bytes:
             stored = "u1"
@@ -324,10 +378,9 @@ class _Walker:
             first = len(self.tree.arrays)
             members = self._struct if cls == "struct" else self._cell
             members(cursor, end, path, facts, depth)
-            self.tree.close_container(path, first)
+            self.tree.close_container(path, first, facts)
         elif cls == "object":
-            self.tree.leave_out(path, self._class_of_object(cursor, end))
-            self._leave(cursor, end)
+            self._object(cursor, end, path, facts, depth)
         elif cls == "function_handle":
             self.tree.leave_out(path, cls)
             self._leave(cursor, end)
@@ -362,8 +415,23 @@ class _Walker:
         self.tree.leave_out(path, f"{cls} ({system})" if system else cls)
         self._leave(cursor, end)
 
-    def _class_of_object(self, cursor: _Cursor, end: int) -> str:
-        return self._name(cursor, end, "the name of a class") or "object"
+    def _object(self, cursor: _Cursor, end: int, path: str, facts: Facts, depth: int) -> None:
+        """Read an object of an old class as the struct of its fields; leave out any other one."""
+        if isinstance(cursor, _InflateCursor):
+            cursor.lazy = False
+        cls = self._name(cursor, end, "the name of a class") or "object"
+        first = len(self.tree.arrays)
+        try:
+            self._struct(cursor, end, path, facts._replace(cls="struct"), depth)
+        except Corrupt:
+            if cursor.broken:
+                raise
+            del self.tree.arrays[first:]
+            self.tree.leave_out(path, cls)
+            self._leave(cursor, end)
+            return
+        self.tree.was_object(path, cls)
+        self.tree.close_container(path, first)
 
     # --- numbers ----------------------------------------------------------------------------
 
@@ -393,7 +461,9 @@ class _Walker:
         count = prod(facts.dims)
         start = cursor.place
         real = self._part(cursor, end, f"'{path}'")
-        behind = start + 8 + real.nbytes + -real.nbytes % 8
+        behind = cursor.place
+        if behind == start + 8 and isinstance(real, InflatedPart):  # it was only looked at
+            behind += real.nbytes + -real.nbytes % 8
         if facts.logical and real.dtype[1:] == "i4" and end - behind >= 8 and not facts.complex:
             # Octave writes a sparse logical matrix with the class of a full one.
             self._behind(cursor, behind)
@@ -410,16 +480,17 @@ class _Walker:
 
     def _char(self, cursor: _Cursor, end: int, path: str, facts: Facts) -> None:
         count = prod(facts.dims)
-        tag_place = cursor.place
-        if tag_place >= end and not count:
+        what, code = f"text of '{path}'", 0
+        if cursor.place >= end and not count:
             part: Any = HeldPart(b"", self.order + "u2")  # some writers leave out what is empty
         else:
-            part = self._part(cursor, end, f"text of '{path}'")
+            tag = self._tag(cursor, end, what)
+            part, code = self._stored(cursor, end, what, tag), tag.code
         is_utf8 = part.dtype[1:] == "u1"
         if part.count != count and not is_utf8:
-            raise self._corrupt(cursor, f"text of '{path}' has another length than the dims say",
+            raise self._corrupt(cursor, f"{what} has another length than the dims say",
                                 f"{count} units", part.count)  # fmt: skip
-        load = partial(_load_text, part, count)
+        load = partial(_load_text, self.tree, path, part, facts.dims, code)
         self.tree.text(path, facts, load, self._storage(cursor, part))
 
     def _sparse(self, cursor: _Cursor, end: int, path: str, facts: Facts, ir: Any = None) -> None:
@@ -445,8 +516,9 @@ class _Walker:
         count = prod(facts.dims)
         self._check_members(cursor, end, path, count)
         self.tree.container(path, facts)
+        lost = False
         for index in range(count):
-            self._member(cursor, end, f"{path}/{index + 1}", depth)
+            lost = self._member(cursor, end, f"{path}/{index + 1}", depth, lost)
 
     def _struct(self, cursor: _Cursor, end: int, path: str, facts: Facts, depth: int) -> None:
         names = self._field_names(cursor, end, path)
@@ -456,11 +528,12 @@ class _Walker:
         self.tree.container(path, facts, fields)
         if not fields:
             return
+        lost = False
         for index in range(count):
             inside = path if facts.dims == (1, 1) else f"{path}/{index + 1}"
             first = len(self.tree.arrays)
             for field in fields:
-                self._member(cursor, end, f"{inside}/{field}", depth)
+                lost = self._member(cursor, end, f"{inside}/{field}", depth, lost)
             self.tree.close_container(inside, first)
 
     def _check_members(self, cursor: _Cursor, end: int, path: str, count: int) -> None:
@@ -481,19 +554,35 @@ class _Walker:
         self.tree.count(len(text) // width)
         return [_text(text[i : i + width]) for i in range(0, len(text), width)]
 
-    def _member(self, cursor: _Cursor, end: int, path: str, depth: int) -> None:
+    def _member(self, cursor: _Cursor, end: int, path: str, depth: int, lost: bool) -> bool:
+        """Read one member; return whether all behind it are lost (`lost`: it is itself).
+
+        A member has a length of its own: what is wrong inside it hides none of the others.
+        """
+        mark = self.tree.mark()
+        stop = -1
+        try:
+            if lost:
+                raise self._corrupt(cursor, f"'{path}' lies behind a member of unknown length")
+            stop = self._member_end(cursor, end, path)
+            if stop == cursor.place:  # an empty element of a cell: [] in MATLAB
+                self.tree.nothing(path, self.order)
+                return False
+            self._matrix(cursor, stop, path, depth + 1, -1)
+        except RaconvertError as error:
+            if self.tree.full or cursor.broken:
+                raise
+            self.tree.unreadable(path, error, mark)
+            if not cursor.place <= stop:
+                return True
+        cursor.skip(stop - cursor.place)
+        return False
+
+    def _member_end(self, cursor: _Cursor, end: int, path: str) -> int:
         tag = self._tag(cursor, end, f"'{path}'")
         if tag.code != MI_MATRIX:
             raise self._corrupt(cursor, f"'{path}' is no matrix", "type 14", tag.code)
-        if not tag.nbytes:  # an empty element of a cell: [] in MATLAB
-            nothing = HeldPart(b"", self.order + "f8")
-            self.tree.numeric(path, Facts("double", (0, 0)), (nothing,), {"stored": "nothing"})
-            return
-        stop = cursor.place + tag.nbytes
-        self._matrix(cursor, stop, path, depth + 1, -1)
-        if cursor.place > stop:
-            raise self._corrupt(cursor, f"'{path}' is longer than its tag says", f"byte {stop}")
-        cursor.skip(stop - cursor.place)
+        return cursor.place + tag.nbytes
 
 
 def _text(data: bytes) -> str:
@@ -505,13 +594,20 @@ def _text(data: bytes) -> str:
         return data.decode("latin-1")
 
 
-def _load_text(part: Any, count: int) -> Any:
-    from .sources import text_units
+def _load_text(tree: Tree, path: str, part: Any, dims: tuple[int, ...], code: int) -> Any:
+    from .sources import is_packed, text_units, unpacked
 
     try:
-        return text_units(part, count)
+        units = text_units(part, dims, as_rows=code == MI_UTF8 and tree.char == "strings")
     except UnicodeDecodeError as error:
         raise Corrupt(f"text is no UTF-8 ({error.reason})") from error
+    if code == MI_UINT16 and tree.char == "strings" and is_packed(units):
+        tree.note(
+            f"text of '{path}' has two bytes of UTF-8 in one unit of 16 bits, as MATLAB writes it "
+            "with -v6, and was read as UTF-8; --in-opt char=units gives the units"
+        )
+        return unpacked(units)
+    return units
 
 
 class SparseParts:

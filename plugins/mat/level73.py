@@ -7,12 +7,14 @@ No document of MathWorks defines v7.3; the facts are those of real files, and of
     complex    compound of `real` and `imag`
     logical    uint8 with MATLAB_int_decode 1
     char       uint16 (UTF-16 code units) with MATLAB_int_decode 2
-    empty      MATLAB_empty 1; the dataset holds the dims, not reversed
+    empty      MATLAB_empty 1; the dataset holds the dims, not reversed; structs without fields
+               are written so, too, whatever their dims
     cell       references into the group ``#refs#``
     struct     group; MATLAB_fields gives the order; an array of structs: its datasets are
                references, one per element, and have no class of their own
     sparse     group with MATLAB_sparse, the number of rows; datasets data, ir, jc
-    opaque     MATLAB_object_decode
+    object     MATLAB_object_decode 2 and the name of its class: a struct
+    opaque     MATLAB_object_decode, other numbers
 
 The file is HDF5 behind a user block of 512 bytes, which begins with the header of v5.
 """
@@ -62,6 +64,7 @@ CACHE_BYTES = 64 << 20  # of decoded chunks; a row of chunks larger than this is
 MAX_TEXT_BYTES = 256
 UNREADABLE = "HDF5 cannot read it"
 MAX_AGAIN = 1000  # uses of structs and cells after the first one of each
+OLD_OBJECT = 2  # of MATLAB_object_decode: a struct with the name of a class
 OBJECTS = {h5py.h5g.GroupID: h5py.Group, h5py.h5d.DatasetID: h5py.Dataset}
 
 
@@ -148,19 +151,29 @@ class _Walker:
         self._known: dict[int, Callable[[str], None]] = {}
         self._walked: set[int] = set()  # structs and cells
         self._inside: set[int] = set()  # those around the value that is read
-        self._again = 0  # how often a struct or cell was met that had been walked
 
     def variables(self) -> None:
         """Add every variable; the groups that hold what others refer to are none."""
         for name in self._members(self.file):
             if name in HIDDEN:
                 continue
-            item = self._hard(self.file, name)
+            mark = self.tree.mark()
             path = self.tree.variable(name)
-            if item is None:
-                self.tree.leave_out(path, "a link", "is not in this file")
-            else:
-                self._value(item, path, 0)
+            try:
+                self._value(self._linked(self.file, name), path, 0)
+            except RaconvertError as error:
+                self.tree.give_up(path, error, mark)
+
+    def _linked(self, group: Any, name: str) -> Any:
+        """Return what `_hard` returns, or the error why it cannot be had."""
+        try:
+            with self._guarded(name):
+                return self._hard(group, name)
+        except RaconvertError as error:
+            return error
+
+    def _guarded(self, path: str) -> Any:
+        return guarded(self.tree.source.path, f"variable '{path}'", UNREADABLE)
 
     def _members(self, group: Any) -> list[str]:
         """Return the names of the links, in the order of writing where that was kept."""
@@ -179,20 +192,40 @@ class _Walker:
     # --- values -----------------------------------------------------------------------------
 
     def _value(self, item: Any, path: str, depth: int) -> None:
-        """Add one value; what is wrong with it names it."""
-        self.tree.check_depth(depth, f"variable '{path}'")
-        with guarded(self.tree.source.path, f"variable '{path}'", UNREADABLE):
-            if isinstance(item, h5py.Group):
-                self._group(item, path, depth)
-            elif isinstance(item, h5py.Dataset):
-                self._dataset(item, path, depth)
-            else:
-                self.tree.leave_out(path, type(item).__name__.lower())
+        """Add one value; `item` is None for a link to elsewhere, an error if it cannot be had.
+
+        What is wrong with it hides none of the others.
+        """
+        mark = self.tree.mark()
+        try:
+            if isinstance(item, RaconvertError):
+                raise item
+            if item is None:
+                self.tree.leave_out(path, "a link", "is not in this file")
+                return
+            self.tree.check_depth(depth, f"variable '{path}'")
+            with self._guarded(path):
+                self._object(item, path, depth)
+        except RaconvertError as error:
+            if self.tree.full:
+                raise
+            self.tree.unreadable(path, error, mark)
+
+    def _object(self, item: Any, path: str, depth: int) -> None:
+        if isinstance(item, h5py.Group):
+            self._group(item, path, depth)
+        elif isinstance(item, h5py.Dataset):
+            self._dataset(item, path, depth)
+        else:
+            self.tree.leave_out(path, type(item).__name__.lower())
 
     def _group(self, group: Any, path: str, depth: int) -> None:
         cls = _word(group, "MATLAB_class")
         if h5py.h5a.exists(group.id, b"MATLAB_sparse"):
             self._sparse(group, path, cls)
+        elif _number(group, "MATLAB_object_decode") == OLD_OBJECT:
+            self._struct(group, path, depth)
+            self.tree.was_object(path, cls or "object")
         elif _number(group, "MATLAB_object_decode") or cls not in ("", "struct"):
             self.tree.leave_out(path, cls or "object")
         else:
@@ -209,8 +242,9 @@ class _Walker:
         if address in self._inside:
             raise Corrupt("struct or cell lies inside itself", path=self.tree.source.path,
                           where=f"variable '{path}'")  # fmt: skip
-        self._again += address in self._walked
-        if self._again > MAX_AGAIN:
+        self.tree.again += address in self._walked
+        if self.tree.again > MAX_AGAIN:
+            self.tree.full = True
             raise Unsupported(
                 "the same structs and cells are used too often",
                 path=self.tree.source.path,
@@ -219,8 +253,10 @@ class _Walker:
             )
         self._walked.add(address)
         self._inside.add(address)
-        yield
-        self._inside.discard(address)
+        try:
+            yield
+        finally:
+            self._inside.discard(address)
 
     def _dataset(self, dataset: Any, path: str, depth: int) -> None:
         known = self._known.get(_address(dataset))
@@ -238,7 +274,9 @@ class _Walker:
             self.tree.leave_out(path, cls or "data", "has an HDF5 type that MATLAB does not write")
             return
         is_empty = bool(_number(dataset, "MATLAB_empty"))
-        dims = self._empty_dims(dataset, path) if is_empty else _matlab_dims(dataset.shape)
+        bare = cls == "struct" and not h5py.h5a.exists(dataset.id, NAME)
+        dims = (self._empty_dims(dataset, path, bare=bare) if is_empty
+                else _matlab_dims(dataset.shape))  # fmt: skip
         facts = Facts(cls or _class_of(dataset.dtype), dims,
                       is_global=bool(_number(dataset, "MATLAB_global")))  # fmt: skip
         if facts.cls == "canonical empty":
@@ -255,13 +293,14 @@ class _Walker:
         else:
             self.tree.leave_out(path, facts.cls or f"HDF5 {dataset.dtype}")
 
-    def _empty_dims(self, dataset: Any, path: str) -> tuple[int, ...]:
+    def _empty_dims(self, dataset: Any, path: str, *, bare: bool) -> tuple[int, ...]:
+        """Return the dims that are the contents; only structs without fields have elements."""
         shape: tuple[int, ...] = dataset.shape or ()
         if len(shape) != 1 or not 2 <= shape[0] <= 64 or dataset.dtype.kind not in "iu":
             raise Corrupt("wrong dims of an empty value", path=self.tree.source.path,
                           where=f"variable '{path}'", got=shape)  # fmt: skip
         dims = tuple(int(n) for n in dataset[()])
-        if prod(dims):
+        if prod(dims) and not bare:
             raise Corrupt("an empty value has elements", path=self.tree.source.path,
                           where=f"variable '{path}'", got=dims)  # fmt: skip
         self.tree.check_dims(dims, 16, f"variable '{path}'")
@@ -346,19 +385,28 @@ class _Walker:
             with self._members_of(dataset, path):
                 for index, item in enumerate(self._referred(dataset, path)):
                     self._value(item, f"{path}/{index + 1}", depth + 1)
-        self.tree.close_container(path, first)
+        self.tree.close_container(path, first, facts)
 
     def _referred(self, dataset: Any, path: str) -> Iterator[Any]:
-        """Yield what the references of a dataset lead to, in MATLAB's order."""
+        """Yield what the references of a dataset lead to, in MATLAB's order, or why they do not."""
         if not dataset.id.get_type() == h5py.h5t.STD_REF_OBJ:
             raise ValueError("references expected")
         self.tree.count(prod(dataset.shape))
         for reference in _whole(self.tree.source, dataset, path).reshape(-1):
-            if not reference:
-                raise ValueError("a reference leads nowhere")
-            found = h5py.h5r.dereference(reference, self.file.id)
-            # File[reference] does the same, and takes three times as long.
-            yield OBJECTS.get(type(found), h5py.Datatype)(found)
+            try:
+                with self._guarded(path):
+                    item = self._at(reference)
+            except RaconvertError as error:
+                yield error
+            else:
+                yield item
+
+    def _at(self, reference: Any) -> Any:
+        if not reference:
+            raise ValueError("a reference leads nowhere")
+        found = h5py.h5r.dereference(reference, self.file.id)
+        # File[reference] does the same, and takes three times as long.
+        return OBJECTS.get(type(found), h5py.Datatype)(found)
 
     def _empty_struct(self, dataset: Any, path: str, facts: Facts, is_empty: bool) -> None:
         if not is_empty:
@@ -374,7 +422,7 @@ class _Walker:
         found = self._members(group)
         names = names if sorted(names) == sorted(found) else found
         self.tree.count(len(names))
-        items = [self._hard(group, name) for name in names]
+        items = [self._linked(group, name) for name in names]
         fields = self.tree.fields(names, path)
         is_global = bool(_number(group, "MATLAB_global"))
         references = [item for item in items if _is_references(item)]
@@ -385,10 +433,7 @@ class _Walker:
         first = len(self.tree.arrays)
         self.tree.container(path, facts, fields)
         for field, item in zip(fields, items, strict=True):
-            if item is None:
-                self.tree.leave_out(f"{path}/{field}", "a link", "is not in this file")
-            else:
-                self._value(item, f"{path}/{field}", depth + 1)
+            self._value(item, f"{path}/{field}", depth + 1)
         self.tree.close_container(path, first)
 
     def _field_names(self, item: Any) -> list[str]:

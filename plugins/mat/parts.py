@@ -184,7 +184,7 @@ class Inflater:
         self._rest = memoryview(b"")
         self._tail = b""
         self._mark = mark
-        self._broken = False
+        self.broken = False
         if point is None:
             self._decoder = decompressobj()
         else:
@@ -281,15 +281,27 @@ class Inflater:
         variable.checked = True
 
     def _corrupt(self, what: str) -> Corrupt:
-        self._broken = True
+        self.broken = True
         where = f"byte {self.variable.offset}, decoded byte {self.position}"
         return Corrupt(what, path=self.variable.path, where=where)
 
     def close(self) -> None:
         """Close the file; the next reader may go on from here."""
         self._opened.close()
-        if not self._broken:
+        if not self.broken:
             self.variable.keep(self._point(self._decoder))
+
+
+def inflated_head(data: bytes, nbytes: int) -> bytes:
+    """Return the first decoded bytes, as many as there are before the data is wrong or cut off."""
+    decoder, found, tail = decompressobj(), b"", data
+    try:
+        while len(found) < nbytes and tail and not decoder.eof:
+            found += decoder.decompress(tail, 64)
+            tail = decoder.unconsumed_tail
+    except zlib_error:
+        pass
+    return found
 
 
 class InflatedPart:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 OWN = "mat"  # the namespace
 V73 = "--out-opt version=7.3"
+MAX_HOLES = 1 << 20  # in a cell whose dims are told
 SPARSE_HOLES = 16  # how many numbers may be missing in a group that becomes a cell
 
 
@@ -101,9 +102,7 @@ class Box:
 Node = Leaf | Box
 
 
-def hole() -> Box:
-    """Return what stands for an element of a cell that there is no array for: ``{}``."""
-    return Box("cell", (0, 0))
+HOLE = Box("cell", (0, 0))  # stands for an element of a cell that there is no array for: ``{}``
 
 
 class Plan:
@@ -239,7 +238,7 @@ class Plan:
                     self._node(content[number], f"{path}/{number}", f"{called}/{number}")
                 )
             else:
-                members.append(hole())
+                members.append(HOLE)
         return Box("cell", dims, None, members)
 
     def _struct(self, content: dict[str, Any], path: str, called: str, told: Any) -> Box:
@@ -268,13 +267,9 @@ class Plan:
                     inside[field], f"{path}/{number}/{field}", f"{called}/{number}/{names[field]}"
                 )
                 if field in inside
-                else hole()
+                else HOLE
                 for field in fields
             ]
-        if self.version == "7.3" and not fields and 0 not in dims:
-            reason = f"'{path}' is an array of structs without fields, written as one struct"
-            self.fits.append(equivalent("", "shape", reason))
-            dims = (1, 1)
         return Box("struct", dims, list(names.values()), members)
 
     # --- arrays -----------------------------------------------------------------------------
@@ -330,7 +325,7 @@ def _all_below(content: dict[str, Any], count: int) -> bool:
     """Tell whether all names are numbers of a cell with so many elements."""
     if any(not is_index(name) or int(name) > count for name in content):
         return False
-    return count <= 64 * (len(content) + SPARSE_HOLES)
+    return count <= max(MAX_HOLES, 64 * len(content))
 
 
 def _is_numbered(content: dict[str, Any]) -> bool:

@@ -300,14 +300,16 @@ def join_pairs(points: Values) -> None:
     points[chosen] = np.take_along_axis(rows, order, axis=1)
 
 
-def text_units(part: Any, count: int) -> Values:
+def text_units(part: Any, dims: tuple[int, ...], *, as_rows: bool = False) -> Values:
     """Return the units of a char array stored as numbers or as UTF-8, UTF-16 or UTF-32.
 
-    UTF-8 may hold as many units, characters or bytes as the dims say: writers differ.
+    UTF-8 may hold as many units, characters or bytes as the dims say: writers differ. `as_rows`:
+    where it is as many bytes, and every row of them is UTF-8, that is what they are.
     """
-    data = load(part)
+    data, count = load(part), prod(dims)
     if data.dtype.kind != "u" or data.size == count:
-        return as_units(data)
+        found = _decoded_rows(data, dims) if as_rows and data.dtype.itemsize == 1 else None
+        return as_units(data) if found is None else found
     text = data.tobytes().decode("utf-8", "surrogatepass")
     points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
     if points.size == count:
@@ -316,6 +318,34 @@ def text_units(part: Any, count: int) -> Values:
     if units.size != count:
         raise Corrupt("text has another length than its dims say", expected=count, got=units.size)
     return units
+
+
+def _decoded_rows(data: Values, dims: tuple[int, ...]) -> Values | None:
+    """Return bytes as characters, each row decoded and filled up with NULs; None if one is not."""
+    rows, columns, *pages = dims
+    lines = np.ascontiguousarray(data.reshape(prod(pages), columns, rows).transpose(0, 2, 1))
+    found = lines.astype("<u4")
+    for place in np.argwhere((lines >= 0x80).any(axis=2)):
+        line = tuple(place)
+        try:
+            text = lines[line].tobytes().decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            return None
+        points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
+        found[line] = 0
+        found[line][: points.size] = points
+    return found.transpose(0, 2, 1).reshape(-1)
+
+
+def is_packed(units: Values) -> bool:
+    """True if every unit above 255 is a character of two bytes in UTF-8, the first one on top."""
+    wide = units[units > 0xFF]
+    return bool(wide.size and ((wide & 0xE0C0) == 0xC080).all() and (wide >= 0xC280).all())
+
+
+def unpacked(units: Values) -> Values:
+    """Return units of which some are two bytes of UTF-8 as characters."""
+    return np.where(units > 0xFF, (units >> 8 & 0x1F) << 6 | units & 0x3F, units)
 
 
 def as_units(data: Values) -> Values:

@@ -16,8 +16,8 @@ from raconvert.arrays.metadata import Metadata
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 from raconvert.files.extent import Extent
 
-from .parts import FilePart
-from .tables import MAX_DEPTH, VALUE_BYTES, WIDE_COMPLEX, element_of_class, plain
+from .parts import FilePart, HeldPart
+from .tables import MAX_DEPTH, VALUE_BYTES, WIDE_COMPLEX, Facts, element_of_class, is_index, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
     from raconvert.files.source import Source
 
-    from .tables import Facts
-
+NO_FACTS = Facts("struct", (1, 1))
+MAX_NOTES = 200  # of one file
+MAX_GIVEN_UP = 8  # variables beyond the limits, after which the file is refused
 MAX_NAMED = 5  # left-out variables that an error lists
 MAX_AXES = 64  # numpy's limit
 MAX_SIZE = (1 << 63) - 1
@@ -82,6 +83,9 @@ class Tree:
         self._members: dict[str, list[str]] = {"": []}  # of the file and of structs, in order
         self._variables = _Names()
         self._seen = 0
+        self.again = 0  # how often something was met that had been walked through
+        self.full = False  # a variable went beyond the limits; it is given up as a whole
+        self._given_up = 0
 
     # --- names ------------------------------------------------------------------------------
 
@@ -102,7 +106,7 @@ class Tree:
         chosen = name.replace("%", "%25").replace("/", "%2F") if "/" in name else name
         chosen = used.add(chosen or "unnamed")
         if chosen != name:
-            self.notes.append(f"{what} {name!r} was read as '{chosen}'")
+            self.note(f"{what} {name!r} was read as '{chosen}'")
         return chosen
 
     def count(self, more: int = 1) -> None:
@@ -110,6 +114,7 @@ class Tree:
         self._seen += more
         limit = max(1024, self.source.max_memory // (2 * VALUE_BYTES))
         if self._seen > limit:
+            self.full = True
             raise Unsupported(
                 "holds too many values in cells and structs for the memory allowed",
                 path=self.source.path,
@@ -127,19 +132,71 @@ class Tree:
                 expected=f"at most {MAX_DEPTH} levels",
             )
 
+    # --- damage -----------------------------------------------------------------------------
+
+    def mark(self) -> tuple[int, ...]:
+        """Return where the tree stands, for `unreadable`."""
+        return len(self.arrays), len(self.groups), len(self.values), len(self.notes), len(
+            self.left_out
+        ), self._seen, self.again  # fmt: skip
+
+    def unreadable(self, path: str, error: RaconvertError, mark: tuple[int, ...]) -> None:
+        """Put what cannot be read in the place of all that was added since a mark."""
+        in_variable(error, path, self.source.path)
+        self._replace(path, error, mark)
+
+    def _replace(self, path: str, error: RaconvertError, mark: tuple[int, ...]) -> None:
+        error.__context__ = error.__cause__ = None  # what it keeps alive is not needed any more
+        error.__traceback__ = None
+        arrays, groups, values, notes, left_out, self._seen, self.again = mark
+        del self.arrays[arrays:], self.notes[notes:], self.left_out[left_out:]
+        for kept, count in ((self.groups, groups), (self.values, values)):
+            while len(kept) > count:
+                kept.popitem()
+        self.arrays.append(Array.unreadable(path, error))
+
+    def give_up(
+        self, path: str, error: RaconvertError, mark: tuple[int, ...], place: int = 0
+    ) -> None:
+        """Leave a variable as one that cannot be read; raise if too many went beyond the limits.
+
+        Where `path` is empty, not even its name can be read, and its `place` is its name.
+        """
+        self._given_up += self.full
+        if self._given_up > MAX_GIVEN_UP:
+            raise error
+        self.full = False
+        in_variable(error, path, self.source.path)
+        self._replace(path or self._variables.add(f"variable at byte {place}"), error, mark)
+
     # --- values -----------------------------------------------------------------------------
 
     def leave_out(self, path: str, cls: str, reason: str = "is no array") -> None:
         """Name a value that has no form here."""
         self.left_out.append(f"'{path}' ({cls})")
-        self.notes.append(f"variable '{path}' of class {cls} was left out: it {reason}")
+        self.note(f"variable '{path}' of class {cls} was left out: it {reason}")
+
+    def note(self, text: str) -> None:
+        """Add a note, up to `MAX_NOTES` of them."""
+        if len(self.notes) < MAX_NOTES:
+            self.notes.append(text)
+        elif len(self.notes) == MAX_NOTES:
+            self.notes.append(f"there are more than {MAX_NOTES} notes, the others are not shown")
+
+    def was_object(self, path: str, cls: str) -> None:
+        """Note that a struct was an object; the namespace keeps its class."""
+        facts = {"class": "struct", "dims": [1, 1]}
+        self.values.setdefault(path, facts)["object"] = cls
+        self.note(f"variable '{path}' of class {cls} was read as the struct of its fields")
 
     def container(self, path: str, facts: Facts, fields: list[str] | None = None) -> None:
         """Note a cell or a struct, so far as its members will not tell."""
         scalar = facts.cls == "struct" and facts.dims == (1, 1)
         if scalar and fields:
             self._members[path] = fields
-        if not scalar or facts.is_global or not fields:
+        if self._is_hole(path, facts):
+            return
+        if not scalar or facts.is_global or not fields or all(map(is_index, fields)):
             found = plain(
                 **{"class": facts.cls, "dims": list(facts.dims), "fields": fields},
                 **{"global": facts.is_global},
@@ -149,9 +206,19 @@ class Tree:
         if count == 0 or (fields is not None and not fields):
             self.groups[path] = {}
 
-    def close_container(self, path: str, first: int) -> None:
+    def _is_hole(self, path: str, facts: Facts) -> bool:
+        """True for ``{}`` in a cell or struct array: that is written where there is nothing."""
+        if facts.cls != "cell" or facts.dims != (0, 0) or facts.is_global:
+            return False
+        around = self.values.get(above(path))
+        if around is not None:
+            return bool(around["class"] == "cell")
+        around = self.values.get(above(above(path)), {})
+        return around.get("class") == "struct" and around["dims"] != [1, 1]
+
+    def close_container(self, path: str, first: int, facts: Facts = NO_FACTS) -> None:
         """Keep the group of a container in which no array was found since the `first`."""
-        if len(self.arrays) == first:
+        if len(self.arrays) == first and not self._is_hole(path, facts):
             self.groups.setdefault(path, {})
 
     def check_dims(self, dims: tuple[int, ...], itemsize: int, where: str) -> None:
@@ -180,6 +247,11 @@ class Tree:
                 extent = self.source.extent(first.offset, first.nbytes, needs_swap(element))
         data = partial(_numbers, path, self.source, element, facts.dims, parts)
         self.lazy(path, facts, element, data, storage, extent)
+
+    def nothing(self, path: str, order: str) -> None:
+        """Add the empty matrix, of which a file of level 5 keeps no more than a tag."""
+        nothing = HeldPart(b"", order + "f8")
+        self.numeric(path, Facts("double", (0, 0)), (nothing,), {"stored": "nothing"})
 
     def lazy(
         self,
@@ -265,6 +337,18 @@ class Tree:
         name = "logical" if facts.logical else facts.cls
         return f"complex {name}" if facts.complex else name
 
+    def _note_bare(self) -> None:
+        """Name the structs without fields, which hold nothing but their dims."""
+        bare = [
+            path
+            for path, facts in self.values.items()
+            if facts["class"] == "struct" and facts.get("fields") == [] and prod(facts["dims"])
+        ]
+        if bare:
+            named = ", ".join(f"'{path}'" for path in bare[:MAX_NAMED])
+            more = ", ..." if len(bare) > MAX_NAMED else ""
+            self.note(f"structs without fields, kept as empty groups: {named}{more}")
+
     def finish(self) -> dict[str, Any]:
         """Return what the file's namespace says; refuse a file of which nothing can be converted.
 
@@ -272,6 +356,7 @@ class Tree:
         the file, the order of all members is told.
         """
         self._check_found()
+        self._note_bare()
         empty = {path for path, attributes in self.groups.items() if not attributes}
         told = {}
         for path in {above(group) for group in empty} & self._members.keys():
@@ -282,12 +367,35 @@ class Tree:
         variables = told.pop("", None)
         for path, members in told.items():
             self.values.setdefault(path, {"class": "struct", "dims": [1, 1]})["fields"] = members
-        return plain(variables=variables, values=self.values or None)
+        forms = self._forms() if self.values else {}
+        return plain(variables=variables, values=self.values or None, forms=forms or None)
+
+    def _forms(self) -> dict[str, str]:
+        """Return the form of each group whose members do not tell it to who reads them alone."""
+        shown = set(self.groups)
+        for array in self.arrays:
+            path = array.name
+            while path and path not in shown:
+                shown.add(path)
+                path = above(path)
+        found = {}
+        for path, facts in self.values.items():
+            cls, dims = facts["class"], facts["dims"]
+            if cls == "cell":
+                told = len(dims) == 2 and dims[0] == 1 and f"{path}/{dims[1]}" in shown
+            else:
+                told = dims == [1, 1] and not all(map(is_index, facts.get("fields") or [""]))
+            if not told or facts.get("global"):
+                found[path] = f"{cls} {' x '.join(map(str, dims))}"
+        return found
 
     def _check_found(self) -> None:
-        """Refuse a file without arrays."""
-        if self.arrays:
+        """Refuse a file without arrays, by what is wrong with the first one if there are some."""
+        problems = [array.problem for array in self.arrays]
+        if None in problems:
             return
+        if problems:
+            raise problems[0]  # type: ignore[misc]
         named = ", ".join(self.left_out[:MAX_NAMED])
         more = ", ..." if len(self.left_out) > MAX_NAMED else ""
         empty = ", ".join(f"'{path}' (empty)" for path in list(self.groups)[:MAX_NAMED])

@@ -119,7 +119,7 @@ class _Writer:
 
     def value(self, group: Any, name: bytes, node: Node) -> Any:
         """Write one value and return what holds it."""
-        if not prod(node.dims) and not (isinstance(node, Leaf) and node.form == "sparse"):
+        if _is_empty(node):
             found = self._empty(group, name, node)
         elif isinstance(node, Leaf):
             found = self._leaf(group, name, node)
@@ -132,7 +132,7 @@ class _Writer:
         return found
 
     def _empty(self, group: Any, name: bytes, node: Node) -> Any:
-        """Write a value without elements: its dims, not reversed."""
+        """Write a value without elements, or structs without fields: its dims, not reversed."""
         space = h5s.create_simple((len(node.dims),))
         found = h5d.create(group, name, h5t.STD_U64LE, space, _plain_properties())
         found.write(h5s.ALL, h5s.ALL, np.array(node.dims, "<u8"))
@@ -289,6 +289,13 @@ def _fields(item: Any, names: list[str]) -> None:
     attributes = h5py.AttributeManager(h5py.Group(item) if isinstance(item, h5g.GroupID)
                                        else h5py.Dataset(item))  # fmt: skip
     attributes.create("MATLAB_fields", letters, dtype=h5py.vlen_dtype(np.dtype("S1")))
+
+
+def _is_empty(node: Node) -> bool:
+    """True for what is written as its dims alone."""
+    if isinstance(node, Leaf):
+        return not prod(node.dims) and node.form != "sparse"
+    return not prod(node.dims) or (node.cls == "struct" and not node.fields)
 
 
 def _number_type(leaf: Leaf) -> Any:

@@ -151,6 +151,23 @@ class Bundle:
                 shown.add(path)
         return {path: own for path, own in self.groups.items() if own or path not in shown}
 
+    @property
+    def forms(self) -> dict[str, str]:
+        """What groups are that their members do not tell, as an array of structs, by path.
+
+        All mappings `forms` of the namespaces together, of groups that are there.
+        """
+        told = [space.get("forms") for space in self.formats.values() if isinstance(space, dict)]
+        found = {path: form for forms in told if isinstance(forms, dict)
+                 for path, form in forms.items() if isinstance(form, str)}  # fmt: skip
+        if not found:
+            return {}
+        there = set(self.groups)
+        for path in self.names:
+            while "/" in path and (path := path.rpartition("/")[0]) not in there:
+                there.add(path)
+        return {path: form for path, form in found.items() if path in there}
+
     def only(self) -> Array:
         """Return the one array, which from now on closes the bundle when it is closed."""
         array = self.arrays[0]

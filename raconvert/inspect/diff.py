@@ -60,8 +60,8 @@ def diff(
     what the files say of themselves, ``groups`` what they say of their groups, and which empty ones
     only one side has; ``aliases`` the further names that the files have for arrays and groups;
     ``order`` is the first place at which the arrays that both have come in another order, or None.
-    What a format keeps about a file as a whole for its own way back (`Bundle.formats`) does not
-    count. `reading` as in `raconvert.conversion.read.open_bundle`.
+    Of what a format keeps about a file as a whole for its own way back (`Bundle.formats`), only the
+    forms of groups count. `reading` as in `raconvert.conversion.read.open_bundle`.
 
     Files whose arrays cannot be paired raise `UsageError`, and so do two single arrays whose
     elements cannot be compared (text with numbers); among several such arrays only differ in type.
@@ -476,10 +476,18 @@ def _about(a: Bundle, b: Bundle) -> dict[str, Any]:
     """Return how two files differ in what they say of themselves, of groups, and in order."""
     return {
         "metadata": meta_differences(a.attributes, b.attributes),
-        "groups": meta_differences({"groups": a.telling_groups()}, {"groups": b.telling_groups()}),
+        "groups": meta_differences({"groups": _groups(a)}, {"groups": _groups(b)}),
         "aliases": meta_differences(a.aliases, b.aliases),
         "order": _order_difference(a, b),
     }
+
+
+def _groups(bundle: Bundle) -> dict[str, Any]:
+    """Return what a file says of its groups, and what they are where their members do not tell."""
+    found = bundle.telling_groups()
+    for path, form in bundle.forms.items():
+        found[path] = {**found.get(path, {}), "form": form}
+    return found
 
 
 def _order_difference(a: Bundle, b: Bundle) -> dict[str, Any] | None:

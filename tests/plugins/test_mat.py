@@ -9,9 +9,13 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import h5py
 import numpy as np
 import pytest
 import scipy.io
+from hypothesis import given
+from hypothesis import strategies as st
+from mat_bytes import tagged, v73
 from raconvert.plugins import mat
 from raconvert.plugins.mat.parts import Inflater
 from raconvert.plugins.mat.tree import _Names
@@ -191,7 +195,6 @@ REFUSED = {
     "mat/scipy_corrupted_zlib_checksum.mat": (Corrupt, "incorrect data check"),
     "mat/scipy_malformed1.mat": (Corrupt, "variable is cut off, at byte 128"),
     "mat/scipy_testfunc_7.4_GLNX86.mat": (Unsupported, "'testfunc' (function_handle)"),
-    "mat/scipy_testobject_7.4_GLNX86.mat": (Unsupported, "'testobject' (inline)"),
     "mat73/mcos_test_string_v73.mat": (Unsupported, "'string_scalar' (string)"),
 }
 
@@ -509,6 +512,45 @@ def test_trap_one_opaque_in_a_cell_leaves_the_others(tmp_path: Path) -> None:
         assert bundle.formats["mat"]["values"]["c"]["dims"] == [1, 3]
 
 
+def test_objects_that_are_structs_are_read_as_such(
+    tmp_path: Path, corpus: Callable[..., Path]
+) -> None:
+    path = corpus("mat-hdf5", "mat", "scipy_testobject_7.4_GLNX86.mat")
+    known = scipy.io.loadmat(path)["testobject"]
+    with read(path) as bundle:
+        assert bundle.names == [f"testobject/{name}" for name in known.dtype.names]
+        for name in known.dtype.names:
+            assert decode(bundle[f"testobject/{name}"]).tolist() == known[0, 0][name].tolist()
+        assert (
+            bundle.formats["mat"]["values"]["testobject"]["object"] == known.classname == "inline"
+        )
+        assert "'testobject' of class inline was read as the struct" in bundle.notes[0]
+
+    field = element(5, struct.pack("<i", 8)) + element(1, b"a".ljust(8, b"\0"))
+    body = element(1, b"point") + field
+    objects = matrix(3, (1, 2), b"p", body, matrix(6, (1, 1), b"", doubles(1)),
+                     matrix(6, (1, 1), b"", doubles(2)))  # fmt: skip
+    other = matrix(3, (1, 1), b"q", element(1, b"strange"), element(6, bytes(24)))
+    for variables in ((objects, other, X), (deflated(objects), deflated(other), deflated(X))):
+        with read(saved(tmp_path, *variables)) as bundle:
+            assert bundle.names == ["p/1/a", "p/2/a", "x"]
+            assert bundle.formats["mat"]["values"]["p"]["object"] == "point"
+            assert "'q' of class strange was left out" in bundle.notes[1]
+
+
+def test_objects_of_v73_that_are_structs_are_read_as_such(tmp_path: Path) -> None:
+    def fill(file: h5py.File) -> None:
+        group = tagged(file.create_group("o"), b"inline", MATLAB_object_decode=np.int32(2))
+        tagged(group.create_dataset("a", data=[[1.5]]), b"double")
+        handle = tagged(file.create_group("f"), b"function_handle", MATLAB_object_decode=1)
+        tagged(handle.create_dataset("a", data=[[1.5]]), b"double")
+
+    with read(v73(tmp_path / "x.mat", fill)) as bundle:
+        assert bundle.names == ["o/a"]
+        assert bundle.formats["mat"]["values"]["o"]["object"] == "inline"
+        assert len(bundle.notes) == 2
+
+
 def test_subsystem_of_classes_is_no_variable(tmp_path: Path) -> None:
     """Unnamed bytes at the place that the header gives hold what opaque variables refer to."""
     data = level5(X, matrix(9, (1, 3), b"", element(2, b"abc")))
@@ -640,6 +682,66 @@ def test_utf8_text_of_matlab(tmp_path: Path) -> None:
             assert decode(bundle["x"]).tolist() == [text]
 
 
+def test_utf8_with_the_width_of_its_bytes(tmp_path: Path) -> None:
+    """As matio and Octave write it: every row is decoded, also where another one is longer then."""
+    rows = ["é1".encode(), b"abc"]
+    flat = bytes(row[i] for i in range(3) for row in rows)
+    with read(saved(tmp_path, matrix(4, (2, 3), b"x", element(16, flat)))) as bundle:
+        assert decode(bundle["x"]).tolist() == ["é1", "abc"]
+    pages = np.frombuffer("aé".encode() + b"xyz", "u1").reshape(2, 3, 1)
+    with read(saved(tmp_path, matrix(4, (1, 3, 2), b"x", element(16, pages.tobytes())))) as bundle:
+        assert decode(bundle["x"]).tolist() == [["aé", "xyz"]]
+    for data in (b"\xe9t\xe9", b"abc"):  # no UTF-8 as a whole: the units that they are
+        with read(saved(tmp_path, matrix(4, (1, 3), b"x", element(16, data)))) as bundle:
+            assert decode(bundle["x"]).tolist() == [data.decode("latin-1")]
+    for code in (2, 16):
+        data = "é1".encode()
+        with read(saved(tmp_path, matrix(4, (1, 3), b"x", element(code, data)))) as bundle:
+            assert decode(bundle["x"]).tolist() == ["é1" if code == 16 else "Ã©1"]
+        with read(saved(tmp_path, matrix(4, (1, 3), b"x", element(code, data))), char="units") as b:
+            assert decode(b["x"]).tolist() == [list(data)]
+
+
+def test_utf8_rows_of_octave(tmp_path: Path, octave: Callable[..., str]) -> None:
+    octave("a='thé qüîck'; b=['é1';'abc']; c='日本'; save -v6 x.mat a b c; save -v7 y.mat a b c",
+           cwd=tmp_path)  # fmt: skip
+    for name in ("x.mat", "y.mat"):
+        with read(tmp_path / name) as bundle:
+            found = {array.name: decode(array).tolist() for array in bundle.arrays}
+        assert found == {"a": ["thé qüîck"], "b": ["é1", "abc"], "c": ["日本"]}
+
+
+def packed_pairs(text: str) -> list[int]:
+    """Return text as MATLAB writes it with -v6: characters of two bytes are the two, as a unit."""
+    return [int.from_bytes(character.encode(), "big") for character in text]
+
+
+def test_pairs_of_utf8_in_one_unit(tmp_path: Path, corpus: Callable[..., Path]) -> None:
+    path = corpus("review", "wrong", "mat_v6_accented_string.mat")
+    with read(path) as bundle:
+        assert decode(bundle["accented_string"]).tolist() == ["thé qüîck browñ fòx"]
+        assert decode(bundle["simple_string"]).tolist() == ["the quick brown fox"]
+        assert ["UTF-8" in note for note in bundle.notes] == [True]
+    with read(path, char="units") as bundle:
+        assert decode(bundle["accented_string"])[0, 2] == 0xC3A9
+        assert bundle.notes == []
+
+
+@given(st.text(st.characters(max_codepoint=0x7FF, exclude_characters="\0"), min_size=1))
+def test_any_pairs_of_utf8(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    text = "".join(c for c in text if not 0x80 <= ord(c) < 0x100) or "x"  # no unit above 255 tells
+    path = saved(tmp_path_factory.mktemp("mat"), char(b"x", [packed_pairs(f"{text}é")], code=4))
+    with read(path) as bundle:
+        assert decode(bundle["x"]).tolist() == [f"{text}é"]
+
+
+def test_units_that_are_no_pairs_of_utf8_are_utf16(tmp_path: Path) -> None:
+    """One of them tells, as does the type of UTF-16."""
+    for text, code in (("쎩日", 4), ("쎩", 17), ("é쎩", 17), ("\uc1a9", 4), ("\uc329", 4)):
+        with read(saved(tmp_path, char(b"x", [units(text)], code))) as bundle:
+            assert decode(bundle["x"]).tolist() == [text]
+
+
 def test_text_of_another_length_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Corrupt, match="another length than its dims say, at variable 'x'"):
         decode(read(saved(tmp_path, matrix(4, (1, 5), b"x", element(16, b"abc"))))["x"])
@@ -723,6 +825,29 @@ def test_sparse_logical_in_the_three_ways_it_is_written(tmp_path: Path) -> None:
                 expected = np.array([[True, False, False], [False, True, True]])
                 assert_same(bundle["x"], expected)
                 assert bundle["x"].meta.formats["mat"] == {"class": "sparse"}, name
+
+
+def test_sparse_logical_of_octave_with_few_elements(
+    tmp_path: Path, octave: Callable[..., str], corpus: Callable[..., Path]
+) -> None:
+    """A list of one row number lies in its own tag."""
+    with read(corpus("review", "wrong", "mat_octave_sparse_logical_one_nonzero.mat")) as bundle:
+        assert_same(bundle["x"], row(True, False, dtype="?"))
+        assert_same(bundle["y"], row(2))
+    octave(
+        "for i = 1:40\n rand('seed', i); m = rand(mod(i, 4) + 1, mod(i, 7) + 1) < 0.15 * mod(i, 5);"
+        "eval(sprintf('s%d = sparse(m); f%d = double(m);', i, i));\n end\n"
+        "save -v6 x.mat s* f*; save -v7 y.mat s* f*",
+        cwd=tmp_path,
+    )
+    for name in ("x.mat", "y.mat"):
+        with read(tmp_path / name) as bundle:
+            stored = set()
+            for number in range(1, 41):
+                expected = decode(bundle[f"f{number}"])
+                assert_same(bundle[f"s{number}"], expected.astype(bool))
+                stored.add(int(expected.sum()))
+        assert {0, 1, 2, 3} <= stored
 
 
 def test_sparse_with_room_for_more(tmp_path: Path) -> None:

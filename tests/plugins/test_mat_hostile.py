@@ -14,6 +14,19 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 import pytest
+from mat_bytes import (
+    body,
+    deflated,
+    doubles,
+    element,
+    fields,
+    ints,
+    level4,
+    matrix,
+    saved,
+    tagged,
+    v73,
+)
 from raconvert.plugins import mat
 from raconvert.plugins.mat.samples import SAMPLES
 
@@ -32,39 +45,6 @@ def decode(path: Path, *, max_memory: int = MAX_MEMORY, **options: Any) -> list[
     """Return the bytes of all arrays, decoded to the last."""
     with mat.read(Source(str(path), max_memory=max_memory), **options) as bundle:
         return [b"".join(block.tobytes() for block in blocks(a)) for a in bundle.arrays]
-
-
-def element(code: int, data: bytes, nbytes: int | None = None) -> bytes:
-    """Return an element; `nbytes` is what its tag claims."""
-    claim = len(data) if nbytes is None else nbytes
-    return struct.pack("<2I", code, claim) + data + bytes(-len(data) % 8)
-
-
-def body(cls: int, dims: tuple[int, ...], name: bytes, *parts: bytes, flags: int = 0) -> bytes:
-    found = element(6, struct.pack("<2I", cls | flags, 0))
-    found += element(5, struct.pack(f"<{len(dims)}i", *dims)) + element(1, name)
-    return found + b"".join(parts)
-
-
-def matrix(*arguments: Any, flags: int = 0, nbytes: int | None = None) -> bytes:
-    return element(14, body(*arguments, flags=flags), nbytes)
-
-
-def doubles(*values: float) -> bytes:
-    return element(9, struct.pack(f"<{len(values)}d", *values))
-
-
-def ints(*values: int) -> bytes:
-    return element(5, struct.pack(f"<{len(values)}i", *values))
-
-
-def deflated(data: bytes) -> bytes:
-    packed = zlib.compress(data, 9)
-    return struct.pack("<2I", 15, len(packed)) + packed
-
-
-def fields(*names: bytes, width: int = 32) -> bytes:
-    return ints(width) + element(1, b"".join(name.ljust(width, b"\0") for name in names))
 
 
 def nested(depth: int) -> bytes:
@@ -181,12 +161,6 @@ HOSTILE: dict[str, tuple[bytes, type[RaconvertError], str]] = {
 }  # fmt: skip
 
 
-def saved(tmp_path: Path, contents: bytes) -> Path:
-    path = tmp_path / "x.mat"
-    path.write_bytes(b"MATLAB 5.0 MAT-file".ljust(124) + b"\0\1IM" + contents)
-    return path
-
-
 @pytest.mark.parametrize("packed", [False, True])
 def test_errors_name_variable_and_offset(packed: bool, tmp_path: Path) -> None:
     damaged = matrix(6, (2, 1), b"broken", element(77, b"12345678"))
@@ -263,10 +237,6 @@ def test_all_hostile_files_together_stay_below_200_mb(tmp_path: Path) -> None:
 # --- level 4 ------------------------------------------------------------------------------------
 
 
-def level4(word: int, rows: int, columns: int, imaginary: int, name: bytes, data: bytes) -> bytes:
-    return struct.pack("<5i", word, rows, columns, imaginary, len(name)) + name + data
-
-
 HOSTILE_4: dict[str, tuple[bytes, type[RaconvertError], str]] = {
     "data_cut_off": (level4(0, 100, 100, 0, b"x\0", bytes(8)), Corrupt, "variable is cut off"),
     "dims_huge": (level4(0, 2**31 - 1, 2**31 - 1, 1, b"x\0", b""), Corrupt, "cut off"),
@@ -304,21 +274,6 @@ def test_hostile_level_4_is_refused_by_cause(name: str, tmp_path: Path) -> None:
 
 
 # --- version 7.3 --------------------------------------------------------------------------------
-
-
-def v73(path: Path, fill: Callable[[h5py.File], object]) -> Path:
-    with h5py.File(path, "w", userblock_size=512) as file:
-        fill(file)
-    with path.open("r+b") as raw:
-        raw.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\0\2IM")
-    return path
-
-
-def tagged(item: Any, cls: bytes, **more: Any) -> Any:
-    item.attrs["MATLAB_class"] = np.bytes_(cls)
-    for name, value in more.items():
-        item.attrs[name] = value
-    return item
 
 
 def one(file: h5py.File) -> None:
@@ -548,7 +503,8 @@ def test_damage_never_raises_a_foreign_error(name: str, tmp_path: Path) -> None:
 IN_A_PROCESS = """
 import sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[1])
+from os.path import dirname
+sys.path[:0] = [sys.argv[1], dirname(sys.argv[1])]
 import random
 import test_mat_hostile as tests
 data, path = Path(sys.argv[2]).read_bytes(), Path(sys.argv[3])
