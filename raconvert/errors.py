@@ -8,6 +8,7 @@
     │   ├── NotSupportedYet        exit code 3   the format is recognised, but has no plugin
     │   └── MissingDependency      exit code 3   the plugin exists, a package it needs does not
     ├── Corrupt                    exit code 1   the file contradicts its own format
+    │   └── Changed                exit code 1   the file is not what it was when it was opened
     ├── Unsupported                exit code 1   valid, but beyond what the plugin reads or writes
     ├── ReadFailed                 exit code 1   the operating system refused to read
     ├── WriteFailed                exit code 1   the operating system refused to write
@@ -91,6 +92,10 @@ class MissingDependency(UnknownFormat):
 
 class Corrupt(RaconvertError):
     """The file contradicts its own format: damaged, cut off or hostile."""
+
+
+class Changed(Corrupt):
+    """The file was changed, replaced or cut while it was read."""
 
 
 class Unsupported(RaconvertError):

@@ -16,7 +16,7 @@ import pytest
 
 import raconvert
 from raconvert.conversion.read import open_bundle
-from raconvert.errors import Corrupt, RaconvertError, ReadFailed, Unsafe
+from raconvert.errors import Changed, RaconvertError, ReadFailed, Unsafe
 from raconvert.files import references, source
 from raconvert.files.source import HELD_AT_MOST, Source
 
@@ -108,7 +108,7 @@ def test_another_file_of_that_name_is_refused(tmp_path: Path, how: str) -> None:
         os.utime(path, ns=(1, 1))
     else:
         os.truncate(path, 20000 if how == "grown" else 9000)
-    with pytest.raises((Corrupt, ReadFailed), match="No such file" if how == "gone" else CHANGED):
+    with pytest.raises((Changed, ReadFailed), match="No such file" if how == "gone" else CHANGED):
         one.open()
 
 
@@ -125,7 +125,7 @@ def test_replaced_after_it_was_opened(pair: tuple[Path, Path, dict[str, Any]]) -
         values, told = None, ""
         try:
             values = np.array(array)
-        except Corrupt as error:
+        except Changed as error:
             told = str(error)
         assert "while it was read" in told or np.array_equal(values, OLD)
 
@@ -167,9 +167,9 @@ def test_an_item_of_a_stack_that_is_replaced(tmp_path: Path) -> None:
     with open_sources([str(tmp_path / "?.npy")]) as bundle:
         np.save(tmp_path / "new.npy", NEW)
         os.replace(tmp_path / "new.npy", paths[2])
-        with pytest.raises(Corrupt, match=CHANGED):
+        with pytest.raises(Changed, match=CHANGED):
             np.array(bundle.arrays[0].data[:])
-        with pytest.raises(Corrupt, match=CHANGED):
+        with pytest.raises(Changed, match=CHANGED):
             list(bundle.arrays[0].data.stream(1 << 20))
 
 
@@ -235,9 +235,9 @@ def test_a_link_swapped_in_after_the_check(nrrd: Path, tmp_path: Path) -> None:
     with open_bundle(nrrd) as bundle:
         os.rename(nrrd.parent / "sub", nrrd.parent / "old")
         os.symlink(tmp_path / "secret", nrrd.parent / "sub")
-        with pytest.raises(Corrupt, match=CHANGED):
+        with pytest.raises(Changed, match=CHANGED):
             np.array(bundle.arrays[0])
-        with pytest.raises(Corrupt, match=CHANGED):
+        with pytest.raises(Changed, match=CHANGED):
             raconvert.write(tmp_path / "out.ra", bundle.arrays[0])
 
 
@@ -272,7 +272,7 @@ def test_a_data_file_that_is_written_to_during_the_conversion(nrrd: Path, tmp_pa
         (nrrd.parent / "sub" / "x.raw").write_bytes(b"DATA")
         os.utime(nrrd.parent / "sub" / "x.raw", ns=(5, 5))
 
-    with pytest.raises(Corrupt, match=CHANGED):
+    with pytest.raises(Changed, match=CHANGED):
         raconvert.convert(nrrd, tmp_path / "out.ra", progress=change)
     assert not (tmp_path / "out.ra").exists()
 
@@ -313,6 +313,6 @@ def test_one_of_many_that_is_replaced_before_its_turn(
         np.savez_compressed(tmp_path / "new.npy.npz", x=NEW)
         os.replace(tmp_path / "new.npy.npz", tmp_path / "c.npz")
 
-    with pytest.raises(Corrupt, match=CHANGED):
+    with pytest.raises(Changed, match=CHANGED):
         raconvert.convert(str(tmp_path / "?.npz"), tmp_path / "out.h5", progress=change)
     assert not (tmp_path / "out.h5").exists()

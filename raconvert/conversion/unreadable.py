@@ -9,7 +9,7 @@ more after the conversion has failed.
 
 from __future__ import annotations
 
-from raconvert.errors import Corrupt, RaconvertError, ReadFailed, Unsafe, WouldLose
+from raconvert.errors import Changed, Corrupt, RaconvertError, ReadFailed, Unsafe, WouldLose
 from raconvert.plugin import refused
 
 TYPE_CHECKING = False
@@ -71,6 +71,8 @@ def attempt(
     before = report.state()
     try:
         return run(*without(bundle, settings))
+    except Changed:  # no array of the file is what it was
+        raise
     except FAILURES:
         left = [array for array in bundle.arrays if array.problem is None]
         if len(left) < 2 or not find(left, settings.max_memory):

@@ -11,7 +11,7 @@ import io
 import os
 from stat import S_ISDIR, S_ISREG
 
-from raconvert.errors import Corrupt, ReadFailed, Unsafe
+from raconvert.errors import Changed, Corrupt, ReadFailed, Unsafe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -273,9 +273,9 @@ def identity_of(status: os.stat_result) -> Identity:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def changed(path: str, *, shorter: bool = False) -> Corrupt:
+def changed(path: str, *, shorter: bool = False) -> Changed:
     """Return the error for a file that is not the one any more that was first opened."""
-    return Corrupt(
+    return Changed(
         f"file {'became shorter' if shorter else 'changed'} while it was read",
         path=path,
         remedy="try again when nothing writes to it",
@@ -283,7 +283,7 @@ def changed(path: str, *, shorter: bool = False) -> Corrupt:
 
 
 def refuse_changed(seen: Mapping[str, Identity]) -> None:
-    """Refuse (`Corrupt`) what was read, if any of the files was changed or replaced since."""
+    """Refuse (`Changed`) what was read, if any of the files was changed or replaced since."""
     for path, known in seen.items():
         try:
             now = identity_of(os.stat(path))
@@ -314,7 +314,7 @@ def _open(path: str) -> tuple[int, os.stat_result]:
 def open_regular(path: str, known: Identity | None = None) -> int:
     """Open a regular file for reading and return its descriptor.
 
-    With `known` it must be the file that was opened before (`Corrupt` otherwise).
+    With `known` it must be the file that was opened before (`Changed` otherwise).
     """
     descriptor, status = _open(path)
     if known is not None and identity_of(status) != known:
@@ -324,7 +324,7 @@ def open_regular(path: str, known: Identity | None = None) -> int:
 
 
 def check_unchanged(descriptor: int, path: str, known: Identity | None) -> None:
-    """Refuse (`Corrupt`) what was read from an open file that was changed meanwhile."""
+    """Refuse (`Changed`) what was read from an open file that was changed meanwhile."""
     if known is not None and identity_of(os.fstat(descriptor)) != known:
         raise changed(path)
 
