@@ -31,7 +31,7 @@ from raconvert.catalogue import ROWS
 from raconvert.errors import RaconvertError, WouldLose
 from raconvert.files.source import Source
 from raconvert.metadata import sidecar
-from raconvert.ra.header import Header, NeedMore, encoding_of, pack, unpack
+from raconvert.ra.header import Header, NeedMore, encodings_of, pack, unpack
 from raconvert.registry import load
 from raconvert.testing import decode, read, remove, same, write
 
@@ -241,7 +241,7 @@ def wild_ra(draw: st.DrawFn) -> bytes:
 def test_any_header_is_read_or_refused(contents: bytes) -> None:
     try:
         header = unpack(contents, len(contents), "x.ra")
-        encoding_of(header, len(contents), "x.ra")
+        encodings_of(header, len(contents), "x.ra")
     except RaconvertError as error:
         assert "x.ra" in str(error)  # noqa: PT017 - not being raised is fine, too
     else:

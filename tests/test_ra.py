@@ -11,6 +11,8 @@ import hashlib
 import re
 import struct
 import subprocess
+import sys
+import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -406,6 +408,139 @@ def test_more_memory_than_allowed_names_the_file(name: str, tmp_path: Path) -> N
     with pytest.raises(TooLarge, match="--max-memory") as error:
         raconvert.read(tmp_path / name, max_memory=100)
     assert str(tmp_path / name) in str(error.value)
+
+
+# LZ4 blocks that are exactly as long as the plain data ----------------------------------------------
+
+
+def alike(dtype: np.dtype, seed: int) -> tuple[np.ndarray, bytes]:
+    """Return values and the LZ4 block of them, which is as long as they are."""
+    rng = np.random.default_rng(seed)
+    for _ in range(100_000):
+        count = int(rng.integers(24, 400)) // dtype.itemsize
+        raw = bytearray(rng.integers(0, 256, count * dtype.itemsize, np.uint8).tobytes())
+        copied = int(rng.integers(4, 12))
+        begin = int(rng.integers(0, max(1, len(raw) - copied - 14)))
+        place = int(rng.integers(begin + 1, max(begin + 2, len(raw) - 12 - copied)))
+        raw[place : place + copied] = raw[begin : begin + copied]
+        if dtype.kind == "b":
+            raw = bytearray(n & 1 for n in raw)
+        block = lz4.block.compress(bytes(raw), store_size=False)
+        if len(block) == len(raw):
+            return np.frombuffer(bytes(raw), dtype), block
+    raise AssertionError("no such block was found")
+
+
+LZ4_TYPES = {"<i4": (1, 4), "<u2": (2, 2), "<u1": (2, 1), "<f2": (3, 2), "<f4": (3, 4),
+             "<f8": (3, 8), "<c8": (4, 8), "|V12": (0, 12)}  # fmt: skip
+
+
+@pytest.mark.parametrize("trailer", [b"", b"tail"], ids=["", "trailer"])
+@pytest.mark.parametrize("code", LZ4_TYPES)
+def test_an_lz4_block_as_long_as_the_data(code: str, trailer: bytes, tmp_path: Path) -> None:
+    for seed in range(8):
+        values, block = alike(np.dtype(code), seed)
+        file = ra_file(*LZ4_TYPES[code], values.shape, block, flags=2, trailer=trailer)
+        path = put(tmp_path / "x.ra", file)
+
+        assert raconvert.ra.read(path).tobytes() == values.tobytes()
+        assert raconvert.read(path).tobytes() == values.tobytes()
+        report = raconvert.convert(path, tmp_path / "y.ra", overwrite=True)
+        told = code not in ("<f2", "<f4", "<f8", "<c8")  # integers: only if LEB128 fits, too
+        assert told or "the data fits two encodings" in " ".join(report.notes)
+
+
+@pytest.mark.parametrize("name", ["f4", "i4"])
+def test_blocks_of_the_authors_tool(name: str, corpus: Callable[..., Path], tmp_path: Path) -> None:
+    wrong = corpus("review", "wrong")
+    raconvert.convert(wrong / f"ra_{name}_compressed_by_author_tool.ra", tmp_path / "x.ra")
+    assert (tmp_path / "x.ra").read_bytes() == (wrong / f"ra_{name}_plain.ra").read_bytes()
+
+
+def test_data_that_fits_two_encodings_can_be_read_either_way(tmp_path: Path) -> None:
+    values, block = alike(np.dtype("<f4"), 1)
+    path = put(tmp_path / "x.ra", ra_file(3, 4, values.shape, block, flags=2))
+    plain = raconvert.read(path, in_opts={"encoding": "none"})
+    assert plain.tobytes() == block
+    with pytest.raises(Unsupported, match="cannot be in encoding leb128"):
+        raconvert.read(path, in_opts={"encoding": "leb128"})
+    whole = put(tmp_path / "y.ra", ra_file(3, 4, values.shape, values.tobytes()))
+    with pytest.raises(Unsupported, match="cannot be in encoding lz4"):
+        raconvert.read(whole, in_opts={"encoding": "lz4"})
+
+
+@pytest.mark.parametrize("code", ["<f4", "<f8", "<c8"])
+def test_what_is_no_lz4_block_stays_what_it_was(code: str, tmp_path: Path) -> None:
+    """Julia's raw floats; 200 cases, and none of them is a block by chance."""
+    rng = np.random.default_rng(5)
+    dtype = np.dtype(code)
+    for _ in range(200):
+        raw = rng.integers(0, 1 << int(rng.integers(1, 9)), 8 * int(rng.integers(0, 60)), np.uint8)
+        values = np.frombuffer(raw.tobytes(), dtype)
+        path = put(
+            tmp_path / "x.ra", ra_file(*LZ4_TYPES[code], values.shape, raw.tobytes(), flags=2)
+        )
+        assert raconvert.ra.read(path).tobytes() == raw.tobytes()
+
+
+def test_the_structure_of_a_block_is_judged_as_the_library_does(tmp_path: Path) -> None:
+    """Every damage of one byte, and every cut: what is taken for a block, the library decodes."""
+    values, block = alike(np.dtype("<f4"), 3)
+    nbytes, taken = values.nbytes, 0
+    for place in range(len(block)):
+        for change in (1, 16, 128):
+            odd = bytearray(block)
+            odd[place] ^= change
+            path = put(tmp_path / "x.ra", ra_file(3, 4, values.shape, bytes(odd), flags=2))
+            try:
+                expected = lz4.block.decompress(bytes(odd), uncompressed_size=nbytes)
+            except lz4.block.LZ4BlockError:
+                expected = b""
+            expected = expected if len(expected) == nbytes else bytes(odd)
+            taken += expected != bytes(odd)
+            assert raconvert.ra.read(path).tobytes() == expected
+    assert taken > 100
+
+
+def test_lz4_above_the_memory_is_refused_before_it_is_allocated(tmp_path: Path) -> None:
+    nbytes = 200 << 20
+    block = lz4.block.compress(bytes(nbytes), store_size=False)
+    path = put(tmp_path / "x.ra", ra_file(2, 1, (nbytes,), block, flags=2))
+    for read in (raconvert.ra.read, raconvert.read):
+        tracemalloc.start()
+        with pytest.raises(TooLarge, match="--max-memory"):
+            read(path, max_memory=500 << 20)  # the result fits, what decoding needs does not
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+        tracemalloc.stop()
+    with raconvert.open(path, max_memory=500 << 20) as array, pytest.raises(TooLarge):
+        array[0]
+
+
+# Dimensions ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dims", [[2**62 + 1] * 240, [3] * 100_000, [0, *[2**61] * 100_000],
+                                  [2**63 - 1] * 100_000])  # fmt: skip
+def test_many_dims_that_overflow(dims: list[int], tmp_path: Path) -> None:
+    """Refused where the product overflows: multiplying on would take the square of their number."""
+    path = put(tmp_path / "x.ra", ra_file(2, 1, dims, b"", size=0))
+    calls = []
+    sys.setprofile(lambda *event: calls.append(event[1]))
+    try:
+        with pytest.raises(Corrupt, match="overflows 64 bits") as error:
+            raconvert.ra.read(path)
+    finally:
+        sys.setprofile(None)
+    assert len(str(error.value)) < 2000
+    assert len(calls) < 2000
+
+
+def test_many_dims_of_one(tmp_path: Path) -> None:
+    path = put(tmp_path / "x.ra", ra_file(2, 1, [1] * 100_000, b"x"))
+    with pytest.raises(Unsupported, match="too many axes"):
+        raconvert.ra.read(path)
+    raconvert.convert(path, tmp_path / "y.ra")
+    assert (tmp_path / "y.ra").read_bytes() == path.read_bytes()
 
 
 # raconvert.ra ------------------------------------------------------------------------------------

@@ -136,9 +136,17 @@ def as_ndarray(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> np.ndarray
     if array.problem is not None:
         raise array.problem
     check_rank(array)
-    check_memory(array.nbytes, max_memory, f"array '{array.name}' whole in memory")
+    # What decodes whole needs its own room beside the result.
+    more = 0 if array.extent is not None else getattr(array.data, "decoding_bytes", 0)
+    what = f"array '{array.name}' whole in memory"
+    check_memory(array.nbytes + more, max_memory, what)
     # Filled as bytes, so that the padding of structures is copied too.
-    values = np.empty(array.nbytes, np.uint8)
+    try:
+        values = np.empty(array.nbytes, np.uint8)
+    except MemoryError as error:
+        raise TooLarge(
+            f"{what} needs {array.nbytes} bytes, which this system does not have"
+        ) from error
     done = 0
     for block in blocks(array):
         values[done : done + block.nbytes] = block.reshape(-1).view(np.uint8)

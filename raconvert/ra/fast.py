@@ -14,7 +14,7 @@ from raconvert.arrays.dtypes import dtype_of, element_of, little
 from raconvert.errors import ReadFailed, UsageError
 from raconvert.files.copy import reserve, write_all
 from raconvert.files.places import CREATE_FLAGS, PERMISSIONS, write_failed
-from raconvert.files.source import Source, check_unchanged
+from raconvert.files.source import DEFAULT_MAX_MEMORY, Source, check_unchanged
 from raconvert.files.target import Target
 from raconvert.ra.header import FIXED, MAGIC, header_of, pack
 
@@ -44,12 +44,19 @@ _CODES = {dtype.str: code for code, dtype in _PLAIN.items()}
 _DIMS = tuple(Struct(f"<{n}Q") for n in range(9))
 
 
-def read(path: str | os.PathLike[str], out: np.ndarray[Any, Any] | None = None) -> Any:
+def read(
+    path: str | os.PathLike[str],
+    out: np.ndarray[Any, Any] | None = None,
+    *,
+    max_memory: int = DEFAULT_MAX_MEMORY,
+) -> Any:
     """Return the array in an RA file: C order, the shape being the header's dims reversed.
 
     The result is writeable and owns its memory. With `out`, a C-contiguous array of the same type
     and size, the elements are read into it and it is returned in the file's shape: no memory is
-    allocated. Raises the errors of `raconvert.errors` for anything that is not a whole RA file.
+    allocated. Encoded data that needs more than `max_memory` bytes is refused (`TooLarge`) before
+    they are allocated; plain data is all in the file, and is read whatever its size. Raises the
+    errors of `raconvert.errors` for anything that is not a whole RA file.
     """
     if out is None:
         try:
@@ -75,20 +82,20 @@ def read(path: str | os.PathLike[str], out: np.ndarray[Any, Any] | None = None) 
                         nbytes *= length
                     if nbytes == size and nbytes:
                         return np.ndarray(dims[::-1], dtype, bytearray(data), offset)
-    return _read_any(os.fspath(path), out)
+    return _read_any(os.fspath(path), out, max_memory)
 
 
-def _read_any(path: str, out: np.ndarray[Any, Any] | None) -> np.ndarray[Any, Any]:
+def _read_any(path: str, out: np.ndarray[Any, Any] | None, max_memory: int) -> np.ndarray[Any, Any]:
     """Read with every check; large plain data goes straight into its memory."""
     from raconvert.arrays.blocks import as_ndarray, check_rank
     from raconvert.ra.plugin import read as read_bundle
 
-    array = read_bundle(Source(path, max_memory=1 << 62)).arrays[0]
+    array = read_bundle(Source(path, max_memory=max_memory)).arrays[0]
     check_rank(array)
     extent = array.extent
     shape = array.dims[::-1]
     if extent is None or extent.swap > 1:
-        values = as_ndarray(array, 1 << 62)
+        values = as_ndarray(array, max_memory if extent is None else 1 << 62)
         if out is None:
             return values
         _check_out(out, values.dtype, values.size, path)

@@ -41,6 +41,8 @@ LARGEST = 2**63 - 1  # bytes or elements that any file system or numpy can addre
 
 Header = namedtuple("Header", "flags eltype elbyte size dims")
 
+SHOWN_DIMS = 32  # in messages
+
 LZ4_RATIO = 255  # a byte of an LZ4 block adds at most 255 bytes to the output (LZ4 block format)
 
 RAW, LZ4, LEB128, BITARRAY = "none", "lz4", "leb128", "bits"  # encodings, as users name them
@@ -187,24 +189,29 @@ def _check_dims(header: Header, path: str) -> None:
                 got=length,
             )
     # Zero-length dimensions are legal; the others must still be a shape that numpy can hold.
-    nbytes = prod(length for length in header.dims if length) * header.elbyte
-    if nbytes > LARGEST:
-        raise Corrupt(
-            "product of the RA dimensions overflows 64 bits",
-            path=path,
-            where=f"byte {FIXED.size} (dims)",
-            expected=f"at most {LARGEST} bytes",
-            got=f"{nbytes} bytes, dims {' x '.join(map(str, header.dims))}",
-        )
+    nbytes = header.elbyte
+    for axis, length in enumerate(header.dims):
+        nbytes *= length or 1
+        if nbytes > LARGEST:  # here, since the whole product may have a million digits
+            shown = " x ".join(map(str, header.dims[: min(axis + 1, SHOWN_DIMS)]))
+            raise Corrupt(
+                "product of the RA dimensions overflows 64 bits",
+                path=path,
+                where=f"byte {FIXED.size} (dims)",
+                expected=f"at most {LARGEST} bytes",
+                got=f"{nbytes} bytes after {axis + 1} of {len(header.dims)} dims: {shown}"
+                f"{' x ...' if len(header.dims) > min(axis + 1, SHOWN_DIMS) else ''}",
+            )
 
 
-def encoding_of(header: Header, file_size: int, path: str) -> str:
-    """Return which of the encodings the data segment is in, with its length checked.
+def encodings_of(header: Header, file_size: int, path: str) -> tuple[str, ...]:
+    """Return which of the encodings the data segment can be in, with its length checked.
 
     C (`ra compress`): flag 2, one LZ4 block, `size` is the compressed length. Julia on integers
     and bools: flag 2, LEB128 varints to the end of the file, `size` is the uncompressed length.
     Julia on floats: flag 2 and raw data (a quirk). Julia BitArray: flags 6, `size` is 8 bytes per
-    64 elements.
+    64 elements. An LZ4 block that is as long as the plain data can also be one of Julia's
+    (`raconvert.ra.dialect`).
     """
     flags, eltype, _, size, dims = header
     count = prod(dims)
@@ -213,24 +220,32 @@ def encoding_of(header: Header, file_size: int, path: str) -> str:
     if flags & BITS:
         _check_size(size, -(-count // 64) * 8, "8 bytes per 64 elements", path)
         _check_present(size, present, path)
-        return BITARRAY
+        return (BITARRAY,)
     if flags & ENCODED and size != plain:
         _check_present(size, present, path)
         _check_expansion(plain, size * LZ4_RATIO, "the LZ4 block", path)
-        return LZ4
+        return (LZ4,)
+    maybe = (LZ4,) if flags & ENCODED and present >= size else ()
     if flags & ENCODED and (eltype, header.elbyte) in _LEB128_TYPES:
         _check_expansion(count, present, "the LEB128 data", path)
-        return LEB128
+        return (*maybe, LEB128)
     if flags & ENCODED and eltype not in (3, 4):
-        raise Unsupported(
-            "RA data is flagged as encoded, but no known dialect encodes this type this way",
-            path=path,
-            where="byte 8 (flags)",
-            got=f"flags {flags}, size {size} = elbyte times the dimensions",
-        )
+        if maybe:
+            return maybe
+        raise unknown_dialect(header, path)
     _check_size(size, plain, f"elbyte {header.elbyte} times {count} elements", path)
     _check_present(size, present, path)
-    return RAW
+    return (*maybe, RAW)
+
+
+def unknown_dialect(header: Header, path: str) -> Unsupported:
+    """Return the error for encoded data that no known program writes."""
+    return Unsupported(
+        "RA data is flagged as encoded, but no known dialect encodes this type this way",
+        path=path,
+        where="byte 8 (flags)",
+        got=f"flags {header.flags}, size {header.size} = elbyte times the dimensions",
+    )
 
 
 def _check_size(size: int, wanted: int, why: str, path: str) -> None:

@@ -42,6 +42,7 @@ from raconvert.plugin import (
     Source,
     refused,
 )
+from raconvert.ra.dialect import AUTO, decide
 from raconvert.ra.header import (
     BITARRAY,
     BITS,
@@ -54,7 +55,7 @@ from raconvert.ra.header import (
     NeedMore,
     carrier,
     data_offset,
-    encoding_of,
+    encodings_of,
     header_of,
     is_carried,
     pack,
@@ -85,6 +86,12 @@ FORMAT = Format(
     index_orders="",
     read_options=(
         Option("unknown_flags", False, bool, "read on when the header has unknown flag bits"),
+        Option(
+            "encoding",
+            AUTO,
+            (AUTO, RAW, LZ4, LEB128),
+            "which it is, where data that is flagged as encoded fits several",
+        ),
     ),
     write_options=(
         Option(
@@ -114,14 +121,19 @@ def read_header(source: Source, *, unknown_flags: bool = False) -> Header:
         return unpack(head, source.size, source.path, unknown_flags=unknown_flags)
 
 
-def read(source: Source, *, unknown_flags: bool = False) -> Bundle:
+def read(source: Source, *, unknown_flags: bool = False, encoding: str = AUTO) -> Bundle:
     """Return the one array of an RA file, named after the file's stem.
 
     Shape: `dims` as listed (fastest axis first), `index_order` None. Raises `Corrupt` and
     `Unsupported` as described in `raconvert.ra.header`, before any data is read.
     """
     header = read_header(source, unknown_flags=unknown_flags)
-    encoding = encoding_of(header, source.size, source.path)
+    notes: list[str] = []
+    candidates = encodings_of(header, source.size, source.path)
+    if candidates != (RAW,) or encoding != AUTO:
+        encoding = decide(source, header, candidates, encoding, notes)
+    else:
+        encoding = RAW
     element, dims, swap = carrier(header)
     own: dict[str, Any] = {}
     if is_carried(header):
@@ -137,7 +149,7 @@ def read(source: Source, *, unknown_flags: bool = False) -> Bundle:
     end = offset + header.size
     if encoding != LEB128 and source.size > end:
         array.meta.formats["ra"]["trailer"] = source.extent(end, source.size - end)
-    return Bundle([array])
+    return Bundle([array], notes=notes)
 
 
 class _Encoded:
@@ -162,6 +174,12 @@ class _Encoded:
         self._element = element
         self._swap = swap
         self._values: np.ndarray[Any, Any] | None = None
+        self.decoding_bytes = 0  # that decoding holds at once, beside what it yields piece by piece
+        if encoding == LZ4:
+            from raconvert.ra import lz4
+
+            nbytes = prod(header.dims) * header.elbyte
+            self.decoding_bytes = lz4.memory_to_decode(header.size, nbytes)
 
     def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
         """Yield little-endian one-dimensional pieces in stored order."""
@@ -176,7 +194,8 @@ class _Encoded:
 
             count = prod(self.shape)
             what = f"'{self._source.path}': decoding it whole"
-            check_memory(count * self.dtype.itemsize, self._source.max_memory, what)
+            need = count * self.dtype.itemsize + self.decoding_bytes
+            check_memory(need, self._source.max_memory, what)
             pieces = [piece.copy().view("u1") for piece in self.stream(LARGEST_BLOCK)]
             flat = np.concatenate([np.empty(0, "u1"), *pieces])
             self._values = flat.view(self.dtype).reshape(self.shape)
@@ -190,7 +209,7 @@ class _Encoded:
 
         nbytes = prod(self._header.dims) * self._header.elbyte
         offset = data_offset(len(self._header.dims))
-        need = lz4.memory_to_decode(self._header.size, nbytes)
+        need = self.decoding_bytes
         if need > self._source.max_memory:
             raise TooLarge(
                 f"an LZ4 block must be decoded whole, which needs {need} bytes",

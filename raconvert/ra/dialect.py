@@ -1,0 +1,139 @@
+"""Which dialect the encoded data of an RA file is in, where size and type alone do not tell.
+
+Flag bit 1 and a `size` of elbyte times the dimensions: Julia says so of LEB128 data, whatever its
+length, and of raw floats; the C tool of an LZ4 block that is exactly as long as the plain data. An
+LZ4 block is known by its own structure: it must decode to exactly the plain length.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from raconvert.errors import Corrupt, Unsupported
+from raconvert.ra.header import LEB128, LZ4, RAW, Header, data_offset, unknown_dialect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from raconvert.files.source import Source
+
+AUTO = "auto"
+WINDOW_BYTES = 1 << 16
+_MIN_MATCH = 4  # LZ4 block format: the shortest copy; 15 in half a token: more length bytes follow
+_TOLD = {RAW: "as plain numbers (Julia)", LEB128: "as LEB128 (Julia)"}
+
+
+def decide(
+    source: Source, header: Header, candidates: tuple[str, ...], asked: str, notes: list[str]
+) -> str:
+    """Return the one of the encodings that the data is in; a note says where several fit.
+
+    `asked` is what the user says it is, or `AUTO`. `Unsupported` if none of them fits.
+    """
+    if asked != AUTO:
+        if asked not in candidates:
+            raise Unsupported(
+                f"RA data cannot be in encoding {asked}",
+                path=source.path,
+                where="byte 8 (flags)",
+                expected=" or ".join(candidates),
+                remedy="leave out --in-opt encoding",
+            )
+        return asked
+    if len(candidates) == 1 and candidates != (LZ4,):
+        return candidates[0]
+    plain = prod(header.dims) * header.elbyte
+    if header.size != plain:
+        return LZ4
+    others = candidates[1:]
+    if is_lz4(source, data_offset(len(header.dims)), header.size, plain):
+        notes += [
+            f"the data fits two encodings: it is read as an LZ4 block (C tool), and could be read "
+            f"{_TOLD[other]} with --in-opt encoding={other}"
+            for other in others
+            if other == RAW or _is_leb128(source, header)
+        ]
+        return LZ4
+    if not others:
+        raise unknown_dialect(header, source.path)
+    return others[0]
+
+
+def is_lz4(source: Source, offset: int, size: int, nbytes: int) -> bool:
+    """True if the `size` bytes at `offset` are one LZ4 block of exactly `nbytes` bytes.
+
+    Only the structure is passed over, in bounded memory: nothing is decoded.
+    """
+    block = _Bytes(source, offset, size)
+    made = 0
+    while True:
+        token = block.byte()
+        if token < 0:
+            return False
+        literals = block.length(token >> 4)
+        block.place += literals
+        made += literals
+        if literals < 0 or block.place > size or made > nbytes:
+            return False
+        if block.place == size:  # the last sequence is literals only
+            return made == nbytes
+        back = block.byte() | block.byte() << 8
+        if not 0 < back <= made:
+            return False
+        match = block.length(token & 15)
+        made += match + _MIN_MATCH
+        if match < 0 or made > nbytes:
+            return False
+
+
+class _Bytes:
+    """The bytes of a block, one after the other; -1 at its end."""
+
+    def __init__(self, source: Source, offset: int, size: int) -> None:
+        self.place = 0
+        self._source = source
+        self._offset = offset
+        self._size = size
+        self._window = b""
+        self._begin = 0
+
+    def byte(self) -> int:
+        at = self.place - self._begin
+        if at >= len(self._window):
+            self._begin, at = self.place, 0
+            room = max(0, min(WINDOW_BYTES, self._size - self.place))
+            self._window = self._source.read_at(self._offset + self.place, room)
+            if not self._window:
+                return -1
+        self.place += 1
+        return self._window[at]
+
+    def length(self, half: int) -> int:
+        """Return a length that begins with half a token; negative where the block ends in it."""
+        total = half
+        more = 255 if half == 15 else 0
+        while more == 255:
+            more = self.byte()
+            if more < 0:
+                return -self._size - 1
+            total += more
+        return total
+
+
+def _is_leb128(source: Source, header: Header) -> bool:
+    """True if the data is as many LEB128 groups as there are elements, to the end of the file."""
+    from raconvert.arrays.dtypes import KINDS
+    from raconvert.ra import leb128
+
+    offset = data_offset(len(header.dims))
+    with source.open() as file:
+        file.seek(offset)
+        found = leb128.decode_blocks(
+            file.read, prod(header.dims), KINDS[header.eltype], header.elbyte,
+            path=source.path, offset=offset, max_bytes=1 << 20,
+        )  # fmt: skip
+        try:
+            for _ in found:
+                pass
+        except Corrupt:
+            return False
+    return offset + found.consumed == source.size
