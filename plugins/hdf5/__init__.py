@@ -43,8 +43,10 @@ Links: hard ones make the tree, and no object is found twice; further hard and s
 aliases, by which it can be asked for (with a note). They, and links that lead nowhere (with a
 note), are kept in the namespace ``hdf5`` of the file and written again. External links are
 followed. Files that the file names are opened only inside its own folder tree (or with ``--trust
-external``): a link that leads out of it leads nowhere, other data outside is refused. A missing
-source of a virtual dataset is an error, not a fill value.
+external``): a link that leads out of it leads nowhere, other data outside is refused. Sources of
+virtual datasets and external storage are opened here, not by the library, relative to the file that
+names them. A missing source is an error, not a fill value; sources by a pattern (``%b``) end with
+the first that is missing.
 
 Metadata: the attributes ``units`` and ``description`` (else ``long_name``) are the fields of that
 name, dimension scales and labels the axes; all other attributes stay attributes, their HDF5 types
@@ -64,8 +66,8 @@ long as one array is left; otherwise the file is refused for that reason.
 Cannot be read, while the others can (``--allow arrays`` leaves them out): datasets with a filter
 that is not installed (named, with the install line); declared sizes that the file cannot hold; data
 outside the file; damaged chunks; external storage that is shorter than the dataset; strings of
-variable length above ``--max-memory`` once they have one width; virtual datasets whose sources are
-a pattern; bools that are neither 0 nor 1 (``bools=integers`` keeps them).
+variable length above ``--max-memory`` once they have one width, or in external storage; bools that
+are neither 0 nor 1 (``bools=integers`` keeps them).
 
 Writing keeps everything but the metadata that single items of a stack have. Text and
 dates are equivalent: other programs see UTF-8 strings and opaque bytes. More than 32 axes are

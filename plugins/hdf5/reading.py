@@ -39,7 +39,6 @@ from .storage import (
     Storage,
     check_filters,
     check_size,
-    check_virtual,
     declared_bytes,
     declared_space,
     external_pieces,
@@ -53,6 +52,7 @@ from .storage import (
 from .text import is_text
 from .types import BOOL_NAMES, element_size, kind_of, without_bools
 from .values import Dataset, check_width, widest
+from .virtual import Assembled, Resolver, Virtual, check_external_type, stored_of
 from .walk import DATASET, GROUP, TYPE, File, Files, Found, Walk, shown
 
 TYPE_CHECKING = False
@@ -69,7 +69,7 @@ MAX_NOTES = 100  # of a file, for people to read
 
 # What reading needs to know of the whole file; `names` of objects in the bundle by path.
 # `bools`: "integers" reads them as such.
-Context = namedtuple("Context", "files walk notes julia scales broken names bools")
+Context = namedtuple("Context", "files walk notes julia scales broken names bools virtual")
 
 
 def read_file(source: Source, bools: str = "auto") -> Bundle:
@@ -86,7 +86,8 @@ def read_file(source: Source, bools: str = "auto") -> Bundle:
 def _bundle(source: Source, files: Files, bools: str) -> Bundle:
     walk = Walk(files)
     is_julia = julia.is_julia(files.main)
-    context = Context(files, walk, [], is_julia, scales.Scales(), [], {}, bools)
+    virtual = Resolver(files, walk)
+    context = Context(files, walk, [], is_julia, scales.Scales(), [], {}, bools, virtual)
     bundle = Bundle([], notes=context.notes, closers=[files.close])
     space: dict[str, Any] = {}
     left_out = list(walk.left_out)
@@ -248,7 +249,7 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
     fields = unpacked(attributes, found.file.path)
     if fields.get("axis_of"):  # made by this plugin from an axis, which says it all
         return
-    shape, problem = _shape(found, dataset, plist, context)
+    shape, virtual, problem = _shape(found, dataset, plist, context)
     if context.julia and shape is not None:
         shape = julia.take_shape(shape, attributes)
     tid = dataset.get_type()
@@ -269,7 +270,7 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
             "types": attributes.types,
         }
         return
-    array, values = _array(found, dataset, plist, tid, shape, problem, context)
+    array, values = _array(found, dataset, plist, tid, shape, virtual, problem, context)
     array.name = context.names[found.path] = fields.get("name", found.path)
     _describe(array, attributes, fields, found)
     values.element, values.dtype = array.element, dtype_of(array.element)
@@ -279,16 +280,16 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
 
 def _shape(
     found: Found, dataset: h5d.DatasetID, plist: h5p.PropDCID, context: Context
-) -> tuple[tuple[int, ...] | None, RaconvertError | None]:
-    """Return the shape of a dataset, and why a virtual one cannot be read."""
+) -> tuple[tuple[int, ...] | None, Virtual | None, RaconvertError | None]:
+    """Return the shape of a dataset, its sources if it is virtual, and why it cannot be read."""
     if plist.get_layout() != h5d.VIRTUAL:
-        return space_of(dataset), None
+        return space_of(dataset), None, None
     try:
         with guarded(found.file.path, f"dataset '/{found.path}'"):
-            check_virtual(plist, found.file, context.files, context.walk)
-            return space_of(dataset), None
+            virtual = context.virtual.virtual(dataset, found.file)
+            return virtual.shape, virtual, None
     except RaconvertError as error:
-        return declared_space(plist), error
+        return declared_space(plist), None, error
 
 
 def _array(
@@ -297,6 +298,7 @@ def _array(
     plist: h5p.PropDCID,
     tid: h5t.TypeID,
     shape: tuple[int, ...],
+    virtual: Virtual | None,
     problem: RaconvertError | None,
     context: Context,
 ) -> tuple[Array, Dataset]:
@@ -305,12 +307,15 @@ def _array(
     kind = _kind(tid, file, info_of(dataset).address, context)
     storage = storage_of(dataset, plist)
     item = stored_bytes(tid)
+    if virtual is not None:
+        storage = stored_of(storage, virtual, item)
     nbytes = declared_bytes(shape, item)
     pieces: list[tuple[str, int, int]] = []
     try:
         with guarded(file.path, f"dataset '/{found.path}'"):
             if storage.pieces:
                 pieces = external_pieces(storage, nbytes, file)
+                check_external_type(kind)
             check_filters(storage, file.path)
             check_size(storage, nbytes, max(item, element_size(kind)), file)
     except RaconvertError as error:
@@ -321,10 +326,9 @@ def _array(
         context.notes.append(f"'{found.path}': {kind.note}")
     element = kind.element
     if element is None:
-        element = _fixed_width(found, dataset, shape, kind, storage, plist, problem)
-    values = Dataset(file, found.hard, kind, shape, storage.chunk if shape else None, element)
+        element = _fixed_width(found, dataset, shape, kind, storage, plist, problem, virtual)
+    values = _values(found, kind, shape, storage, element, virtual, pieces, tid)
     values.chunks = _chunks(values, dataset, plist, storage)
-    values.external = bool(pieces)
     values.unwritten = unwritten_bytes(storage, nbytes, file)
     array = Array(
         element,
@@ -339,6 +343,25 @@ def _array(
     _fill_value(array, plist, kind)
     _keep_type(array, tid, kind)
     return array, values
+
+
+def _values(
+    found: Found,
+    kind: Kind,
+    shape: tuple[int, ...],
+    storage: Storage,
+    element: Element,
+    virtual: Virtual | None,
+    pieces: list[tuple[str, int, int]],
+    tid: h5t.TypeID,
+) -> Dataset:
+    """Return the source of the elements of a dataset."""
+    if virtual is not None:
+        return Assembled(found.file, found.hard, kind, shape, element, virtual, tid)
+    if pieces:
+        return Assembled(found.file, found.hard, kind, shape, element, pieces, tid)
+    chunk = storage.chunk if shape else None
+    return Dataset(found.file, found.hard, kind, shape, chunk, element)
 
 
 def _kind(tid: h5t.TypeID, file: File, address: int, context: Context) -> Kind:
@@ -432,6 +455,7 @@ def _fixed_width(
     storage: Storage,
     plist: h5p.PropDCID,
     problem: RaconvertError | None,
+    virtual: Virtual | None,
 ) -> Element:
     """Return the element in which variable strings are read: as wide as the longest of them."""
     count = prod(shape + kind.dims)
@@ -439,11 +463,11 @@ def _fixed_width(
         return Element("user", 1, "|", "|S1")
     source = found.file.source
     element = Element("user", 1, "|", "|S1")
-    values = Dataset(found.file, found.hard, kind, shape, storage.chunk, element)
+    values = _values(found, kind, shape, storage, element, virtual, [], dataset.get_type())
     longest = _longest(values, dataset, plist, storage, count)
     if longest is None:
         check_all_heaps(found.file)
-        longest = int(source.size)
+        longest = int(source.size) if virtual is None else virtual.longest
     else:
         check_width(count, longest, source.max_memory)
     unwritten = storage.layout in ("contiguous", "chunked") and not storage.stored

@@ -11,21 +11,16 @@ import os
 from collections import namedtuple
 from math import prod
 
-from h5py import h5d, h5o, h5s, h5t, h5z
+from h5py import h5d, h5s, h5t, h5z
 
 from raconvert.errors import (
     Corrupt,
     MissingDependency,
-    RaconvertError,
-    ReadFailed,
     TooLarge,
-    Unsupported,
 )
 from raconvert.files.references import resolve
 
-from .errors import FAILURES, guarded, reason_of
 from .headers import REFERENCE_BYTES
-from .objects import info_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +28,7 @@ if TYPE_CHECKING:
 
     from h5py import h5p
 
-    from .walk import File, Files, Walk
+    from .walk import File
 
 LAYOUTS = {
     h5d.COMPACT: "compact",
@@ -175,9 +170,10 @@ def declared_bytes(shape: tuple[int, ...], item: int) -> int:
 
 def unwritten_bytes(storage: Storage, nbytes: int, file: File) -> int:
     """Return the bytes of a dataset that is little more than a fill value, else 0."""
-    stored = min(storage.stored, file.source.size)  # an index can list the same bytes many times
-    external = storage.pieces or storage.layout == "virtual"
-    return nbytes if nbytes > MAX_RATIO * stored and not external else 0
+    stored = storage.stored
+    if storage.layout != "virtual":  # whose sources lie in other files
+        stored = min(stored, file.source.size)  # an index can list the same bytes many times
+    return nbytes if nbytes > MAX_RATIO * stored and not storage.pieces else 0
 
 
 def check_size(storage: Storage, nbytes: int, item: int, file: File) -> None:
@@ -231,60 +227,3 @@ def external_pieces(storage: Storage, nbytes: int, file: File) -> list[tuple[str
         raise Corrupt("external storage is shorter than the dataset in it", path=file.path,
                       expected=f"{nbytes} bytes", got=nbytes - left)  # fmt: skip
     return pieces
-
-
-def check_virtual(
-    plist: h5p.PropDCID, file: File, files: Files, walk: Walk, depth: int = 0
-) -> None:
-    """Check every source of a virtual dataset: there, allowed, and itself sound."""
-    if depth > MAX_VIRTUAL_DEPTH:
-        raise Unsupported(f"virtual datasets refer to each other more than {depth - 1} deep",
-                          path=file.path)  # fmt: skip
-    done = set()
-    for index in range(plist.get_virtual_count()):
-        pair = _text(plist.get_virtual_filename(index)), _text(plist.get_virtual_dsetname(index))
-        if pair not in done:
-            done.add(pair)
-            _check_source(*pair, file, files, walk, depth)
-
-
-def _check_source(name: str, path: str, file: File, files: Files, walk: Walk, depth: int) -> None:
-    if "%" in name.replace("%%", "") or "%" in path.replace("%%", ""):
-        raise Unsupported(
-            f"virtual dataset takes its sources by a pattern ('{name}', '{path}')",
-            path=file.path,
-            remedy="rewrite it with a fixed list of sources",
-        )
-    other = file
-    if name != ".":
-        what = "the source of a virtual dataset"
-        other = files.named(file, name.replace("%%", "%"), what)
-    where = f"source '{path}' of a virtual dataset"
-    try:
-        other, hard = walk.resolve(other, b"/", path.replace("%%", "%"))
-        if info_of(other.fid, hard).kind != h5o.TYPE_DATASET:
-            raise ReadFailed(f"{where} is no dataset", path=other.path)
-        dataset = h5d.open(other.fid, hard)
-    except RaconvertError as error:
-        error.where = error.where or where
-        raise
-    except FAILURES as error:
-        raise ReadFailed(f"{where} cannot be opened: {reason_of(error)}", path=other.path) \
-            from error  # fmt: skip
-    check_dataset(dataset, other, files, walk, depth + 1)
-
-
-def check_dataset(dataset: h5d.DatasetID, file: File, files: Files, walk: Walk, depth: int) -> None:
-    """Check the source of a virtual dataset as one that is read itself."""
-    with guarded(file.path):
-        plist = dataset.get_create_plist()
-        storage = storage_of(dataset, plist)
-        if storage.layout == "virtual":
-            check_virtual(plist, file, files, walk, depth)
-        space = space_of(dataset) or ()
-        item = stored_bytes(dataset.get_type())
-        nbytes = declared_bytes(space, item)
-        if storage.pieces:
-            external_pieces(storage, nbytes, file)
-        check_filters(storage, file.path)
-        check_size(storage, nbytes, item, file)

@@ -61,7 +61,6 @@ class Dataset:
         self.chunk = chunk
         self.chunks: Chunks | None = None
         self.unwritten = 0  # bytes that are little more than a fill value
-        self.external = False  # in files of its own, named relative to the folder of this one
         self.file = file
         self._hard = hard
         self._opened: h5d.DatasetID | None = None
@@ -215,16 +214,8 @@ class Dataset:
                 chunk = prod(self.chunk) * element_size(self.kind)
                 size = max(1 << 20, chunk, min(self.budget, row))
                 access.set_chunk_cache(CACHE_SLOTS, size, 0.75)
-            if self.external:
-                access.set_efile_prefix(_folder(self.file))
             self._opened = h5d.open(self.file.fid, self._hard, access)
         return self._opened
-
-
-def _folder(file: File) -> bytes:
-    import os
-
-    return os.fsencode(os.path.dirname(os.path.realpath(file.path)))
 
 
 def _as_units(buffer: Values, rank: int) -> Values:

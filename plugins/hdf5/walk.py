@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import namedtuple
+from contextlib import suppress
 
 from h5py import h5, h5f, h5g, h5l, h5o, h5p
 
@@ -76,9 +77,10 @@ class File:
 
     def close(self) -> None:
         """Close the file and whatever is open in it."""
-        if self.fid.valid:
-            self.fid._close_open_objects(h5f.OBJ_LOCAL | ~h5f.OBJ_FILE)
-            self.fid.close()
+        with suppress(*FAILURES):  # of a damaged file; nothing was written
+            if self.fid.valid:
+                self.fid._close_open_objects(h5f.OBJ_LOCAL | ~h5f.OBJ_FILE)
+                self.fid.close()
 
 
 class Files:

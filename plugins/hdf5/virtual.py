@@ -1,0 +1,533 @@
+"""Virtual datasets, put together here: every source is opened under our own check.
+
+"HDF5 Virtual Dataset" (RFC, The HDF Group) and its reference manual. The library would look for
+sources, and for the external storage of sources, relative to the working directory, and where the
+variables HDF5_VDS_PREFIX and HDF5_EXTFILE_PREFIX say, and would read a missing one as the fill
+value. Here `raconvert.files.references` resolves each file, and each source is read by itself.
+
+Axes without an end are as long as the sources make them, the view "last available" of the library
+(its default); sources by a pattern (``%b``) are those in a row that are there.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from math import prod
+
+import numpy as np
+from h5py import h5d, h5o, h5s, h5t
+
+from raconvert.arrays.blocks import check_memory
+from raconvert.errors import Corrupt, RaconvertError, ReadFailed, Unsupported
+from raconvert.files.copy import extent_slabs
+from raconvert.plugin import Extent
+
+from .errors import FAILURES, guarded, reason_of
+from .headers import check_all_heaps
+from .objects import info_of
+from .selections import (
+    UNLIMITED,
+    Grid,
+    Selection,
+    block_at,
+    end_of,
+    grid,
+    positions_up_to,
+    regular,
+    scattered,
+    unlimited_axis,
+)
+from .storage import (
+    Storage,
+    check_filters,
+    check_size,
+    declared_bytes,
+    external_pieces,
+    space_of,
+    storage_of,
+    stored_bytes,
+)
+from .values import Dataset
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from h5py import h5p
+
+    from raconvert.plugin import Element
+
+    from .selections import Places
+    from .types import Kind
+    from .walk import File, Files, Walk
+
+    Values = np.ndarray[Any, Any]
+    Axes = list[tuple[int, int, int, int]]
+
+MAX_DEPTH = 8  # virtual datasets over each other
+MAX_READS = 100_000  # of sources, for all of a dataset, through all depths
+
+# One mapping: which elements of `source` are which of the whole.
+Piece = namedtuple("Piece", "source there here")
+# What a file says of one mapping, before its sources are looked at.
+Said = namedtuple("Said", "file path there here")
+
+
+class Virtual:
+    """The sources of one virtual dataset, resolved: shape, pieces, and what they cost."""
+
+    def __init__(self, shape: tuple[int, ...], pieces: list[Piece], fill: h5p.PropDCID) -> None:
+        self.shape = shape
+        self.pieces = pieces
+        self.reads = sum(1 + piece.source.reads for piece in pieces)
+        self.mapped = sum(piece.here.size for piece in pieces)  # elements
+        self.fill = fill
+        self.longest = max((piece.source.longest for piece in pieces), default=1)
+        lows, highs = [], []
+        for piece in pieces:
+            lows.append(_starts(piece.here))
+            highs.append(piece.here.ends)
+        self._lows = np.array(lows, np.uint64).reshape(len(pieces), len(shape))
+        self._highs = np.array(highs, np.uint64).reshape(len(pieces), len(shape))
+
+    def read(
+        self, start: tuple[int, ...], count: tuple[int, ...], kind: Kind, tid: h5t.TypeID
+    ) -> Values:
+        """Return a box of it: the fill value, and over it what every piece has inside."""
+        out = np.empty(count + kind.dims, kind.buffer)
+        out[...] = self._fill_value(kind)
+        for piece in self._pieces_in(start, count):
+            piece.source.check_type(kind, tid)
+            grids = isinstance(piece.here, Grid) and isinstance(piece.there, Grid)
+            if grids and _copy_grid(piece, out, start, count, kind, tid):
+                continue
+            here, which = piece.here.inside(start, count)
+            if which.size:
+                at = tuple(places - low for places, low in zip(here, start, strict=True))
+                out[at] = piece.source.pick(piece.there.at(which), kind, tid)
+        return out
+
+    def _pieces_in(self, start: tuple[int, ...], count: tuple[int, ...]) -> Iterator[Piece]:
+        low = np.array(start, np.uint64)
+        high = low + np.array(count, np.uint64)
+        found = ((self._lows < high) & (self._highs > low)).all(axis=1)
+        for number in np.flatnonzero(found):
+            yield self.pieces[number]
+
+    def _fill_value(self, kind: Kind) -> Any:
+        if kind.buffer.kind == "O":
+            return b""
+        value = np.zeros((), kind.buffer)
+        if self.fill.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED:
+            if kind.dims:
+                raise Unsupported("a fill value of an array type, in a virtual dataset")
+            self.fill.get_fill_value(value)
+        return value
+
+
+def _starts(selection: Selection) -> tuple[int, ...]:
+    if isinstance(selection, Grid):
+        return tuple(run.start for run in selection.runs)
+    return tuple(int(c.min()) if c.size else 0 for c in selection.coordinates)
+
+
+def _copy_grid(
+    piece: Piece,
+    out: Values,
+    start: tuple[int, ...],
+    count: tuple[int, ...],
+    kind: Kind,
+    tid: h5t.TypeID,
+) -> bool:
+    """Copy what a piece has in a box, axis by axis; False if its axes do not match in pairs."""
+    here, there = piece.here, piece.there
+    long_here = [k for k, n in enumerate(here.lengths) if n != 1]
+    long_there = [k for k, n in enumerate(there.lengths) if n != 1]
+    if [here.lengths[k] for k in long_here] != [there.lengths[k] for k in long_there]:
+        return False
+    parts = [r.inside(s, s + n) for r, s, n in zip(here.runs, start, count, strict=True)]
+    if not all(found.size for found, _ in parts):
+        return True
+    wanted = [run.at(np.zeros(1, np.int64)) for run in there.runs]
+    for a, b in zip(long_here, long_there, strict=True):
+        wanted[b] = there.runs[b].at(parts[a][1])
+    values = piece.source.read(wanted, kind, tid)
+    shape = tuple(found.size for found, _ in parts)
+    places = [found - low for (found, _), low in zip(parts, start, strict=True)]
+    out[np.ix_(*places)] = values.reshape(shape + kind.dims)
+    return True
+
+
+class Part:
+    """A source of a virtual dataset: a dataset that was checked as one that is read itself."""
+
+    def __init__(self, dataset: h5d.DatasetID, file: File, place: str) -> None:
+        self.dataset = dataset
+        self.file = file
+        self.place = place
+        self.tid = dataset.get_type()
+        self.shape: tuple[int, ...] = ()
+        self.reads = 0
+        self.longest = int(file.source.size)
+        self.virtual: Virtual | None = None
+        self.pieces: list[tuple[str, int, int]] = []
+
+    def check_type(self, kind: Kind, tid: h5t.TypeID) -> None:
+        """Refuse a conversion where it is not the library that reads."""
+        if (self.virtual or self.pieces) and not self.tid == tid:
+            raise Unsupported(
+                "source of a virtual dataset is stored elsewhere, in another type than the whole",
+                path=self.file.path,
+                where=self.place,
+            )
+        if self.pieces:
+            check_external_type(kind)
+
+    def read(self, wanted: list[Places], kind: Kind, tid: h5t.TypeID) -> Values:
+        """Return the elements at all combinations of these indices."""
+        for indices, length in zip(wanted, self.shape, strict=True):
+            if int(indices.max()) >= length:
+                raise Corrupt(
+                    "a virtual dataset takes elements that its source does not have",
+                    path=self.file.path,
+                    where=self.place,
+                    expected=f"less than {length}",
+                    got=int(indices.max()),
+                )
+        steps = [_step(indices) for indices in wanted]
+        start = tuple(int(indices[0]) for indices in wanted)
+        count = tuple(
+            len(indices) if step else int(indices[-1] - indices[0]) + 1
+            for indices, step in zip(wanted, steps, strict=True)
+        )
+        self._check_memory(prod(count) * kind.buffer.itemsize)
+        with guarded(self.file.path, self.place):
+            values = self._box(start, count, tuple(step or 1 for step in steps), kind, tid)
+        picked = [
+            np.arange(n) if step else indices - indices[0]
+            for n, step, indices in zip(count, steps, wanted, strict=True)
+        ]
+        return values if all(steps) else values[np.ix_(*picked)]
+
+    def pick(self, places: tuple[Places, ...], kind: Kind, tid: h5t.TypeID) -> Values:
+        """Return single elements, by way of the smallest box around them."""
+        lows = [int(part.min()) for part in places]
+        box = [np.arange(a, int(p.max()) + 1) for a, p in zip(lows, places, strict=True)]
+        values = self.read(box, kind, tid)
+        at = tuple(part - low for part, low in zip(places, lows, strict=True))
+        return values[at] if at else values.reshape(1, *kind.dims)
+
+    def _check_memory(self, nbytes: int) -> None:
+        limit = self.file.source.max_memory
+        check_memory(nbytes, limit, f"{self.place}, of which a virtual dataset takes a part,")
+
+    def _box(
+        self,
+        start: tuple[int, ...],
+        count: tuple[int, ...],
+        step: tuple[int, ...],
+        kind: Kind,
+        tid: h5t.TypeID,
+    ) -> Values:
+        if self.virtual is None and not self.pieces:
+            buffer = np.empty(count + kind.dims, kind.buffer)
+            space = self.dataset.get_space()
+            if count:
+                space.select_hyperslab(start, count, step)
+            memory = h5s.create_simple(count) if count else h5s.create(h5s.SCALAR)
+            self.dataset.read(memory, space, buffer, kind.memory or tid)
+            return buffer
+        whole = tuple((n - 1) * s + 1 for n, s in zip(count, step, strict=True))
+        self._check_memory(prod(whole) * kind.buffer.itemsize)
+        if self.virtual is not None:
+            values = self.virtual.read(start, whole, kind, tid)
+        else:
+            values = read_pieces(self.pieces, self.shape, start, whole, kind, tid)
+        every = tuple(slice(None, None, s) for s in step)
+        return values[every] if every else values
+
+
+def _step(indices: Places) -> int:
+    """Return the distance of indices at equal distances; 0 for others."""
+    if len(indices) == 1:
+        return 1
+    steps = np.diff(indices)
+    return int(steps[0]) if (steps == steps[0]).all() else 0
+
+
+# --- what the file says ---------------------------------------------------------------------------
+
+
+class Resolver:
+    """Finds the sources of one virtual dataset, and those of the virtual ones among them."""
+
+    def __init__(self, files: Files, walk: Walk) -> None:
+        self._files = files
+        self._walk = walk
+        self._known: dict[tuple[int, bytes], Part] = {}
+
+    def virtual(self, dataset: h5d.DatasetID, file: File, depth: int = 0) -> Virtual:
+        """Return the pieces of a virtual dataset; every source was checked."""
+        if depth > MAX_DEPTH:
+            raise Unsupported(
+                f"virtual datasets refer to each other more than {MAX_DEPTH} deep", path=file.path
+            )
+        plist = dataset.get_create_plist()
+        said = [_said(plist, index) for index in range(plist.get_virtual_count())]
+        axes = {unlimited_axis(regular(one.here)) for one in said} - {None}
+        if not axes:
+            shape = space_of(dataset) or ()
+        else:
+            shape = tuple(int(n) for n in said[0].here.get_simple_extent_dims())
+        pieces: list[Piece] = []
+        ends = [0] * len(shape)
+        for one in said:
+            for piece, end in self._pieces(one, file, depth):
+                pieces.append(piece)
+                ends = [max(a, b) for a, b in zip(ends, end, strict=True)]
+        if axes:
+            shape = tuple(ends[k] if k in axes else n for k, n in enumerate(shape))
+        for piece in pieces:
+            _check_piece(piece, shape, file)
+        found = Virtual(shape, pieces, plist)
+        if found.reads > MAX_READS:
+            raise Unsupported(
+                "virtual dataset takes too many pieces from others",
+                path=file.path,
+                expected=f"at most {MAX_READS}",
+                got=found.reads,
+            )
+        return found
+
+    def _pieces(
+        self, said: Said, file: File, depth: int
+    ) -> Iterator[tuple[Piece, tuple[int, ...]]]:
+        """Yield the pieces of one mapping, and how far they reach on every axis."""
+        limit = file.source.max_memory
+        here, there = regular(said.here), regular(said.there)
+        axis = unlimited_axis(here)
+        if axis is None or here is None:
+            part = self._part(said.file, said.path, file, depth)
+            if there is None:
+                taken: Selection = scattered(said.there, limit)
+            elif said.there.get_select_type() == h5s.SEL_ALL:
+                taken = grid([(0, 1, 1, n) for n in part.shape])
+            else:
+                taken = grid(there)
+            target = scattered(said.here, limit) if here is None else grid(here)
+            yield Piece(part, taken, target), target.ends
+            return
+        from_axis = unlimited_axis(there)
+        if from_axis is not None and there is not None:
+            part = self._part(said.file, said.path, file, depth)
+            length = positions_up_to(there[from_axis], part.shape[from_axis])
+            target = grid(here, axis, length)
+            end = list(target.ends)
+            end[axis] = end_of(here[axis], length)
+            yield Piece(part, grid(there, from_axis, length), target), tuple(end)
+            return
+        yield from self._patterned(said, here, axis, file, depth)
+
+    def _patterned(
+        self, said: Said, here: Axes, axis: int, file: File, depth: int
+    ) -> Iterator[tuple[Piece, tuple[int, ...]]]:
+        """Yield a piece for each source in a row that is there."""
+        there = regular(said.there)
+        if here[axis][3] == UNLIMITED:
+            raise Unsupported("virtual dataset takes its sources by a pattern, without an end",
+                              path=file.path)  # fmt: skip
+        if all(_named(name, 0) == _named(name, 1) for name in (said.file, said.path)):
+            raise Corrupt("a virtual dataset without an end has one source that ends",
+                          path=file.path)  # fmt: skip
+        for number in range(MAX_READS):
+            names = _named(said.file, number), _named(said.path, number)
+            try:
+                part = self._part(*names, file, depth, plain=True)
+            except ReadFailed as error:
+                if _is_missing(error):
+                    return
+                raise
+            target = block_at(here, axis, number)
+            if said.there.get_select_type() == h5s.SEL_ALL:
+                taken: Selection = grid([(0, 1, 1, n) for n in part.shape])
+            elif there is None:
+                taken = scattered(said.there, file.source.max_memory)
+            else:
+                taken = grid(there)
+            yield Piece(part, taken, target), target.ends
+
+    def _part(self, name: str, path: str, file: File, depth: int, *, plain: bool = False) -> Part:
+        """Return a source, opened and checked; `plain` names have no ``%`` in place of two."""
+        if not plain:
+            name, path = name.replace("%%", "%"), path.replace("%%", "%")
+        other = file
+        if name != ".":
+            other = self._files.named(file, name, "the source of a virtual dataset")
+        where = f"source '{path}' of a virtual dataset"
+        try:
+            other, hard = self._walk.resolve(other, b"/", path)
+            if info_of(other.fid, hard).kind != h5o.TYPE_DATASET:
+                raise ReadFailed(f"{where} is no dataset", path=other.path)
+            key = id(other), hard
+            if key not in self._known:
+                dataset = h5d.open(other.fid, hard)
+                self._known[key] = self._checked(Part(dataset, other, where), depth)
+        except RaconvertError as error:
+            error.where = error.where or where
+            raise
+        except FAILURES as error:
+            raise ReadFailed(
+                f"{where} cannot be opened: {reason_of(error)}", path=other.path
+            ) from error
+        return self._known[key]
+
+    def _checked(self, part: Part, depth: int) -> Part:
+        """Check a source as a dataset that is read itself."""
+        dataset, file = part.dataset, part.file
+        with guarded(file.path):
+            storage = storage_of(dataset, dataset.get_create_plist())
+            item = stored_bytes(part.tid)
+            if storage.layout == "virtual":
+                part.virtual = self.virtual(dataset, file, depth + 1)
+                part.shape, part.reads = part.virtual.shape, part.virtual.reads
+                part.longest = max(part.longest, part.virtual.longest)
+                storage = stored_of(storage, part.virtual, item)
+            else:
+                part.shape = space_of(dataset) or ()
+            nbytes = declared_bytes(part.shape, item)
+            if storage.pieces:
+                part.pieces = external_pieces(storage, nbytes, file)
+            check_filters(storage, file.path)
+            check_size(storage, nbytes, item, file)
+            if part.tid.detect_class(h5t.STRING) and part.tid.is_variable_str():
+                check_all_heaps(file)
+        return part
+
+
+def stored_of(storage: Storage, virtual: Virtual, item: int) -> Storage:
+    """Return the storage of a virtual dataset with the bytes that its sources have for it."""
+    return storage._replace(stored=virtual.mapped * item)
+
+
+def _said(plist: h5p.PropDCID, index: int) -> Said:
+    return Said(
+        _text(plist.get_virtual_filename(index)),
+        _text(plist.get_virtual_dsetname(index)),
+        plist.get_virtual_srcspace(index),
+        plist.get_virtual_vspace(index),
+    )
+
+
+def _text(name: bytes | str) -> str:
+    return name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else name
+
+
+def _named(pattern: str, number: int) -> str:
+    """Return the name that a pattern gives the block of this number."""
+    return "%".join(part.replace("%b", str(number)) for part in pattern.split("%%"))
+
+
+def _is_missing(error: RaconvertError) -> bool:
+    return "does not exist" in error.what or "leads to nothing" in error.what
+
+
+def _check_piece(piece: Piece, shape: tuple[int, ...], file: File) -> None:
+    """Refuse a mapping whose two sides do not fit each other, or the datasets."""
+    if piece.here.size != piece.there.size:
+        raise Corrupt(
+            "a virtual dataset maps selections of different sizes",
+            path=file.path,
+            expected=f"{piece.here.size} elements",
+            got=piece.there.size,
+        )
+    ends = ((piece.here.ends, shape), (piece.there.ends, piece.source.shape))
+    for end, limits in ends:
+        if piece.here.size and (
+            len(end) != len(limits) or any(a > b for a, b in zip(end, limits, strict=True))
+        ):
+            raise Corrupt(
+                "a virtual dataset maps elements that do not exist",
+                path=file.path,
+                expected=f"within {limits}",
+                got=f"up to {end}",
+            )
+
+
+# --- external storage -----------------------------------------------------------------------------
+
+
+def read_pieces(
+    pieces: list[tuple[str, int, int]],
+    shape: tuple[int, ...],
+    start: tuple[int, ...],
+    count: tuple[int, ...],
+    kind: Kind,
+    tid: h5t.TypeID,
+) -> Values:
+    """Return a box of a dataset in external storage, read from the files that were checked."""
+    unit = int(tid.get_size())
+    out = np.empty(prod(count) * unit, np.uint8)
+    axis = len(shape)  # behind the last axis that is not taken whole
+    while axis and count[axis - 1] == shape[axis - 1]:
+        axis -= 1
+    outer = max(0, axis - 1)
+    run = prod(count[outer:]) * unit
+    done = 0
+    for index in np.ndindex(*count[:outer]):
+        first = tuple(s + i for s, i in zip(start, index, strict=False)) + start[outer:]
+        place = 0
+        for i, n in zip(first, shape, strict=True):
+            place = place * n + i
+        _fill_from(pieces, place * unit, out.data[done : done + run])
+        done += run
+    if kind.memory is not None:
+        wide = np.zeros(max(out.size, prod(count) * kind.memory.get_size()), np.uint8)
+        wide[: out.size] = out
+        h5t.convert(tid, kind.memory, prod(count), wide)
+        out = wide[: prod(count) * kind.memory.get_size()]
+    return out.view(kind.buffer).reshape(count + kind.dims)
+
+
+def check_external_type(kind: Kind) -> None:
+    """Refuse strings of variable length in external storage, which only the library could read."""
+    if kind.element is None:
+        raise Unsupported("strings of variable length in external storage")
+
+
+def _fill_from(pieces: list[tuple[str, int, int]], place: int, view: memoryview) -> None:
+    """Fill a buffer from byte `place` of what pieces of files are together."""
+    for path, offset, length in pieces:
+        take = min(length - place, len(view))
+        if take > 0:
+            for slab in extent_slabs(Extent(path, offset + place, take), 1 << 20):
+                view[: len(slab)] = slab
+                view = view[len(slab) :]
+            place = 0
+        else:
+            place -= length
+        if not view:
+            return
+
+
+class Assembled(Dataset):
+    """Array source over a virtual dataset, or one in external storage."""
+
+    def __init__(
+        self,
+        file: File,
+        hard: bytes,
+        kind: Kind,
+        space: tuple[int, ...],
+        element: Element,
+        virtual: Virtual | list[tuple[str, int, int]],
+        tid: h5t.TypeID,
+    ) -> None:
+        super().__init__(file, hard, kind, space, None, element)
+        self._from = virtual
+        self._tid = tid
+
+    def _read(self, start: tuple[int, ...], count: tuple[int, ...], _: tuple[int, ...]) -> Any:
+        if isinstance(self._from, Virtual):
+            return self._from.read(start, count, self.kind, self._tid)
+        return read_pieces(self._from, self.space, start, count, self.kind, self._tid)
