@@ -1,29 +1,27 @@
 r"""BMP: one image of 1 to 32 bits per pixel, read and write.
 
 Specification: Microsoft, "Bitmap Storage" (BITMAPFILEHEADER, BITMAPINFOHEADER, BITMAPV4HEADER),
-https://learn.microsoft.com/windows/win32/gdi/bitmap-storage. Compared with: netpbm's bmptopnm
-(reading and what is written here).
+https://learn.microsoft.com/windows/win32/gdi/bitmap-storage. Compared with: netpbm's bmptopnm.
 
-Layout, little-endian::
+Layout, little-endian; a bare DIB has no file header and begins at byte 14 of this::
 
     offset  size  meaning
     0       2     magic BM
-    2       4     size of the file; often wrong, not looked at
     10      4     offset of the pixels
     14      4     size of the header that follows: 12 (OS/2), 40, 52, 56, 64, 108 (V4), 124 (V5)
     18      4+4   width, height; a negative height means that the rows go from top to bottom
     28      2     bits per pixel: 1, 4, 8 (palette), 16, 24, 32
     30      4     compression: 0 none, 1 RLE8, 2 RLE4, 3 bit fields
 
-Reads, through imageio with Pillow pinned: all of these; 16-bit pixels (5-5-5, 5-6-5) are scaled to
-8 bits for each channel, as Pillow does it.
+Reads, through imageio with Pillow pinned: all of these, bare DIBs too; 16-bit pixels (5-5-5, 5-6-5)
+are scaled to 8 bits for each channel, with a note.
 
-Mapping: shape (height, width) or (height, width, channels), index order C. A palette that is
-black and white gives bool, one of the grey values in order gives uint8 grey; any other gives RGB,
-or with ``palette=indices`` the uint8 indices; the palette is kept. 24 and 32 bits give RGB; 32 bits
-with an alpha mask RGBA.
+Mapping: shape (height, width) or (height, width, channels), index order C. A palette that is black
+and white gives bool, one of the grey values in order gives uint8 grey; any other gives RGB, or with
+``palette=indices`` the uint8 indices; the palette is kept. 24 and 32 bits give RGB; 32 bits with an
+alpha mask RGBA.
 
-Metadata, in the namespace ``image`` (see `meta`): ``palette``, ``resolution`` in pixels per metre.
+Metadata, in the namespace ``image``: ``palette``, ``resolution`` in pixels per metre.
 
 Refused: cut files; run-length coded files of more pixels than their runs can have; JPEG and PNG
 inside a BMP, unusual bit fields; images above ``--max-memory``.
@@ -37,28 +35,16 @@ from __future__ import annotations
 from struct import Struct
 
 from raconvert.errors import Corrupt
-from raconvert.plugin import (
-    MAYBE,
-    NO,
-    SURE,
-    Array,
-    Bundle,
-    Fit,
-    Format,
-    Metadata,
-    Option,
-    Source,
-    element,
-)
+from raconvert.plugin import MAYBE, NO, SURE, Bundle, Fit, Format, Option, Source
 
-from .lazy import lazily
-from .meta import NAMESPACE, fields_of, metadata_fits, part
-from .planes import image_fits, split
+from .metadata import fields_of, image_bundle, metadata_fits, whole_resolution
+from .plan import image_fits, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
+
+    import numpy as np
 
     from raconvert.plugin import Target
 
@@ -68,19 +54,17 @@ MAGIC = b"BM"
 WHAT = "the BMP image"
 HEADER_SIZES = (12, 40, 52, 56, 64, 108, 124)
 MAX_SIDE = 0x7FFFFFFF
-_CORE = Struct("<HH")  # of the 12-byte header: width, height
-_INFO = Struct("<ii2HI")  # of the others: width, height, planes, bits, compression
+RUN_PIXELS = 128  # for each byte: a run has two bytes and at most 255 pixels
+_CORE = Struct("<HH2H")  # of the 12-byte header: width, height, planes, bits
+_INFO = Struct("<ii2HIIiiI")  # the others: and compression, bytes, resolution x, y, colours
 _RESOLUTION = Struct("<2i")  # pixels per metre, x and y
 _RESOLUTION_AT = 38
-_RLE = (1, 2)
-RUN_PIXELS = 128  # for each byte: a run has two bytes and at most 255 pixels
 _V4 = Struct("<2sIHHI IiiHHIIiiII IIII4s48x")
 
 # Two pixels, white and black, of 8-bit grey; written by netpbm's ppmtobmp.
 _SAMPLE = bytes.fromhex(
-    "424d4200000000000000"
-    "3e0000002800000002000000010000000100010000000000040000000000000000000000"
-    "020000000200000000000000ffffff0080000000"
+    "424d42000000000000003e00000028000000020000000100000001000100000000000400"
+    "00000000000000000000020000000200000000000000ffffff0080000000"
 )
 
 FORMAT = Format(
@@ -101,15 +85,16 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by the magic, a known header size and one plane; two letters alone prove nothing."""
+    """Sure by the magic, a known header size and one plane; a bare DIB has no magic."""
     head = source.head
-    if not head.startswith(MAGIC):
+    start = 14 if head.startswith(MAGIC) else 0
+    if len(head) < start + 16:
+        return MAYBE if start and source.size < 30 and b"\n" not in head else NO
+    size = int.from_bytes(head[start : start + 4], "little")
+    at = start + (8 if size == 12 else 12)
+    if size not in HEADER_SIZES or head[at : at + 2] != b"\1\0":
         return NO
-    if len(head) < 30:
-        return MAYBE if source.size < 30 and b"\n" not in head else NO
-    size = int.from_bytes(head[14:18], "little")
-    at = 22 if size == 12 else 26
-    return SURE if size in HEADER_SIZES and head[at : at + 2] == b"\1\0" else NO
+    return SURE if start else MAYBE if head[at + 2] in (1, 4, 8, 16, 24, 32) else NO
 
 
 def read(source: Source, *, palette: str = "expand") -> Bundle:
@@ -118,89 +103,57 @@ def read(source: Source, *, palette: str = "expand") -> Bundle:
     Shape (height, width[, channels]); bool or uint8. The header is checked here, the pixels are
     decoded when they are asked for.
     """
-    from .backend import Images, check_need, probed
+    from PIL import Image
 
-    compression = _check_header(source)
-    shape, mode = probed(source, WHAT)
-    indices = palette == "indices" and mode == "P"
-    if indices:
-        shape = shape[:2]
-    channels = shape[2] if len(shape) == 3 else 1
-    check_need(source, shape[0] * shape[1], channels)
-    if compression in _RLE and shape[0] * shape[1] > RUN_PIXELS * source.size:
-        raise Corrupt(
-            "declares more pixels than its runs can hold",
-            path=source.path,
-            got=f"{shape[1]} × {shape[0]} in {source.size} bytes",
-        )
-    fields: dict[str, Any] = {}
-    if mode == "P":
-        fields["palette"] = _palette(source)
-    fields |= _resolution(source)
+    from .reader import UNLIMITED, check_need, guarded, pillow_images
 
-    def images() -> Images:
-        import numpy as np
-
-        dtype = np.dtype("?" if mode == "1" else "u1")
-        return Images(source, WHAT, shape, dtype, "P" if indices else None)
-
-    closers: list[Callable[[], None]] = []
-    array = Array(
-        element("bool" if mode == "1" else "uint", 1),
-        shape[::-1],
-        name=source.stem,
-        index_order="C",
-        meta=Metadata(formats={NAMESPACE: fields} if fields else None),
-        data=lazily(images, closers),
+    bits, fields = _header(source)
+    with (
+        source.open() as file,
+        guarded(source.path, WHAT, UNLIMITED),
+        Image.open(file, formats=("BMP", "DIB")) as opened,
+    ):
+        mode, (width, height) = opened.mode, opened.size
+        if mode == "P":
+            stored, width_of = opened.palette.palette, len(opened.palette.rawmode)  # B, G, R[, pad]
+            colors = bytearray(len(stored) // width_of * 3)
+            for place in range(3):
+                colors[place::3] = stored[2 - place :: width_of]
+            fields = {"palette": bytes(colors), **fields}
+    if mode == "P" and palette == "expand":
+        mode = "RGB"
+    channels = {"RGB": 3, "RGBA": 4}.get(mode, 1)
+    check_need(source, height * width, channels)
+    shape = (height, width) + (channels,) * (channels > 1)
+    notes = ["16-bit pixels are scaled to 8 bits for each channel"] if bits == 16 else []
+    kind = "bool" if mode == "1" else "uint"
+    return image_bundle(
+        source, kind, shape, fields, pillow_images(source, WHAT, shape, mode), notes
     )
-    return Bundle([array], closers=closers)
 
 
-def _check_header(source: Source) -> int:
-    """Check what Pillow takes on trust, sizes, before anything is allocated for them.
-
-    Returns the kind of compression.
-    """
-    size = int.from_bytes(source.read_exact(14, 4, "the BMP header"), "little")
-    if not source.head.startswith(MAGIC) or size not in HEADER_SIZES:
-        raise Corrupt("has no BMP header", path=source.path, where="byte 14", got=size)
-    if size == 12:
-        width, height = _CORE.unpack(source.read_exact(18, _CORE.size, "the BMP header"))
-        bits = int.from_bytes(source.read_exact(24, 2, "the BMP header"), "little")
-        compression = 0
-    else:
-        head = source.read_exact(18, _INFO.size, "the BMP header")
-        width, height, _, bits, compression = _INFO.unpack(head)
+def _header(source: Source) -> tuple[int, dict[str, Any]]:
+    """The bits of a pixel and the resolution; checks the sizes, which Pillow takes on trust."""
+    at = 14 if source.head.startswith(MAGIC) else 0
+    size = int.from_bytes(source.read_exact(at, 4, "the BMP header"), "little")
+    if size not in HEADER_SIZES:
+        raise Corrupt("has no BMP header", path=source.path, where=f"byte {at}", got=size)
+    layout = _CORE if size == 12 else _INFO
+    values = layout.unpack(source.read_exact(at + 4, layout.size, "the BMP header"))
+    width, height, _, bits = values[:4]
+    compression, _, x, y, _ = values[4:] or (0, 0, 0, 0, 0)
     if width <= 0 or height == 0:
         raise Corrupt("has no pixels", path=source.path, where="byte 18", got=f"{width} × {height}")
-    nbytes = (width * bits + 31) // 32 * 4 * abs(height)
-    if compression not in _RLE and nbytes > source.size:
+    if compression in (1, 2):
+        fault = width * abs(height) > RUN_PIXELS * source.size
+    else:
+        fault = (width * bits + 31) // 32 * 4 * abs(height) > source.size
+    if fault:
         raise Corrupt(
-            "file is shorter than its pixels",
-            path=source.path,
-            expected=f"{nbytes} bytes of pixels",
-            got=f"{source.size} bytes in all",
-        )
-    return compression
-
-
-def _palette(source: Source) -> bytes:
-    """Return the colours as R, G, B: in the file they are B, G, R and (but for OS/2) a pad byte."""
-    size = int.from_bytes(source.head[14:18], "little")
-    bits = int.from_bytes(source.head[24:26] if size == 12 else source.head[28:30], "little")
-    count = 0 if size == 12 else int.from_bytes(source.head[46:50], "little")
-    width = 3 if size == 12 else 4
-    count = min(count or 1 << bits, 1 << bits)
-    data = source.read_at(14 + size, width * count)
-    return b"".join(data[at + 2 : at + 3] + data[at + 1 : at + 2] + data[at : at + 1]
-                    for at in range(0, len(data), width))  # fmt: skip
-
-
-def _resolution(source: Source) -> dict[str, Any]:
-    if int.from_bytes(source.head[14:18], "little") == 12:
-        return {}
-    x, y = _RESOLUTION.unpack(source.read_exact(_RESOLUTION_AT, 8, "the BMP header"))
-    return {"resolution": [x, y, "m"]} if x > 0 and y > 0 else {}
+            "declares more pixels than the file has bytes for, or its runs can hold",
+            path=source.path, got=f"{width} × {height} of {bits} bits in {source.size} bytes",
+        )  # fmt: skip
+    return bits, {"resolution": [x, y, "m"]} if x > 0 and y > 0 else {}
 
 
 # ------------------------------------------------------------------------------------- writing
@@ -216,25 +169,24 @@ def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
 
 def write(bundle: Bundle, target: Target) -> None:
     """Write the one array of the bundle; the image is in memory as a whole."""
-    from raconvert.arrays.blocks import as_ndarray
-    from raconvert.files.copy import write_all
+    from .writer import encoded, write_image
 
-    from .backend import encoded
+    def pieces(values: np.ndarray[Any, Any]) -> list[bytes]:
+        if values.ndim == 3 and values.shape[2] == 4:
+            found = [_v4_header(values.shape), values[::-1, :, [2, 1, 0, 3]].tobytes()]
+        else:
+            found = [encoded(values, ".bmp")]
+        # The resolution of the metadata, or none: Pillow invents 96 dpi.
+        per_metre = whole_resolution(fields_of(bundle.arrays[0]), ("m",), MAX_SIDE) or (0, 0, 0)
+        end = _RESOLUTION_AT + _RESOLUTION.size
+        found[0] = found[0][:_RESOLUTION_AT] + _RESOLUTION.pack(*per_metre[1:]) + found[0][end:]
+        return found
 
-    array = bundle.arrays[0]
-    values = as_ndarray(array, target.max_memory)
-    if values.ndim == 3 and values.shape[2] == 4:
-        pieces = [_v4_header(values.shape), values[::-1, :, [2, 1, 0, 3]].tobytes()]
-    else:
-        pieces = [encoded(values, ".bmp")]
-    pieces[0] = _with_resolution(pieces[0], fields_of(array))
-    write_all(target.open(), pieces)
-    if target.progress is not None:
-        target.progress(array.nbytes)
+    write_image(bundle, target, pieces)
 
 
 def _v4_header(shape: tuple[int, ...]) -> bytes:
-    """Return a file header and a BITMAPV4HEADER with masks for blue, green, red, alpha bytes."""
+    """A file header and a BITMAPV4HEADER with masks for blue, green, red, alpha bytes."""
     height, width, _ = shape
     nbytes = height * width * 4
     return _V4.pack(
@@ -242,15 +194,3 @@ def _v4_header(shape: tuple[int, ...]) -> bytes:
         108, width, height, 1, 32, 3, nbytes, 0, 0, 0, 0,
         0xFF0000, 0xFF00, 0xFF, 0xFF000000, b"BGRs",
     )  # fmt: skip
-
-
-def _with_resolution(data: bytes, fields: dict[str, Any]) -> bytes:
-    """Return the file with the resolution of the metadata, or none: Pillow invents 96 dpi."""
-    x, y = 0, 0
-    resolution = part(fields, "resolution", list)
-    if resolution and len(resolution) == 3 and resolution[2] == "m":
-        numbers = [n for n in resolution[:2] if type(n) is int and 0 < n <= MAX_SIDE]
-        if len(numbers) == 2:
-            x, y = numbers
-    end = _RESOLUTION_AT + _RESOLUTION.size
-    return data[:_RESOLUTION_AT] + _RESOLUTION.pack(x, y) + data[end:]

@@ -2,15 +2,10 @@ r"""WebP: an image or an animation of 8-bit colour, read; images written without
 
 Specification: RFC 9649, WebP Image Format. Compared with: dwebp and cwebp of libwebp.
 
-Layout, a RIFF file, little-endian::
-
-    offset  size  meaning
-    0       4     RIFF
-    4       4     number of bytes that follow
-    8       4     WEBP
-    12      ...   chunks: four letters, length, payload, padded to an even length
-                  "VP8 " lossy, "VP8L" lossless, or "VP8X" (flags, 24-bit width - 1 and height - 1)
-                  and then ICCP, ANIM, ANMF for each frame, ALPH, EXIF, "XMP "
+Layout, a RIFF file, little-endian: ``RIFF``, the number of bytes that follow, ``WEBP``, then chunks
+of four letters, length, payload, padded to an even length: ``VP8 `` lossy, ``VP8L`` lossless, or
+``VP8X`` (flags, 24-bit width - 1 and height - 1) and then ``ICCP``, ``ANIM``, ``ANMF`` for each
+frame, ``ALPH``, ``EXIF``, ``XMP ``.
 
 Reads, through imageio with Pillow (libwebp) pinned: lossy images as libwebp decodes them, lossless
 ones exactly. Frames of an animation as the viewer sees them, composed by libwebp.
@@ -18,10 +13,11 @@ ones exactly. Frames of an animation as the viewer sees them, composed by libweb
 Mapping: shape (height, width, 3) RGB, or (height, width, 4) RGBA where the file declares alpha;
 animations of more than one frame have a first axis for the frames; uint8, index order C.
 
-Metadata, in the namespace ``image`` (see `meta`): ``icc exif xmp orientation``; for animations
+Metadata, in the namespace ``image`` (see `metadata`): ``icc exif xmp orientation``; for animations
 ``loop`` (0: for ever) and ``durations`` (milliseconds, one for each frame).
 
-Refused: cut files; images above ``--max-memory``.
+Refused: cut files; images above ``--max-memory``, and animations above it that are more than a
+thousand times the file.
 
 Writes: uint8 (H, W, 3) and (H, W, 4), lossless and exact, the colours of transparent pixels
 included; alpha that is 255 everywhere would be dropped by the format, and comes back as RGB: such
@@ -36,28 +32,17 @@ from struct import Struct
 
 from raconvert.errors import Corrupt, Unsupported, UsageError, WouldLose
 from raconvert.files.source import read_up_to
-from raconvert.plugin import (
-    NO,
-    SURE,
-    Array,
-    Bundle,
-    Fit,
-    Format,
-    Metadata,
-    Option,
-    Source,
-    element,
-)
+from raconvert.plugin import NO, SURE, Bundle, Fit, Format, Option, Source
 
-from .jpeg import exif_orientation
-from .lazy import lazily
-from .meta import NAMESPACE, fields_of, metadata_fits, part
-from .planes import image_fits, split
+from .metadata import EXIF, exif_orientation, fields_of, image_bundle, metadata_fits, part
+from .plan import image_fits, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import Any
+
+    import numpy as np
 
     from raconvert.plugin import Target
 
@@ -68,7 +53,7 @@ MAX_SIDE = 16383
 MAX_METADATA_BYTES = 64 << 20
 CANVASES_BYTES = 16  # of a pixel: two canvases of libwebp, and what Pillow copies of them
 _CHUNK = Struct("<4sI")
-_ALPHA, _ANIMATION = 0x10, 0x02  # flags of VP8X
+_ALPHA = 0x10  # flag of VP8X
 _KEPT = {b"ICCP": "icc", b"EXIF": "exif", b"XMP ": "xmp"}
 
 # One red pixel; written by cwebp -lossless.
@@ -101,69 +86,50 @@ def read(source: Source) -> Bundle:
     Shape (height, width, 3 or 4), with more than one frame (frames, height, width, 3 or 4);
     uint8. The chunks are checked here, the pixels are decoded when they are asked for.
     """
-    from .backend import Images, check_need
-    from .stack import check_total
+    from .reader import check_need, check_total, pillow_images
 
     width, height, channels, frames, fields = _scan(source)
-    shape: tuple[int, ...] = (height, width, channels)
     check_need(source, height * width, channels, CANVASES_BYTES if frames > 1 else 0)
+    shape = (frames,) * (frames > 1) + (height, width, channels)
     if frames > 1:
-        shape = (frames, *shape)
         check_total(source, prod(shape))
-
-    def images() -> Images:
-        import numpy as np
-
-        mode = "RGBA" if channels == 4 else "RGB"
-        return Images(source, WHAT, shape, np.dtype("u1"), mode, count=frames)
-
-    closers: list[Callable[[], None]] = []
-    array = Array(
-        element("uint", 1),
-        shape[::-1],
-        name=source.stem,
-        index_order="C",
-        meta=Metadata(formats={NAMESPACE: fields} if fields else None),
-        data=lazily(images, closers),
-    )
-    return Bundle([array], closers=closers)
+    mode = "RGBA" if channels == 4 else "RGB"
+    images = pillow_images(source, WHAT, shape, mode, frames)
+    return image_bundle(source, "uint", shape, fields, images)
 
 
 def _scan(source: Source) -> tuple[int, int, int, int, dict[str, Any]]:
-    """Return width, height, channels, number of frames and metadata, from the chunks."""
-    if source.head[:4] != b"RIFF" or source.head[8:12] != b"WEBP":
-        raise Corrupt("does not begin as a WebP file", path=source.path)
+    """Width, height, channels, number of frames and metadata, from the chunks.
+
+    Pillow would make the canvases of an animation before it tells how large they are.
+    """
     end = 8 + int.from_bytes(source.read_exact(4, 4, "the RIFF header"), "little")
-    if end > source.size:
-        raise Corrupt("is cut off", path=source.path, expected=f"{end} bytes", got=source.size)
+    if source.head[:4] != b"RIFF" or source.head[8:12] != b"WEBP" or end > source.size:
+        raise Corrupt("is cut off or does not begin as a WebP file", path=source.path)
     fields: dict[str, Any] = {}
     durations: list[int] = []
     size: tuple[int, int, int] | None = None
     pixels = False
     for name, at, nbytes, head in _chunks(source, end):
-        if size is None:
-            size = _size(source, name, head)
+        size = size or _size(source, name, head)
         pixels |= name in (b"VP8 ", b"VP8L", b"ANMF")
         if name == b"ANMF":
             durations.append(int.from_bytes(head[12:15], "little"))
         elif name == b"ANIM":
             fields["loop"] = int.from_bytes(head[4:6], "little")
-        elif name in _KEPT:
-            fields.setdefault(_KEPT[name], _metadata(source, at, nbytes))
+        elif name in _KEPT and _KEPT[name] not in fields:
+            if nbytes > MAX_METADATA_BYTES:
+                raise Unsupported("has more than 64 MiB of metadata", path=source.path)
+            fields[_KEPT[name]] = source.read_exact(at, nbytes, "the metadata")
     if size is None or not pixels:
         raise Corrupt("has no image", path=source.path)
     if len(durations) > 1:
         fields["durations"] = durations
     else:
         fields.pop("loop", None)
-    _add_orientation(fields)
+    if orientation := exif_orientation(fields.get("exif", b"").removeprefix(EXIF)):
+        fields["orientation"] = orientation
     return (*size, max(1, len(durations)), fields)
-
-
-def _metadata(source: Source, at: int, nbytes: int) -> bytes:
-    if nbytes > MAX_METADATA_BYTES:
-        raise Unsupported("has more than 64 MiB of metadata", path=source.path)
-    return source.read_exact(at, nbytes, "the metadata")
 
 
 def _chunks(source: Source, end: int) -> Iterator[tuple[bytes, int, int, bytes]]:
@@ -181,27 +147,18 @@ def _chunks(source: Source, end: int) -> Iterator[tuple[bytes, int, int, bytes]]
 
 
 def _size(source: Source, name: bytes, head: bytes) -> tuple[int, int, int]:
-    """Return width, height and channels as the first chunk says them (RFC 9649, 2.5 to 2.7)."""
+    """Width, height and channels as the first chunk says them (RFC 9649, 2.5 to 2.7)."""
     if name == b"VP8X" and len(head) >= 10:
-        width = 1 + int.from_bytes(head[4:7], "little")
-        height = 1 + int.from_bytes(head[7:10], "little")
+        width, height = (1 + int.from_bytes(head[at : at + 3], "little") for at in (4, 7))
         return width, height, 4 if head[0] & _ALPHA else 3
     if name == b"VP8L" and len(head) >= 5 and head[0] == 0x2F:
         bits = int.from_bytes(head[1:5], "little")
         return 1 + (bits & MAX_SIDE), 1 + (bits >> 14 & MAX_SIDE), 4 if bits >> 28 & 1 else 3
     if name == b"VP8 " and len(head) >= 10 and head[3:6] == b"\x9d\x01\x2a":
-        width = int.from_bytes(head[6:8], "little") & MAX_SIDE
-        height = int.from_bytes(head[8:10], "little") & MAX_SIDE
+        width, height = (int.from_bytes(head[at : at + 2], "little") & MAX_SIDE for at in (6, 8))
         if width and height:
             return width, height, 3
     raise Corrupt("first chunk is damaged or unknown", path=source.path, where="byte 12")
-
-
-def _add_orientation(fields: dict[str, Any]) -> None:
-    exif = fields.get("exif", b"")
-    orientation = exif_orientation(exif.removeprefix(b"Exif\0\0"))
-    if orientation:
-        fields["orientation"] = orientation
 
 
 # ------------------------------------------------------------------------------------- writing
@@ -218,26 +175,23 @@ def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
 
 def write(bundle: Bundle, target: Target, *, effort: int = 4) -> None:
     """Write the one array of the bundle, lossless; the image is in memory as a whole."""
-    from raconvert.arrays.blocks import as_ndarray
-    from raconvert.files.copy import write_all
-
-    from .backend import encoded
+    from .writer import encoded, write_image
 
     if not 0 <= effort <= 6:
         raise UsageError("there is no such effort", expected="0 to 6", got=effort)
     array = bundle.arrays[0]
-    values = as_ndarray(array, target.max_memory)
-    if values.shape[2] == 4 and (values[..., 3] == 255).all():
-        raise WouldLose(
-            f"alpha of array '{array.name}' is 255 everywhere, and WebP would drop it",
-            path=target.path,
-            remedy="leave the alpha out first; PNG and TIFF hold it",
-        )
     fields = fields_of(array)
     options = {f: v for f in ("exif", "xmp") if (v := part(fields, f, bytes))}
     if profile := part(fields, "icc", bytes):
         options["icc_profile"] = profile
-    data = encoded(values, ".webp", lossless=True, exact=True, method=effort, **options)
-    write_all(target.open(), [data])
-    if target.progress is not None:
-        target.progress(array.nbytes)
+
+    def pieces(values: np.ndarray[Any, Any]) -> list[bytes]:
+        if values.shape[2] == 4 and (values[..., 3] == 255).all():
+            raise WouldLose(
+                f"alpha of array '{array.name}' is 255 everywhere, and WebP would drop it",
+                path=target.path,
+                remedy="leave the alpha out first; PNG and TIFF hold it",
+            )
+        return [encoded(values, ".webp", lossless=True, exact=True, method=effort, **options)]
+
+    write_image(bundle, target, pieces)

@@ -77,14 +77,16 @@ VALUES = {
     "pnmtoplain_bits.pbm": BITS,
     "pgm_deep.pgm": DEEP,
     "pamtopam_rgb.pam": RGB,
-    "two_images.ppm": np.stack([RGB] * 2),
 }
 DECODED = {  # lossy files, and what their own decoder makes of them
     "cjpeg_rgb.jpg": "cjpeg_rgb.jpg.ppm",
     "cjpeg_grey_progressive.jpg": "cjpeg_grey_progressive.jpg.pgm",
     "cwebp_lossy.webp": "cwebp_lossy.webp.ppm",
 }
-REFUSED = {"tiffcp_mixed_pages.tif": "page 1 is not like the first one"}
+REFUSED = {
+    "tiffcp_mixed_pages.tif": "page 1 is not like the first one",
+    "two_images.ppm": "has more than one image.*\n.*pamsplit",
+}
 
 
 def test_every_fixture_is_tested() -> None:
@@ -448,10 +450,10 @@ def test_gif_animations(tmp_path: Path, tool: Callable[..., str]) -> None:
 
     exactly(raconvert.read(tmp_path / "x.gif"), frames)
     assert meta_of(tmp_path / "x.gif") == meta.formats["image"]
-    (tmp_path / "x.ppm").write_bytes(
-        tool_output(tool("giftopnm"), "-image=all", tmp_path / "x.gif")
-    )
-    exactly(raconvert.read(tmp_path / "x.ppm"), frames)
+    for number, frame in enumerate(frames):
+        command = tool("giftopnm"), f"-image={number + 1}", tmp_path / "x.gif"
+        (tmp_path / "x.ppm").write_bytes(tool_output(*command))
+        exactly(raconvert.read(tmp_path / "x.ppm"), frame)
 
 
 def test_gif_of_all_greys_in_color_stays_in_color(tmp_path: Path) -> None:
@@ -663,7 +665,7 @@ def test_planes_of_a_stack(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="lists open files as Linux does")
-@pytest.mark.parametrize("suffix", [".tif", ".gif", ".webp", ".pbm"])
+@pytest.mark.parametrize("suffix", [".tif", ".gif", ".webp"])
 def test_a_closed_file_is_closed_without_the_garbage_collector(suffix: str, tmp_path: Path) -> None:
     """Some images of it are still to come."""
     path = tmp_path / f"x{suffix}"
@@ -671,8 +673,6 @@ def test_a_closed_file_is_closed_without_the_garbage_collector(suffix: str, tmp_
     pictures = [Image.fromarray(image) for image in values]
     if suffix == ".tif":
         tifffile.imwrite(path, values, compression="zlib", photometric="minisblack")
-    elif suffix == ".pbm":
-        path.write_bytes(b"".join(b"P4 8 1\n" + bytes([n]) for n in range(6)))
     else:
         pictures[0].save(path, save_all=True, append_images=pictures[1:])
 
@@ -688,7 +688,7 @@ def test_a_closed_file_is_closed_without_the_garbage_collector(suffix: str, tmp_
         was_open = is_open()
         array.close()
         assert not is_open()
-        assert was_open or suffix == ".pbm", "of bitmaps every image is read at once"
+        assert was_open
         assert source._last is None
         assert np.array_equal(source[0], first), "what is asked for later opens it again"
         source.close()

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from raconvert.plugins.image.netpbm_pixels import TEXT_BYTES
 
 import raconvert
 from raconvert import convert
-from raconvert.errors import Corrupt
+from raconvert.errors import Corrupt, TooLarge
 
 RNG = np.random.default_rng(4)
 
@@ -36,7 +35,7 @@ def test_long_texts_of_netpbm(
     with path.open("wb") as file:
         command = [tool("pnmtoplainpnm"), tmp_path / f"raw{suffix}"]
         subprocess.run(command, check=True, stdout=file)
-    assert path.stat().st_size > 2 * TEXT_BYTES
+    assert path.stat().st_size > 1 << 18
 
     assert np.array_equal(raconvert.read(path), values)
     with raconvert.open(path) as array:
@@ -50,42 +49,51 @@ def test_pieces_end_between_words_and_comments(shift: int, tmp_path: Path) -> No
     words = [b"%d" % value + (b" # 9 9\n" if value % 7 == 0 else b"\t") for value in values]
     path = tmp_path / "x.pgm"
     path.write_bytes(b"P2\n#" + b"x" * shift + b"\n60000 1\n65535\n" + b"".join(words))
-    assert path.stat().st_size > TEXT_BYTES
+    assert path.stat().st_size > (1 << 18)
 
     assert np.array_equal(raconvert.read(path)[0], values)
 
 
-def test_a_text_is_converted_in_less_memory_than_its_values(tmp_path: Path) -> None:
-    path = tmp_path / "x.pgm"
-    row = b" ".join(b"%d" % n for n in range(2000)) + b"\n"
-    path.write_bytes(b"P2 2000 5000 65535\n" + row * 5000)
+@pytest.mark.parametrize("suffix", [".pgm", ".pbm"])
+def test_what_has_to_be_decoded_is_in_memory_or_refused_before(suffix: str, tmp_path: Path) -> None:
+    text = b"P2 2000 5000 65535\n" + (b" ".join(b"%d" % n for n in range(2000)) + b"\n") * 5000
+    path = tmp_path / f"x{suffix}"
+    path.write_bytes(text if suffix == ".pgm" else b"P4 8001 2000\n" + bytes(1001 * 2000))
     tracemalloc.start()
-    convert(path, tmp_path / "x.ra", max_memory=8 << 20)
+    with pytest.raises(TooLarge, match="allow it with --max-memory"):
+        convert(path, tmp_path / "x.ra", max_memory=8 << 20)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
 
-    assert peak < 16 << 20 < 2 * 2000 * 5000
-    assert np.array_equal(raconvert.read(tmp_path / "x.ra")[4999], np.arange(2000))
-
-
-def test_a_bitmap_larger_than_memory_is_converted(tmp_path: Path) -> None:
-    """Eight pixels of a byte become eight bytes."""
-    path = tmp_path / "x.pbm"
-    path.write_bytes(b"P4 8001 2000\n" + bytes([0xF0]) * (1001 * 2000))
-    convert(path, tmp_path / "x.ra", max_memory=4 << 20)
-
+    assert peak < 4 << 20
+    convert(path, tmp_path / "x.ra")
     got = raconvert.read(tmp_path / "x.ra")
-    assert got.shape == (2000, 8001)
-    assert got[1999, :9].tolist() == [False] * 4 + [True] * 4 + [False]
+    expected = np.arange(2000) if suffix == ".pgm" else np.ones(8001, bool)
+    assert np.array_equal(got[-1], expected)
+
+
+def test_work_grows_with_the_text(tmp_path: Path) -> None:
+    """A plain-text PPM of 7 MB, counted as bytes that are allocated at once."""
+    peaks = []
+    for rows in (1000, 2000):
+        path = tmp_path / f"{rows}.ppm"
+        path.write_bytes(b"P3 300 %d 255\n" % rows + b"200 0 17\n" * (300 * rows))
+        tracemalloc.start()
+        values = raconvert.read(path)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert (values == [200, 0, 17]).all()
+
+    assert peaks[1] < 2.5 * peaks[0]
 
 
 @pytest.mark.parametrize(
     ("text", "got"),
     [
-        (b"P2 2 1 9\n1 2 3", "more"),
+        (b"P2 2 1 9\n1 2 3", 3),
         (b"P2 2 1 9\n1 2\nP2 2 1 9\n1 2", None),
         (b"P2 2 1 9\n1  ", 1),
-        (b"P1 2 1\n101", "more"),
+        (b"P1 2 1\n101", 3),
         (b"P1 2 1\n1  ", 1),
         (b"P1 2 1\n1 2", None),
         (b"P2 2 1 9\n1 -2", None),
@@ -104,7 +112,7 @@ def test_texts_of_more_or_less_than_the_header_says(
 
 def test_a_comment_without_an_end_does_not_pile_up(tmp_path: Path) -> None:
     path = tmp_path / "x.pgm"
-    path.write_bytes(b"P2 2 1 9\n1 #" + b"x" * (4 * TEXT_BYTES))
+    path.write_bytes(b"P2 2 1 9\n1 #" + b"x" * (4 * (1 << 18)))
 
     with pytest.raises(Corrupt, match="text of the pixels"):
         raconvert.read(path)

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 import tifffile
 from PIL import Image
-from raconvert.plugins.image.tiff.axes import described_axes
-from raconvert.plugins.image.tiff.shapes import imagej_images, noted_shape
+from raconvert.plugins.image.tiff.axes import described_axes, imagej_images, noted_shape
 
 import raconvert
 from raconvert import convert
@@ -145,7 +144,7 @@ PLANES = '<TiffData IFD="0"/><TiffData IFD="1" FirstZ="1"/>'
 def test_ome_of_more_than_its_pages_need_is_not_parsed(inside: str, behind: str, most: int) -> None:
     good = described_axes(PIXELS.format(PLANES, "<a/>"), 2, 1, None)
     assert good is not None
-    assert [(size.name, size.size) for size in good.lead] == [("Z", 2)]
+    assert [(axis.name, size) for axis, size in good.lead] == [("Z", 2)]
     text = PIXELS.format(inside, behind)
 
     found, peak = measured(lambda: described_axes(text, 2, 1, None))
@@ -159,7 +158,7 @@ def test_only_the_beginning_of_a_description_is_for_imagej() -> None:
 
     found, peak = measured(lambda: (described_axes(text, 2, 1, None), imagej_images(text)))
 
-    assert [size.name for size in found[0].lead] == ["Z"]
+    assert [axis.name for axis, _ in found[0].lead] == ["Z"]
     assert found[1] == 2
     assert peak < 32 << 20
 

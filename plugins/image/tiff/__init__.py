@@ -113,9 +113,11 @@ def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
 
 def split(array: Array) -> int:
     """Return how many leading axes become separate files with ``--planes``."""
-    from .shapes import page_rank
+    from .axes import page_shape
 
-    return max(0, array.ndim - page_rank(array.shape, array.element.kind))
+    samples = page_shape(array.shape, array.element.kind)[2] if array.ndim > 2 else 1
+    one = array.ndim > 2 and array.shape[-1] == 1 and array.element.kind != "bool"
+    return max(0, array.ndim - (3 if samples > 1 or one else 2))
 
 
 def write(bundle: Bundle, target: Target, *, compression: str = "none") -> None:

@@ -7,10 +7,9 @@ from math import prod
 from raconvert.files.places import name_of_open
 from raconvert.plugin import Array, Bundle, Fit, refused, type_name
 
-from ..meta import fields_of, metadata_fits, part
-from .directory import TYPES
-from .shapes import imagej_images, noted_shape, page_shape, view
-from .tags import KNOWN, TEXTS, UNITS
+from ..metadata import fields_of, metadata_fits, part
+from .axes import imagej_images, noted_shape, page_shape, view
+from .tables import KNOWN, TEXTS, TYPES, UNITS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def write_pages(array: Array, target: Target, *, compression: str) -> None:
 
     from raconvert.arrays.blocks import block_bytes, check_memory, runs
 
-    from ..backend import UNLIMITED, guarded
+    from ..reader import UNLIMITED, guarded
 
     height, width, samples = page = page_shape(array.shape, array.element.kind)
     count = prod(page)
@@ -171,7 +170,11 @@ def _description(array: Array, page: tuple[int, ...], fields: dict[str, Any]) ->
     """Return the description: the text of the metadata, and the shape where pages do not say it."""
     text = array.meta.description or ""
     pages = prod(array.shape) // prod(page)
-    if view(text, pages, page, None)[0] != array.shape or noted_shape(text) or imagej_images(text):
+    if (
+        view(text, pages, page, None)[0] != array.shape
+        or noted_shape(text)
+        or imagej_images(text) not in (0, pages)
+    ):
         import json
 
         shaped = part(fields, "shaped", dict) or {}
