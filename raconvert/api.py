@@ -8,7 +8,7 @@ import numpy as np
 
 from raconvert import registry
 from raconvert.arrays.array import Array
-from raconvert.arrays.blocks import as_ndarray
+from raconvert.arrays.blocks import as_ndarray, check_memory
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import element_of
 from raconvert.arrays.metadata import Metadata
@@ -17,7 +17,8 @@ from raconvert.conversion.outputs import prepare_target, target_spec
 from raconvert.conversion.read import open_bundle
 from raconvert.conversion.report import Report
 from raconvert.conversion.write import write_bundle
-from raconvert.errors import RaconvertError, UsageError
+from raconvert.errors import RaconvertError, TooLarge, UsageError
+from raconvert.files.source import machine_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,17 +69,21 @@ def read(
 
     Shape is the logical one: for RA without a sidecar the dims reversed, for column-major sources
     the dims as they stand (the result is Fortran-ordered then, nothing is moved). Little-endian,
-    own memory, writeable.
+    own memory, writeable. `TooLarge` if that needs more than `max_memory`, or than there is.
     """
-    opened = open(path, array, max_memory=max_memory, **options)
+    max_memory = min(max_memory, machine_memory())
     try:
-        with opened:
-            if isinstance(opened, Bundle):
-                return {name: _in_memory(one, max_memory) for name, one in opened.items()}
-            return _in_memory(opened, max_memory)
+        with open(path, array, max_memory=max_memory, **options) as opened:
+            if not isinstance(opened, Bundle):
+                return _in_memory(opened, max_memory)
+            total = sum(one.nbytes for one in opened.arrays if one.problem is None)
+            check_memory(total, 1 << 62, f"reading all {len(opened)} arrays")
+            return {name: _in_memory(one, max_memory) for name, one in opened.items()}
     except RaconvertError as error:
         error.path = error.path or os.fspath(path)
         raise
+    except MemoryError as error:
+        raise TooLarge("needs more memory than the system gives", path=path) from error
 
 
 def _in_memory(array: Array, max_memory: int) -> np.ndarray[Any, Any]:

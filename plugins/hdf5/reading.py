@@ -329,6 +329,7 @@ def _array(
         element = _fixed_width(found, dataset, shape, kind, storage, plist, problem, virtual)
     values = _values(found, kind, shape, storage, element, virtual, pieces, tid)
     values.chunks = _chunks(values, dataset, plist, storage)
+    values.stored = storage.stored
     values.unwritten = unwritten_bytes(storage, nbytes, file)
     array = Array(
         element,

@@ -60,6 +60,7 @@ class Dataset:
         self.space = space
         self.chunk = chunk
         self.chunks: Chunks | None = None
+        self.stored = 0  # bytes of it in the file
         self.unwritten = 0  # bytes that are little more than a fill value
         self.file = file
         self._hard = hard
@@ -135,7 +136,8 @@ class Dataset:
             then.append(rest)
         rank = len(self.space)
         what = f"a region of {self.place}"
-        check_memory(prod(box) * self.dtype.itemsize, self.file.source.max_memory, what)
+        got = f"{self.stored} bytes stored in the file"
+        check_memory(prod(box) * self.dtype.itemsize, self.file.source.max_memory, what, got)
         values = self._box(tuple(first[:rank]), tuple(box[:rank]))
         inner = tuple(
             slice(start, start + n) for start, n in zip(first[rank:], box[rank:], strict=True)

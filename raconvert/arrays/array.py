@@ -167,6 +167,12 @@ class Array:
 
     def __getitem__(self, key: Any) -> Any:
         """Return a region as an ndarray, indexed in logical order."""
+        try:
+            return self._region(key)
+        except MemoryError as error:
+            raise _out_of_memory(self) from error
+
+    def _region(self, key: Any) -> Any:
         import numpy as np
 
         if isinstance(key, tuple) and any(part is Ellipsis for part in key):
@@ -180,6 +186,12 @@ class Array:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """Return the whole array in logical order (a view where the data is mapped)."""
+        try:
+            return self._whole(dtype, copy)
+        except MemoryError as error:
+            raise _out_of_memory(self) from error
+
+    def _whole(self, dtype: Any, copy: bool | None) -> np.ndarray[Any, Any]:
         import numpy as np
 
         values = self.data
@@ -210,6 +222,12 @@ class Array:
         from raconvert.arrays.dtypes import type_name
 
         return f"Array({self.name!r}, {type_name(self.element)}, shape={self.shape})"
+
+
+def _out_of_memory(array: Array) -> Exception:
+    from raconvert.arrays.blocks import out_of_memory
+
+    return out_of_memory(array)
 
 
 def _map_extent(array: Array) -> np.ndarray[Any, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 from raconvert.arrays.dtypes import dtype_of, little
 from raconvert.errors import Corrupt, TooLarge, Unsupported
 from raconvert.files.copy import extent_slabs
-from raconvert.files.source import DEFAULT_MAX_MEMORY
+from raconvert.files.source import DEFAULT_MAX_MEMORY, machine_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,14 +139,11 @@ def as_ndarray(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> np.ndarray
     # What decodes whole needs its own room beside the result.
     more = 0 if array.extent is not None else getattr(array.data, "decoding_bytes", 0)
     what = f"array '{array.name}' whole in memory"
-    check_memory(array.nbytes + more, max_memory, what)
-    # Filled as bytes, so that the padding of structures is copied too.
-    try:
+    check_memory(array.nbytes + more, max_memory, what, told(array))
+    try:  # as bytes, so that the padding of structures is copied too
         values = np.empty(array.nbytes, np.uint8)
     except MemoryError as error:
-        raise TooLarge(
-            f"{what} needs {array.nbytes} bytes, which this system does not have"
-        ) from error
+        raise out_of_memory(array) from error
     done = 0
     for block in blocks(array):
         values[done : done + block.nbytes] = block.reshape(-1).view(np.uint8)
@@ -169,11 +166,37 @@ def check_rank(array: Array) -> None:
         )
 
 
-def check_memory(nbytes: int, max_memory: int, what: str) -> None:
-    """Refuse (`TooLarge`) what would need more than `max_memory` bytes at once."""
-    if nbytes > max_memory:
-        raise TooLarge(
-            f"{what} needs {nbytes} bytes",
-            expected=f"at most {max_memory} (--max-memory)",
-            remedy=f"allow it with --max-memory {-(-nbytes // (1 << 20))}M",
-        )
+def check_memory(nbytes: int, max_memory: int, what: str, got: str | None = None) -> None:
+    """Refuse (`TooLarge`) what would need more than `max_memory` bytes at once, or than there are.
+
+    `got` says what there is in the file instead.
+    """
+    there = machine_memory()
+    if nbytes <= min(max_memory, there):
+        return
+    remedy = f"allow it with --max-memory {-(-nbytes // (1 << 20))}M"
+    if nbytes > there:
+        remedy = "read a part of it (raconvert.open), or convert it, which needs little memory"
+    raise TooLarge(
+        f"{what} needs {nbytes} bytes",
+        expected=f"at most {max_memory} (--max-memory)"
+        if max_memory <= there
+        else f"at most {there}, the memory of this machine",
+        got=got,
+        remedy=remedy,
+    )
+
+
+def told(array: Array) -> str | None:
+    """Return what an array's file stores of it, for messages; None if nobody knows."""
+    stored = array.storage.get("stored_bytes")
+    return None if stored is None else f"{stored} bytes stored in the file"
+
+
+def out_of_memory(array: Array) -> TooLarge:
+    """Return the error for an array for which the system has no memory."""
+    return TooLarge(
+        f"array '{array.name}' needs {array.nbytes} bytes, more than the system gives",
+        got=told(array),
+        remedy="read a part of it (raconvert.open), or convert it, which needs little memory",
+    )

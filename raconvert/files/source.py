@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+from functools import cache
 from stat import S_ISDIR, S_ISREG
 
 from raconvert.errors import Changed, Corrupt, ReadFailed, Unsafe
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 HEAD_BYTES = 4096  # enough for every magic and for most headers, in one page
 DEFAULT_MAX_MEMORY = 1 << 30  # 1 GiB, the default of --max-memory
+CGROUP_LIMIT = "/sys/fs/cgroup/memory.max"  # of a container, on Linux
 HELD_AT_MOST = 64  # descriptors at once: systems allow 256 to 1024, and stacks have many files
 _held: set[int] = set()  # the descriptors of sources that are open
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -266,6 +268,19 @@ class _Part(io.RawIOBase):
     def close(self) -> None:
         self._file.close()
         super().close()
+
+
+@cache
+def machine_memory() -> int:
+    """Return the bytes of memory that this machine or container has; 2^62 where nobody says so."""
+    known = [1 << 62]
+    try:
+        known.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        with open(CGROUP_LIMIT, encoding="ascii") as file:
+            known.append(int(file.read(32)))
+    except (AttributeError, OSError, ValueError):  # Windows; no container, or one without a limit
+        pass
+    return min(number for number in known if number > 0)
 
 
 def identity_of(status: os.stat_result) -> Identity:
