@@ -25,6 +25,7 @@ from .headers import (
     check_references,
     dense_data,
     sequences,
+    total_length,
 )
 from .objects import info_of
 from .types import Kind, kind_of, without_bools
@@ -38,7 +39,10 @@ if TYPE_CHECKING:
     Dtype = np.dtype[Any]
     Values = np.ndarray[Any, Any]
 
-MAX_ATTRIBUTE_BYTES = 16 << 20  # one attribute; as plain values it takes about ten times that
+MAX_ATTRIBUTE_BYTES = 16 << 20  # one attribute as it is stored
+MAX_ATTRIBUTES_BYTES = 128 << 20  # all those of a file, as the plain values that they become
+# What plain values take: an attribute, a mapping, a list, a text, a number, a number below 256.
+_ENTRY, _MAPPING, _LIST, _TEXT, _NUMBER, _SMALL = 512, 240, 64, 80, 40, 8
 
 
 class Attributes:
@@ -113,7 +117,16 @@ class Stored:
             return
         for found in dense_data(self.file, name, count * REFERENCE_BYTES):
             check_references(found, self.file, width)
+            self.spend(total_length(found, count) * width)
         check_all_heaps(self.file)
+
+    def spend(self, nbytes: int) -> None:
+        """Take so many bytes of what all attributes of the file may need as plain values."""
+        if self.file.attributes + nbytes > MAX_ATTRIBUTES_BYTES:
+            raise Unsupported(
+                f"the attributes of the file need more than {MAX_ATTRIBUTES_BYTES} bytes in memory"
+            )
+        self.file.attributes += nbytes
 
 
 def attribute_names(oid: Any) -> list[bytes]:
@@ -150,6 +163,7 @@ def _read(name: bytes, stored: Stored) -> tuple[Any, dict[str, Any] | None]:
     shape = space.get_simple_extent_dims() + kind.dims
     if prod(shape) * kind.buffer.itemsize > MAX_ATTRIBUTE_BYTES:
         raise Unsupported(f"it needs more than {MAX_ATTRIBUTE_BYTES} bytes")
+    stored.spend(_ENTRY + prod(shape) * _plain_bytes(kind.buffer))
     buffer = np.empty(shape, kind.buffer)
     if kind.element is None and buffer.size:
         _read_texts(aid, name, stored, buffer, kind)
@@ -172,9 +186,23 @@ def _read_texts(aid: h5a.AttrID, name: bytes, stored: Stored, buffer: Values, ki
         stored.check(name, buffer.size, 1)
         aid.read(buffer, mtype=kind.memory)
         return
+    stored.spend(2 * total_length(raw, buffer.size))
     texts = np.empty(buffer.size, object)
     texts[:] = [text.split(b"\0")[0] for text in sequences(raw, buffer.size, stored.file, 1)]
     buffer[...] = texts.reshape(buffer.shape)
+
+
+def _plain_bytes(dtype: Dtype) -> int:
+    """Return about what an element takes as a plain value."""
+    if dtype.subdtype is not None:
+        return _LIST + prod(dtype.shape) * _plain_bytes(dtype.base)
+    if dtype.names is not None:
+        return _MAPPING + sum(_plain_bytes(dtype[name]) for name in dtype.names)
+    if dtype.kind == "c":
+        return _LIST + 2 * _NUMBER
+    if dtype.kind in "SVUO":
+        return _TEXT + 2 * dtype.itemsize
+    return _SMALL if dtype.itemsize == 1 else _NUMBER
 
 
 def _finished(kind: Kind, buffer: Values) -> Values:

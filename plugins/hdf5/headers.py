@@ -14,12 +14,13 @@ heaps are looked for in the whole file, as long as it is not too large for that.
 
 from __future__ import annotations
 
+import re
 from struct import Struct
 from struct import error as struct_error
 
 import numpy as np
 
-from raconvert.errors import Corrupt
+from raconvert.errors import Corrupt, Unsupported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ MAX_BLOCKS = 1000
 MAX_BLOCK_BYTES = 1 << 20
 
 MAX_SEARCH_BYTES = 64 << 20
+MAX_DENSE = 200_000  # messages of attributes that such a search may find
 
 HEAP_SIGNATURE = b"GCOL\1\0\0\0"  # and version 1
 _HEAP = Struct("<8sQ")  # signature, bytes in all
@@ -64,6 +66,12 @@ _V1_MESSAGE = Struct("<HHBxxx")  # type, size, flags
 _V2_MESSAGE = Struct("<BHB")
 _BLOCK = Struct("<QQ")  # address, length
 _ATTRIBUTE = Struct("<BBHHH")  # version, flags, bytes of name, datatype and dataspace
+# Version 3, flags, a name, at least 8 bytes of datatype and 4 of dataspace, a character set.
+_DENSE = re.compile(
+    rb"\x03(?=[\0-\3]..(?:[\x08-\xff].|.[^\0])(?:[\x04-\xff].|.[^\0])[\0\1])", re.DOTALL
+)
+SHARED_TYPE = 1  # flag of an attribute: its datatype is a named one
+MAYBE_VARIABLE = (6, VARIABLE, 10)  # datatype classes: compound, variable length, array
 
 
 def messages(file: File, address: int) -> Iterator[tuple[int, bytes]]:
@@ -178,19 +186,38 @@ def chunk_layout(file: File, address: int) -> tuple[bool, bool] | None:
 
 
 def dense_data(file: File, name: bytes, nbytes: int) -> Iterator[bytes]:
-    """Yield the bytes behind whatever in a file looks like the message of this attribute."""
+    """Yield the bytes behind whatever in a file looks like the message of this attribute.
+
+    The whole file is searched once; of each name so many bytes are yielded once.
+    """
     if file.source.size > MAX_SEARCH_BYTES:
         return
+    if file.dense is None:
+        file.dense = _dense_places(file)
+    seen, places = file.dense.get(name, (0, []))
+    if nbytes <= seen:
+        return
+    file.dense[name] = (nbytes, places)
+    for place in places:
+        yield file.source.read_at(place, nbytes)
+
+
+def _dense_places(file: File) -> dict[bytes, tuple[int, list[int]]]:
+    """Return the places of the data of what looks like attributes of variable length, by name."""
     whole = file.source.read_at(0, file.source.size)
-    head = _ATTRIBUTE.size + 1
-    at = whole.find(name + b"\0")
-    while at >= 0:
-        if at >= head:
-            version, _, *sizes = _ATTRIBUTE.unpack_from(whole, at - head)
-            if version == 3 and sizes[0] == len(name) + 1:
-                start = at + sum(sizes)
-                yield whole[start : start + nbytes]
-        at = whole.find(name + b"\0", at + 1)
+    found: dict[bytes, tuple[int, list[int]]] = {}
+    for count, match in enumerate(_DENSE.finditer(whole)):
+        if count > MAX_DENSE:
+            raise Unsupported(f"the file has more than {MAX_DENSE} attributes in dense storage")
+        start = match.start()
+        _, flags, *sizes = _ATTRIBUTE.unpack_from(whole, start)
+        start += _ATTRIBUTE.size + 1
+        name = whole[start : start + sizes[0] - 1]
+        datatype = whole[start + sizes[0] : start + sizes[0] + 1]
+        known = flags & SHARED_TYPE or (datatype and datatype[0] & 15 in MAYBE_VARIABLE)
+        if known and b"\0" not in name:
+            found.setdefault(name, (0, []))[1].append(start + sum(sizes))
+    return found
 
 
 def check_references(raw: Any, file: File, width: int = 1) -> int:
@@ -224,6 +251,13 @@ def check_references(raw: Any, file: File, width: int = 1) -> int:
             _check_heap(file, address)
             file.heaps.add(address)
     return longest
+
+
+def total_length(raw: bytes, count: int) -> int:
+    """Return the sum of the lengths in so many references."""
+    raw = raw[: count * REFERENCE_BYTES]
+    parts = np.frombuffer(raw, _REFERENCE, len(raw) // REFERENCE_BYTES)
+    return int(parts["length"].sum(dtype=np.uint64))
 
 
 def sequences(raw: bytes, count: int, file: File, width: int) -> list[bytes]:

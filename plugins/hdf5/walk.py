@@ -49,13 +49,16 @@ class File:
     """One open file: its identifier, its source, and its size for checks."""
 
     __slots__ = (
-        "address_bytes", "fid", "heaps", "searched", "source", "unwritten", "userblock"
+        "address_bytes", "attributes", "dense", "fid", "heaps", "searched", "source", "unwritten",
+        "userblock",
     )  # fmt: skip
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.heaps: set[int] = set()  # addresses of global heaps that are sound
         self.searched = False  # the whole file was searched for heaps
+        self.dense: dict[bytes, tuple[int, list[int]]] | None = None  # of `headers.dense_data`
+        self.attributes = 0  # bytes that its attributes take as plain values
         self.unwritten: dict[bytes, int] = {}  # bytes of datasets that are only a fill value
         if source.base:
             raise Unsupported("cannot be read inside an archive; extract it", path=source.path)

@@ -9,8 +9,8 @@ import h5py
 import numpy as np
 import pytest
 from raconvert.plugins import hdf5
+from raconvert.plugins.hdf5 import attributes, headers, walk
 from raconvert.plugins.hdf5 import values as hdf5_values
-from raconvert.plugins.hdf5 import walk
 from raconvert.plugins.hdf5.reading import MAX_NOTES
 
 from raconvert.arrays.blocks import as_ndarray
@@ -179,3 +179,98 @@ def test_the_fill_values_of_the_review(corpus: Callable[..., Path]) -> None:
         next(bundle["x7"].data.stream(1 << 20))
         with pytest.raises(TooLarge, match="in other datasets"):
             next(bundle["x8"].data.stream(1 << 20))
+
+
+# --- attributes -----------------------------------------------------------------------------------
+
+
+def texts(path: Path, count: int) -> Path:
+    with h5py.File(path, "w", libver="latest") as file:
+        x = file.create_dataset("x", data=[1])
+        for n in range(count):
+            x.attrs[f"a{n}"] = f"text {n}"
+    return path
+
+
+def bytes_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    total = 0
+    real = Source.read_at
+
+    def counting(self: Source, *parts: Any, **options: Any) -> Any:
+        nonlocal total
+        found = real(self, *parts, **options)
+        total += len(found)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Source, "read_at", counting)
+        with read(path) as bundle:
+            assert len(bundle["x"].meta.attributes) > 100
+    return total
+
+
+def test_attributes_take_work_in_proportion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = bytes_read(texts(tmp_path / "x.h5", 300), monkeypatch)
+    large = bytes_read(texts(tmp_path / "y.h5", 600), monkeypatch)
+    assert large <= 2.5 * small
+
+
+def test_attributes_of_many_objects_take_work_in_proportion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same name again and again, which every object of the file may have."""
+
+    def made(path: Path, count: int) -> Path:
+        with h5py.File(path, "w", libver="latest") as file:
+            for n in range(count):
+                x = file.create_dataset("x" if n == 0 else f"x{n}", data=[1])
+                for m in range(101 if n == 0 else 9):
+                    x.attrs[f"a{m}"] = f"text {n}"
+        return path
+
+    small = bytes_read(made(tmp_path / "x.h5", 40), monkeypatch)
+    large = bytes_read(made(tmp_path / "y.h5", 80), monkeypatch)
+    assert large <= 2.5 * small
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_attributes_have_a_total(
+    libver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with h5py.File(tmp_path / "x.h5", "w", libver=(libver, "latest")) as file:
+        x = file.create_dataset("x", data=[1, 2])
+        for n in range(30):
+            x.attrs[f"a{n:02}"] = np.arange(500.0)
+        x.attrs["text"] = "t" * 1000
+    with read(tmp_path / "x.h5") as bundle:
+        assert len(bundle["x"].meta.attributes) == 31
+    monkeypatch.setattr(attributes, "MAX_ATTRIBUTES_BYTES", 10 * (512 + 40 * 500))
+    with read(tmp_path / "x.h5") as bundle:
+        assert list(bundle["x"].meta.attributes) == [f"a{n:02}" for n in range(10)]
+        assert sum("the attributes of the file need more" in note for note in bundle.notes) == 21
+        assert as_ndarray(bundle["x"]).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_one_text_many_times_has_a_total(
+    libver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """References of 16 bytes can lead to the same text; each counts what it leads to."""
+    with h5py.File(tmp_path / "x.h5", "w", libver=(libver, "latest")) as file:
+        x = file.create_dataset("x", data=[1, 2])
+        for n in range(10):
+            x.attrs[f"a{n}"] = np.array(["t" * 1000] * 20, object)
+    monkeypatch.setattr(attributes, "MAX_ATTRIBUTES_BYTES", 150_000)
+    with read(tmp_path / "x.h5") as bundle:
+        assert 0 < len(bundle["x"].meta.attributes) < 10
+        assert any("the attributes of the file need more" in note for note in bundle.notes)
+
+
+def test_dense_attributes_have_a_total(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = texts(tmp_path / "x.h5", 50)
+    monkeypatch.setattr(headers, "MAX_DENSE", 20)
+    with read(path) as bundle:
+        assert any("more than 20 attributes" in note for note in bundle.notes)
+        assert bundle["x"].meta.attributes == {}
