@@ -50,6 +50,7 @@ from raconvert.arrays.dtypes import needs_swap
 from raconvert.arrays.raw import write_raw
 from raconvert.files.copy import write_all
 from raconvert.files.places import write_failed
+from raconvert.files.seal import check_seal, seal_of
 from raconvert.plugin import (
     NO,
     SURE,
@@ -169,13 +170,17 @@ def read(source: Source, *, complex: str = "auto", restore: bool = True) -> Bund
     """
     from . import pair
     from .data import Bools, Late, extent_of, parts_of
-    from .header import read_header
+    from .header import MAX_HEADER_BYTES, read_header
     from .meta import metadata_of
 
     header = read_header(source)
     fields, notes = header.fields, header.notes
     stored = _stored_element(fields)
     parts = parts_of(source, header, stored, notes)
+    if header.seal and header.files and len(parts) == 1:
+        text = source.read_at(0, min(source.size, MAX_HEADER_BYTES))
+        line = f"#{header.seal}\n".encode()
+        check_seal(header.seal, text.replace(line, b"", 1), parts[0].source, source.path)
     bundle = Bundle([], notes=notes)
     meta = metadata_of(header)
     extras = pair.taken(header, meta, notes, restore=restore)
@@ -300,14 +305,16 @@ def write(bundle: Bundle, target: Target, *, encoding: str = "raw") -> None:
         name = companion_name(target.place, _SUFFIXES[how])
         data = target.companion(os.path.join(os.path.dirname(target.place), name))
     header, _ = header_of(bundle, how, name)
-    if name is not None:
-        try:
-            write_all(target.open(), [header])
-        except OSError as error:
-            raise write_failed(target.path, error) from error
-        header = b""
+    before = header if name is None else b""
     if how == RAW:
-        write_raw(data, header, array)
-    elif write_data(array, data, header, how, level, any_nan=bundle.allows("precision")):
+        write_raw(data, before, array)
+    elif write_data(array, data, before, how, level, any_nan=bundle.allows("precision")):
         reason = "the signs and payloads of NaN are lost in text"
         bundle.lost.append(refused(array.name, "precision", reason, "--allow precision"))
+    if name is not None:
+        magic, _, rest = header.partition(b"\n")
+        line = b"# " + seal_of(header, Source(data.temp)).encode()
+        try:
+            write_all(target.open(), [b"\n".join((magic, line, rest))])
+        except OSError as error:
+            raise write_failed(target.path, error) from error

@@ -23,6 +23,7 @@ from collections import namedtuple
 from math import prod
 
 from raconvert.errors import Corrupt, ReadFailed, Unsupported
+from raconvert.files.seal import MARK
 
 from .tables import (
     BLOCK,
@@ -54,7 +55,8 @@ SHOWN = 60  # how many characters of a bad value a message shows
 
 # A header. `fields` maps each field that is there to its typed value; `offset` is where attached
 # data begins; `charset` is what the bytes of the texts are.
-Header = namedtuple("Header", "version fields attributes comments files offset charset notes")
+# `seal` is the comment that ties a header to its data file (`raconvert.files.seal`), if any.
+Header = namedtuple("Header", "version fields attributes comments files offset charset notes seal")
 # The data files as the header names them. `names` are file names, or a `Pattern`; `skips` are the
 # bytes to skip in each (SKIPLIST), or None; `rank` is the number of axes that one file holds.
 Files = namedtuple("Files", "names skips rank line")
@@ -87,6 +89,7 @@ def read_header(source: Source) -> Header:
         offset,
         charset,
         parser.notes,
+        parser.seal,
     )
 
 
@@ -178,6 +181,7 @@ class _Parser:
         self.fields: dict[str, Any] = {}
         self.attributes: dict[str, str] = {}
         self.comments: list[str] = []
+        self.seal = ""
         self.notes: list[str] = []
         self.files: Files | None = None
         self._listed: list[str] | None = None  # the lines after LIST or SKIPLIST
@@ -188,9 +192,15 @@ class _Parser:
         if self._listed is not None:
             self._listed.append(_file_name(text, charset))
         elif text.startswith("#"):
-            self.comments.append(text[1:])
+            self._take_comment(text[1:])
         else:
             self._take_field_or_pair(text, charset)
+
+    def _take_comment(self, text: str) -> None:
+        if text.startswith(f" {MARK}"):
+            self.seal = text
+        else:
+            self.comments.append(text)
 
     def _take_field_or_pair(self, text: str, charset: str) -> None:
         name, colon, description = text.partition(": ")

@@ -20,6 +20,7 @@ from collections import namedtuple
 
 from raconvert.errors import Corrupt, RaconvertError, Unsupported, UsageError
 from raconvert.files.references import folders_of, resolve
+from raconvert.files.seal import MARK, check_seal
 from raconvert.files.source import Source
 
 from . import content
@@ -79,7 +80,9 @@ def declare(source: Source, options: dict[str, str]) -> Declaration:
     if "schema" not in given:
         beside = find_schema_file(source)
         if beside:
-            texts = load_schema_file(source.named(beside)) | texts
+            file = source.named(beside)
+            texts = load_schema_file(file) | texts
+            _check_seal(file, source)
     if "schema" not in texts and "format" not in texts:
         _refuse_by_name(source)
         raise _nothing_known(source)
@@ -96,6 +99,13 @@ def find_schema_file(source: Source) -> str:
         if any(os.path.lexists(os.path.join(folder, name)) for folder in folders_of(source)):
             return resolve(source, name, "the schema file")
     return ""
+
+
+def _check_seal(file: Source, records: Source) -> None:
+    """Refuse a schema file that was written with another file of records."""
+    text, mark, line = file.read_at(0, file.size).rpartition(f"-- {MARK}".encode())
+    if mark and file.name != FOLDER_FILE:
+        check_seal(line.decode(errors="replace"), text, records, file.path)
 
 
 def load_schema_file(file: Source) -> dict[str, Text]:

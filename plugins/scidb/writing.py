@@ -11,6 +11,8 @@ from raconvert.arrays.blocks import as_ndarray, block_bytes, blocks, check_memor
 from raconvert.arrays.raw import write_raw
 from raconvert.errors import Corrupt
 from raconvert.files.copy import reserve, write_all
+from raconvert.files.seal import seal_of
+from raconvert.files.source import Source
 
 from .declare import SUFFIX
 from .fitting import Out, Plan
@@ -42,7 +44,9 @@ def write_plan(plan: Plan, target: Target, *, canonical: bool) -> None:
         write_raw(target, b"", plan.outs[0].values)
     else:
         _write_columns(plan, target, canonical)
-    write_all(companion.open(), [schema_file(plan, target.place)])
+    text = schema_file(plan, target.place)
+    line = f"-- {seal_of(text, Source(target.temp))}\n"
+    write_all(companion.open(), [text, line.encode()])
 
 
 def _is_verbatim(plan: Plan) -> bool:

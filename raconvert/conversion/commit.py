@@ -111,11 +111,13 @@ def _pieces(
         fields = sidecar_fields(bundle, row, described, forms)
     if not fields:
         return {}
+    items = bundle.arrays[0].meta.items
+    if fields.get("items") and items is not None:
+        fields["items_file"] = sidecar.items_facts(items())
     facts = sidecar.describe(Source(target.temp), is_ra=row.name == "ra")
     pieces: dict[str, Iterable[bytes]] = {
         sidecar.path_of(target.path): [sidecar.text_of(fields, facts)]
     }
-    items = bundle.arrays[0].meta.items
     if items is not None and not row.many:
         pieces[sidecar.items_path_of(target.path)] = sidecar.items_lines(items())
     return pieces

@@ -116,7 +116,7 @@ def _described(array: Array, fields: Any, source: Source, path: str, *, complete
         array = restored(array, fields["was"], path, fields.get("encoding"))
     sidecar.apply(fields, array, path, complete=complete)
     if fields.get("items"):
-        array.meta.items = sidecar.items_reader(source.path, array)
+        array.meta.items = sidecar.items_reader(source.path, array, fields.get("items_file"))
     return array
 
 

@@ -1,13 +1,14 @@
 """The metadata sidecar: ``TARGET.yaml`` beside a file, or the same text as an RA trailer.
 
 It begins with `describes`, what the file was when the sidecar was written: for RA the header's
-type, dimensions, size and the CRC-32 of the first and last 64 KiB of the data; for other formats
-the size of the file and the same two checksums of the whole file. A sidecar that does not describe
-the file beside it is an error, never silently used.
+type, dimensions, size and the CRC-32 of the first and last 64 KiB of the data and of samples
+between; for other formats the size of the file and the same checksums of the whole file. A
+sidecar that does not describe the file beside it is an error, never silently used.
 
 After that: `index_order` (F; C only where the sidecar was asked for), `dtype` (what is inside user
 elements, in the notation of the NPY header), and the fields of `Metadata`. Fields that differ
-between the items of a stack lie in ``TARGET.items.jsonl``, one JSON object per line.
+between the items of a stack lie in ``TARGET.items.jsonl``, one JSON object per line, whose size and
+CRC-32 stand under `items_file`.
 
 Beside files that are no .ra it is `complete`: it takes the place of the metadata in the file, and
 `was` says what the array was before the format changed its form (`raconvert.metadata.roundtrip`).
@@ -24,6 +25,7 @@ from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import Corrupt, RaconvertError
 from raconvert.files.extent import Extent
 from raconvert.files.places import check_target
+from raconvert.files.seal import checksum
 from raconvert.files.source import Source
 from raconvert.metadata.yaml import MAX_BYTES, dump, parse
 
@@ -78,11 +80,10 @@ def _has_items(beside: str, items: str) -> bool:
     if source.size > MAX_BYTES or b"\nitems:" not in (text := source.read_at(0, source.size)):
         return False
     try:
-        said = parse(text, beside).get("items")
+        said = parse(text, beside).get("items_file")
     except RaconvertError:
         return False
-    size = said.get("size") if isinstance(said, dict) else None
-    return said is True or size == os.path.getsize(items)
+    return not isinstance(said, dict) or said.get("size") == os.path.getsize(items)
 
 
 def items_path_of(path: str) -> str:
@@ -142,6 +143,17 @@ def items_lines(items: Iterable[dict[str, Any]]) -> Iterator[bytes]:
         yield json.dumps(item, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
+def items_facts(items: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Return what identifies the lines of ``TARGET.items.jsonl``."""
+    from zlib import crc32
+
+    size = state = 0
+    for line in items_lines(items):
+        size += len(line)
+        state = crc32(line, state)
+    return {"size": size, "crc32": f"{state:08x}"}
+
+
 def describe(source: Source, *, is_ra: bool) -> dict[str, Any]:
     """Return what identifies a file: see the module's docstring."""
     if is_ra:
@@ -167,6 +179,8 @@ def describe(source: Source, *, is_ra: bool) -> dict[str, Any]:
     last = source.read_at(last_start, stop - last_start)
     found["crc32_first"] = f"{crc32(first):08x}"
     found["crc32_last"] = f"{crc32(last):08x}"
+    if stop - start > 2 * ENDS_BYTES:
+        found["crc32_samples"] = checksum(source, start, stop)
     return found
 
 
@@ -196,6 +210,8 @@ def load_from(beside: Source, source: Source, *, is_ra: bool) -> dict[str, Any] 
     promised = fields.pop("describes", None)
     promised = promised if isinstance(promised, dict) else {}
     found = describe(source, is_ra=is_ra)
+    if "crc32_samples" not in promised:  # of an older version
+        found.pop("crc32_samples", None)
     odd = [name for name in found if promised.get(name) != found[name]]
     if odd:
         raise Corrupt(
@@ -334,14 +350,17 @@ def read_trailer(array: Array, source: Source) -> None:
     apply(parse(text, source.path), array, source.path)
 
 
-def items_reader(path: str, array: Array) -> Callable[[], Iterator[dict[str, Any]]]:
-    """Return a function that reads the per-item metadata of the stack at `path`, line by line."""
+def items_reader(path: str, array: Array, said: Any) -> Callable[[], Iterator[dict[str, Any]]]:
+    """Return a function that reads the per-item metadata of the stack at `path`, line by line.
+
+    `said` is what the sidecar says of it.
+    """
     place = items_path_of(path)
-    return items_of(Source(place) if os.path.isfile(place) else None, place, array)
+    return items_of(Source(place) if os.path.isfile(place) else None, place, array, said)
 
 
 def items_of(
-    beside: Source | None, place: str, array: Array
+    beside: Source | None, place: str, array: Array, said: Any = None
 ) -> Callable[[], Iterator[dict[str, Any]]]:
     """Return a function that reads per-item metadata, line by line; None: it is missing."""
     if beside is None:
@@ -351,18 +370,27 @@ def items_of(
             remedy="read without metadata: --meta ignore",
         )
     count = array.dims[-1] if array.dims else 0  # of the slowest axis
-    return lambda: _read_items(beside, count)
+    facts = said if isinstance(said, dict) else {}
+    if facts.get("size", beside.size) != beside.size:
+        raise _other_items(place, f"{facts['size']} bytes", beside.size)
+    return lambda: _read_items(beside, count, facts)
 
 
-def _read_items(beside: Source, count: int) -> Iterator[dict[str, Any]]:
+def _other_items(place: str, expected: str, got: object) -> Corrupt:
+    return Corrupt("per-item metadata is not of this array", path=place, expected=expected, got=got)
+
+
+def _read_items(beside: Source, count: int, facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
     import json
     from io import BufferedReader
+    from zlib import crc32
 
-    number = 0
+    number = state = 0
     place = beside.path
     with BufferedReader(beside.open()) as file:
         lines = iter(lambda: file.readline(MAX_BYTES), b"")
         for number, line in enumerate(lines, 1):
+            state = crc32(line, state)
             try:
                 item = json.loads(line)
             except (ValueError, RecursionError) as error:
@@ -375,9 +403,6 @@ def _read_items(beside: Source, count: int) -> Iterator[dict[str, Any]]:
                 )
             yield item
     if number != count:
-        raise Corrupt(
-            "per-item metadata is not of this array",
-            path=place,
-            expected=f"{count} lines",
-            got=number,
-        )
+        raise _other_items(place, f"{count} lines", number)
+    if facts.get("crc32", f"{state:08x}") != f"{state:08x}":
+        raise _other_items(place, f"CRC-32 {facts['crc32']}", f"{state:08x}")
