@@ -336,6 +336,12 @@ FOREIGN: tuple[Foreign, ...] = (
         (".nc", ".cdf"),
         "Only netCDF-4 files are HDF5 inside.",
     ),
+    Foreign(
+        "HDF4",
+        ((0, b"\x0e\x03\x13\x01"),),
+        (".h4", ".hdf4"),
+        "It is not HDF5 and shares nothing with it but the name; h4toh5 converts it to HDF5.",
+    ),
     Foreign("NIfTI-1", ((344, b"n+1\x00"), (344, b"ni1\x00")), (".nii", ".hdr")),
     Foreign("CFL", (), (".cfl",)),
 )

@@ -155,6 +155,7 @@ HEADS = {
     ),
     "nrrd": (b"NRRD0005\ntype: float\n", "x.nhdr", "nrrd"),
     "netcdf_64_bit_offset": (b"CDF\x02" + bytes(40), "x.nc", "netCDF classic"),
+    "hdf4": (b"\x0e\x03\x13\x01" + bytes(40), "x.hdf", "HDF4"),
     "netcdf_cdf5": (b"CDF\x05" + bytes(40), "x", "netCDF classic"),
     "nifti": ((348).to_bytes(4, "little").ljust(344, b"\0") + b"n+1\0", "x.nii", "NIfTI-1"),
     "tiff": (b"II*\0\x08\0\0\0", "x", "tiff"),

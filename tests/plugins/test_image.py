@@ -430,6 +430,30 @@ def test_bmp_indices_and_palette(tmp_path: Path) -> None:
     exactly(palette[indices], table[GREY % 4])
 
 
+@pytest.mark.parametrize("suffix", [".dib", ".bmp", ""])
+@pytest.mark.parametrize("values", [GREY, RGB, BITS], ids=["grey", "rgb", "bits"])
+def test_a_bare_dib(values: np.ndarray, suffix: str, tmp_path: Path) -> None:
+    """What Windows has in its clipboard and in .dib files: a BMP without its file header."""
+    raconvert.write(tmp_path / "whole.bmp", values)
+    path = tmp_path / f"x{suffix}"
+    path.write_bytes((tmp_path / "whole.bmp").read_bytes()[14:])
+    options = {} if suffix else {"from_": "bmp"}
+
+    exactly(raconvert.read(path, **options), values)
+
+
+def test_bits_that_are_scaled_are_noted(tmp_path: Path) -> None:
+    """5-5-5, the usual 16 bits: 31 becomes 255, and a line says so."""
+    pixels = np.array([[0, 31, 31 << 5, 31 << 10]], "<u2")
+    head = np.array([40, 4, 1], "<i4").tobytes() + b"\1\0\x10\0" + bytes(24)
+    (tmp_path / "x.bmp").write_bytes(b"BM" + bytes(8) + b"\x36\0\0\0" + head + pixels.tobytes())
+
+    got = raconvert.read(tmp_path / "x.bmp")
+
+    assert got.tolist() == [[[0, 0, 0], [0, 0, 255], [0, 255, 0], [255, 0, 0]]]
+    assert notes_of(tmp_path / "x.bmp") == ["16-bit pixels are scaled to 8 bits for each channel"]
+
+
 @pytest.mark.parametrize("values", [GREY, RGB], ids=["grey", "rgb"])
 def test_gif_for_netpbm(values: np.ndarray, tmp_path: Path, tool: Callable[..., str]) -> None:
     path = tmp_path / "x.gif"

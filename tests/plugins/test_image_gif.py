@@ -182,3 +182,38 @@ def test_what_is_announced_is_what_is_needed(disposal: int, needed: int, tmp_pat
     tracemalloc.stop()
 
     assert peak < needed + (6 << 20)
+
+
+def test_a_comment_of_200000_blocks_is_read_block_by_block(tmp_path: Path) -> None:
+    """Counted as calls: pieces that are put together once, not once for every piece."""
+    path = tmp_path / "x.gif"
+    data = animation(1, 1, [(0, 0, np.zeros((1, 1), "u1"), 0, None, None)])
+    calls = []
+    for count in (100_000, 200_000):
+        comment = b"!\xfe" + b"\x01a" * count + b"\0"
+        path.write_bytes(data[:-1] + comment + b";")
+        tracemalloc.start()
+        with raconvert.open(path) as array:
+            assert array.meta.formats["image"]["comment"] == "a" * count
+        calls.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+
+    assert calls[1] < 2.5 * calls[0]
+    assert calls[1] < 8 << 20
+
+
+@pytest.mark.parametrize("suffix", [".gif", ".webp"])
+def test_a_small_animation_on_a_large_screen_needs_permission(suffix: str, tmp_path: Path) -> None:
+    """Known from the header, before a library makes the screen."""
+    path = tmp_path / f"x{suffix}"
+    frames = [Image.new("RGB", (4000, 4000), (n, 0, 0)) for n in (1, 2)]
+    frames[0].save(path, save_all=True, append_images=frames[1:], lossless=True)
+    assert path.stat().st_size < 200_000
+    tracemalloc.start()
+    with pytest.raises(TooLarge, match="--max-memory"):
+        raconvert.convert(path, tmp_path / "x.ra", max_memory=64 << 20)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert peak < 16 << 20
+    assert not (tmp_path / "x.ra").exists()

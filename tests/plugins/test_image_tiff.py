@@ -192,6 +192,47 @@ def test_axes_come_back_from_our_own_file(kind: str, tmp_path: Path) -> None:
     assert tifffile.imread(again).shape == (2, 3, 4, 5, 6)
 
 
+@pytest.mark.parametrize("kind", ["imagej", "ome"])
+@pytest.mark.parametrize("way", [".tif", ".ra"])
+def test_other_readers_find_the_axes_in_our_file(kind: str, way: str, tmp_path: Path) -> None:
+    """tifffile reads the same axes, spacings and units from the copy, also by way of RA."""
+    path, middle, again = tmp_path / "x.tif", tmp_path / f"y{way}", tmp_path / "again.tif"
+    sizes: dict[str, Any] = {"spacing": 2.5, "unit": "um", "finterval": 0.5}
+    if kind == "ome":
+        sizes = {"PhysicalSizeX": 0.25, "PhysicalSizeZ": 2.5, "PhysicalSizeZUnit": "nm"}
+    tifffile.imwrite(
+        path, pages(2, 3, 4, 5, 6), resolution=(4, 2), metadata={"axes": "TZCYX", **sizes},
+        **{kind: True},
+    )  # fmt: skip
+    convert(path, middle)
+    report = convert(middle, again)
+
+    assert not list(report.equivalent)
+    with tifffile.TiffFile(path) as first, tifffile.TiffFile(again) as last:
+        assert last.series[0].axes == first.series[0].axes == "TZCYX"
+        assert last.series[0].shape == first.series[0].shape
+        assert last.imagej_metadata == first.imagej_metadata
+        assert last.ome_metadata == first.ome_metadata
+        for tag in (282, 283, 296):
+            assert last.pages[0].tags[tag].value == first.pages[0].tags[tag].value
+
+
+def test_a_text_of_imagej_that_speaks_of_other_images_is_not_written_as_such(
+    tmp_path: Path,
+) -> None:
+    """Half of a hyperstack: ImageJ would look for the other half."""
+    path = tmp_path / "x.tif"
+    tifffile.imwrite(path, pages(4, 5, 6), imagej=True, metadata={"axes": "ZYX"})
+    with raconvert.open(path) as array:
+        meta = array.meta
+        report = raconvert.write(tmp_path / "half.tif", array[:2], meta=meta)
+
+    assert "axes" in str(list(report.equivalent))
+    with tifffile.TiffFile(tmp_path / "half.tif") as opened:
+        assert not opened.is_imagej
+        assert opened.asarray().shape == (2, 5, 6)
+
+
 def test_axes_that_nothing_tells_are_named_as_lost(tmp_path: Path) -> None:
     meta = Metadata(axes=[Axis(name="wavelength"), Axis()])
     report = raconvert.write(tmp_path / "x.tif", GREY, meta=meta)
