@@ -195,7 +195,7 @@ def test_axes_come_back_from_our_own_file(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["imagej", "ome"])
 @pytest.mark.parametrize("way", [".tif", ".ra"])
 def test_other_readers_find_the_axes_in_our_file(kind: str, way: str, tmp_path: Path) -> None:
-    """tifffile reads the same axes, spacings and units from the copy, also by way of RA."""
+    """Tifffile reads the same axes, spacings and units from the copy, also by way of RA."""
     path, middle, again = tmp_path / "x.tif", tmp_path / f"y{way}", tmp_path / "again.tif"
     sizes: dict[str, Any] = {"spacing": 2.5, "unit": "um", "finterval": 0.5}
     if kind == "ome":
