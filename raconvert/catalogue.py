@@ -12,7 +12,9 @@ from collections import namedtuple
 # module: the dotted path of the plugin; the other fields are those of `raconvert.plugin.Format`.
 Row = namedtuple(
     "Row",
-    "name module title suffixes magic proof reads writes many lazy stream meta index_orders needs",
+    "name module title suffixes magic proof reads writes many lazy stream meta index_orders needs "
+    "native",
+    defaults=(False,),
 )
 
 # Formats made of .ra files, each with its own sidecar, and a manifest.
@@ -307,6 +309,7 @@ ROWS: tuple[Row, ...] = (
         meta="all",
         index_orders="C",
         needs=(("h5py", "h5py"),),
+        native=True,
     ),
 )
 

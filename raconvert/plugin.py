@@ -114,6 +114,7 @@ _FORMAT_FIELDS = (
     "meta",  # "all" | "some" | "none": how much common metadata it can hold
     "index_orders",  # the index orders it can store without moving data: "C", "F", "CF", "" = none
     "needs",  # ((import name, requirement), ...)
+    "native",  # read by native code that a damaged file may crash: in runs, in another process
     "read_options",
     "write_options",
     "samples",  # {file name: bytes}: small whole files that `sniff` must be sure of
@@ -144,6 +145,7 @@ class Format(namedtuple("Format", _FORMAT_FIELDS)):  # type: ignore[misc]
         meta: str = "none",
         index_orders: str = "C",
         needs: tuple[tuple[str, str], ...] = (),
+        native: bool = False,
         read_options: tuple[Option, ...] = (),
         write_options: tuple[Option, ...] = (),
         samples: dict[str, bytes] | None = None,
@@ -153,7 +155,8 @@ class Format(namedtuple("Format", _FORMAT_FIELDS)):  # type: ignore[misc]
         """Fill in what most formats have in common."""
         return super().__new__(  # type: ignore[call-arg]
             cls, api, name, title, suffixes, magic, proof, reads, writes, many, lazy, stream,
-            meta, index_orders, needs, read_options, write_options, samples or {}, spec, losses,
+            meta, index_orders, needs, native, read_options, write_options, samples or {}, spec,
+            losses,
         )  # fmt: skip
 
 

@@ -122,6 +122,7 @@ FORMAT = Format(
     meta="all",
     index_orders="C",
     needs=(("h5py", "h5py"),),
+    native=True,
     read_options=_READ_OPTIONS,
     write_options=_OPTIONS,
     samples={"three_bytes.h5": _SAMPLE},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from raconvert import registry
 from raconvert.cli.sources import each, expand, reading
 from raconvert.conversion.combine import open_sources
+from raconvert.conversion.isolated import decoded, encoded
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import RaconvertError, UsageError
 from raconvert.inspect.digest import digest_array, manifest_line
@@ -23,21 +24,21 @@ def run(args: Any, console: Console) -> int:
         return 0
     found: list[tuple[str, str]] = []
 
-    def show(path: str) -> int:
-        lines, problems = _digests(path, args)
+    def tell(_: str, facts: Any) -> int:
+        lines, problems = facts
         if console.json:
-            found.extend(lines)
+            found.extend((name, digits) for name, digits in lines)
         else:
             _show(lines, console)
-        return max([console.error(problem) for problem in problems], default=0)
+        return max([console.error(decoded(problem)) for problem in problems], default=0)
 
-    code = each(expand(args.files), show, console)
+    code = each(expand(args.files), lambda path: _digests(path, args), tell, console)
     if console.json:
         _show(found, console)
     return code
 
 
-def _digests(path: str, args: Any) -> tuple[list[tuple[str, str]], list[RaconvertError]]:
+def _digests(path: str, args: Any) -> tuple[list[tuple[str, str]], list[dict[str, Any]]]:
     """Return (name, digest) of every array of a file, and why some have none.
 
     Arrays of containers are FILE#NAME.
@@ -55,7 +56,7 @@ def _digests(path: str, args: Any) -> tuple[list[tuple[str, str]], list[Raconver
                 problems.append(error)
     if problems and not found:
         raise problems[0]
-    return found, problems
+    return found, [encoded(problem) for problem in problems]
 
 
 def _digest_as(args: Any) -> str:

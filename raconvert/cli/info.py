@@ -25,8 +25,7 @@ def run(args: Any, console: Console) -> int:
     """Show every file; one that fails is reported and does not stop the others."""
     found: list[dict[str, Any]] = []
 
-    def show(path: str) -> int:
-        facts = info(path, **reading(args))
+    def tell(_: str, facts: dict[str, Any]) -> int:
         if console.json:
             found.append(facts)
             return 0
@@ -38,7 +37,7 @@ def run(args: Any, console: Console) -> int:
         return 0
 
     paths = expand(args.files)
-    code = each(paths, show, console)
+    code = each(paths, lambda path: info(path, **reading(args)), tell, console)
     if console.json:
         console.result_json(found[0] if len(paths) == 1 else found)
     return code

@@ -41,18 +41,27 @@ def expand(words: Sequence[str]) -> list[str]:
     return found
 
 
-def each(paths: Sequence[str], show: Callable[[str], int], console: Console) -> int:
-    """Call `show` for every file and return the exit code; one that fails does not stop the rest.
+def each(
+    paths: Sequence[str],
+    look: Callable[[str], Any],
+    tell: Callable[[str, Any], int],
+    console: Console,
+) -> int:
+    """Look at every file, tell what was found, and return the exit code.
 
-    The code of a single kind of failure stays, several kinds are 1.
+    One that fails does not stop the rest. The code of a single kind of failure stays, several kinds
+    are 1. What `look` returns is made of values of JSON (`raconvert.conversion.isolated`).
     """
-    if len(paths) == 1:
-        return show(paths[0])
+    from raconvert.conversion.isolated import Jobs, outcomes
+
     codes = set()
-    for path in paths:
-        try:
-            codes.add(show(path))
-        except RaconvertError as error:
-            codes.add(console.error(error))
+    found = outcomes(paths, Jobs(lambda number: look(paths[number])), fewest=1)
+    for path, facts in zip(paths, found, strict=True):
+        if isinstance(facts, RaconvertError) and len(paths) > 1:
+            codes.add(console.error(facts))
+        elif isinstance(facts, Exception):
+            raise facts
+        else:
+            codes.add(tell(path, facts))
     codes.discard(0)
     return codes.pop() if len(codes) == 1 else int(bool(codes))

@@ -28,8 +28,10 @@ def run(args: Any, console: Console) -> int:
     gathering.update(include=args.include or (), exclude=args.exclude or ())
     found = []
 
-    def show(path: str) -> int:
-        facts = verify(path, against, gathering=gathering, go_on=True, **reading(args))
+    def look(path: str) -> dict[str, Any]:
+        return verify(path, against, gathering=gathering, go_on=True, **reading(args))
+
+    def tell(path: str, facts: dict[str, Any]) -> int:
         for note in facts["notes"]:
             console.note(f"{path}: {note}")
         if console.json:
@@ -39,7 +41,7 @@ def run(args: Any, console: Console) -> int:
                 console.result(line)
         return 0 if facts["same"] else _DIFFERENT
 
-    code = each(paths, show, console)
+    code = each(paths, look, tell, console)
     if console.json:
         console.result_json(found[0] if len(paths) == 1 else found)
     return code

@@ -6,6 +6,7 @@ import os
 from contextlib import suppress
 
 from raconvert import registry
+from raconvert.conversion.isolated import Jobs, outcomes
 from raconvert.conversion.outputs import (
     is_folder,
     prepare_target,
@@ -26,6 +27,7 @@ from raconvert.metadata.sidecar import items_path_of, path_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from raconvert.arrays.bundle import Bundle
     from raconvert.catalogue import Row
@@ -56,21 +58,69 @@ def convert_each(
     refuse_sources(others, gathered.paths)
     if settings.overwrite or settings.update:
         _refuse_read_by_others(targets, gathered, dst, settings)
-    for target, source in targets.items():
-        part = Report([source])
-        try:
-            _one_of_each(source, target, gathered, dst, settings, part, places)
-        except (RaconvertError, OSError) as error:
-            known = error if isinstance(error, RaconvertError) else write_failed(target, error)
-            if settings.fail_fast:
-                raise known from error
-            _let_go(error)
-            report.failed.append((source, known))
-        else:
+    jobs = _Conversions(targets, places, gathered, dst, settings)
+    for part, (target, source) in zip(outcomes(jobs.sources, jobs), targets.items(), strict=True):
+        if isinstance(part, Report):
             report.absorb(part)
+            continue
+        known = part if isinstance(part, RaconvertError) else write_failed(target, part)
+        if settings.fail_fast:
+            raise known from part
+        _let_go(part)
+        report.failed.append((source, known))
     if len(report.failed) == len(targets) == 1:
         raise report.failed[0][1]
     return report
+
+
+class _Conversions(Jobs):
+    """The conversions of a run, one for each source; each makes a `Report`."""
+
+    def __init__(
+        self,
+        targets: dict[str, str],
+        places: dict[str, str],
+        gathered: Gathered,
+        dst: str | None,
+        settings: Settings,
+    ) -> None:
+        super().__init__(self._convert)
+        self.targets = list(targets)
+        self.sources = list(targets.values())
+        self._places = places
+        self._known = 0  # places before the source at hand
+        self._rest = gathered, dst, settings
+
+    def _convert(self, number: int) -> Report:
+        part = Report([self.sources[number]])
+        self._known = len(self._places)
+        gathered, dst, settings = self._rest
+        _one_of_each(
+            self.sources[number], self.targets[number], gathered, dst, settings, part, self._places
+        )
+        return part
+
+    def folders(self, number: int) -> list[str]:
+        """Return the folder of the destination, and those above it."""
+        _, dst, settings = self._rest
+        found = []
+        for path in (self.targets[number], os.path.join(settings.out_dir or dst or "", "x")):
+            above = os.path.dirname(path)
+            while above not in found:
+                found.append(above)
+                above = os.path.dirname(above)
+        return found
+
+    def pack(self, part: Report) -> Any:
+        """Return a report, and the places that its source has claimed."""
+        claimed = [*self._places][self._known :] if len(self._places) > self._known else []
+        return {"report": part.to_plain(), "claimed": claimed}
+
+    def unpack(self, number: int, told: Any) -> Report:
+        """Return the report; what was claimed in the other process is claimed here."""
+        source = self.sources[number]
+        self._places.update(dict.fromkeys(told["claimed"], source))
+        return Report.from_plain([source], told["report"])
 
 
 def _let_go(error: BaseException) -> None:
@@ -168,17 +218,23 @@ def _refuse_read_by_others(
     """Refuse files to be replaced that another source of this run is read from."""
     goals: list[tuple[str, str]] = []
     readers: dict[tuple[int, int], set[str]] = {}
-    for target, source in targets.items():
+    pairs = list(targets.items())
+
+    def look(number: int) -> tuple[list[str], list[str]]:
+        target, source = pairs[number]
         row = registry.target_row(target, settings.to)
         names = [target]
-        try:
-            with open_spec(source, settings) as bundle:
-                used = [*bundle.used]
-                if _becomes_many(bundle, row, dst, settings):
-                    folder = _folder_of_arrays(target, row, gathered, dst, settings)
-                    names = _names_of_arrays(bundle, folder, row)
-        except (RaconvertError, OSError):  # told when it is its turn
-            used = [source]
+        with open_spec(source, settings) as bundle:
+            used = [*bundle.used]
+            if _becomes_many(bundle, row, dst, settings):
+                folder = _folder_of_arrays(target, row, gathered, dst, settings)
+                names = _names_of_arrays(bundle, folder, row)
+        return used, names
+
+    found = outcomes(list(targets.values()), Jobs(look))
+    for (target, source), seen in zip(pairs, found, strict=True):
+        # What cannot be read is told when it is its turn.
+        used, names = ([source], [target]) if isinstance(seen, Exception) else seen
         for name in names:
             goals += [(place, source) for place in (name, path_of(name), items_path_of(name))]
         for path in used:

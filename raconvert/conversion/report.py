@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from raconvert.arrays.dtypes import type_name
 from raconvert.errors import WouldLose
-from raconvert.plugin import EQUIVALENT, first_of, refused
+from raconvert.plugin import EQUIVALENT, Fit, first_of, refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from raconvert.arrays.bundle import Bundle
     from raconvert.catalogue import Row
     from raconvert.conversion.options import Settings
-    from raconvert.plugin import Fit
 
 
 _MOVES = {
@@ -143,6 +142,25 @@ class Report:
             setattr(self, name, kept)
         del self.arrays[state[3] :]
         self.nbytes = state[4]
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return what the report of one file says as values of JSON."""
+        names = [name for name in self.__slots__ if name not in ("failed", "sources")]
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def from_plain(cls, sources: list[str], told: dict[str, Any]) -> Report:
+        """Return the report that `to_plain` made values of."""
+        report = cls(sources)
+        for name, value in told.items():
+            setattr(report, name, value)
+        report.skipped = [(path, why) for path, why in report.skipped]
+        report.arrays = [(n, kind, tuple(shape), text) for n, kind, shape, text in report.arrays]
+        for name in ("notes", "equivalent", "allowed"):
+            kept = _Once()
+            kept.add(told[name] if name == "notes" else [Fit(*fit) for fit in told[name]])
+            setattr(report, name, kept)
+        return report
 
     def add_rounded(self, arrays: list[Array]) -> None:
         """Record which arrays lost precision while they were written, as --allow let them."""

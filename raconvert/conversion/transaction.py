@@ -65,7 +65,7 @@ class Staging:
         while parent and not os.path.isdir(parent):
             parent = os.path.dirname(parent)
         try:
-            return mkdtemp(prefix=".raconvert-", suffix=".tmp", dir=parent or ".")
+            return mkdtemp(prefix=f".raconvert-{os.getpid()}-", suffix=".tmp", dir=parent or ".")
         except OSError as error:
             raise write_failed(self._template, error) from error
 

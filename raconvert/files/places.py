@@ -44,6 +44,16 @@ def is_temporary(name: str) -> bool:
     return name.startswith(".raconvert-") and name.endswith(".tmp")
 
 
+def temporaries_of(folder: str, process: int) -> list[str]:
+    """Return the paths of what a process named with `temporary` in a folder and has left there."""
+    mine = f".raconvert-{process}-"
+    try:
+        names = os.listdir(folder or ".")
+    except OSError:
+        return []
+    return [os.path.join(folder, n) for n in names if n.startswith(mine) and is_temporary(n)]
+
+
 # Which may be written --------------------------------------------------------------------------
 
 
