@@ -20,12 +20,13 @@ integers, floats           int, uint, float                      the same, littl
 odd widths (31 bits)       the next wider number, with a note    that number
 bfloat16                   bfloat                                the same 16-bit float
 bitfield, full             uint (bool in JLD2)                   bitfield (bool: as enum)
-enum                       its integer                           enum
+enum                       its integer; of odd width: as above   enum
 enum FALSE TRUE on int8    bool; int8 with ``bools=integers``    the same (h5py's convention)
 compound of two floats     complex: r i, re im, real imag, any   compound r i, or the names that
                            order, padding or case                it had, side by side
 native complex (2.0)       complex                               compound r i
-compound                   structure, offsets and padding kept   the same
+compound                   structure, offsets and padding kept;  the same; its strings in that
+                           variable strings as below, packed     fixed width
 array type                 its axes become the fastest ones      the same, but not of strings
 fixed string               S, all bytes kept                     the same padding and charset
 variable string            S, as wide as the longest             variable string again, unless

@@ -163,6 +163,8 @@ def _read(name: bytes, stored: Stored) -> tuple[Any, dict[str, Any] | None]:
     shape = space.get_simple_extent_dims() + kind.dims
     if prod(shape) * kind.buffer.itemsize > MAX_ATTRIBUTE_BYTES:
         raise Unsupported(f"it needs more than {MAX_ATTRIBUTE_BYTES} bytes")
+    if kind.buffer.names and kind.buffer.hasobject:
+        raise Unsupported("its structures hold strings of variable length")
     stored.spend(_ENTRY + prod(shape) * _plain_bytes(kind.buffer))
     buffer = np.empty(shape, kind.buffer)
     if kind.element is None and buffer.size:

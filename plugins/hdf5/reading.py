@@ -50,7 +50,15 @@ from .storage import (
     unwritten_bytes,
 )
 from .text import is_text
-from .types import BOOL_NAMES, element_size, kind_of, without_bools
+from .types import (
+    BOOL_NAMES,
+    cannot,
+    element_size,
+    fixed_dtype,
+    in_file,
+    kind_of,
+    without_bools,
+)
 from .values import Dataset, check_width, widest
 from .virtual import Assembled, Resolver, Virtual, check_external_type, stored_of
 from .walk import DATASET, GROUP, TYPE, File, Files, Found, Walk, shown
@@ -460,22 +468,23 @@ def _fixed_width(
 ) -> Element:
     """Return the element in which variable strings are read: as wide as the longest of them."""
     count = prod(shape + kind.dims)
+    element = element_of(fixed_dtype(kind.buffer, {}))
     if problem is not None or count == 0:
-        return Element("user", 1, "|", "|S1")
+        return element
+    if kind.buffer.names and (virtual is not None or storage.pieces):
+        raise cannot("its structures hold strings of variable length that lie in other files")
     source = found.file.source
-    element = Element("user", 1, "|", "|S1")
     values = _values(found, kind, shape, storage, element, virtual, [], dataset.get_type())
     longest = _longest(values, dataset, plist, storage, count)
     if longest is None:
         check_all_heaps(found.file)
         longest = int(source.size) if virtual is None else virtual.longest
-    else:
+    elif not kind.buffer.names:
         check_width(count, longest, source.max_memory)
     unwritten = storage.layout in ("contiguous", "chunked") and not storage.stored
     if unwritten:  # all of them are the fill value
         values.space = (1,) * len(shape)
-    width = widest(values, longest, count)
-    return Element("user", width, "|", f"|S{width}")
+    return element_of(widest(values, longest, count))
 
 
 def _longest(
@@ -489,19 +498,32 @@ def _longest(
     file = values.file
     if file.address_bytes != ADDRESS_BYTES or values.kind.dims:
         return None
+    size, places = in_file(dataset.get_type())
     compact = compact_data(file, info_of(dataset).address)
     if compact is not None:
-        return check_references(compact, file)
+        return _largest(compact, size, places, file)
+    step = max(1, (1 << 20) // size)
     if storage.offset is not None and not storage.filters:
-        extent = file.source.extent(storage.offset, count * REFERENCE_BYTES)
-        return max(check_references(slab, file) for slab in extent_slabs(extent, 1 << 20))
-    references = values.kind._replace(buffer=np.dtype(f"V{REFERENCE_BYTES}"), memory=None)
-    element = Element("user", REFERENCE_BYTES, "|", f"|V{REFERENCE_BYTES}")
-    raw = Dataset(file, b"", references, values.space, storage.chunk, element)
+        extent = file.source.extent(storage.offset, count * size)
+        slabs = extent_slabs(extent, step * size)
+        return max(_largest(slab, size, places, file) for slab in slabs)
+    references = values.kind._replace(buffer=np.dtype(f"V{size}"), memory=None, finish=None)
+    raw = Dataset(file, b"", references, values.space, storage.chunk, element_of(references.buffer))
     raw.chunks = _chunks(raw, dataset, plist, storage)
     if raw.chunks is None:
         return None
-    return max(check_references(piece.view(np.uint8), file) for piece in raw.stream(1 << 20))
+    pieces = raw.stream(step * size)
+    return max(_largest(piece.view(np.uint8), size, places, file) for piece in pieces)
+
+
+def _largest(raw: Any, size: int, places: tuple[int, ...], file: File) -> int:
+    """Return the largest length in the references at these places of each element."""
+    if size == REFERENCE_BYTES:
+        return check_references(raw, file)
+    parts = np.frombuffer(raw, np.uint8, len(raw) // size * size).reshape(-1, size)
+    return max(
+        check_references(parts[:, at : at + REFERENCE_BYTES].tobytes(), file) for at in places
+    )
 
 
 def _chunks(
@@ -556,7 +578,9 @@ def _fill_value(array: Array, plist: h5p.PropDCID, kind: Kind) -> None:
 
 def _keep_type(array: Array, tid: h5t.TypeID, kind: Kind) -> None:
     """Remember the HDF5 type where the element alone would be written in another one."""
-    if kind.memory is not None and kind.element is not None:
+    if tid.get_class() == h5t.ENUM and kind.memory is not None:
+        array.meta.formats.setdefault(NAMESPACE, {})["type"] = describe(tid)
+    if kind.memory is not None and (kind.element is not None or kind.buffer.names):
         return  # as NumPy's own type, from now on
     if array.element.kind == "bool" and tid.get_class() in (h5t.BITFIELD, h5t.OPAQUE):
         return  # which are no bools in any file but Julia's

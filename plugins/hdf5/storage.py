@@ -20,7 +20,7 @@ from raconvert.errors import (
 )
 from raconvert.files.references import resolve
 
-from .headers import REFERENCE_BYTES
+from .types import in_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,12 +68,7 @@ def space_of(dataset: h5d.DatasetID) -> tuple[int, ...] | None:
 
 def stored_bytes(tid: h5t.TypeID) -> int:
     """Return the bytes of one element in the file; of strings of variable length, a reference."""
-    base, count = tid, 1
-    while base.get_class() == h5t.ARRAY:
-        count *= prod(base.get_array_dims())
-        base = base.get_super()
-    variable = base.get_class() == h5t.STRING and base.is_variable_str()
-    return REFERENCE_BYTES * count if variable else int(tid.get_size())
+    return in_file(tid)[0]
 
 
 def declared_space(plist: h5p.PropDCID) -> tuple[int, ...]:

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
     Dtype = np.dtype[Any]
     Values = np.ndarray[Any, Any]
+    Path = tuple[str, ...]
 
 # How the elements of one HDF5 type are read.
-#   element   of the array; None for variable strings, whose width only the data tells
+#   element   of the array; None for variable strings (and structures with them), whose width only
+#             the data tells
 #   dims      the axes that an H5T_ARRAY adds, slowest first
 #   buffer    dtype in memory; its width is that of `memory`
 #   memory    the type to ask the library for; None: the file's own, so bytes arrive verbatim
@@ -48,6 +50,8 @@ BFLOAT_FIELDS = (15, 7, 8, 0, 7)  # sign, exponent at and bits, mantissa at and 
 BFLOAT_BIAS = 127
 COMPLEX_CLASS = 11  # H5T_COMPLEX, since HDF5 2.0
 MAX_NESTING = 32
+MAX_REFERENCES = 10_000  # texts of variable length in one structure
+REFERENCE_BYTES = 16  # what lies in the file in the place of such a text: length, heap, number
 
 
 def cannot(what: str) -> Unsupported:
@@ -77,6 +81,13 @@ def kind_of(tid: h5t.TypeID, *, bits_are_bools: bool = False) -> Kind:
         dtype = np.dtype("?")
     finish = checked_bools if _has_bool(dtype) else None
     memory = layout.memory and _with_axes(layout.memory, dims)
+    if dtype.hasobject:
+        _, places = in_file(tid)
+        note = (
+            f"{len(places)} texts of variable length in each structure were read in a fixed width"
+        )
+        note = "; ".join(filter(None, (layout.note, note)))
+        return Kind(None, dims, dtype, memory, finish, note)
     return Kind(element_of(dtype), dims, dtype, memory, finish, layout.note)
 
 
@@ -168,7 +179,7 @@ def _float(tid: h5t.TypeID, depth: int) -> Layout:
 
 def _string(tid: h5t.TypeID, depth: int) -> Layout:
     if tid.is_variable_str():
-        raise cannot("its structures hold strings of variable length")
+        return Layout(np.dtype(object), _variable(tid.get_cset()))
     return Layout(np.dtype(f"S{tid.get_size()}"), None)
 
 
@@ -187,8 +198,8 @@ def _opaque(tid: h5t.TypeID, depth: int) -> Layout:
 
 def _enum(tid: h5t.TypeID, depth: int) -> Layout:
     layout = layout_of(tid.get_super(), depth + 1)
-    if layout.memory is not None:
-        raise cannot("its elements are enums over integers that NumPy does not have")
+    if layout.memory is not None:  # the library turns enums into integers, too
+        return layout
     if layout.dtype == np.dtype("i1") and enum_names(tid) == BOOL_NAMES:
         return Layout(np.dtype("?"), None)
     return layout
@@ -405,6 +416,50 @@ def _with_integers(dtype: Dtype) -> Dtype:
     parts = [dtype.fields[name] for name in dtype.names]  # type: ignore[index]
     formats, offsets = [_with_integers(part[0]) for part in parts], [part[1] for part in parts]
     return _structure(dtype.names, formats, offsets, dtype.itemsize)
+
+
+def in_file(tid: h5t.TypeID) -> tuple[int, tuple[int, ...]]:
+    """Return the bytes of an element in the file, and where in them variable strings refer away.
+
+    The library tells sizes and offsets in memory, where such a string is a pointer.
+    """
+    if is_variable(tid):
+        return REFERENCE_BYTES, (0,)
+    if tid.get_class() == h5t.ARRAY:
+        size, places = in_file(tid.get_super())
+        count = prod(tid.get_array_dims())
+        if count * len(places) > MAX_REFERENCES:
+            raise cannot(f"its structures hold more than {MAX_REFERENCES} texts each")
+        return count * size, tuple(n * size + at for n in range(count) for at in places)
+    if tid.get_class() != h5t.COMPOUND:
+        return int(tid.get_size()), ()
+    found: list[int] = []
+    more = 0
+    numbers = range(tid.get_nmembers())
+    for number in sorted(numbers, key=tid.get_member_offset):
+        member = tid.get_member_type(number)
+        size, places = in_file(member)
+        found += [tid.get_member_offset(number) + more + at for at in places]
+        more += size - int(member.get_size())
+    return int(tid.get_size()) + more, tuple(found)
+
+
+def fixed_dtype(dtype: Dtype, widths: dict[tuple[str, ...], int], path: Path = ()) -> Dtype:
+    """Return a dtype with strings of these widths, by the names that lead to them, for objects."""
+    if dtype.subdtype is not None:
+        return np.dtype((fixed_dtype(dtype.base, widths, path), dtype.shape))
+    if dtype.names is not None:
+        return np.dtype([(n, fixed_dtype(dtype[n], widths, (*path, n))) for n in dtype.names])
+    return np.dtype(f"S{widths.get(path, 1)}") if dtype.kind == "O" else dtype
+
+
+def texts_of(values: Values, path: Path = ()) -> Iterator[tuple[Path, Values]]:
+    """Yield the objects in an array, and the names that lead to them."""
+    if values.dtype.names is not None:
+        for name in values.dtype.names:
+            yield from texts_of(values[name], (*path, name))
+    elif values.dtype.kind == "O":
+        yield path, values.reshape(-1)
 
 
 def element_size(kind: Kind) -> int:

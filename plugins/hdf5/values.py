@@ -18,7 +18,7 @@ from raconvert.plugin import dtype_of
 
 from .errors import guarded
 from .text import is_text
-from .types import element_size
+from .types import element_size, fixed_dtype, texts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -195,17 +195,11 @@ class Dataset:
             from .text import decoded
 
             return decoded(values, self.dtype)
-        if values.dtype.kind == "O":
-            return self._fixed(values)
+        if values.dtype.hasobject:
+            fixed = np.zeros(values.shape, self.dtype)
+            _fix(fixed, values)
+            return fixed
         return values if values.dtype == self.dtype else values.view(self.dtype)
-
-    def _fixed(self, values: Values) -> Values:
-        """Return variable strings in the fixed width that the first look at them found."""
-        width = self.dtype.itemsize
-        flat = values.reshape(-1)
-        if max(map(len, flat)) > width:
-            raise Corrupt("variable strings changed while they were read")
-        return flat.astype(f"S{width}").reshape(values.shape)
 
     def dataset(self) -> h5d.DatasetID:
         """Return the open dataset, with a chunk cache of the size that its slabs need."""
@@ -268,21 +262,38 @@ def _stretch(part: Any, length: int) -> tuple[int, int, Any]:
 # --- variable strings -----------------------------------------------------------------------------
 
 
-def widest(dataset: Dataset, longest: int, count: int) -> int:
-    """Return the length of the longest string, 1 at least; `longest` is known to be no less.
+def _fix(fixed: Values, values: Values) -> None:
+    """Fill strings of the fixed width that the first look at them found, and all between them."""
+    if values.dtype.names is not None:
+        for name in values.dtype.names:
+            _fix(fixed[name], values[name])
+    elif values.dtype.kind == "O":
+        if max(map(len, values.reshape(-1)), default=0) > fixed.dtype.itemsize:
+            raise Corrupt("variable strings changed while they were read")
+        fixed[...] = values.astype(fixed.dtype)
+    else:
+        fixed[...] = values
+
+
+def widest(dataset: Dataset, longest: int, count: int) -> np.dtype[Any]:
+    """Return the dtype that the longest strings need; `longest` is known to be no less.
 
     The strings are looked at in blocks that cannot need more than a bounded number of bytes;
-    `TooLarge` as soon as `count` of them in that width are above the limit.
+    `TooLarge` as soon as `count` elements of that dtype are above the limit.
     """
-    step = max(1, min(LARGEST_BLOCK, dataset.budget) // (longest + 64))
-    width = 1
+    buffer = dataset.kind.buffer
+    step = max(1, min(LARGEST_BLOCK, dataset.budget) // (longest + 64 + buffer.itemsize))
+    widths: dict[tuple[str, ...], int] = {}
+    dtype = fixed_dtype(buffer, widths)
     for key in slabs(dataset.space, 1, step):
         start, box = _bounds(key, dataset.space)
         with guarded(dataset.file.path, dataset.place):
             values = dataset._read(start, box, box + dataset.kind.dims)
-        width = max([width, *map(len, values.reshape(-1))])
-        check_width(count, width, dataset.file.source.max_memory)
-    return width
+        for path, texts in texts_of(values):
+            widths[path] = max([widths.get(path, 1), *map(len, texts)])
+        dtype = fixed_dtype(buffer, widths)
+        check_width(count, dtype.itemsize, dataset.file.source.max_memory)
+    return dtype
 
 
 def check_width(count: int, width: int, limit: int) -> None:
