@@ -57,6 +57,7 @@ from raconvert.plugin import (
     Element,
     Fit,
     Format,
+    Plan,
     Source,
     element_of,
     equivalent,
@@ -91,13 +92,12 @@ __all__ = [
     "SAMPLE",
     "Header",
     "array_fits",
-    "fits",
     "header_of",
+    "plan",
     "read",
     "read_header",
     "sniff",
     "trailing_note",
-    "write",
 ]
 
 MAGIC = b"\x93NUMPY"
@@ -466,10 +466,14 @@ def _spanned(dims: tuple[int, ...], element: Element) -> int:
 # --- writing --------------------------------------------------------------------------------------
 
 
-def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
-    """Return what NPY cannot hold: metadata, the type of bfloat16, more than 64 axes."""
+def plan(bundle: Bundle) -> Plan:
+    """Header and elements in stored order; metadata, bfloat16 and more than 64 axes do not fit."""
     found = [fit for array in bundle.arrays for fit in array_fits(array)]
-    return [*found, *file_fits(bundle, "NPY")]
+    return Plan(
+        [*found, *file_fits(bundle, "NPY")],
+        lambda target: _write(bundle.arrays[0], target),
+        names=bundle.names,
+    )
 
 
 def array_fits(array: Array) -> list[Fit]:
@@ -497,9 +501,7 @@ def array_fits(array: Array) -> list[Fit]:
     return found
 
 
-def write(bundle: Bundle, target: Target) -> None:
-    """Write the one array of the bundle, in stored order, little-endian."""
-    array = bundle.arrays[0]
+def _write(array: Array, target: Target) -> None:
     write_raw(target, header_of(array), array)
 
 

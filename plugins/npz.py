@@ -59,9 +59,9 @@ from raconvert.plugin import (
     SURE,
     Array,
     Bundle,
-    Fit,
     Format,
     Option,
+    Plan,
     Source,
     dtype_of,
     file_fits,
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Target
 
-__all__ = ["FORMAT", "fits", "read", "sniff", "write"]
+__all__ = ["FORMAT", "plan", "read", "sniff"]
 
 SUFFIX = ".npy"
 MAX_TRAILING_BYTES = 1 << 20
@@ -285,8 +285,8 @@ class _Values:
 # --- writing --------------------------------------------------------------------------------------
 
 
-def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
-    """Return what NPZ cannot hold: what NPY cannot hold, and names that NumPy cannot tell apart."""
+def plan(bundle: Bundle, *, compress: str = "none") -> Plan:
+    """One NPY member for each array; names that NumPy cannot tell apart do not fit."""
     found = []
     names: set[str] = set()
     all_names = set(bundle.names)
@@ -296,7 +296,11 @@ def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
             found.append(refused(array.name, "names", reason))
         found += array_fits(array)
         names.add(array.name)
-    return [*found, *file_fits(bundle, "NPZ")]
+    return Plan(
+        [*found, *file_fits(bundle, "NPZ")],
+        lambda target: _write(bundle, target, _METHODS[compress]),
+        names=bundle.names,
+    )
 
 
 def _name_problem(name: str, before: set[str], all_names: set[str]) -> str | None:
@@ -316,12 +320,12 @@ def _name_problem(name: str, before: set[str], all_names: set[str]) -> str | Non
     return f"the name is above {_LONGEST_NAME} bytes" if nbytes > _LONGEST_NAME else None
 
 
-def write(bundle: Bundle, target: Target, *, compress: str = "none") -> None:
+def _write(bundle: Bundle, target: Target, method: int) -> None:
     """Write the arrays of the bundle in order, block by block, little-endian."""
     try:
         with zips.begin_archive(target.open()) as archive:
             for array in bundle.arrays:
-                _write_member(archive, array, _METHODS[compress], target)
+                _write_member(archive, array, method, target)
     except OSError as error:
         raise write_failed(target.path, error) from error
 

@@ -10,11 +10,13 @@ state, no registration by import:
 ``read(source, *, named options) -> Bundle``
     Lazy: checks the header, maps or promises the data. The bundle closes what it opened, by its
     `closers`.
-``fits(bundle, options) -> list[Fit]``
-    What writing would do to each array, decided from type, shape, names and metadata before any
-    data is read. Nothing to say means exact. `options` holds those that were given.
-``write(bundle, target, *, named options) -> None``
-    Writes through `target.open()` or below `target.temp`; the core renames, or removes, it.
+``plan(bundle, *, named options) -> Plan``
+    What the file will be, worked out once, from types, shapes, names and metadata, before any data
+    is read: `fits` (what would be changed or lost; nothing to say means exact), `names` (under
+    which the arrays are found again, where a format cannot keep every name or every order), and
+    `write(target)`, which writes through `target.open()` or below `target.temp`; the core renames,
+    or removes, it. What only shows while data is read goes to `Target.lose`, where
+    `Target.allows` it, and to `Target.notes`.
 
 Optional functions:
 
@@ -24,9 +26,6 @@ Optional functions:
     lines) and, complete when its `stream` has ended, `common` (metadata that all files share, as
     `Metadata.to_dict` gives it) and `items` (a function that yields what differs, one mapping per
     file, or None).
-``names(bundle, options) -> list[str]``
-    The names under which the arrays are found again when the file is read, parallel to
-    ``bundle.arrays``, for formats that cannot keep every name or every order.
 ``check(source) -> None``
     What `verify` checks besides decoding every array: raises `Corrupt`.
 ``target(path, *, max_memory, progress, overwrite) -> Target``
@@ -61,7 +60,7 @@ from raconvert.files.source import Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from raconvert.files.target import Target
@@ -82,6 +81,7 @@ __all__ = [
     "Format",
     "Metadata",
     "Option",
+    "Plan",
     "Source",
     "Target",
     "dtype_of",
@@ -95,12 +95,12 @@ __all__ = [
     "type_name",
 ]
 
-API = 1  # the version of this contract
+API = 2  # the version of this contract
 NO, MAYBE, SURE = 0, 1, 2  # what a sniffer answers
 EQUIVALENT, REFUSED = "equivalent", "refused"  # the outcomes of `fits` worth a word
 
 _FORMAT_FIELDS = (
-    "api",  # version of the contract: 1
+    "api",  # version of the contract: 2
     "name",  # short lower-case name, used by --from and --to
     "title",  # what people call it
     "suffixes",  # with the dot, lower case; the first is the usual one
@@ -191,6 +191,21 @@ def equivalent(array: str, property: str, reason: str) -> Fit:
 def refused(array: str, property: str, reason: str, flag: str | None = None) -> Fit:
     """Values, elements or whole arrays would be lost."""
     return Fit(REFUSED, array, property, reason, flag)
+
+
+class Plan:
+    """What a file will be that holds a bundle: decided once, before any data is read.
+
+    `fits` lists what would be changed or lost; `names`, parallel to the arrays of the bundle, says
+    under which names they are found again; `write` fills a `Target`.
+    """
+
+    __slots__ = ("fits", "names", "write")
+
+    def __init__(self, fits: list[Fit], write: Callable[[Any], None], *, names: list[str]) -> None:
+        self.fits = fits
+        self.write = write
+        self.names = names
 
 
 def file_fits(bundle: Bundle, title: str) -> list[Fit]:

@@ -50,6 +50,7 @@ from raconvert.conversion.write import adapted, write_bundle
 from raconvert.errors import RaconvertError, WouldLose
 from raconvert.files.source import Source
 from raconvert.plugin import API, EQUIVALENT, MAYBE, NO, REFUSED, SURE, Fit, Format, Option
+from raconvert.registry import plan_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -463,8 +464,11 @@ def check_options(plugin: ModuleType) -> None:
     if form.reads:
         signatures.append(("read", ["source"], form.read_options))
     if form.writes:
-        signatures.append(("fits", ["bundle", "options"], none))
-        signatures.append(("write", ["bundle", "target"], form.write_options))
+        if callable(getattr(plugin, "plan", None)):
+            signatures.append(("plan", ["bundle"], form.write_options))
+        else:
+            signatures.append(("fits", ["bundle", "options"], none))
+            signatures.append(("write", ["bundle", "target"], form.write_options))
     wrong = []
     for function, positional, options in signatures:
         parameters = inspect.signature(getattr(plugin, function)).parameters
@@ -785,7 +789,7 @@ FEW_SHAPES = ((), (4, 6), (3, 4, 1))  # where types and orders matter more than 
 
 def _fits(plugin: ModuleType, array: Array) -> list[Fit]:
     """Return what the plugin says to an array, in an index order that it can store."""
-    return list(plugin.fits(Bundle([adapted(array, row_of(plugin), Settings())]), {}))
+    return plan_of(plugin, Bundle([adapted(array, row_of(plugin), Settings())]), {}).fits
 
 
 def check_fits_is_pure(plugin: ModuleType) -> None:
@@ -801,7 +805,7 @@ def check_fits_is_pure(plugin: ModuleType) -> None:
         before = _facts(array)
         for options in [{}, *choices]:
             try:
-                first, again = (plugin.fits(Bundle([array]), options) for _ in range(2))
+                first, again = (plan_of(plugin, Bundle([array]), options).fits for _ in range(2))
             except Exception as error:  # noqa: BLE001 - any error is what is looked for
                 return f"raises {error!r}"
             if not all(map(_is_fit, first)):

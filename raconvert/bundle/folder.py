@@ -28,7 +28,7 @@ from raconvert.files.places import (
 )
 from raconvert.files.target import Target
 from raconvert.metadata import sidecar
-from raconvert.plugin import NO, SURE, Bundle, Format, Source, first_of
+from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source, first_of
 from raconvert.ra import plugin as ra
 
 TYPE_CHECKING = False
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-__all__ = ["FORMAT", "check_target", "fits", "read", "sniff", "target", "write"]
+__all__ = ["FORMAT", "check_target", "plan", "read", "sniff", "target"]
 
 FORMAT = Format(
     name="bundle",
@@ -52,7 +52,6 @@ FORMAT = Format(
     spec=members.SPEC,
     losses=members.LOSSES,
 )
-fits = members.fits
 
 
 def sniff(source: Source) -> int:
@@ -266,8 +265,12 @@ def target(path: str, **named: Any) -> FolderTarget:
     return FolderTarget(path.rstrip("/" + os.sep) or path, **named)
 
 
-def write(bundle: Bundle, target: FolderTarget) -> None:
-    """Write the arrays with their sidecars, and the manifest."""
+def plan(bundle: Bundle) -> Plan:
+    """Everything fits into a bundle: each array with its sidecar, and the manifest."""
+    return Plan(members.fits(bundle), lambda target: _write(bundle, target), names=bundle.names)
+
+
+def _write(bundle: Bundle, target: FolderTarget) -> None:
     for array, file in zip(bundle.arrays, members.paths_of(bundle), strict=True):
         place = target.member(file)
         with place:

@@ -120,7 +120,7 @@ def _apply_sidecar(array: Array, source: Source, find: Find, file: str) -> None:
 # Writing ---------------------------------------------------------------------------------------
 
 
-def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
+def fits(bundle: Bundle) -> list[Fit]:
     """A bundle holds everything that RA and its sidecars hold; only names must be text, and one."""
     found = []
     seen: set[str] = set()

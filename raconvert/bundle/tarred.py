@@ -19,7 +19,7 @@ from raconvert.errors import Corrupt, Unsupported
 from raconvert.files.copy import write_all
 from raconvert.files.places import write_failed
 from raconvert.files.source import Window
-from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Source
+from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Plan, Source
 from raconvert.ra import plugin as ra
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Target
 
-__all__ = ["FORMAT", "fits", "read", "sniff", "write"]
+__all__ = ["FORMAT", "plan", "read", "sniff"]
 
 BLOCK = 512
 MAX_HEADER_BYTES = 1 << 20  # of extended headers, which are read whole
@@ -74,7 +74,6 @@ FORMAT = Format(
     spec=members.SPEC,
     losses=members.LOSSES,
 )
-fits = members.fits
 
 
 def sniff(source: Source) -> int:
@@ -168,8 +167,12 @@ class _Bounded:
         return data
 
 
-def write(bundle: Bundle, target: Target) -> None:
-    """Write the manifest, then each array followed by its sidecar."""
+def plan(bundle: Bundle) -> Plan:
+    """Everything fits into a bundle: the manifest, then each array followed by its sidecar."""
+    return Plan(members.fits(bundle), lambda target: _write(bundle, target), names=bundle.names)
+
+
+def _write(bundle: Bundle, target: Target) -> None:
     try:
         file = target.open()
         _add(file, MANIFEST, [members.manifest_of(bundle)])

@@ -22,7 +22,7 @@ from raconvert.files import zips
 from raconvert.files.places import write_failed
 from raconvert.files.source import Window
 from raconvert.metadata import sidecar
-from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Source
+from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Plan, Source
 from raconvert.ra import plugin as ra
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Target
 
-__all__ = ["FORMAT", "check", "fits", "read", "sniff", "write"]
+__all__ = ["FORMAT", "check", "plan", "read", "sniff"]
 
 _NAME = MANIFEST.encode()
 # one array x = [1, 2, 3] of uint8, packed by Python's zipfile
@@ -64,7 +64,6 @@ FORMAT = Format(
     spec=members.SPEC,
     losses=members.LOSSES,
 )
-fits = members.fits
 
 
 def sniff(source: Source) -> int:
@@ -101,8 +100,12 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
     return members.read(find, source.path, metadata=metadata)
 
 
-def write(bundle: Bundle, target: Target) -> None:
-    """Write the manifest, then each array followed by its sidecar."""
+def plan(bundle: Bundle) -> Plan:
+    """Everything fits into a bundle: the manifest, then each array followed by its sidecar."""
+    return Plan(members.fits(bundle), lambda target: _write(bundle, target), names=bundle.names)
+
+
+def _write(bundle: Bundle, target: Target) -> None:
     try:
         with zips.begin_archive(target.open()) as archive:
             _add(archive, MANIFEST, [members.manifest_of(bundle)])

@@ -13,20 +13,15 @@ from raconvert.plugin import EQUIVALENT, REFUSED, equivalent, file_fits, first_o
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
-    from typing import Any
-
     from raconvert.arrays.array import Array
     from raconvert.catalogue import Row
     from raconvert.conversion.options import Settings
     from raconvert.plugin import Fit
 
 
-def all_fits(
-    bundle: Bundle, module: ModuleType, row: Row, options: dict[str, Any], settings: Settings
-) -> list[Fit]:
-    """Return what the plugin and the metadata mode would change or lose."""
-    fits = [*module.fits(bundle, options), *_parted(bundle), *_nameless(bundle, row)]
+def all_fits(bundle: Bundle, planned: list[Fit], row: Row, settings: Settings) -> list[Fit]:
+    """Return what the plan of the plugin and the metadata mode would change or lose."""
+    fits = [*planned, *_parted(bundle), *_nameless(bundle, row)]
     mode = settings.meta
     if mode == "sidecar":
         return [*_kept(fits), *_items_without_a_place(bundle, row)]
@@ -96,6 +91,21 @@ def _items_without_a_place(bundle: Bundle, row: Row) -> list[Fit]:
         for array in bundle.arrays
         if array.meta.items is not None
     ]
+
+
+def too_late(arrays: list[Array], row: Row) -> list[Fit]:
+    """What is lost of metadata that was known only when all data had been read."""
+    if row.name in ("ra", *BUNDLES):  # it lies beside the data there
+        return []
+    found = []
+    for array in arrays:
+        fields = array.meta.to_dict()
+        names = [*fields.pop("attributes", {}), *fields.pop("formats", {}), *fields]
+        if array.meta.items is not None:
+            names.append("what the items have of their own")
+        reason = f"known only when all data was read, and left out: {first_of(names)}"
+        found.append(equivalent(array.name, "metadata", reason))
+    return found
 
 
 def lost_items(origins: list[Array], arrays: list[Array]) -> list[Fit]:

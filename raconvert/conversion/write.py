@@ -13,7 +13,7 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.metadata import Metadata
 from raconvert.catalogue import BUNDLES
 from raconvert.conversion.commit import commit
-from raconvert.conversion.losses import all_fits, lost_items
+from raconvert.conversion.losses import all_fits, lost_items, too_late
 from raconvert.conversion.readback import read_back
 from raconvert.conversion.unreadable import attempt
 from raconvert.errors import RaconvertError, UsageError, WriteFailed
@@ -26,14 +26,12 @@ from raconvert.metadata.roundtrip import undescribed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import ModuleType
-    from typing import Any
 
     from raconvert.arrays.array import Array
     from raconvert.catalogue import Row
     from raconvert.conversion.options import Settings
     from raconvert.conversion.report import Report
-    from raconvert.plugin import Fit
+    from raconvert.plugin import Fit, Plan
 
 
 def write_bundle(
@@ -82,11 +80,11 @@ def _write_whole(
     if name is not None:
         bundle.arrays = [bundle.arrays[0].replace(name=name)]
         bundle.aliases = {}
-    bundle.allow = list(settings.allow)
     report.begin(bundle, row, path)
     if settings.axes != "keep-memory":
         report.add_order(origins, bundle.arrays)
-    fits = all_fits(bundle, module, row, options, settings)
+    plan = registry.plan_of(module, _as_written(bundle, row, settings), options, settings.allow)
+    fits = all_fits(bundle, plan.fits, row, settings)
     report.judge(lost + lost_items(origins, bundle.arrays) + fits, settings)
     if path != "-":
         beside = [sidecar.path_of(path), sidecar.items_path_of(path)]
@@ -106,49 +104,47 @@ def _write_whole(
             progress=progress_of(settings.progress, sum(array.nbytes for array in bundle.arrays)),
             overwrite=overwrite,
             used=bundle.used,
+            allow=settings.allow,
         ) as target,
     ):
-        _write(bundle, target, module, row, settings, options)
+        _write(plan, target)
         report.add_rounded(bundle.arrays)
-        report.allowed += bundle.lost
-        late = [array.take_late() for array in bundle.arrays]
-        if any(late):
-            report.judge(all_fits(bundle, module, row, options, settings), settings)
-        report.add_notes(bundle.notes)
+        report.allowed += target.lost
+        late = [array for array in bundle.arrays if array.take_late()]
+        if late:
+            report.judge(all_fits(bundle, too_late(late, row), row, settings), settings)
+        report.add_notes([*bundle.notes, *target.notes])
         target.finish(sync=settings.sync)
-        names = module.names(bundle, options) if hasattr(module, "names") else bundle.names
         lossy = {fit.array for fit in report.allowed}
         exact = {n for n in bundle.names if settings.verify and not lossy & {n, ""}}
         alike = settings.in_opts if report.source_format == row.name else None
-        forms = read_back(module, target, origins, bundle, row, names, exact, alike)
+        forms = read_back(module, target, origins, bundle, row, plan.names, exact, alike)
         refuse_changed(bundle.seen)
         if path == "-":
             _to_stdout(target)
         else:
-            commit(bundle, target, row, settings, report, dict(zip(names, forms, strict=True)))
+            commit(bundle, target, row, settings, report, dict(zip(plan.names, forms, strict=True)))
     report.written.append(path)
     report.files = 1
     return report
 
 
-def _write(
-    bundle: Bundle,
-    target: Target,
-    module: ModuleType,
-    row: Row,
-    settings: Settings,
-    options: dict[str, Any],
-) -> None:
+def _write(plan: Plan, target: Target) -> None:
     """Let the plugin write, with every failure under the name of the destination."""
-    if row.name in BUNDLES and settings.meta in ("drop", "ignore"):
-        bundle = _stripped(bundle)
     try:
-        module.write(_with_trailer(bundle, row, settings), target, **options)
+        plan.write(target)
     except OSError as error:
         raise write_failed(target.path, error) from error
     except RaconvertError as error:
         error.path = error.path or target.path
         raise
+
+
+def _as_written(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
+    """The bundle as ``--meta`` lets the plugin see it."""
+    if row.name in BUNDLES and settings.meta in ("drop", "ignore"):
+        return _stripped(bundle)
+    return _with_trailer(bundle, row, settings)
 
 
 def _stripped(bundle: Bundle) -> Bundle:

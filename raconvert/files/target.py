@@ -42,13 +42,16 @@ class Target:
     itself: `path`, or where a link of that name leads (not with `follow=False`: a link is replaced
     then, never what it leads to); companions lie beside it. `used` are files that no companion may
     replace. Without `overwrite` what appears at the destination meanwhile is never replaced; None
-    is for callers that decide for themselves: the file is replaced, companions are not. Leaving a
+    is for callers that decide for themselves: the file is replaced, companions are not. `allow`
+    are the losses that may happen while data is written, `lost` those that did (`Fit`), `notes`
+    what the user is to know. Leaving a
     ``with`` block without `commit` removes the temporary files.
     """
 
     __slots__ = (
-        "_files", "_identity", "_kept", "_mode", "_replaces", "_streams", "_used", "companions",
-        "follow", "max_memory", "overwrite", "path", "place", "progress", "temp", "used",
+        "_files", "_identity", "_kept", "_mode", "_replaces", "_streams", "_used", "allow",
+        "companions", "follow", "lost", "max_memory", "notes", "overwrite", "path", "place",
+        "progress", "temp", "used",
     )  # fmt: skip
 
     def __init__(
@@ -60,6 +63,7 @@ class Target:
         overwrite: bool | None = None,
         used: Iterable[str] = (),
         follow: bool = True,
+        allow: Iterable[str] = (),
     ) -> None:
         self.path = os.fspath(path)
         self.follow = follow and os.path.islink(self.path)
@@ -71,6 +75,9 @@ class Target:
         self.overwrite = bool(overwrite)
         self._replaces = overwrite is not False
         self.used = used
+        self.allow = frozenset(allow)
+        self.lost: list[Any] = []
+        self.notes: list[str] = []
         self.companions: list[Target] = []
         self._files: list[FileIO] = []
         self._streams: list[Any] = []
@@ -97,6 +104,10 @@ class Target:
         status = os.fstat(descriptor)
         self._identity = status.st_dev, status.st_ino
         return file
+
+    def allows(self, loss: str) -> bool:
+        """True if ``--allow`` names this loss."""
+        return loss in self.allow or "all" in self.allow
 
     def companion(self, path: str) -> Target:
         """Return the target of a further file that belongs to this one, beside it.

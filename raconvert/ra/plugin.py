@@ -35,10 +35,10 @@ from raconvert.plugin import (
     Array,
     Bundle,
     Extent,
-    Fit,
     Format,
     Metadata,
     Option,
+    Plan,
     Source,
     refused,
 )
@@ -259,10 +259,9 @@ def _open_at(source: Source, header: Header) -> FileIO:
 _ENCODABLE = {LEB128: ("int", "uint", "bool"), BITARRAY: ("bool",)}
 
 
-def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
+def plan(bundle: Bundle, *, encoding: str = RAW) -> Plan:
     """Everything in the core fits RA; only an encoding may not suit the element type."""
     found = []
-    encoding = options.get("encoding", RAW)
     for array in bundle.arrays:
         kinds = _ENCODABLE.get(encoding)
         if kinds and array.element.kind not in kinds:
@@ -271,7 +270,7 @@ def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
         if encoding == LEB128 and "trailer" in array.meta.formats.get("ra", {}):
             reason = "a trailer cannot follow LEB128 data, which runs to the end of the file"
             found.append(refused(array.name, "trailer", reason, "--meta drop"))
-    return found
+    return Plan(found, lambda target: write(bundle, target, encoding=encoding), names=bundle.names)
 
 
 def write(bundle: Bundle, target: Target, *, encoding: str = RAW) -> None:
