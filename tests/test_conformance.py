@@ -286,7 +286,7 @@ def _never_refuses(toy: ModuleType) -> dict[str, Any]:
 
 
 BROKEN: dict[str, tuple[Callable[[ModuleType], dict[str, Any]], Callable[[ModuleType], None]]] = {
-    "another_version": (_form(api=2), testing.check_format_is_frozen),
+    "another_version": (_form(api=3), testing.check_format_is_frozen),
     "mutable_format": (
         lambda toy: {"FORMAT": type("Form", (), toy.FORMAT._asdict())},
         testing.check_format_is_frozen,
