@@ -7,7 +7,8 @@ import os
 import numpy as np
 
 from raconvert import registry
-from raconvert.arrays.array import Array
+from raconvert.arrays.array import Array, refuse_masked
+from raconvert.arrays.axes import meta_for
 from raconvert.arrays.blocks import as_ndarray, check_memory
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import element_of
@@ -104,7 +105,9 @@ def write(
     """Write an ndarray (or an `Array`, or a mapping of names to them) to a file.
 
     The same checks and the same atomic rename as `convert`; `sync` also waits for the disk.
-    numpy arrays are written in C order, so that an RA file lists their shape reversed.
+    numpy arrays are written in C order, so that an RA file lists their shape reversed. `meta` as of
+    another array (``array.meta``) keeps what it says of each axis on the axis of that number; where
+    that cannot be (another rank, labels of another length), `UsageError`.
     """
     place, name = target_spec(os.fspath(path), to)
     row = registry.target_row(place, to)
@@ -113,9 +116,8 @@ def write(
         bundle = Bundle([array_of(arrays[key], key) for key in arrays.keys()])  # noqa: SIM118
     else:
         bundle = Bundle([array_of(arrays, stem)])
-    if meta is not None:
-        for array in bundle.arrays:
-            array.meta = meta
+    for array in bundle.arrays:
+        array.meta = meta_for(array, array.meta if meta is None else meta)
     settings = Settings(overwrite=overwrite, sync=sync, out_opts=out_opts)
     report = Report([])
     prepare_target(place, row, [], settings, report)
@@ -126,9 +128,7 @@ def array_of(values: Any, name: str = "") -> Array:
     """Return an `Array` over an ndarray (or what numpy makes of `values`); nothing is copied."""
     if isinstance(values, Array):
         return values.replace(name=name or values.name)
-    if isinstance(values, np.ma.MaskedArray):
-        raise UsageError("a masked array would lose its mask", remedy="fill it first: a.filled()")
-    values = np.asarray(values)
+    values = np.asarray(refuse_masked(values))
     return Array(
         element_of(values.dtype),
         values.shape[::-1],

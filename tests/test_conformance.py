@@ -236,7 +236,8 @@ def _fits_is_careless(toy: ModuleType) -> dict[str, Any]:
     def write(bundle: Bundle, target: Any) -> None:
         array = bundle.arrays[0]
         if is_uint32(array):
-            array = array.replace(element=toy.TYPES["i4"], data=array.data)
+            data = array.data
+            array = array.replace(element=toy.TYPES["i4"], data=lambda: data)
         toy.write(Bundle([array]), target)
 
     return {"fits": fits, "write": write}

@@ -43,7 +43,7 @@ class Array:
     """
 
     __slots__ = (
-        "_data", "_name", "dims", "element", "extent", "index_order", "late", "meta", "owner",
+        "_data", "_meta", "_name", "dims", "element", "extent", "index_order", "late", "owner",
         "parted", "problem", "row_major", "storage",
     )  # fmt: skip
     renamed = 0  # how often any array got another name: what bundles know of names may be stale
@@ -65,7 +65,7 @@ class Array:
         self.dims = tuple(dims)
         self.index_order = index_order
         self._name = name
-        self.meta = Metadata() if meta is None else meta
+        self._meta = Metadata() if meta is None else meta
         self.extent = extent
         self.storage = {} if storage is None else storage
         self.late: Any = None  # an array source that knows some metadata only at its end
@@ -94,6 +94,16 @@ class Array:
     def name(self, name: str) -> None:
         self._name = name
         Array.renamed += 1
+
+    @property
+    def meta(self) -> Metadata:
+        """What is known of the array; it says in which index order its axes are listed."""
+        self._meta.index_order = self.index_order
+        return self._meta
+
+    @meta.setter
+    def meta(self, meta: Metadata) -> None:
+        self._meta = meta
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -132,24 +142,36 @@ class Array:
         return self._data
 
     def replace(self, **changes: Any) -> Array:
-        """Return a copy with some fields changed; give `extent` and `data` anew with `dims`."""
+        """Return a copy with some fields changed; give `extent` and `data` anew with `dims`.
+
+        `data` given as values (an ndarray, or what numpy makes one of) is in logical order, of the
+        shape and index order that the copy has: what ``numpy.asarray(array)`` gives, changed. Its
+        type becomes that of the copy, and any extent is dropped. Values of another shape are a
+        `UsageError`. A lazy source (it has `stream`, or is a callable that opens one) is seen
+        slowest axis first, as everywhere.
+        """
         fields = {
             "element": self.element,
             "dims": self.dims,
             "name": self.name,
             "index_order": self.index_order,
-            "meta": self.meta,
+            "meta": self._meta,
             "extent": self.extent,
             "data": self._data,
             "storage": self.storage,
-            "row_major": self.row_major,
         }
         fields.update(changes)
-        if fields["index_order"] != self.index_order:
-            fields["row_major"] = False  # said of the order that it had
+        if fields["index_order"] == self.index_order:
+            fields.setdefault("row_major", self.row_major)
+        elif fields["meta"] is self._meta:
+            fields["meta"] = self._meta.copy()  # it says in which order it is
+        new_values = "data" in changes and are_values(changes["data"])
+        if new_values:
+            _take_values(fields, changes)
         other = Array(fields.pop("element"), fields.pop("dims"), **fields)
-        other.owner, other.late, other.parted = self.owner, self.late, self.parted
-        other.problem = self.problem
+        other.owner, other.parted = self.owner, self.parted
+        if not new_values:
+            other.late, other.problem = self.late, self.problem
         return other
 
     def take_late(self) -> bool:
@@ -228,6 +250,50 @@ def _out_of_memory(array: Array) -> Exception:
     from raconvert.arrays.blocks import out_of_memory
 
     return out_of_memory(array)
+
+
+def are_values(data: Any) -> bool:
+    """True if data is values, in logical order: no lazy source, and nothing that opens one."""
+    return data is not None and not callable(data) and not hasattr(data, "stream")
+
+
+def _take_values(fields: dict[str, Any], changes: dict[str, Any]) -> None:
+    """Put values, as their index order sees them, into the fields of an array."""
+    import numpy as np
+
+    from raconvert.arrays.dtypes import element_of, type_name
+    from raconvert.errors import UsageError
+
+    values = np.asarray(refuse_masked(fields["data"]))
+    column_major = fields["index_order"] == "F"
+    shape = tuple(fields["dims"] if column_major else fields["dims"][::-1])
+    if values.shape != shape:
+        raise UsageError(
+            f"the values for array '{fields['name']}' have another shape",
+            expected=shape,
+            got=values.shape,
+            remedy="give them in the order of `shape`, as numpy.asarray(array) does",
+        )
+    found = element_of(values.dtype)
+    if "element" not in changes:
+        fields["element"] = found
+    elif found.kind != fields["element"].kind or found.nbytes != fields["element"].nbytes:
+        raise UsageError(
+            f"the values for array '{fields['name']}' have another type",
+            expected=type_name(fields["element"]),
+            got=type_name(found),
+        )
+    fields["data"] = values.T if column_major else values
+    fields["extent"], fields["storage"] = None, {}
+
+
+def refuse_masked(values: Any) -> Any:
+    """Return values as they are; `UsageError` for those with a mask, which no format here keeps."""
+    from raconvert.errors import UsageError
+
+    if type(values).__module__.partition(".")[0] == "numpy" and hasattr(values, "mask"):
+        raise UsageError("a masked array would lose its mask", remedy="fill it first: a.filled()")
+    return values
 
 
 def _map_extent(array: Array) -> np.ndarray[Any, Any]:

@@ -17,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from raconvert.arrays.metadata import Metadata
+
 
 # Axis order ------------------------------------------------------------------------------------
 
@@ -66,25 +68,59 @@ def _moved(array: Array, axes: tuple[int, ...], max_memory: int) -> Array:
     """Transpose the data, seen slowest axis first, and everything that is known per axis."""
     shape = array.dims[::-1]
     new_shape = tuple(shape[axis] for axis in axes)
-    meta = array.meta.copy()
+    return array.replace(
+        element=little(array.element),
+        dims=new_shape[::-1],
+        meta=_permuted_meta(array.meta, axes),
+        extent=None,
+        data=lambda: Transposed(array, axes, max_memory),
+    )
+
+
+def _permuted_meta(meta: Metadata, axes: tuple[int, ...]) -> Metadata:
+    """Return metadata for an array whose axes, seen slowest first, are taken in this order."""
+    meta = meta.copy()
     if axes[0] != 0:  # they belong to the slowest axis
         meta.items = None
     own = meta.formats.get("ra", {})
-    if axes[-1] != array.ndim - 1 and own.get("elbyte") == COMPLEX32[1]:
+    if axes[-1] != len(axes) - 1 and own.get("elbyte") == COMPLEX32[1]:
         # Its pairs were the fastest axis, which now is another: these are plain halves.
         del own["eltype"], own["elbyte"]
     if meta.axes:
         meta.axes = _permuted_list(meta.axes, axes)
     for space in meta.formats.values():
         listed = space.get("axes")
-        if isinstance(listed, list) and len(listed) == array.ndim:
+        if isinstance(listed, list) and len(listed) == len(axes):
             space["axes"] = _permuted_list(listed, axes)
-    return array.replace(
-        element=little(array.element),
-        dims=new_shape[::-1],
-        meta=meta,
-        extent=None,
-        data=lambda: Transposed(array, axes, max_memory),
+    return meta
+
+
+def meta_for(array: Array, meta: Metadata) -> Metadata:
+    """Return metadata for an array, with every entry on the logical axis that it was about.
+
+    `UsageError` where the entries are of another rank, or labels of another length.
+    """
+    told = [axis for axis in meta.axes if axis.to_dict()]
+    if told and len(meta.axes) != array.ndim:
+        raise _misfit(array, f"names {len(meta.axes)} axes", array.ndim)
+    if (meta.index_order == "F") != (array.index_order == "F") and array.ndim > 1:
+        if meta.items is not None:
+            raise _misfit(array, "has items along the last axis", "the first")
+        meta = _permuted_meta(meta, tuple(range(array.ndim))[::-1])
+    else:
+        meta = meta.copy()
+    for axis, length in zip(meta.axes, array.dims, strict=False):
+        if axis.labels is not None and len(axis.labels) != length:
+            place = f"axis {axis.name!r}" if axis.name else "an axis"
+            raise _misfit(array, f"has {len(axis.labels)} labels for {place}", length)
+    return meta
+
+
+def _misfit(array: Array, what: str, expected: Any) -> UsageError:
+    return UsageError(
+        f"the metadata for array '{array.name}' of shape {array.shape} {what}",
+        expected=expected,
+        remedy="change its `axes`, or leave them out: meta.axes = []",
     )
 
 

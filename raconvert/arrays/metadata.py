@@ -60,13 +60,17 @@ class Metadata:
     """Common fields that every plugin may read, and one namespace per format in `formats`.
 
     `axes` is parallel to `dims` (fastest axis first) or empty, and so is a list `axes` in any
-    namespace: both are permuted together with the data. A plugin reads the common fields
-    and its own namespace; the others travel through untouched. `encoding` says how bytes are text
-    (``utf-8``; None: they are bytes, or ASCII). `items` is set on stacks whose
+    namespace: both are permuted together with the data. `index_order` is that of the array that
+    the dims are of (`Array.meta` sets it), so that `raconvert.write` can put each entry on its axis
+    of an ndarray; None: as of row-major arrays, the last axis of the shape first. A plugin reads
+    the common fields and its own namespace; the others travel through untouched. `encoding` says
+    how bytes are text (``utf-8``; None: they are bytes, or ASCII). `items` is set on stacks whose
     sources differ in metadata: a callable that returns an iterator of one mapping per item.
     """
 
-    __slots__ = ("attributes", "axes", "description", "encoding", "formats", "items", "units")
+    __slots__ = (
+        "attributes", "axes", "description", "encoding", "formats", "index_order", "items", "units",
+    )  # fmt: skip
     FIELDS = ("description", "units", "encoding", "axes", "attributes", "formats")
 
     def __init__(
@@ -81,6 +85,7 @@ class Metadata:
         self.description = description
         self.units = units
         self.encoding = encoding
+        self.index_order: str | None = None
         self.axes = axes or []
         self.attributes = attributes or {}
         self.formats = formats or {}
@@ -110,7 +115,7 @@ class Metadata:
             {name: dict(space) for name, space in self.formats.items()},
             self.encoding,
         )
-        other.items = self.items
+        other.items, other.index_order = self.items, self.index_order
         return other
 
     def to_dict(self) -> dict[str, Any]:

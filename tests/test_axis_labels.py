@@ -1,0 +1,228 @@
+"""What is known of an axis stays with it, or the write is refused: names, labels, spacings.
+
+An array is read, its values are taken into numpy, and written again with the same metadata, as
+anybody would do to change them. What was written is read by an independent reader.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import yaml
+from writers import quiet
+
+import raconvert
+from raconvert.api import array_of
+from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    # What a reader says of each logical axis: name, labels, spacing; None where it says nothing.
+    Told = list[dict[str, Any]]
+
+SHAPES = [(2, 2), (1, 3), (3, 1), (2, 3), (2, 2, 2), (3, 1, 2), (2, 3, 4, 2)]
+NAMES = ["COM", "REG", "TIME", "LAST"]
+
+
+def values_of(shape: tuple[int, ...]) -> np.ndarray:
+    return np.arange(np.prod(shape), dtype="<f4").reshape(shape)
+
+
+def axes_of(shape: tuple[int, ...], fields: tuple[str, ...]) -> list[Axis]:
+    """Return axes in logical order, each unlike the others."""
+    found = []
+    for number, length in enumerate(shape):
+        axis = Axis()
+        if "name" in fields:
+            axis.name = NAMES[number]
+        if "labels" in fields:
+            axis.labels = [f"{NAMES[number].lower()}{n}" for n in range(length)]
+        if "spacing" in fields:
+            axis.spacing = 0.5 + number
+        found.append(axis)
+    return found
+
+
+def har(path: Path) -> tuple[np.ndarray, Told]:
+    from harpy import HarFileIO
+
+    with quiet():
+        [array] = HarFileIO.readHeaderArraysFromFile(str(path))
+    told = [{"name": one["name"], "labels": one["dim_desc"]} for one in array["sets"]]
+    return array["array"], told
+
+
+def hdf5(path: Path) -> tuple[np.ndarray, Told]:
+    import h5py
+
+    with h5py.File(path) as file:
+        dims = file["X"].dims
+        return file["X"][()], [{"name": dim.label} for dim in dims]
+
+
+def nrrd(path: Path) -> tuple[np.ndarray, Told]:
+    import nrrd as pynrrd
+
+    values, header = pynrrd.read(str(path), index_order="F")
+    spacings = header.get("spacings", [None] * values.ndim)
+    told = [{"name": a, "spacing": b} for a, b in zip(header["labels"], spacings, strict=True)]
+    return values.T, told[::-1]  # fastest first: the last axis of a row-major array
+
+
+def sidecar(path: Path) -> tuple[np.ndarray, Told]:
+    fields = yaml.safe_load(path.with_name(f"{path.name}.yaml").read_text())
+    data = path.read_bytes()
+    dims = np.frombuffer(data[48 : 48 + 8 * data[40]], "<u8")
+    values = np.frombuffer(data[48 + 8 * data[40] :], "<f4").reshape(dims[::-1])
+    told = [{name: axis.get(name) for name in FIELDS["ra"]} for axis in fields["axes"]]
+    if fields.get("index_order") == "F":
+        return values.T, told
+    return values, told[::-1]
+
+
+def bundle(path: Path) -> tuple[np.ndarray, Told]:
+    return sidecar(path / "X.ra")
+
+
+READERS: dict[str, Callable[[Path], tuple[np.ndarray, Told]]] = {
+    "har": har, "h5": hdf5, "nrrd": nrrd, "ra": sidecar, "bundle": bundle,
+}  # fmt: skip
+FIELDS = {
+    "har": ("name", "labels"),
+    "h5": ("name",),
+    "nrrd": ("name", "spacing"),
+    "ra": ("name", "labels", "spacing"),
+    "bundle": ("name", "labels", "spacing"),
+}
+MANY = ("har", "h5", "bundle")
+
+
+def place(folder: Path, format: str, stem: str) -> Path:
+    return folder / (stem if format == "bundle" else f"{stem}.{format}")
+
+
+def save(path: Path, format: str, values: Any, meta: Metadata) -> None:
+    to = "bundle" if format == "bundle" else None
+    raconvert.write(path, {"X": values} if format in MANY else values, meta=meta, to=to)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("second", READERS)
+@pytest.mark.parametrize("first", READERS)
+def test_labels_stay_on_their_axis(
+    tmp_path: Path, first: str, second: str, shape: tuple[int, ...]
+) -> None:
+    """From any format with labels to any, through numpy, in both orders in memory."""
+    values, axes = values_of(shape), axes_of(shape, FIELDS[first])
+    save(place(tmp_path, first, "in"), first, values, Metadata(axes=axes[::-1]))
+    with raconvert.open(place(tmp_path, first, "in"), "X" if first in MANY else None) as array:
+        taken, meta = np.array(array), array.meta
+    assert np.array_equal(taken, values)
+    for order in "CF":
+        target = place(tmp_path, second, f"out{order}")
+        save(target, second, np.asarray(taken, order=order), meta)
+        got, told = READERS[second](target)
+        assert np.array_equal(got, values)
+        common = set(FIELDS[first]) & set(FIELDS[second])
+        found = [{name: one[name] for name in common} for one in told]
+        assert found == [{name: getattr(axis, name) for name in common} for axis in axes]
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 3), (3, 1, 2)], ids=str)
+@pytest.mark.parametrize("source", ["har", "mat", "npy", "ra", "h5"])
+def test_new_values_are_taken_in_the_order_of_the_shape(
+    tmp_path: Path, source: str, shape: tuple[int, ...]
+) -> None:
+    """They are what numpy shows, in whatever order the file has them."""
+    values = values_of(shape)
+    path = tmp_path / f"in.{source}"
+    many = source in ("har", "mat", "h5")
+    np.save(path, np.asfortranarray(values)) if source == "npy" else raconvert.write(
+        path, {"X": values} if many else values
+    )
+    with raconvert.open(path, "X" if many else None) as array:
+        wanted = np.array(array) * 2
+        for changes in ({"extent": None}, {}):
+            made = array.replace(data=wanted, **changes)
+            assert np.array_equal(np.asarray(made), wanted)
+            for suffix in ("npy", "ra", "har")[: 2 if source == "ra" else 3]:  # bare: as listed
+                raconvert.write(tmp_path / f"out.{suffix}", made, overwrite=True)
+                found = raconvert.read(tmp_path / f"out.{suffix}")
+                found = next(iter(found.values())) if suffix == "har" else found
+                assert np.array_equal(found, wanted)
+        with pytest.raises(UsageError, match="another shape"):
+            array.replace(data=wanted.reshape(-1))
+        assert array.replace(data=wanted.astype("f8")).dtype == np.float64
+        with pytest.raises(UsageError, match="another type"):
+            array.replace(data=wanted.astype("f8"), element=array.element)
+        if shape != shape[::-1]:
+            with pytest.raises(UsageError, match="another shape"):
+                array.replace(data=wanted.T)
+        with pytest.raises(UsageError, match="mask"):
+            array.replace(data=np.ma.masked_equal(wanted, 2))
+
+
+def test_names_labels_and_namespaces_of_what_does_not_fit_are_refused(tmp_path: Path) -> None:
+    values = values_of((2, 3))
+    save(tmp_path / "in.har", "har", values, Metadata(axes=axes_of((2, 3), FIELDS["har"])[::-1]))
+    with raconvert.open(tmp_path / "in.har", "X") as array:
+        meta = array.meta
+    for other in (values.T, values[:1], values[0], values[None], np.zeros((3, 3), "f4")):
+        for suffix in ("har", "ra", "npy"):
+            with pytest.raises(UsageError, match="the metadata for array"):
+                raconvert.write(tmp_path / f"out.{suffix}", other, meta=meta)
+            assert not (tmp_path / f"out.{suffix}").exists()
+    meta.axes = []
+    raconvert.write(tmp_path / "out.har", values.T, meta=meta)
+
+
+def test_metadata_made_by_hand_is_parallel_to_the_dims(tmp_path: Path) -> None:
+    """The last axis of the shape first, as documented; what is given stays as it is."""
+    meta = Metadata(axes=[Axis(name="x"), Axis(name="y")])
+    raconvert.write(tmp_path / "a.ra", values_of((2, 2)), meta=meta)
+    assert [one["name"] for one in sidecar(tmp_path / "a.ra")[1]] == ["y", "x"]
+    assert [axis.name for axis in meta.axes] == ["x", "y"]
+
+
+def test_metadata_that_was_taken_stays_that_of_its_array(tmp_path: Path) -> None:
+    """Though the array has been written to a format of another order since."""
+    axes = axes_of((2, 2), ("name",))
+    raconvert.write(tmp_path / "a.ra", values_of((2, 2)), meta=Metadata(axes=axes[::-1]))
+    with raconvert.open(tmp_path / "a.ra") as array:
+        meta = array.meta
+        raconvert.write(tmp_path / "a.har", array)
+        array.replace(index_order="F")
+        raconvert.write(tmp_path / "b.ra", np.asarray(array), meta=meta)
+    assert [one["name"] for one in sidecar(tmp_path / "b.ra")[1]] == ["COM", "REG"]
+
+
+def test_lists_of_axes_in_a_namespace_follow(tmp_path: Path) -> None:
+    """NRRD keeps a centre for each axis; the array is Fortran-ordered in between."""
+    import nrrd as pynrrd
+
+    header = {"centerings": ["cell", "node"], "labels": ["a", "b"]}
+    pynrrd.write(str(tmp_path / "in.nrrd"), values_of((2, 2)), header)
+    raconvert.convert(tmp_path / "in.nrrd", tmp_path / "f.ra", index_order="F")
+    with raconvert.open(tmp_path / "f.ra") as array:
+        assert array.index_order == "F"
+        raconvert.write(tmp_path / "out.nrrd", np.asarray(array), meta=array.meta)
+    values, found = pynrrd.read(str(tmp_path / "out.nrrd"))
+    named = dict(zip(found["labels"], found.get("centerings", found.get("centers")), strict=True))
+    assert named == {"a": "cell", "b": "node"}
+    assert found["labels"] == ["b", "a"]
+    assert np.array_equal(values.T, values_of((2, 2)))
+
+
+def test_items_of_a_stack_stay_on_the_first_axis(tmp_path: Path) -> None:
+    array = array_of(values_of((2, 3)), "x")
+    array.meta.items = lambda: iter([{"description": "a"}, {"description": "b"}])
+    raconvert.write(tmp_path / "a.ra", np.asarray(array), meta=array.meta)
+    assert (tmp_path / "a.ra.items.jsonl").read_text().count("\n") == 2
+    column = array.replace(index_order="F")
+    with pytest.raises(UsageError, match="items"):
+        raconvert.write(tmp_path / "b.ra", np.asarray(column), meta=column.meta)
