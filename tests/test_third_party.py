@@ -260,7 +260,7 @@ def test_built_in_wins_over_a_plugin_of_its_name(
     [
         (None, "broken_module"),
         ("import no_such_package", "no_such_package"),
-        ("from raconvert_toy import *\nFORMAT = FORMAT._replace(api=3)", "version 2"),
+        ("from raconvert_toy import *\nFORMAT = FORMAT._replace(api=3)", "version 3"),
         ("sniff = None", "broken_module"),
         ("FORMAT = 1", "broken_module"),
         ("1 / 0", "broken_module"),
