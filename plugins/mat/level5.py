@@ -17,6 +17,7 @@ from collections import namedtuple
 from functools import partial
 from io import BytesIO
 from math import prod
+from struct import Struct, unpack
 
 from raconvert.arrays.dtypes import element
 from raconvert.errors import Corrupt, RaconvertError
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 
 MAX_NAME_BYTES = 4096  # MATLAB writes 63 at most, others more
 MAX_DIMS_BYTES = 4 * 1024
+MAX_FIELDS_BYTES = 16 << 20  # of the names of all fields of a struct
 WINDOW_BYTES = 4096  # how much of the file is read at once while it is walked
 EAGER_BYTES = 1 << 20  # compressed variables up to this are walked at once
 HELD_BYTES = EAGER_BYTES  # numbers up to this are kept while a compressed variable is walked
@@ -172,6 +174,37 @@ class _InflateCursor:
         return f"byte {self.variable.offset}, decoded byte {self.place}"
 
 
+class _DecodedCursor(_InflateCursor):
+    """A place in the decoded bytes of a small compressed variable, which are all there."""
+
+    lazy = False
+    broken = False
+    place = 0
+
+    def __init__(self, inflater: Inflater, data: bytes, room: int) -> None:
+        super().__init__(inflater, room)
+        self._data = data
+
+    def take(self, nbytes: int) -> bytes:
+        found = self._data[self.place : self.place + nbytes]
+        if len(found) < nbytes:
+            raise Corrupt("compressed variable ends inside its data", path=self.path,
+                          where=self.where)  # fmt: skip
+        self.place += nbytes
+        return found
+
+    def skip(self, nbytes: int) -> None:
+        self.place += nbytes
+
+    def part(self, dtype: str, nbytes: int) -> Any:
+        if nbytes <= self.room:
+            self.room -= nbytes
+            return HeldPart(self.take(nbytes), dtype)
+        found = InflatedPart(self.variable, self.place, dtype, nbytes // int(dtype[2:]))
+        self.place += nbytes
+        return found
+
+
 _Cursor = _FileCursor | _InflateCursor
 
 
@@ -181,6 +214,7 @@ class _Walker:
     def __init__(self, tree: Tree, order: str, subsystem: int) -> None:
         self.tree = tree
         self.order = order
+        self._words = Struct(f"{order}2I").unpack
         self.subsystem = subsystem
         self.room = tree.source.max_memory // HELD_SHARE
         self.stopped: dict[Compressed, Any] = {}
@@ -196,16 +230,16 @@ class _Walker:
         """
         source = self.tree.source
         place, compressed = HEADER_BYTES, False
+        cursor = _FileCursor(source, file, place, source.size)
         while source.size - place >= 8:
-            file.seek(place)
-            raw = read_up_to(file, 8)
-            code, nbytes = _int(raw[:4], self.order), _int(raw[4:], self.order)
+            cursor.place = place
+            code, nbytes = self._words(cursor.take(8))
             compressed |= code == MI_COMPRESSED
             mark = self.tree.mark()
             self.variable = ""
             try:
                 self._check_element(place, code, nbytes)
-                self._variable(file, place, code, nbytes)
+                self._variable(cursor, place, code, nbytes)
             except RaconvertError as error:
                 if not self.variable and (name := self._name_in(file, place, code)):
                     self.variable = self.tree.variable(name)
@@ -242,13 +276,13 @@ class _Walker:
             return ""
         return _text(data)
 
-    def _variable(self, file: FileIO, place: int, code: int, nbytes: int) -> None:
-        source = self.tree.source
+    def _variable(self, cursor: _FileCursor, place: int, code: int, nbytes: int) -> None:
         if code == MI_COMPRESSED:
+            source = self.tree.source
             self._compressed(Compressed(source, place + 8, nbytes, self.stopped), place)
         elif nbytes:
-            end = place + 8 + nbytes
-            self._matrix(_FileCursor(source, file, place + 8, end), end, "", 0, place)
+            cursor.end = cursor.place + nbytes
+            self._matrix(cursor, cursor.end, "", 0, place)
 
     def _rest(self, file: FileIO, place: int) -> None:
         file.seek(place)
@@ -273,7 +307,9 @@ class _Walker:
             if nbytes > variable.nbytes * DEFLATE_RATIO:
                 limit = f"at most {variable.nbytes * DEFLATE_RATIO} bytes"
                 raise self._corrupt(cursor, "compressed variable cannot be so long", limit, nbytes)
-            cursor.lazy = nbytes > EAGER_BYTES
+            if nbytes <= EAGER_BYTES:
+                cursor = _DecodedCursor(inflater, tag + inflater.everything(), self.room)
+                cursor.skip(8)
             if nbytes:
                 self._matrix(cursor, 8 + nbytes, "", 0, place)
             if not cursor.lazy:
@@ -292,7 +328,7 @@ class _Walker:
         if end - cursor.place < 8:
             raise self._corrupt(cursor, f"variable ends before {what}")
         raw = cursor.take(8)
-        word, nbytes = _int(raw[:4], self.order), _int(raw[4:], self.order)
+        word, nbytes = self._words(raw)
         if word >> 16:
             size = word >> 16
             if size > 4:
@@ -400,7 +436,7 @@ class _Walker:
         _, data = self._data(cursor, end, "the dims", MAX_DIMS_BYTES)
         if len(data) % 4 or not data:
             raise self._corrupt(cursor, "wrong dims", "4 bytes each", f"{len(data)} bytes")
-        dims = tuple(_signed(data[i : i + 4], self.order) for i in range(0, len(data), 4))
+        dims: tuple[int, ...] = unpack(f"{self.order}{len(data) // 4}i", data)
         self.tree.check_dims(dims, 16, cursor.where)
         return dims if len(dims) > 1 else (*dims, 1)
 
@@ -545,7 +581,7 @@ class _Walker:
     def _field_names(self, cursor: _Cursor, end: int, path: str) -> list[str]:
         _, data = self._data(cursor, end, "the length of field names", 8)
         width = _signed(data[:4], self.order)
-        _, text = self._data(cursor, end, "the field names", 64 * (end - cursor.place))
+        _, text = self._data(cursor, end, "the field names", MAX_FIELDS_BYTES)
         if not text:
             return []
         if width <= 0 or len(text) % width:

@@ -18,6 +18,7 @@ from .tables import ORDERS, STORED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from raconvert.files.source import Source
@@ -260,20 +261,27 @@ class Inflater:
 
     def finish(self) -> None:
         """Inflate to the end, so that length and checksum (Adler-32) are checked."""
+        if not self.variable.checked:
+            for _ in self._to_end():
+                pass
+
+    def everything(self) -> bytes:
+        """Return all bytes to the end, of which the caller knows that they are few; as `finish`."""
+        return b"".join(self._to_end())
+
+    def _to_end(self) -> Iterator[memoryview]:
         variable = self.variable
-        if variable.checked:
-            return
         room = max(0, variable.total - self.position) + 8  # one element's padding
         while True:
-            if not self._rest:
-                self._rest = memoryview(self._inflate())
-            if not self._rest:
-                break
-            room -= len(self._rest)
-            self.position += len(self._rest)
+            piece = self._rest or memoryview(self._inflate())
             self._rest = memoryview(b"")
+            if not piece:
+                break
+            room -= len(piece)
+            self.position += len(piece)
             if room < 0:
                 raise self._corrupt("compressed variable is longer than its tag says")
+            yield piece
         if not self._decoder.eof:
             raise self._corrupt("compressed variable is cut off")
         if self.position < variable.total - 8:  # Octave counts padding that it does not write

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import namedtuple
+from functools import cache
 
 from raconvert.arrays.dtypes import Element, element
 
@@ -114,8 +115,12 @@ def is_index(text: str) -> bool:
 
 def element_of_class(facts: Facts, order: str = "<") -> Element | None:
     """Return the element type of a numeric class; None if the core has none for it."""
-    cls = "logical" if facts.logical else facts.cls
-    if not facts.complex:
+    return _element("logical" if facts.logical else facts.cls, facts.complex, order)
+
+
+@cache
+def _element(cls: str, is_complex: bool, order: str) -> Element | None:
+    if not is_complex:
         plain = ELEMENTS.get(cls)
         return plain and element(plain.kind, plain.nbytes, order)
     if cls in WIDE_COMPLEX:

@@ -13,7 +13,7 @@ from math import prod
 from raconvert.arrays.array import Array
 from raconvert.arrays.dtypes import Element, needs_swap
 from raconvert.arrays.metadata import Metadata
-from raconvert.errors import Corrupt, RaconvertError, Unsupported
+from raconvert.errors import Changed, Corrupt, RaconvertError, Unsupported
 from raconvert.files.extent import Extent
 
 from .parts import FilePart, HeldPart
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from raconvert.files.source import Source
 
 NO_FACTS = Facts("struct", (1, 1))
+NAME_LETTERS = 256  # of a path, that count as one value more
 MAX_NOTES = 200  # of one file
 MAX_GIVEN_UP = 8  # variables beyond the limits, after which the file is refused
 MAX_NAMED = 5  # left-out variables that an error lists
@@ -122,6 +123,11 @@ class Tree:
                 remedy="allow more with --max-memory",
             )
 
+    def _count_name(self, path: str) -> None:
+        """Count a long path as several values: of deep and long names it repeats all."""
+        if len(path) > NAME_LETTERS:
+            self.count(len(path) // NAME_LETTERS)
+
     def check_depth(self, depth: int, where: str) -> None:
         """Refuse values inside values beyond what any program writes."""
         if depth > MAX_DEPTH:
@@ -146,6 +152,8 @@ class Tree:
         self._replace(path, error, mark)
 
     def _replace(self, path: str, error: RaconvertError, mark: tuple[int, ...]) -> None:
+        if isinstance(error, Changed):  # nothing is what it was
+            raise error
         error.__context__ = error.__cause__ = None  # what it keeps alive is not needed any more
         error.__traceback__ = None
         arrays, groups, values, notes, left_out, self._seen, self.again = mark
@@ -194,6 +202,7 @@ class Tree:
         scalar = facts.cls == "struct" and facts.dims == (1, 1)
         if scalar and fields:
             self._members[path] = fields
+        self._count_name(path)
         if self._is_hole(path, facts):
             return
         if not scalar or facts.is_global or not fields or all(map(is_index, fields)):
@@ -240,7 +249,7 @@ class Tree:
         extent = None
         first = parts[0]
         dtype = getattr(first, "dtype", "")
-        real = element_of_class(facts._replace(complex=False))
+        real = element_of_class(facts._replace(complex=False)) if facts.complex else element
         if dtype[1:] == _code(real):
             element = _ordered(element, dtype[0])
             if len(parts) == 1 and isinstance(first, FilePart) and not facts.logical:
@@ -318,6 +327,7 @@ class Tree:
         storage: dict[str, Any],
         extent: Extent | None = None,
     ) -> None:
+        self._count_name(path)
         meta = Metadata(formats={"mat": own}) if own else Metadata()
         self.arrays.append(
             Array(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import struct
+import sys
+import tracemalloc
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +16,8 @@ import pytest
 import scipy.io
 from mat_bytes import deflated, doubles, element, fields, ints, level4, matrix, saved, tagged, v73
 from raconvert.plugins import mat
-from raconvert.plugins.mat.tree import MAX_GIVEN_UP
+from raconvert.plugins.mat.tables import MAX_DEPTH, VALUE_BYTES
+from raconvert.plugins.mat.tree import MAX_GIVEN_UP, MAX_NOTES
 from test_mat_hostile import HOSTILE, HOSTILE_73
 
 import raconvert
@@ -151,10 +154,13 @@ def test_file_cut_off_keeps_its_whole_variables_by_name(packed: bool, tmp_path: 
             assert values(bundle, "first_one") == [1.5]
             assert len(bundle) == 2
             name = bundle.names[1]
+            place = "" if "byte" in name else f"variable '{name}', "
+            place += f"byte {start}; "
             assert name in ("the_last_of_all", f"variable at byte {start}")
             if not packed:
                 assert (name == "the_last_of_all") == (length >= start + 8 + 16 + 16 + 8 + 15)
-            assert "variable is cut off" in problems(bundle)[name]
+            said = f"expected {len(last) - 8} bytes, got {length - start - 8}"
+            assert f"variable is cut off, at {place}{said}" in problems(bundle)[name]
 
 
 def test_values_beyond_the_memory_are_given_up_by_the_variable(tmp_path: Path) -> None:
@@ -170,6 +176,119 @@ def test_values_beyond_the_memory_are_given_up_by_the_variable(tmp_path: Path) -
     path = saved(tmp_path, FIRST + big * (MAX_GIVEN_UP + 1) + LAST)
     with pytest.raises(Unsupported, match="too many values"):
         read(path, max_memory=16 << 20)
+
+
+def test_limits_are_where_they_are_said_to_be(tmp_path: Path) -> None:
+    """Of values, of levels and of axes: as many are read, one more is not."""
+    limit = (32 << 20) // (2 * VALUE_BYTES)
+    for count, is_read in ((limit - 2, True), (limit - 1, False)):  # and the two variables
+        cell = matrix(1, (1, count), b"c", struct.pack("<2I", 14, 0) * count)
+        with read(saved(tmp_path, FIRST + cell), max_memory=32 << 20) as bundle:
+            assert (len(bundle) == count + 1) == is_read
+            assert bool(bundle.unreadable) != is_read
+    one = matrix(6, (1, 1), b"", doubles(7))
+    for levels, is_read in ((MAX_DEPTH, True), (MAX_DEPTH + 1, False)):
+        inside = one
+        for level in range(levels, 0, -1):
+            inside = matrix(1, (1, 2), b"c" if level == 1 else b"", inside, one)
+        with read(saved(tmp_path, inside)) as bundle:
+            assert len(bundle) == levels + 1
+            found = list(problems(bundle))
+            assert found == [] if is_read else {len(path.split("/")) for path in found} == {66}
+    for axes, is_read in ((64, True), (65, False)):
+        with read(saved(tmp_path, FIRST + matrix(6, (1,) * axes, b"x", doubles(1)))) as bundle:
+            assert bool(bundle.unreadable) != is_read
+
+
+def test_long_paths_count_as_several_values(tmp_path: Path) -> None:
+    """Else a megabyte of long names around many small values would need gigabytes."""
+    inside = matrix(1, (1, 2000), b"", struct.pack("<2I", 14, 0) * 2000)
+    for level in range(40):
+        name = b"n" * 4000
+        last = level == 39
+        inside = matrix(2, (1, 1), b"s" if last else b"", fields(name, width=4001), inside)
+    path = saved(tmp_path, FIRST + deflated(inside))
+    tracemalloc.start()
+    with read(path) as bundle:
+        assert values(bundle, "first_one") == [1.5]
+        assert "too many values" in problems(bundle)["s"]
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    tracemalloc.stop()
+
+
+def counted(path: Path) -> int:
+    """Return how many functions are called while a file is read."""
+    calls = 0
+
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    sys.setprofile(count)
+    try:
+        read(path, max_memory=4 << 30).close()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def many(shape: str, count: int) -> bytes:
+    """Return a file of one shape, with so many small things in it."""
+    nothing, one = struct.pack("<2I", 14, 0), matrix(6, (1, 1), b"", doubles(1))
+    bad = matrix(6, (1, 2), b"", doubles(1))
+    names = [b"f%d" % n for n in range(count)]
+    shapes = {
+        "variables": lambda: b"".join(matrix(6, (1, 1), n, doubles(1)) for n in names),
+        "compressed": lambda: b"".join(deflated(matrix(6, (1, 1), n, doubles(1))) for n in names),
+        "equal names": lambda: matrix(6, (1, 1), b"x", doubles(1)) * count,
+        "damaged": lambda: b"".join(matrix(6, (1, 2), n, doubles(1)) for n in names) + FIRST,
+        "cell": lambda: matrix(1, (1, count), b"c", nothing * count),
+        "cell of damage": lambda: matrix(1, (1, count + 1), b"c", one, bad * count),
+        "holes": lambda: matrix(1, (1, count + 1), b"c", one, matrix(1, (0, 0), b"") * count),
+        "lost": lambda: matrix(1, (1, count + 1), b"c", one, doubles(1) * count),
+        "fields": lambda: matrix(2, (1, 1), b"s", fields(*names), one * count),
+        "equal fields": lambda: matrix(2, (1, 1), b"s", fields(*[b"f"] * count), one * count),
+        "structs": lambda: matrix(2, (1, count), b"s", fields(b"a", b"b"), (one + nothing) * count),
+        "opaque": lambda: matrix(1, (1, count + 1), b"c", one, matrix(16, (1, 1), b"") * count),
+        "bare structs": lambda: matrix(
+            1, (1, count + 1), b"c", one, matrix(2, (1, 1), b"", fields()) * count
+        ),
+    }
+    return shapes[shape]()
+
+
+BUFFERS = 1 << 17  # bytes that are needed for the smallest file, too
+SHAPES = ("variables", "compressed", "equal names", "damaged", "cell", "cell of damage", "holes",
+          "lost", "fields", "equal fields", "structs", "opaque", "bare structs")  # fmt: skip
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_work_grows_with_the_file(shape: str, packed: bool, tmp_path: Path) -> None:
+    """Calls, and memory: twice as much of it is at most 2.5 times the work."""
+    found = []
+    for count in (500, 1000):
+        data = many(shape, count)
+        if packed and shape not in ("variables", "compressed", "equal names", "damaged"):
+            data = deflated(data)
+        path = saved(tmp_path, data)
+        read(path).close()
+        tracemalloc.start()
+        with read(path, max_memory=4 << 30) as bundle:
+            assert len(bundle.notes) <= MAX_NOTES + 1
+            peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        found.append((counted(path), peak + BUFFERS))
+    assert found[0][0] > 500
+    assert all(more < 2.5 * few for few, more in zip(*found, strict=True))
+
+
+def test_many_empty_elements_from_few_bytes(corpus: Callable[..., Path]) -> None:
+    path = corpus("review", "attack", "cell30000.mat")
+    with read(path) as bundle:
+        assert len(bundle) == 30000
+        assert {array.shape for array in bundle.arrays} == {(0, 0)}
+    assert counted(path) < 100 * 30000
 
 
 def test_whole_is_refused_and_what_cannot_be_read_left_out_on_request(tmp_path: Path) -> None:

@@ -155,6 +155,9 @@ HOSTILE: dict[str, tuple[bytes, type[RaconvertError], str]] = {
     "sparse_bomb": (
         matrix(5, (2**31 - 1, 100), b"s", ints(0), ints(0, *[1] * 100), doubles(1)), TooLarge,
         "--in-opt sparse=parts"),
+    "more_left_out_than_listed": (
+        b"".join(matrix(16, (1, 1), b"f%d" % n) for n in range(6)), Unsupported,
+        "'f4' (function_handle), ..."),
     "nothing_in_it": (b"", Unsupported, "holds no array; expected numeric"),
     "only_an_empty_struct": (
         matrix(2, (1, 1), b"s", ints(32), element(1, b"")), Unsupported, "'s' (empty)"),
@@ -257,6 +260,16 @@ HOSTILE_4: dict[str, tuple[bytes, type[RaconvertError], str]] = {
     "sparse_bomb": (
         level4(2, 2, 3, 0, b"s\0", struct.pack("<6d", 1, 1e8, 1, 1e8, 5, 0)), TooLarge, "sparse="),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("machine", [2, 3, 4])
+def test_numbers_of_other_machines_are_refused(machine: int, tmp_path: Path) -> None:
+    path = tmp_path / "x.mat"
+    path.write_bytes(level4(0, 1, 1, 0, b"x\0", bytes(8)))
+    with path.open("ab") as file:
+        file.write(level4(1000 * machine, 1, 1, 0, b"y\0", bytes(8)))
+    with pytest.raises(Unsupported, match=f"VAX or a Cray.*machine type {machine}"):
+        decode(path)
 
 
 @pytest.mark.parametrize("name", HOSTILE_4)
