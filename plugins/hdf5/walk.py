@@ -21,6 +21,7 @@ from raconvert.files.source import Source, check_unchanged
 from .errors import FAILURES, guarded, open_failed, reason_of
 from .headers import check_dataset_header
 from .objects import info_of
+from .trees import check_trees
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,13 +50,14 @@ class File:
     """One open file: its identifier, its source, and its size for checks."""
 
     __slots__ = (
-        "address_bytes", "attributes", "dense", "fid", "heaps", "searched", "source", "unwritten",
-        "userblock",
+        "address_bytes", "attributes", "dense", "fid", "heaps", "searched", "source", "trees",
+        "unwritten", "userblock",
     )  # fmt: skip
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.heaps: set[int] = set()  # addresses of global heaps that are sound
+        self.trees: set[int] = set()  # addresses of objects whose B-trees are sound
         self.searched = False  # the whole file was searched for heaps
         self.dense: dict[bytes, tuple[int, list[int]]] | None = None  # of `headers.dense_data`
         self.attributes = 0  # bytes that its attributes take as plain values
@@ -177,6 +179,7 @@ class Walk:
             check_dataset_header(found.file, found.address)
         info = info_of(found.file.fid, found.hard)
         found = found._replace(kind=info.kind)
+        check_trees(found.file, info.address)
         key = (info.fileno, info.address)
         if key in self._seen:
             self.aliases[found.path] = self._seen[key]
@@ -334,4 +337,5 @@ def _group(file: File, path: bytes) -> h5g.GroupID:
     found = h5o.open(file.fid, path)
     if not isinstance(found, h5g.GroupID):
         raise ReadFailed("link leads to nothing: a dataset is no group", path=file.path)
+    check_trees(file, info_of(found).address)
     return found
