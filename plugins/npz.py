@@ -5,8 +5,8 @@ for ZIP; `raconvert.plugins.npy` for the members. Compared with: NumPy itself, a
 
 Layout: one member ``NAME.npy`` for each array, stored or deflated; a central directory at the end.
 
-Reads: stored and deflated members, ZIP64, members without the suffix ``.npy`` (as NumPy does).
-Names are kept verbatim, minus ``.npy``; they are never used as paths. The headers of all members
+Reads: stored, deflated, bzip2 and LZMA members, ZIP64, members without the suffix ``.npy``
+(as NumPy does). Names are kept verbatim, minus ``.npy``; they are never used as paths. The headers of all members
 are checked when the file is opened, the data is decoded when it is asked for, front to back in
 bounded memory; a region of it needs the whole array in memory (`TooLarge` above ``--max-memory``).
 
@@ -42,13 +42,12 @@ from weakref import ref
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
 from raconvert.files import zips
 from raconvert.files.places import write_failed
+from raconvert.files.unzip import DEFLATED, STORED
 from raconvert.files.zips import (
-    DEFLATED,
     EMPTY_MAGIC,
     LOCAL,
     LOCAL_MAGIC,
     MAX_NAME_BYTES,
-    STORED,
     Decoded,
     Local,
     Member,
@@ -182,9 +181,15 @@ def _array(source: Source, member: Member, notes: list[str]) -> Array | None:
     """Return the array of a member; None (and a note) if the member is no NPY file."""
     with closing(Decoded(source, member)) as decoded:
         if member.size < len(MAGIC) or decoded.read_exact(0, len(MAGIC), "the magic") != MAGIC:
+            if member.filename.endswith(SUFFIX):  # it should be one: is it damaged?
+                decoded.finish()
             notes.append(f"member {member.filename!r} is no NPY file and was left out")
             return None
-        header = read_header(decoded)
+        try:
+            header = read_header(decoded)
+        except (Unsafe, Unsupported):  # unless it is damage that looks like it
+            decoded.finish()
+            raise
         nbytes = prod(header.dims) * header.element.nbytes
         trailing = member.size - header.offset - nbytes
         if trailing > MAX_TRAILING_BYTES:

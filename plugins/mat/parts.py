@@ -58,7 +58,8 @@ class FilePart:
 
         dtype = np.dtype(self.dtype)
         strides = tuple(dtype.itemsize * prod(shape[n + 1 :]) for n in range(len(shape)))
-        return region(self.source, self.offset, dtype, shape, strides, key)
+        with self.source.open() as file:
+            return region(file.fileno(), self.source.path, self.offset, dtype, shape, strides, key)
 
 
 class _FileReader:

@@ -123,8 +123,10 @@ class Dense:
         field = self.field
         strides = [field.width * prod(self.cells[n + 1 :]) for n in range(len(self.cells))]
         strides += [field.dtype.itemsize] * len(field.items)
-        values = region(field.source, field.offset, field.dtype, self.shape, tuple(strides), key)
-        return _seen(field, values)
+        shape, path = self.shape, field.source.path
+        with field.source.open() as file:
+            place = (file.fileno(), path, field.offset)
+            return _seen(field, region(*place, field.dtype, shape, tuple(strides), key))
 
 
 def _seen(field: Field, values: Any) -> Any:

@@ -7,15 +7,17 @@ only be decoded front to back.
 
 from __future__ import annotations
 
+import os
 from itertools import product
 from math import prod
 
 import numpy as np
 
-from raconvert.arrays.dtypes import dtype_of, little
+from raconvert.arrays.dtypes import dtype_of, little, needs_swap
 from raconvert.errors import Corrupt, TooLarge, Unsupported
-from raconvert.files.copy import extent_slabs
+from raconvert.files.copy import check_extent, extent_slabs
 from raconvert.files.source import DEFAULT_MAX_MEMORY, machine_memory
+from raconvert.files.strided import region
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,6 +100,24 @@ def _extent_blocks(array: Array, extent: Extent, max_bytes: int) -> Iterator[np.
     step = max(1, max_bytes // dtype.itemsize) * dtype.itemsize
     for slab in extent_slabs(extent, step):
         yield np.frombuffer(slab, dtype)
+
+
+def region_of(array: Array, key: Any) -> np.ndarray[Any, Any]:
+    """Return what a key picks of the data, slowest axis first: read, where it lies in a file.
+
+    A conversion maps nothing: a file that is cut meanwhile would end the process.
+    """
+    extent = array.extent
+    if extent is None or not array.nbytes or extent.swap != needs_swap(array.element):
+        return np.asarray(array.data[key])
+    check_extent(extent)
+    shape, dtype = array.dims[::-1], array.dtype
+    strides = tuple(dtype.itemsize * prod(shape[n + 1 :]) for n in range(len(shape)))
+    file = extent.open()
+    try:
+        return np.asarray(region(file, extent.path, extent.offset, dtype, shape, strides, key))
+    finally:
+        os.close(file)
 
 
 def index_of(array: Array, place: int) -> tuple[int, ...]:

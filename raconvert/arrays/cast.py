@@ -10,7 +10,7 @@ import numpy as np
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.axes import in_order
-from raconvert.arrays.blocks import blocks, index_of
+from raconvert.arrays.blocks import blocks, index_of, region_of
 from raconvert.arrays.dtypes import element_of, little, type_name
 from raconvert.errors import Unsupported, UsageError, WouldLose
 from raconvert.files.source import DEFAULT_MAX_MEMORY
@@ -61,7 +61,7 @@ class Converted:
             done += block.size
 
     def __getitem__(self, key: Any) -> np.ndarray[Any, Any]:
-        return self._convert(np.asarray(self._array.data[key]), 0)
+        return self._convert(region_of(self._array, key), 0)
 
 
 def cast(array: Array, name: str, *, round_values: bool = False) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.axes import in_order
-from raconvert.arrays.blocks import blocks, check_memory, plain, plain_dtype
+from raconvert.arrays.blocks import blocks, check_memory, plain, plain_dtype, region_of
 from raconvert.arrays.dtypes import dtype_of, little, type_name
 from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import UsageError
@@ -141,7 +141,7 @@ class Stack:
     def _part(self, number: int, key: tuple[Any, ...]) -> np.ndarray[Any, Any]:
         """Return a region of one item, in memory of its own."""
         with self._same_item(number) as item:
-            region = np.asarray(item.data[key])
+            region = region_of(item, key)
             return plain(region).astype(plain_dtype(self.dtype)).view(self.dtype)
 
 

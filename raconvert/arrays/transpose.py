@@ -19,11 +19,11 @@ from math import prod
 
 import numpy as np
 
-from raconvert.arrays.blocks import LARGEST_BLOCK, plain, plain_dtype, slabs
+from raconvert.arrays.blocks import LARGEST_BLOCK, plain, plain_dtype, region_of, slabs
 from raconvert.arrays.dtypes import dtype_of, little, needs_swap
 from raconvert.arrays.prefetch import ahead
 from raconvert.errors import ReadFailed
-from raconvert.files.copy import read_at, read_extent_into
+from raconvert.files.copy import check_extent, read_at, read_extent_into
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Transposed:
 
     def __getitem__(self, key: Any) -> Values:
         key = key if isinstance(key, tuple) else (key,)
-        values = np.asarray(self._array.data[self._region(key)]).transpose(self._axes)
+        values = region_of(self._array, self._region(key)).transpose(self._axes)
         picked = tuple(0 if isinstance(k, int | np.integer) else slice(None) for k in key)
         return values[picked]
 
@@ -115,6 +115,8 @@ class _Regions:
         if extent is not None and extent.swap != needs_swap(array.element):
             extent = None  # not what one swap of each element undoes
         self._extent = extent
+        if extent is not None:
+            check_extent(extent)
         self._file = extent.open() if extent is not None else -1
         self._room = np.empty(0, np.uint8)
         self._whole: Values | None = None
@@ -129,7 +131,7 @@ class _Regions:
     def fill(self, out: Values, region: tuple[slice, ...], axes: tuple[int, ...]) -> None:
         """Fill `out` with a region, its axes in another order."""
         if self._extent is None:
-            values = np.asarray(self._array.data[region])
+            values = region_of(self._array, region)
             transpose_into(out, plain(values).transpose(axes))
             # A view of what had to be decoded whole keeps that for the regions to come.
             self._whole = values if values.base is not None else None

@@ -36,8 +36,17 @@ SPEC = "docs/guide.md, Bundles"
 # Reading ---------------------------------------------------------------------------------------
 
 
-def read(find: Find, path: str, *, metadata: bool) -> Bundle:
-    """Return the bundle whose members `find` gives; `path` is for messages."""
+def _unchecked(_: str) -> None:
+    """Where the members have no checksums."""
+
+
+def read(
+    find: Find, path: str, *, metadata: bool, check: Callable[[str], None] = _unchecked
+) -> Bundle:
+    """Return the bundle whose members `find` gives; `path` is for messages.
+
+    `check` compares the checksum of a member that is not read as an extent.
+    """
     listing = find(MANIFEST)
     if listing is None:
         raise Unsupported(
@@ -46,11 +55,13 @@ def read(find: Find, path: str, *, metadata: bool) -> Bundle:
             remedy="only bundles are read; other files are converted one by one",
         )
     told = manifest.load(listing)
-    arrays = [_array(find, entry, path, metadata=metadata) for entry in told.entries]
+    arrays = [_array(find, entry, path, check, metadata=metadata) for entry in told.entries]
     return Bundle(arrays, **{name: getattr(told, name) for name in manifest.ABOUT_FILE})
 
 
-def _array(find: Find, entry: manifest.Entry, path: str, *, metadata: bool) -> Array:
+def _array(
+    find: Find, entry: manifest.Entry, path: str, check: Callable[[str], None], *, metadata: bool
+) -> Array:
     source = find(entry.file)
     if source is None:
         raise Corrupt(
@@ -64,7 +75,9 @@ def _array(find: Find, entry: manifest.Entry, path: str, *, metadata: bool) -> A
     except RaconvertError as error:
         raise _located(error, path, entry.file) from error.__cause__
     if array.extent is None and source.path == path:
-        array._data = partial(_Member, array._data, path, entry.file)
+        array._data = partial(_Member, array._data, path, entry.file, check)
+    elif not array.nbytes:  # no bytes will ever pass
+        check(entry.file)
     array.name = entry.name
     array.index_order = entry.index_order or array.index_order
     return array
@@ -84,8 +97,11 @@ def _located(error: RaconvertError, path: str, file: str) -> RaconvertError:
 class _Member:
     """Array source: an encoded member of an archive, named in what goes wrong with it."""
 
-    def __init__(self, opened: Callable[[], Any], path: str, file: str) -> None:
+    def __init__(
+        self, opened: Callable[[], Any], path: str, file: str, check: Callable[[str], None]
+    ) -> None:
         self._source = opened()
+        self._check: Callable[[str], None] | None = check
         self._path = path
         self._file = file
         self.shape = self._source.shape
@@ -93,12 +109,20 @@ class _Member:
 
     def stream(self, max_bytes: int) -> Iterator[Any]:
         """Yield the blocks of the member."""
+        self._check_once()
         try:
             yield from self._source.stream(max_bytes)
         except RaconvertError as error:
             raise _located(error, self._path, self._file) from error.__cause__
 
+    def _check_once(self) -> None:
+        """Compare the checksum before anything is decoded."""
+        if self._check is not None:
+            self._check(self._file)
+            self._check = None
+
     def __getitem__(self, key: Any) -> Any:
+        self._check_once()
         try:
             return self._source[key]
         except RaconvertError as error:

@@ -6,8 +6,8 @@ content.
 Written: ``bundle.yaml`` first, so that the kind of archive shows in its first bytes; then each
 array, its data at a multiple of 64 bytes of the file, followed by its sidecar; ZIP64, fixed dates.
 Reads: any stored bundle, also below one folder and in any order of members; nothing is unpacked,
-arrays are windows into the archive. The CRC-32 of arrays is for unpacking tools; `raconvert`
-checks it with ``verify``, since mapping would otherwise read everything first.
+arrays are windows into the archive. The CRC-32 of every member is checked while its bytes pass;
+`raconvert.open`, which maps them, reads single elements without it (``verify`` checks all).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from raconvert.errors import Corrupt, Unsupported
 from raconvert.files import zips
 from raconvert.files.places import write_failed
 from raconvert.files.source import Window
-from raconvert.metadata import sidecar
+from raconvert.files.unzip import STORED
 from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Plan, Source
 from raconvert.ra import plugin as ra
 
@@ -86,18 +86,21 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
         member = found.get(above + file)
         if member is None:
             return None
-        if member.method != zips.STORED:
+        if member.method != STORED:
             raise Unsupported(
                 f"member '{file}' is compressed, so that it cannot be read in place",
                 path=source.path,
                 expected="stored members, as `zip -0` and raconvert write them",
                 remedy="unpack the archive and convert the folder",
             )
-        if file.endswith(sidecar.SUFFIX):  # the manifest and the sidecars, which are read whole
+        if not file.endswith(members.SUFFIX):  # the manifest and sidecars, which are read whole
             _check(source, member)
-        return Window(source, file, member.offset, member.size)
+        return Window(source, file, member.offset, member.size, member.crc)
 
-    return members.read(find, source.path, metadata=metadata)
+    def whole(file: str) -> None:
+        _check(source, found[above + file])
+
+    return members.read(find, source.path, metadata=metadata, check=whole)
 
 
 def plan(bundle: Bundle) -> Plan:
@@ -123,7 +126,7 @@ def _write(bundle: Bundle, target: Target) -> None:
 
 def _add(archive: ZipFile, file: str, pieces: Iterable[Any], header_bytes: int = 0) -> int:
     """Write one stored member; return where it begins in the archive."""
-    info = zips.new_member(archive, file, zips.STORED, header_bytes)
+    info = zips.new_member(archive, file, STORED, header_bytes)
     return zips.write_member(archive, info, pieces)
 
 

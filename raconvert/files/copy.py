@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+from zlib import crc32
 
 from raconvert.errors import Corrupt, ReadFailed
 from raconvert.files.source import check_unchanged
@@ -76,16 +77,19 @@ def copy_extent(
         begin = file.seek(0, os.SEEK_END) + len(header)
         end = begin + extent.nbytes
         alike = begin == len(header) == extent.offset and extent.swap == 1
+        alike &= extent.checksum is None
         if alike and _clone(source, file, end):
             os.pwrite(file.fileno(), header, 0)
         else:
+            running = Running(source, extent)
             ranges = list(_data_ranges(source, extent))
             if ranges == [(0, extent.nbytes)]:
                 reserve(file, end)
             file.seek(begin - len(header))
             write_all(file, [header])
             for start, stop in ranges:
-                _copy_range(source, extent, start, stop, file, begin, progress)
+                _copy_range(source, extent, start, stop, file, begin, progress, running)
+            running.finish()
             file.truncate(end)
         check_unchanged(source, extent.path, extent.identity)
         file.seek(end)
@@ -102,8 +106,10 @@ def copy_extent_to(
     """Write the bytes of an extent into a file from byte `begin`; holes of the source are left."""
     source = extent.open()
     try:
+        running = Running(source, extent)
         for start, stop in _data_ranges(source, extent):
-            _copy_range(source, extent, start, stop, file, begin, progress)
+            _copy_range(source, extent, start, stop, file, begin, progress, running)
+        running.finish()
         check_unchanged(source, extent.path, extent.identity)
     finally:
         os.close(source)
@@ -117,6 +123,7 @@ def _copy_range(
     file: FileIO,
     begin: int,
     progress: Callable[[int], object] | None,
+    running: Running,
 ) -> None:
     """Copy the bytes `start` to `stop` of the extent to a file whose data begins at `begin`.
 
@@ -129,6 +136,7 @@ def _copy_range(
         length = length - length % extent.swap or length
         slab = buffer[:length]
         read_extent_into(source, slab, extent, start)
+        running.add(slab)
         if extent.swap > 1:
             swap_in_place(slab, extent.swap)
         write_all(file, [slab])
@@ -144,17 +152,67 @@ def extent_slabs(extent: Extent, step: int) -> Iterator[memoryview]:
     """
     source = extent.open()
     try:
+        running = Running(source, extent)
         buffer = memoryview(bytearray(min(step, extent.nbytes)))
         for start in range(0, extent.nbytes, step):
             slab = buffer[: min(step, extent.nbytes - start)]
             read_extent_into(source, slab, extent, start)
+            running.add(slab)
             if extent.swap > 1:
                 swap_in_place(slab, extent.swap)
             if start + step >= extent.nbytes:
+                running.finish()
                 check_unchanged(source, extent.path, extent.identity)
             yield slab
     finally:
         os.close(source)
+
+
+class Running:
+    """The checksum of an extent while its bytes pass, all of them and in order."""
+
+    def __init__(self, source: int, extent: Extent) -> None:
+        self._source = source
+        self._extent = extent
+        self._value = 0
+        if extent.checksum is not None:
+            self._pass(extent.checksum.begin, extent.offset)
+
+    def add(self, piece: memoryview) -> None:
+        """Add the next bytes."""
+        if self._extent.checksum is not None:
+            self._value = crc32(piece, self._value)
+
+    def finish(self) -> None:
+        """Add what lies behind the extent; `Corrupt` if the checksum is another."""
+        extent, checksum = self._extent, self._extent.checksum
+        if checksum is None:
+            return
+        self._pass(extent.offset + extent.nbytes, checksum.end)
+        if self._value != checksum.expected:
+            raise Corrupt(
+                "data is damaged",
+                path=extent.path,
+                where=checksum.where,
+                expected=f"CRC-32 {checksum.expected:08x}",
+                got=f"{self._value:08x}",
+            )
+
+    def _pass(self, begin: int, end: int) -> None:
+        slab = memoryview(bytearray(max(0, min(SLAB_BYTES, end - begin))))
+        while begin < end:
+            piece = slab[: end - begin]
+            read_extent_into(self._source, piece, self._extent, begin - self._extent.offset)
+            self.add(piece)
+            begin += len(piece)
+
+
+def check_extent(extent: Extent) -> None:
+    """Compare the checksum of an extent that will be read out of order, if it has one, once."""
+    if extent.checksum is not None:
+        for _ in extent_slabs(extent, SLAB_BYTES // extent.swap * extent.swap):
+            pass
+        extent.checksum = None
 
 
 def read_extent_into(source: int, slab: memoryview, extent: Extent, start: int) -> None:
@@ -190,7 +248,7 @@ def _data_ranges(source: int, extent: Extent) -> Iterator[tuple[int, int]]:
     """Yield the (start, stop) of what is not a hole, relative to the extent, on element borders."""
     status = os.fstat(source)
     sparse = getattr(status, "st_blocks", 0) * 512 < status.st_size and hasattr(os, "SEEK_DATA")
-    if not sparse:
+    if not sparse or extent.checksum is not None:
         if extent.nbytes:
             yield 0, extent.nbytes
         return

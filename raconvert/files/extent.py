@@ -1,18 +1,11 @@
-"""The RA core in memory: `Array`, `Bundle`, `Metadata`, `Axis`, `Extent`.
-
-Two words that are never mixed: `dims` is what an RA header lists, fastest axis first; `shape` is
-the logical shape in the array's index order (C or unknown: dims reversed; F: dims as they stand).
-`Array.data` is always seen slowest axis first, in C order, whatever the index order is.
-
-Plain classes with slots instead of dataclasses: the command line starts with this module, and
-`import dataclasses` alone would cost half a bare interpreter start.
-"""
+"""`Extent`: a stretch of a file that can be copied as it is, and the checksum that it is under."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
+from collections import namedtuple
+
+# The CRC-32 of the bytes `begin` to `end` of a file, in which an extent lies; `where` names them.
+Checksum = namedtuple("Checksum", "begin end expected where")
 
 
 class Extent:
@@ -21,10 +14,10 @@ class Extent:
     `offset` and `nbytes` are bytes; `swap` is the width of the numbers that must be reversed to
     become little-endian (1: none). `identity` is what the file was when it was first opened
     (`raconvert.files.source`): it is refused when it is not the same any more. Made by
-    `Source.extent`.
+    `Source.extent`. `checksum` is compared by whatever passes over all of the bytes.
     """
 
-    __slots__ = ("identity", "nbytes", "offset", "path", "swap")
+    __slots__ = ("checksum", "identity", "nbytes", "offset", "path", "swap")
 
     def __init__(
         self,
@@ -33,12 +26,14 @@ class Extent:
         nbytes: int,
         swap: int = 1,
         identity: tuple[int, int, int, int] | None = None,
+        checksum: Checksum | None = None,
     ) -> None:
         self.path = path
         self.offset = offset
         self.nbytes = nbytes
         self.swap = swap
         self.identity = identity
+        self.checksum = checksum
 
     def part(self, start: int, nbytes: int) -> Extent:
         """Return a stretch of this extent that begins `start` bytes into it."""

@@ -197,15 +197,28 @@ class Window(Source):
     `path` is the archive's, so that data can be copied and mapped out of it; `name` the member's.
     """
 
-    __slots__ = ("_name", "_size", "_whole")
+    __slots__ = ("_crc", "_name", "_size", "_whole")
 
-    def __init__(self, whole: Source, name: str, base: int, size: int) -> None:
+    def __init__(
+        self, whole: Source, name: str, base: int, size: int, crc: int | None = None
+    ) -> None:
         super().__init__(whole.path, max_memory=whole.max_memory)
         self.seen, self.used = whole.seen, whole.used
         self._whole = whole
         self._name = name
         self._size = size
+        self._crc = crc  # of all its bytes
         self.base = base
+
+    def extent(self, offset: int, nbytes: int, swap: int = 1) -> Extent:
+        """Return a stretch of the member, under its checksum if it has one."""
+        found = super().extent(offset, nbytes, swap)
+        if self._crc is not None:
+            from raconvert.files.extent import Checksum
+
+            end, where = self.base + self._size, f"member '{self._name}'"
+            found.checksum = Checksum(self.base, end, self._crc, where)
+        return found
 
     @property
     def name(self) -> str:

@@ -14,25 +14,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from raconvert.files.source import Source
-
 SPAN_BYTES = 1 << 20  # read at once, gaps included: it stays in the cache of a processor
 
 
 def region(
-    source: Source,
+    file: int,
+    path: str,
     offset: int,
     dtype: np.dtype[Any],
     shape: tuple[int, ...],
     strides: tuple[int, ...],
     key: Any,
 ) -> Any:
-    """Return what a key picks of an array that lies in a file by offset and strides."""
+    """Return what a key picks of an array that lies in an open file by offset and strides."""
     begins, lengths, rest = _box(key, shape)
     values = np.empty(lengths, dtype)
-    offset += source.base + sum(n * stride for n, stride in zip(begins, strides, strict=True))
-    with source.open() as file:
-        fill(values, file.fileno(), offset, strides, source.path)
+    offset += sum(n * stride for n, stride in zip(begins, strides, strict=True))
+    fill(values, file, offset, strides, path)
     return values[rest]
 
 

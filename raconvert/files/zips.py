@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections import namedtuple
 from struct import Struct
 from struct import error as struct_error
-from zlib import MAX_WBITS, crc32, decompressobj
-from zlib import error as zlib_error
+from zlib import crc32
 
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 from raconvert.files.copy import write_all
+from raconvert.files.unzip import BZIP2, DECODERS, LZMA, STORED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable
     from io import FileIO
     from typing import Any
     from zipfile import ZipFile, ZipInfo
@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 
 LOCAL_MAGIC = b"PK\x03\x04"
 EMPTY_MAGIC = b"PK\x05\x06"  # the end record of an archive without members
-CHUNK_BYTES = 1 << 18  # how much is decoded at once
 # zipfile turns the central directory into objects of about ten times its size.
 MAX_DIRECTORY_BYTES = 8 << 20
+END_BYTES = 22  # of the end record, without its comment
+END64_BYTES = 56 + 20  # of the ZIP64 end record and its locator, which come before
+END64_MAGIC = b"PK\x06\x06"
 MAX_NAME_BYTES = 0xFFFF
 DEFLATE_RATIO = 1032  # deflate's limit: 258 bytes for two bits
 
@@ -56,8 +58,7 @@ _LATER, _UTF8 = 0x0008, 0x0800  # flags
 _ENCRYPTED = 0x0001 | 0x0040 | 0x2000  # traditional, strong, masked headers
 _ZIP64 = 0xFFFFFFFF
 
-STORED, DEFLATED = 0, 8
-_OTHER_METHODS = {9: "Deflate64", 12: "bzip2", 14: "LZMA", 93: "Zstandard", 95: "XZ"}
+_OTHER_METHODS = {9: "Deflate64", 93: "Zstandard", 95: "XZ"}
 
 ALIGN = 64  # data begins at a multiple of it in the file
 _PADDING = Struct("<3H")  # zipalign's extra field: ID 0xD935, length, alignment; then zeros
@@ -108,11 +109,34 @@ def _directory(source: Source, file: FileIO) -> tuple[list[ZipInfo], int]:
 
     try:
         with zipfile.ZipFile(_Bounded(file, source)) as archive:
+            _check_count(source, file, archive)
             return archive.infolist(), archive.start_dir
     except (zipfile.BadZipFile, NotImplementedError, ValueError, struct_error) as error:
         raise Corrupt(f"has no readable ZIP directory ({error})", path=source.path) from error
     except (OSError, ArithmeticError, LookupError, EOFError) as error:
         raise Corrupt(f"has a damaged ZIP directory ({error})", path=source.path) from error
+
+
+def _check_count(source: Source, file: FileIO, archive: ZipFile) -> None:
+    """Refuse a directory that lists fewer or more members than the end record says.
+
+    A damaged length in one entry swallows those that follow, which Python's library takes as it is.
+    """
+    end = source.size - END_BYTES - len(archive.comment)
+    file.seek(max(0, end - END64_BYTES))
+    raw = file.read(END64_BYTES + END_BYTES) or b""
+    count, limit = int.from_bytes(raw[-12:-10], "little"), 1 << 16
+    if count == limit - 1 and raw.startswith(END64_MAGIC):
+        count, limit = int.from_bytes(raw[32:40], "little"), 1 << 64
+    found = len(archive.infolist())
+    if found % limit != count:  # some writers count on from 0 after 65535
+        raise Corrupt(
+            "ZIP directory is damaged",
+            path=source.path,
+            where=f"byte {archive.start_dir}",
+            expected=f"{count} members, as the end record says",
+            got=found,
+        )
 
 
 class _Bounded:
@@ -165,18 +189,23 @@ def _check_method(source: Source, info: ZipInfo) -> None:
             path=source.path,
             remedy="no flag allows this; extract it with its password and save it anew",
         )
-    if info.compress_type not in (STORED, DEFLATED):
+    if info.compress_type not in DECODERS:
         method = _OTHER_METHODS.get(info.compress_type, "an unknown method")
         raise Unsupported(
             f"member is compressed by {method} (ZIP method {info.compress_type})",
             path=source.path,
-            expected="stored or deflated",
+            expected="stored, deflated, bzip2 or LZMA",
             remedy="pack it anew, stored or deflated",
         )
 
 
 def _check_sizes(source: Source, info: ZipInfo) -> None:
-    """Refuse a decoded size that no decoder could give, before anything is decoded."""
+    """Refuse a decoded size that no decoder could give, before anything is decoded.
+
+    For bzip2 and LZMA there is none: a few bytes may become a million, which is counted then.
+    """
+    if info.compress_type in (BZIP2, LZMA):
+        return
     stored = info.compress_type == STORED
     limit = info.compress_size * (1 if stored else DEFLATE_RATIO)
     if info.file_size > limit or (stored and info.file_size != limit):
@@ -271,8 +300,7 @@ def _pieces(source: Source, member: Member) -> Generator[bytes, None, None]:
     total = crc = 0
     with source.open() as file:
         file.seek(member.offset)
-        decode = _inflated if member.method == DEFLATED else _plain
-        for piece in decode(source, file, member.compressed):
+        for piece in DECODERS[member.method](source, file, member):
             total += len(piece)
             crc = crc32(piece, crc)
             if total > member.size:
@@ -292,34 +320,6 @@ def _pieces(source: Source, member: Member) -> Generator[bytes, None, None]:
             expected=f"CRC-32 {member.crc:08x}",
             got=f"{crc:08x}",
         )
-
-
-def _plain(_: Source, file: FileIO, nbytes: int) -> Iterator[bytes]:
-    while nbytes:
-        piece = file.read(min(CHUNK_BYTES, nbytes))
-        if not piece:
-            return
-        nbytes -= len(piece)
-        yield piece
-
-
-def _inflated(source: Source, file: FileIO, nbytes: int) -> Iterator[bytes]:
-    """Yield what `nbytes` deflated bytes hold, in pieces of at most `CHUNK_BYTES`."""
-    decoder = decompressobj(-MAX_WBITS)
-    raw = _plain(source, file, nbytes)
-    piece = b""
-    try:
-        while not decoder.eof:
-            more = decoder.unconsumed_tail or next(raw, b"")
-            if not more and not piece:  # nothing left to decode, nothing left inside the decoder
-                break
-            piece = decoder.decompress(more, CHUNK_BYTES)
-            if piece:
-                yield piece
-    except zlib_error as error:
-        raise Corrupt(f"data cannot be inflated ({error})", path=source.path) from error
-    if not decoder.eof or decoder.unused_data or next(raw, b""):
-        raise Corrupt("deflated data does not end where its member ends", path=source.path)
 
 
 # --- writing --------------------------------------------------------------------------------------

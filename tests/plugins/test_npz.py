@@ -266,8 +266,6 @@ HOSTILE = {
     "names_repeated": (Corrupt, "the name 'x': 'x.npy' and 'x.npy'"),
     "names_collapse": (Corrupt, "the name 'x': 'x' and 'x.npy'"),
     "member_encrypted": (Unsupported, "encrypted, at member 'x.npy'"),
-    "method_bzip2": (Unsupported, "compressed by bzip2 (ZIP method 12), at member 'x.npy'"),
-    "method_lzma": (Unsupported, "compressed by LZMA (ZIP method 14)"),
     "method_unknown": (Unsupported, "an unknown method (ZIP method 99)"),
     "local_name_differs": (Corrupt, "differ in the name"),
     "local_crc_differs": (Corrupt, "differ in the CRC-32"),
