@@ -186,8 +186,10 @@ class _Walker:
 
     def _hard(self, group: Any, name: str) -> Any:
         """Return what a hard link leads to; None for links to elsewhere, which are not followed."""
-        link = group.get(name, getlink=True)
-        return group[name] if isinstance(link, h5py.HardLink) else None
+        key = name.encode("utf-8", "surrogateescape")
+        if group.id.links.get_info(key).type != h5py.h5l.TYPE_HARD:
+            return None
+        return _of_id(h5py.h5o.open(group.id, key))
 
     # --- values -----------------------------------------------------------------------------
 
@@ -310,13 +312,13 @@ class _Walker:
         self, dataset: Any, path: str, facts: Facts, is_empty: bool
     ) -> Callable[[str], None]:
         """Return what adds the numbers under a path."""
-        names = dataset.dtype.names
-        is_complex = names is not None
+        dtype = dataset.dtype  # made anew each time that it is asked for
+        is_complex = dtype.names is not None
         if is_empty:
             is_complex = h5py.h5a.exists(dataset.id, EMPTY_COMPLEX)
         facts = facts._replace(complex=is_complex)
         kind = element_of_class(facts)
-        if kind is None or (not is_empty and dataset.dtype.kind not in "iufbV"):
+        if kind is None or (not is_empty and dtype.kind not in "iufbV"):
             name = self.tree.class_name(facts)
             return lambda path: self.tree.leave_out(path, name, "has no element type")
         self.tree.check_dims(facts.dims, kind.nbytes, f"variable '{path}'")
@@ -324,12 +326,12 @@ class _Walker:
             zeros: Any = np.zeros(facts.dims[::-1], dtype_of(kind))
             lazy = self.tree.lazy
             return partial(lazy, facts=facts, element=kind, data=lambda: zeros, storage={})
-        stored = dataset.dtype["real"] if is_complex else dataset.dtype
+        stored = dtype["real"] if is_complex else dtype
         order = ">" if stored.byteorder == ">" else "<"
         same = stored.str[1:] == TYPE_CODES[facts.cls] and facts.cls != "logical"
         if same and kind.order != "|" and not (is_complex and facts.cls in WIDE_COMPLEX):
             kind = kind._replace(order=order)
-        extent = self._extent(dataset, kind, is_complex) if same else None
+        extent = self._extent(dataset, dtype, kind, is_complex) if same else None
         storage = _storage(dataset)
 
         def add(path: str) -> None:
@@ -338,16 +340,18 @@ class _Walker:
 
         return add
 
-    def _extent(self, dataset: Any, kind: Any, is_complex: bool) -> Extent | None:
+    def _extent(
+        self, dataset: Any, dtype: np.dtype[Any], kind: Any, is_complex: bool
+    ) -> Extent | None:
         """Return where the elements lie in the file as they are, if they do."""
         if is_complex and kind.kind == "complex":
             half = kind.nbytes // 2
-            fields = dataset.dtype.fields
+            fields: Any = dtype.fields
             packed = fields["real"][1] == 0 and fields["imag"][1] == half
             alike = fields["real"][0] == fields["imag"][0] and fields["real"][0].itemsize == half
-            if not (packed and alike and dataset.dtype.itemsize == kind.nbytes):
+            if not (packed and alike and dtype.itemsize == kind.nbytes):
                 return None
-        elif h5py.h5t.py_create(dataset.dtype) != dataset.id.get_type():
+        elif h5py.h5t.py_create(dtype) != dataset.id.get_type():
             return None  # for instance integers of fewer bits than their bytes
         offset = dataset.id.get_offset()
         nbytes = prod(dataset.shape) * kind.nbytes
@@ -404,9 +408,7 @@ class _Walker:
     def _at(self, reference: Any) -> Any:
         if not reference:
             raise ValueError("a reference leads nowhere")
-        found = h5py.h5r.dereference(reference, self.file.id)
-        # File[reference] does the same, and takes three times as long.
-        return OBJECTS.get(type(found), h5py.Datatype)(found)
+        return _of_id(h5py.h5r.dereference(reference, self.file.id))
 
     def _empty_struct(self, dataset: Any, path: str, facts: Facts, is_empty: bool) -> None:
         if not is_empty:
@@ -482,6 +484,11 @@ class _Walker:
         self.tree.sparse_matrix(path, facts, matrix.places, matrix.arrays, storage)
 
 
+def _of_id(found: Any) -> Any:
+    """Return an object; h5py's own `group[name]` takes three times as long."""
+    return OBJECTS.get(type(found), h5py.Datatype)(found)
+
+
 def _address(item: Any) -> int:
     """Return where the header of an object lies, by which it is told from others."""
     return info_of(item.id).address
@@ -545,7 +552,7 @@ def _storage(dataset: Any) -> dict[str, Any]:
     layouts = {h5py.h5d.COMPACT: "compact", h5py.h5d.CHUNKED: "chunked"}
     kind = layouts.get(dataset.id.get_create_plist().get_layout(), "contiguous")
     found: dict[str, Any] = {"layout": kind}
-    if dataset.chunks:
+    if kind == "chunked":
         found["chunks"] = list(dataset.chunks[::-1])
         if dataset.compression:
             found["compression"] = dataset.compression

@@ -284,7 +284,9 @@ class Inflater:
                 raise self._corrupt("compressed variable is longer than its tag says")
             yield piece
         if not self._decoder.eof:
-            raise self._corrupt("compressed variable is cut off")
+            inside = self.position < variable.total
+            what = "ends inside its data" if inside else "is cut off"
+            raise self._corrupt(f"compressed variable {what}")
         if self.position < variable.total - 8:  # Octave counts padding that it does not write
             raise self._corrupt("compressed variable is shorter than its tag says")
         variable.checked = True

@@ -810,6 +810,46 @@ def test_sparse_parts_are_the_same_in_every_version(corpus: Callable[..., Path])
                 assert got[:stop].tolist() == expected[:stop].tolist()
 
 
+def test_sparse_parts_of_level_4(tmp_path: Path, octave: Callable[..., str]) -> None:
+    """Rows, columns and values become compressed columns, as scipy has them."""
+    octave("s = sparse([3 1 2 3], [1 4 1 4], [1.5 -2 3 4], 5, 6); c = s * (1 + 2i); save -v4 x.mat",
+           cwd=tmp_path)  # fmt: skip
+    known = scipy.io.loadmat(tmp_path / "x.mat")
+    with read(tmp_path / "x.mat", sparse="parts") as bundle:
+        for name in ("s", "c"):
+            matrix = known[name].tocsc()
+            matrix.sort_indices()
+            found = {part: bundle[f"{name}/{part}"] for part in ("data", "ir", "jc")}
+            assert found["jc"].shape == (7,)
+            assert decode(found["jc"]).tolist() == matrix.indptr.tolist()
+            assert decode(found["ir"]).tolist() == matrix.indices.tolist()
+            assert decode(found["data"]).tolist() == matrix.data.tolist()
+
+
+def test_sparse_elements_need_memory_that_is_counted_first(tmp_path: Path) -> None:
+    count = 1 << 16
+    parts = [element(5, np.arange(count, dtype="<i4").tobytes()),
+             element(5, struct.pack("<2i", 0, count)), element(9, bytes(8 * count))]  # fmt: skip
+    path = saved(tmp_path, matrix(5, (count, 1), b"s", *parts))
+    with read(path, max_memory=2 << 20) as bundle, pytest.raises(TooLarge, match=r"variable 's'"):
+        next(iter(blocks(bundle["s"])))
+    with read(path, max_memory=8 << 20) as bundle:
+        assert not decode(bundle["s"]).any()
+
+
+def test_names_of_level_4_up_to_their_limit(tmp_path: Path) -> None:
+    path = tmp_path / "x.mat"
+    for length, is_read in ((1, True), (4096, True), (4097, False)):
+        name = b"n" * (length - 1) + b"\0"
+        path.write_bytes(struct.pack("<5i", 0, 1, 1, 0, length) + name + struct.pack("<d", 1.5))
+        if not is_read:
+            with pytest.raises(Corrupt, match="wrong level 4 header"):
+                read(path)
+            continue
+        with read(path) as bundle:
+            assert bundle.names == [name[:-1].decode() or "unnamed"]
+
+
 def test_sparse_logical_in_the_three_ways_it_is_written(tmp_path: Path) -> None:
     """MATLAB: bytes under the type double; Octave: the class of a full matrix, and doubles."""
     ir, jc = [0, 1, 1], [0, 1, 2, 3]
