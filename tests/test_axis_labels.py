@@ -226,3 +226,34 @@ def test_items_of_a_stack_stay_on_the_first_axis(tmp_path: Path) -> None:
     column = array.replace(index_order="F")
     with pytest.raises(UsageError, match="items"):
         raconvert.write(tmp_path / "b.ra", np.asarray(column), meta=column.meta)
+
+
+def scidb_schema(path: Path) -> str:
+    return path.with_name(f"{path.name}.schema").read_text()
+
+
+def test_dimensions_of_scidb_without_a_name_stay_without_one(tmp_path: Path) -> None:
+    """SciDB wants a name for every dimension; one that was made up does not spread."""
+    meta = Metadata(axes=[Axis(), Axis(name="y")])
+    raconvert.write(tmp_path / "a.scidb", values_of((2, 3)))
+    raconvert.write(tmp_path / "b.scidb", values_of((2, 3)), meta=meta)
+    assert "[i=0:1:0:2; j=0:2:0:3]" in scidb_schema(tmp_path / "a.scidb")
+    for stem, names in (("a", [None, None]), ("b", [None, "y"])):
+        raconvert.convert(tmp_path / f"{stem}.scidb", tmp_path / f"{stem}.ra")
+        raconvert.convert(tmp_path / f"{stem}.ra", tmp_path / f"{stem}2.scidb")
+        for path in (f"{stem}.scidb", f"{stem}.ra", f"{stem}2.scidb"):
+            with raconvert.open(tmp_path / path) as found:
+                array = found if hasattr(found, "dims") else found[found.names[0]]
+                axes = array.meta.axes or [Axis(), Axis()]
+                assert [axis.name for axis in axes] == names
+
+
+def test_dimensions_of_a_schema_are_names(tmp_path: Path) -> None:
+    """Also the letters that are usual: somebody wrote them."""
+    (tmp_path / "a.scidb").write_bytes(values_of((2, 3)).tobytes())
+    (tmp_path / "a.scidb.schema").write_text("<v:float NOT NULL>[i=0:1:0:2; j=0:2:0:3]")
+    with raconvert.open(tmp_path / "a.scidb", "v") as array:
+        assert [axis.name for axis in array.meta.axes] == ["j", "i"]
+    (tmp_path / "b.scidb").write_bytes(values_of((6,)).tobytes())
+    with raconvert.open(tmp_path / "b.scidb", "a0", in_opts={"format": "(float)"}) as array:
+        assert not any(axis.name for axis in array.meta.axes)

@@ -4,7 +4,8 @@ Binary SciDB files say nothing about themselves. In this order:
 
 1. the options ``schema=``, ``format=`` and the others;
 2. ``FILE.schema``: one AFL schema, then optional lines ``format: (...)`` and further options by
-   the same names, ``layout: flat``; comments as in AFL;
+   the same names, ``layout: flat``, and ``unnamed: i, j``, the dimensions whose names were made up
+   since SciDB wants one for each; comments as in AFL;
 3. ``_schema.scidb-schema``, the same for all files of its folder.
 
 An option wins over the file; a schema given as an option leaves the files alone. The format string
@@ -46,14 +47,16 @@ CHOICES = {
     "records": ("auto", "attributes", "raw"),
     "nullable_default": ("auto", "null", "not null"),
 }
-_TEXTS = ("format", "types")
+_TEXTS = ("format", "types", "unnamed")
 _LINE = re.compile(rf"({'|'.join((*CHOICES, *_TEXTS))})[ \t]*:[ \t]*([^\n]*)")
 
 # `columns` with `names`, one each; `coordinates` are the indices of the columns of dimensions.
-# `schema_text` is as it was given, `origin` the file it came from ("" for options).
+# `schema_text` is as it was given, `origin` the file it came from ("" for options); `unnamed` are
+# the dimensions that have a name only because SciDB wants one.
 Declaration = namedtuple(
     "Declaration",
-    "schema schema_text columns names coordinates layout order coords raw sizes notes origin",
+    "schema schema_text columns names coordinates layout order coords raw sizes notes origin "
+    "unnamed",
 )
 
 
@@ -201,8 +204,14 @@ def combine(path: str, texts: dict[str, Text]) -> Declaration:
     coords = word("coords").replace("auto", "none")
     if schema is not None and "format" not in texts:
         columns = _with_coordinates(columns, schema, coords)
+    unnamed = (
+        [name.strip() for name in str(texts["unnamed"].value).split(",")]
+        if "unnamed" in texts
+        else []
+    )
     if schema is None:
         schema = _unnamed(columns, coords)
+        unnamed = [dim.name for dim in schema.dims]
     names, coordinates = _named(path, schema, columns, coords)
     text = texts["schema"].value if "schema" in texts else _text_of(columns, names, coordinates)
     layout = word("layout")
@@ -210,7 +219,7 @@ def combine(path: str, texts: dict[str, Text]) -> Declaration:
     return Declaration(
         schema, text, columns, names, coordinates, layout, order, coords,
         word("records") == "raw", {k: v for k, v in sizes.items() if _used(k, columns)}, notes,
-        origin,
+        origin, unnamed,
     )  # fmt: skip
 
 

@@ -115,7 +115,7 @@ def _told(bundle: Bundle) -> Declaration | None:
     if not isinstance(space, dict):
         return None
     texts = {}
-    for name in ("schema", "format", "layout", "order", "coords", "records"):
+    for name in ("schema", "format", "layout", "order", "coords", "records", "unnamed"):
         value = space.get(name, "")
         if isinstance(value, str) and value:
             texts[name] = Text(value, name, "")
@@ -160,6 +160,8 @@ def _settings(told: Declaration) -> dict[str, str]:
             settings["layout"] = told.layout
         elif not in_c_order(told.schema.shape, told.schema.chunks):
             settings["order"] = told.order
+    if told.unnamed:
+        settings["unnamed"] = ", ".join(told.unnamed)
     return settings
 
 
@@ -393,6 +395,10 @@ def _anew(groups: list[Group], coords: str) -> tuple[Plan, list[Fit]]:
         settings = {"coords": coords, "layout": "dense"}
     columns = [out.column for out in outs]
     settings = {"format": f"({', '.join(map(str, columns))})", **settings}
+    own = [axis.name for axis in axes] or [None] * len(dims)
+    made_up = [dim.name for dim, name in zip(dims, own, strict=True) if dim.name != name]
+    if made_up:
+        settings["unnamed"] = ", ".join(made_up)
     text = schema_text([(name, column.type, column.nullable) for name, column in attributes], dims)
     if not _is_encodable(text) or len(text.encode()) > MAX_SCHEMA_BYTES // 4:
         if not any(fit.outcome == "refused" for fit in fits):

@@ -229,6 +229,7 @@ class _Reader:
         told = self.declaration
         return {
             "schema": told.schema_text,
+            **({"unnamed": ", ".join(told.unnamed)} if told.unnamed else {}),
             "format": format_text(told.columns),
             "layout": "dense" if self.dense else "flat",
             "order": told.order if self.dense else "C",
@@ -303,7 +304,11 @@ class _Reader:
         dims = self.declaration.schema.dims
         axes = [Axis() for _ in self.shape]
         if self.dense or (len(dims) == 1 and not self.declaration.coordinates):
-            axes = [Axis(name=dim.name, origin=dim.lo or None) for dim in dims[::-1]]
+            unnamed = self.declaration.unnamed
+            names = [None if dim.name in unnamed else dim.name for dim in dims]
+            axes = [Axis(n, origin=dim.lo or None) for n, dim in zip(names, dims, strict=True)][
+                ::-1
+            ]
         return [Axis(labels=list(PAIR_LABELS)), *axes] if pair else axes
 
     def _field(self, number: int) -> Field:
