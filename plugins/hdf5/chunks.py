@@ -121,6 +121,21 @@ class Chunks:
             raise Corrupt("chunk index lists one chunk twice")
         return len(numbers) == int(dataset.get_num_chunks())
 
+    def check_found(self, dataset: h5d.DatasetID) -> None:
+        """Refuse (`Corrupt`) chunks that are there and that the library does not find.
+
+        It takes them for chunks that were never written where a key of its B-tree is damaged.
+        """
+        for row, place in zip(*self._stored_in((0,) * len(self._space), self._space), strict=True):
+            start = tuple(at * high for at, high in zip(place, self._chunk, strict=True))
+            try:
+                dataset.read_direct_chunk(start, out=bytearray(1))
+            except ValueError:  # it is larger than that, so it was found
+                continue
+            except RuntimeError as error:
+                where = f"chunk {place}, byte {self._offsets[row]}"
+                raise Corrupt("chunk index leads to a chunk only in part", where=where) from error
+
     def _numbered(self, places: Values) -> Values:
         """Return the number of each chunk in row-major order from the places of all of them."""
         at = places.reshape(-1, len(self._chunk))

@@ -15,23 +15,17 @@ from raconvert.errors import (
     RaconvertError,
     Unsupported,
 )
-from raconvert.files.copy import extent_slabs
 from raconvert.metadata import sidecar
 from raconvert.plugin import Array, Bundle, Extent, Source, dtype_of
 
 from . import julia, scales
 from .attributes import Attributes, read_attributes
-from .chunks import LARGEST_PLAIN, Chunks, are_places_sure, is_decoded
+from .chunks import Chunks, is_decoded
 from .descriptions import describe, little_endian, type_of_dtype, type_of_element
+from .direct import chunks_of
 from .errors import FAILURES, guarded
 from .headers import (
-    ADDRESS_BYTES,
-    REFERENCE_BYTES,
     attribute_data,
-    check_all_heaps,
-    check_references,
-    chunk_layout,
-    compact_data,
 )
 from .kept import unpacked
 from .objects import info_of
@@ -49,17 +43,16 @@ from .storage import (
     stored_bytes,
     unwritten_bytes,
 )
+from .strings import fixed_width
 from .text import is_text
 from .types import (
     BOOL_NAMES,
-    cannot,
     element_size,
     fixed_dtype,
-    in_file,
     kind_of,
     without_bools,
 )
-from .values import Dataset, check_width, widest
+from .values import Dataset
 from .virtual import Assembled, Resolver, Virtual, check_external_type, stored_of
 from .walk import DATASET, GROUP, TYPE, File, Files, Found, Walk, shown
 
@@ -334,9 +327,12 @@ def _array(
         context.notes.append(f"'{found.path}': {kind.note}")
     element = kind.element
     if element is None:
-        element = _fixed_width(found, dataset, shape, kind, storage, plist, problem, virtual)
+        element = element_of(fixed_dtype(kind.buffer, {}))
+        if problem is None and prod(shape + kind.dims):
+            values = _values(found, kind, shape, storage, element, virtual, [], tid)
+            element = fixed_width(values, dataset, plist, storage, virtual)
     values = _values(found, kind, shape, storage, element, virtual, pieces, tid)
-    values.chunks = _chunks(values, dataset, plist, storage)
+    values.chunks = chunks_of(values, dataset, plist, storage)
     values.stored = storage.stored
     values.unwritten = unwritten_bytes(storage, nbytes, file)
     array = Array(
@@ -454,115 +450,6 @@ def _extent(
     if storage.offset is None or storage.stored != nbytes:
         return None
     return file.source.extent(storage.offset, nbytes, needs_swap(element))
-
-
-def _fixed_width(
-    found: Found,
-    dataset: h5d.DatasetID,
-    shape: tuple[int, ...],
-    kind: Kind,
-    storage: Storage,
-    plist: h5p.PropDCID,
-    problem: RaconvertError | None,
-    virtual: Virtual | None,
-) -> Element:
-    """Return the element in which variable strings are read: as wide as the longest of them."""
-    count = prod(shape + kind.dims)
-    element = element_of(fixed_dtype(kind.buffer, {}))
-    if problem is not None or count == 0:
-        return element
-    if kind.buffer.names and (virtual is not None or storage.pieces):
-        raise cannot("its structures hold strings of variable length that lie in other files")
-    source = found.file.source
-    values = _values(found, kind, shape, storage, element, virtual, [], dataset.get_type())
-    longest = _longest(values, dataset, plist, storage, count)
-    if longest is None:
-        check_all_heaps(found.file)
-        longest = int(source.size) if virtual is None else virtual.longest
-    elif not kind.buffer.names:
-        check_width(count, longest, source.max_memory)
-    unwritten = storage.layout in ("contiguous", "chunked") and not storage.stored
-    if unwritten:  # all of them are the fill value
-        values.space = (1,) * len(shape)
-    return element_of(widest(values, longest, count))
-
-
-def _longest(
-    values: Dataset,
-    dataset: h5d.DatasetID,
-    plist: h5p.PropDCID,
-    storage: Storage,
-    count: int,
-) -> int | None:
-    """Return the largest length in the references of a dataset; None if they cannot be seen."""
-    file = values.file
-    if file.address_bytes != ADDRESS_BYTES or values.kind.dims:
-        return None
-    size, places = in_file(dataset.get_type())
-    compact = compact_data(file, info_of(dataset).address)
-    if compact is not None:
-        return _largest(compact, size, places, file)
-    step = max(1, (1 << 20) // size)
-    if storage.offset is not None and not storage.filters:
-        extent = file.source.extent(storage.offset, count * size)
-        slabs = extent_slabs(extent, step * size)
-        return max(_largest(slab, size, places, file) for slab in slabs)
-    references = values.kind._replace(buffer=np.dtype(f"V{size}"), memory=None, finish=None)
-    raw = Dataset(file, b"", references, values.space, storage.chunk, element_of(references.buffer))
-    raw.chunks = _chunks(raw, dataset, plist, storage)
-    if raw.chunks is None:
-        return None
-    pieces = raw.stream(step * size)
-    return max(_largest(piece.view(np.uint8), size, places, file) for piece in pieces)
-
-
-def _largest(raw: Any, size: int, places: tuple[int, ...], file: File) -> int:
-    """Return the largest length in the references at these places of each element."""
-    if size == REFERENCE_BYTES:
-        return check_references(raw, file)
-    parts = np.frombuffer(raw, np.uint8, len(raw) // size * size).reshape(-1, size)
-    return max(
-        check_references(parts[:, at : at + REFERENCE_BYTES].tobytes(), file) for at in places
-    )
-
-
-def _chunks(
-    values: Dataset, dataset: h5d.DatasetID, plist: h5p.PropDCID, storage: Storage
-) -> Chunks | None:
-    """Return the decoder of chunks outside the library, where it knows all that is needed."""
-    kind, file = values.kind, values.file
-    numbers = tuple(number for number, _ in storage.filters)
-    if storage.chunk is None or not is_decoded(numbers) or kind.memory is not None:
-        return None
-    unit = element_size(kind)
-    plain = not numbers and prod(storage.chunk) * unit > LARGEST_PLAIN
-    shuffled = dict(storage.filters).get(2, (unit,))
-    fill = _fill_bytes(plist, kind, unit)
-    # Older libraries leave the user block out of the offsets of chunks.
-    if plain or shuffled[:1] != (unit,) or fill is None or file.userblock:
-        return None
-    if len(storage.chunk) != len(values.space):  # an array without axes, from Julia
-        return None
-    if unit != stored_bytes(dataset.get_type()):
-        return None
-    limits = dataset.get_space().get_simple_extent_dims(maxdims=1)
-    stored, partial_plain = chunk_layout(file, info_of(dataset).address) or (False, True)
-    sure = are_places_sure(values.space, limits, storage.chunk, stored=stored)
-    if not sure or (numbers and partial_plain):
-        return None
-    chunks = Chunks(file.source, file.source.size, values.space, storage.chunk, unit, numbers, fill)
-    return chunks if chunks.index(dataset) else None
-
-
-def _fill_bytes(plist: h5p.PropDCID, kind: Kind, unit: int) -> bytes | None:
-    """Return the bytes of an element that was never written; None if only the library knows."""
-    if plist.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED:
-        return bytes(unit)
-    if kind.buffer.kind not in "iuf" or kind.dims:
-        return None
-    value = np.zeros((), kind.buffer)
-    plist.get_fill_value(value)
-    return value.tobytes()
 
 
 def _fill_value(array: Array, plist: h5p.PropDCID, kind: Kind) -> None:

@@ -60,6 +60,7 @@ class Dataset:
         self.space = space
         self.chunk = chunk
         self.chunks: Chunks | None = None
+        self.listed: Chunks | None = None  # those that the library must find, before it reads
         self.stored = 0  # bytes of it in the file
         self.unwritten = 0  # bytes that are little more than a fill value
         self.file = file
@@ -169,6 +170,9 @@ class Dataset:
         """Let the library read a box."""
         self._check_grid()
         dataset = self.dataset()
+        if self.listed is not None:
+            self.listed.check_found(dataset)
+            self.listed = None
         file_type = dataset.get_type()
         buffer = np.empty(shape, self.kind.buffer)
         space = dataset.get_space()

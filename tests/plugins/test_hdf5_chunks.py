@@ -230,6 +230,32 @@ def test_places_that_no_chunk_can_have(new: tuple[int, ...], words: str, tmp_pat
         raconvert.read(path)
 
 
+@pytest.mark.parametrize("filters", [{}, {"compression": "lzf"}, {"fletcher32": True}])
+def test_flipped_bits_in_the_keys_of_chunks(filters: dict[str, Any], tmp_path: Path) -> None:
+    """The B-tree of old files has no checksum; no chunk gets lost, and none another place."""
+    path = tmp_path / "x.h5"
+    values = np.arange(1, 97, dtype="i4").reshape(8, 12)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=values, chunks=(4, 4), **filters)
+    raw = path.read_bytes()
+    keys = raw.index(b"TREE\1") + 24
+    outcomes = set()
+    for n in range(6):
+        for byte in range(8, 32):  # behind size and filter mask: the place
+            for bit in (0, 2, 3, 6):
+                changed = bytearray(raw)
+                changed[keys + 40 * n + byte] ^= 1 << bit
+                path.write_bytes(changed)
+                try:
+                    found = raconvert.read(path)["x"]
+                except Corrupt:
+                    outcomes.add("refused")
+                else:
+                    outcomes.add("read")
+                    assert (found == values).all(), (n, byte, bit)
+    assert "refused" in outcomes
+
+
 # --- checksums ------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,70 @@
+"""Whether the chunks of a dataset are decoded here, past the library, and where they are."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from h5py import h5d
+
+from .chunks import LARGEST_PLAIN, Chunks, are_places_sure, is_decoded
+from .headers import chunk_layout
+from .objects import info_of
+from .storage import stored_bytes
+from .types import element_size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from h5py import h5p
+
+    from .storage import Storage
+    from .types import Kind
+    from .values import Dataset
+
+
+def chunks_of(
+    values: Dataset, dataset: h5d.DatasetID, plist: h5p.PropDCID, storage: Storage
+) -> Chunks | None:
+    """Return the decoder of the chunks of a dataset; None if the library must read it.
+
+    The index is checked in either case: where its B-tree has no checksum, the library takes a
+    chunk in a place that no chunk can have for one that was never written.
+    """
+    if storage.chunk is None or len(storage.chunk) != len(values.space):  # the latter: from Julia
+        return None
+    kind, file = values.kind, values.file
+    limits = dataset.get_space().get_simple_extent_dims(maxdims=1)
+    stored, partial_plain = chunk_layout(file, info_of(dataset).address) or (False, True)
+    if not are_places_sure(values.space, limits, storage.chunk, stored=stored):
+        return None
+    numbers = tuple(number for number, _ in storage.filters)
+    unit = element_size(kind)
+    fill = _fill_bytes(plist, kind, unit)
+    size = file.source.size
+    chunks = Chunks(
+        file.source, size, values.space, storage.chunk, unit, numbers, fill or bytes(unit)
+    )
+    if not chunks.index(dataset):
+        return None
+    values.listed = chunks if stored else None
+    if fill is None or (numbers and partial_plain):
+        return None
+    # Older libraries leave the user block out of the offsets of chunks.
+    if not is_decoded(numbers) or kind.memory is not None or file.userblock:
+        return None
+    plain = not numbers and prod(storage.chunk) * unit > LARGEST_PLAIN
+    shuffled = dict(storage.filters).get(2, (unit,))
+    if plain or shuffled[:1] != (unit,) or unit != stored_bytes(dataset.get_type()):
+        return None
+    return chunks
+
+
+def _fill_bytes(plist: h5p.PropDCID, kind: Kind, unit: int) -> bytes | None:
+    """Return the bytes of an element that was never written; None if only the library knows."""
+    if plist.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED:
+        return bytes(unit)
+    if kind.buffer.kind not in "iuf" or kind.dims:
+        return None
+    value = np.zeros((), kind.buffer)
+    plist.get_fill_value(value)
+    return value.tobytes()
