@@ -27,6 +27,7 @@ from .errors import FAILURES, guarded
 from .headers import (
     attribute_data,
 )
+from .indexes import check_index
 from .kept import unpacked
 from .objects import info_of
 from .storage import (
@@ -306,6 +307,7 @@ def _array(
     """Return the array of a dataset and its source, or one that raises if it must not be read."""
     file = found.file
     kind = _kind(tid, file, info_of(dataset).address, context)
+    check_index(dataset, file)
     storage = storage_of(dataset, plist)
     item = stored_bytes(tid)
     if virtual is not None:

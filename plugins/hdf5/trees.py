@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 LINK_INFO, ATTRIBUTE_INFO = 0x02, 0x15  # messages
 LINK_NAMES, LINK_ORDER, ATTRIBUTE_NAMES, ATTRIBUTE_ORDER = 5, 6, 8, 9  # kinds of trees
+FILTERED_CHUNKS = 11
 RECORD_BYTES = {LINK_NAMES: 11, LINK_ORDER: 15, ATTRIBUTE_NAMES: 17, ATTRIBUTE_ORDER: 13}
 _CREATION_BYTES = {LINK_INFO: 8, ATTRIBUTE_INFO: 2}  # of the largest creation index
 _KINDS = {
@@ -47,16 +48,16 @@ def check_trees(file: File, address: int) -> None:
                 place = int.from_bytes(body[at : at + ADDRESS_BYTES], "little")
                 at += ADDRESS_BYTES
                 if place != NOWHERE:
-                    _check_tree(file, place, _KINDS[kind][number])
+                    check_tree(file, place, _KINDS[kind][number])
 
 
-def _check_tree(file: File, address: int, kind: int) -> None:
-    """Compare the header of a tree with what is in its nodes."""
+def check_tree(file: File, address: int, kind: int, rank: int = 0) -> None:
+    """Compare the header of a tree with its nodes; `rank`: of the dataset, for chunks."""
     raw = file.source.read_at(file.userblock + address, _HEADER.size)
     if len(raw) < _HEADER.size:
         raise _damaged(file, address, "lies outside the file")
     mark, version, found, node, record, depth, _, _, root, count, total = _HEADER.unpack(raw)
-    if (mark, version, found, record) != (b"BTHD", 0, kind, RECORD_BYTES[kind]):
+    if (mark, version, found) != (b"BTHD", 0, kind) or record not in _record_sizes(kind, rank):
         raise _damaged(file, address, "has a header of another kind")
     if depth > MAX_DEPTH or not _AROUND + record <= node <= file.source.size:
         raise _damaged(file, address, "has an impossible size")
@@ -67,6 +68,14 @@ def _check_tree(file: File, address: int, kind: int) -> None:
     tree = _Tree(file, address, kind, node, record, depth)
     if tree.count(root, count, depth) != total:
         raise _damaged(file, address, "has another number of records than it says")
+
+
+def _record_sizes(kind: int, rank: int) -> range:
+    """Return the bytes that a record may have."""
+    if kind in RECORD_BYTES:
+        return range(RECORD_BYTES[kind], RECORD_BYTES[kind] + 1)
+    plain = ADDRESS_BYTES + 8 * rank
+    return range(plain + 5, plain + 13) if kind == FILTERED_CHUNKS else range(plain, plain + 1)
 
 
 class _Tree:

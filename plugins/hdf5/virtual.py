@@ -24,6 +24,7 @@ from raconvert.plugin import Extent
 
 from .errors import FAILURES, guarded, reason_of
 from .headers import check_all_heaps
+from .indexes import check_index
 from .objects import info_of
 from .selections import (
     UNLIMITED,
@@ -386,6 +387,7 @@ class Resolver:
         """Check a source as a dataset that is read itself."""
         dataset, file = part.dataset, part.file
         with guarded(file.path):
+            check_index(dataset, file)
             storage = storage_of(dataset, dataset.get_create_plist())
             item = stored_bytes(part.tid)
             if storage.layout == "virtual":

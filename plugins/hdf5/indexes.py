@@ -1,0 +1,108 @@
+"""Indexes of chunks, checked against the dataset before the library looks into them.
+
+File format specification 3.0, IV.A.2.i "The Data Layout Message" (version 4, class 2) and VII
+"Appendix C: Types of Indexes for Dataset Chunks". The library takes it for granted that the kind
+and the size of an index belong to the shape, and walks beyond its end where they do not.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from struct import Struct
+
+from raconvert.errors import Corrupt
+
+from .headers import ADDRESS_BYTES, LAYOUT, NOWHERE, messages
+from .objects import info_of
+from .trees import check_tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from h5py import h5d
+
+    from .walk import File
+
+CHUNKED, FILTERED = 2, 2  # layout class; flag of a single chunk
+SINGLE, IMPLICIT, FIXED, EXTENSIBLE, TREE = 1, 2, 3, 4, 5
+_BEFORE_ADDRESS = {SINGLE: 0, IMPLICIT: 0, FIXED: 1, EXTENSIBLE: 5, TREE: 6}
+UNLIMITED = (1 << 64) - 1
+PLAIN_CHUNKS, FILTERED_CHUNKS = 10, 11  # kinds of trees
+# signature, version, client, bytes of an entry, bits of a page, entries, data block
+_FIXED = Struct("<4sBBBBQQ")
+_EXTENSIBLE = Struct("<4sBBB")  # signature, version, client, bytes of an element
+
+
+def check_index(dataset: h5d.DatasetID, file: File) -> None:
+    """Refuse (`Corrupt`) a dataset whose index cannot be that of its shape."""
+    if file.address_bytes != ADDRESS_BYTES:
+        return
+    for kind, body in messages(file, info_of(dataset).address):
+        if kind == LAYOUT and body[:1] in (b"\4", b"\5") and body[1:2] == bytes((CHUNKED,)):
+            space = dataset.get_space()
+            shape = tuple(int(n) for n in space.get_simple_extent_dims())
+            limits = [int(n) % (1 << 64) for n in space.get_simple_extent_dims(maxdims=1)]
+            filters = dataset.get_create_plist().get_nfilters()
+            _check_layout(file, body, shape, limits, filtered=bool(filters))
+
+
+def _check_layout(
+    file: File, body: bytes, shape: tuple[int, ...], limits: list[int], *, filtered: bool
+) -> None:
+    count, width = body[3] - 1, body[4]
+    at = 5 + width * (count + 1)
+    chunk = [
+        int.from_bytes(body[5 + k * width : 5 + (k + 1) * width], "little") for k in range(count)
+    ]
+    kind = body[at]
+    if count != len(shape) or 0 in chunk or kind not in _BEFORE_ADDRESS:
+        raise _damaged(file, "is of another rank, or of an unknown kind")
+    single = 12 if kind == SINGLE and body[2] & FILTERED else 0
+    place = at + 1 + _BEFORE_ADDRESS[kind] + single
+    address = int.from_bytes(body[place : place + ADDRESS_BYTES], "little")
+    unlimited = limits.count(UNLIMITED)
+    many = 2 if unlimited > 1 else unlimited
+    fits = {SINGLE: (0,), IMPLICIT: (0,), FIXED: (0,), EXTENSIBLE: (1,), TREE: (2,)}[kind]
+    if many not in fits or any(n > most for n, most in zip(shape, limits, strict=True)):
+        raise _damaged(file, "does not belong to the axes that are unlimited")
+    if address == NOWHERE:
+        return
+    entries = prod(-(-most // n) for most, n in zip(limits, chunk, strict=True))
+    if kind == FIXED:
+        _check_fixed(file, address, entries, filtered=filtered)
+    elif kind == EXTENSIBLE:
+        _check_extensible(file, address, filtered=filtered)
+    elif kind == TREE:
+        check_tree(file, address, FILTERED_CHUNKS if filtered else PLAIN_CHUNKS, count)
+    elif kind == SINGLE and entries != 1:
+        raise _damaged(file, "is for one chunk, and there are several")
+
+
+def _check_fixed(file: File, address: int, entries: int, *, filtered: bool) -> None:
+    raw = file.source.read_at(file.userblock + address, _FIXED.size)
+    if len(raw) < _FIXED.size:
+        raise _damaged(file, "lies outside the file")
+    mark, version, client, size, _, told, _ = _FIXED.unpack(raw)
+    if (mark, version, client) != (b"FAHD", 0, filtered) or told != entries:
+        raise _damaged(file, "does not belong to the shape", entries, told)
+    if not _is_entry(size, filtered=filtered):
+        raise _damaged(file, "has entries of an impossible size")
+
+
+def _check_extensible(file: File, address: int, *, filtered: bool) -> None:
+    raw = file.source.read_at(file.userblock + address, _EXTENSIBLE.size)
+    if len(raw) < _EXTENSIBLE.size:
+        raise _damaged(file, "lies outside the file")
+    mark, version, client, size = _EXTENSIBLE.unpack(raw)
+    if (mark, version, client) != (b"EAHD", 0, filtered):
+        raise _damaged(file, "is of another kind")
+    if not _is_entry(size, filtered=filtered):
+        raise _damaged(file, "has entries of an impossible size")
+
+
+def _is_entry(size: int, *, filtered: bool) -> bool:
+    """True for an address, or, of filtered chunks, an address, a size of 1 to 8 bytes, a mask."""
+    return size in range(13, 21) if filtered else size == ADDRESS_BYTES
+
+
+def _damaged(file: File, what: str, expected: object = None, got: object = None) -> Corrupt:
+    return Corrupt(f"the index of the chunks {what}", path=file.path, expected=expected, got=got)
