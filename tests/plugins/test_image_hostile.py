@@ -10,9 +10,11 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import tifffile
 from image_tiff import SHORT, entry, tiff
 from PIL import Image
 
@@ -135,6 +137,63 @@ def test_directories_in_a_loop(to: int, tmp_path: Path) -> None:
     data = tiff([*GREY_TAGS, *PIXELS], bytes(8), pages=2, loop_to=to)
 
     refused_tiff(tmp_path / "x.tif", data, Corrupt, "loop")
+
+
+def overlapping(pages: int) -> bytes:
+    """Return a chain of directories of 4096 entries, each an entry behind the one before.
+
+    All say that they are reduced images, so that none is looked at any closer.
+    """
+    entries = 4096
+    data = b"II*\0\x08\0\0\0"
+    for number in range(entries):
+        data += struct.pack("<HHHIH", entries, (254, 273, 279)[number % 3], SHORT, 1, 1)
+    for page in range(pages):
+        following = 8 + 12 * (page + 1) if page < pages - 1 else 0
+        data += struct.pack("<HIIH", entries, following, 1, 1)
+    return data + bytes(8)
+
+
+def sharing(pages: int, tag: int, kind: int) -> bytes:
+    """Return pages that all have the same value, of half a megabyte, in a tag."""
+    shared = b"\x08\0\0\0" * (1 << 17)
+    size = {2: 1, 4: 4}[kind]
+    tags = [*GREY_TAGS, *[item for item in PIXELS if item[:2] != tag.to_bytes(2, "little")],
+            entry(tag, 8, kind, count=len(shared) // size)]  # fmt: skip
+    return tiff(tags, shared, pages=pages)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(overlapping(3000), id="directories"),
+        pytest.param(sharing(5000, 270, 2), id="descriptions"),
+        pytest.param(sharing(5000, 273, 4), id="offsets"),
+        pytest.param(sharing(5000, 34665, 4), id="exif"),
+    ],
+)
+def test_work_is_in_proportion_to_the_file(
+    data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted are the bytes that tifffile reads of it."""
+    path = tmp_path / "x.tif"
+    path.write_bytes(data)
+    total = 0
+    plain = tifffile.FileHandle.read
+
+    def read(*arguments: Any) -> bytes:
+        nonlocal total
+        found = plain(*arguments)
+        total += len(found)
+        return found
+
+    monkeypatch.setattr(tifffile.FileHandle, "read", read)
+    try:
+        decode(path)
+    except RaconvertError as error:
+        assert str(path) in str(error)  # noqa: PT017 - whether it is refused is not the point
+
+    assert 0 < total < 10 * len(data) + (2 << 20)
 
 
 def test_strips_that_overlap(tmp_path: Path) -> None:

@@ -32,19 +32,34 @@ if TYPE_CHECKING:
 REDUCED, MASK = 1, 4  # bits of NewSubfileType (tag 254)
 PLANES_OF_STK = 33629  # MetaMorph: as many images as this tag has values, in one directory
 MAX_TAG_BYTES = 1 << 20
+READ_TIMES, LEAST_BUDGET = 8, 1 << 20  # how often the bytes of the file may be read for its tags
 WHAT = "the structure of the TIFF file"
 
 
 class _File(io.BufferedReader):
-    """A file of which nothing is asked that it does not have, whatever its tags announce."""
+    """A file of which nothing is asked that it does not have, whatever its tags announce.
+
+    Directories that overlap, or share large values, would be read again and again: there is a
+    budget for all that is read of them, in proportion to the file.
+    """
 
     def __init__(self, source: Source) -> None:
         super().__init__(source.open())
-        self._size = source.size
+        self._path, self._size = source.path, source.size
+        self._left = READ_TIMES * source.size + LEAST_BUDGET
 
     def read(self, nbytes: int | None = -1) -> bytes:
         left = max(0, self._size - self.tell())
-        return super().read(left if nbytes is None or nbytes < 0 else min(nbytes, left))
+        nbytes = left if nbytes is None or nbytes < 0 else min(nbytes, left)
+        self._left -= nbytes
+        if self._left < 0:
+            raise Corrupt("its directories overlap, or share their values", path=self._path)
+        return super().read(nbytes)
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.read(memoryview(buffer).nbytes)
+        memoryview(buffer).cast("B")[: len(data)] = data
+        return len(data)
 
 
 class _Errors(logging.Handler):
