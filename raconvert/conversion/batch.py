@@ -13,7 +13,7 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.conversion.combine import concatenated, open_named, open_stack
 from raconvert.conversion.each import convert_each
 from raconvert.conversion.inputs import gather, missing_numbers, repeated, sequence_note
-from raconvert.conversion.labels import check_labels, labels_array, write_labels
+from raconvert.conversion.labels import check_labels, labels_array, stage_labels
 from raconvert.conversion.losses import lost_items
 from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import (
@@ -27,12 +27,17 @@ from raconvert.conversion.outputs import (
 from raconvert.conversion.planes import write_planes
 from raconvert.conversion.read import open_spec
 from raconvert.conversion.report import Report, few
+from raconvert.conversion.transaction import Staging
 from raconvert.conversion.write import write_bundle
 from raconvert.errors import UsageError
 from raconvert.files.places import refuse_used
+from raconvert.files.unfinished import Unfinished
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from raconvert.arrays.array import Array
     from raconvert.catalogue import Row
     from raconvert.conversion.inputs import Gathered
 
@@ -49,19 +54,23 @@ def convert_many(words: list[str], dst: str | None, settings: Settings) -> Repor
         sort=settings.sort,
     )
     _check_sequence(gathered, settings)
-    fields = template_fields(dst)
     if dst is not None and is_folder(dst, settings) and _becomes_bundle(gathered, settings):
         settings = settings.replace(to="bundle")
-    elif is_folder(dst, settings) or fields & EACH_FIELDS:
+    elif is_folder(dst, settings) or template_fields(dst) & EACH_FIELDS:
         if settings.labels or settings.planes:
             flag = "--labels" if settings.labels else "--planes"
             raise UsageError(f"{flag} goes with one destination, not with one file for each source")
         return convert_each(words, gathered, dst, settings)
     if dst is None:
         raise UsageError("no destination", remedy="name one with -o FILE or --out-dir DIR")
+    return _convert_to_one(gathered, dst, settings)
+
+
+def _convert_to_one(gathered: Gathered, dst: str, settings: Settings) -> Report:
+    """Convert the sources to one file, or to its planes."""
     path, name = target_spec(dst, settings.to)
     row = registry.target_row(path, settings.to)
-    planes = bool(fields & PLANE_FIELDS) or settings.planes
+    planes = bool(template_fields(dst) & PLANE_FIELDS) or settings.planes
     report = Report(few(gathered.paths))
     report.source_count = len(gathered.paths)
     if not planes and not prepare_target(path, row, gathered.paths, settings, report):
@@ -70,17 +79,53 @@ def convert_many(words: list[str], dst: str | None, settings: Settings) -> Repor
     if settings.labels:
         check_labels(settings.labels, path, gathered.paths, settings)
         labels = labels_array(gathered.paths)
-        write_labels(labels, settings.labels, settings.replace(dry_run=True), report)
+        stage_labels(labels, settings.labels, None, settings, report)
     with _open(gathered, row, name, settings, report) as bundle:
         if settings.labels:
             refuse_used([settings.labels], bundle.used)
-        if planes:
-            write_planes(bundle, path, row, gathered.paths, settings, report)
+
+        def write(before: Callable[[], object] = bool) -> None:
+            if planes:
+                write_planes(bundle, path, row, gathered.paths, settings, report)
+            else:
+                write_bundle(bundle, path, row, settings, report, name=name, before=before)
+
+        if settings.labels and not settings.dry_run:
+            _write_with_labels(write, path, labels, settings, report)
         else:
-            write_bundle(bundle, path, row, settings, report, name=name)
-    if settings.labels and not settings.dry_run:
-        write_labels(labels, settings.labels, settings, report)
+            write()
     return report
+
+
+def _write_with_labels(
+    write: Callable[[Callable[[], object]], None],
+    path: str,
+    labels: Array,
+    settings: Settings,
+    report: Report,
+) -> None:
+    """Write a stack and its labels, which appear together or not at all."""
+    place = str(settings.labels)
+    published: list[str] = []
+    with (
+        Staging(place, sync=settings.sync) as staging,
+        Unfinished([path, place], single=True) as unfinished,
+    ):
+        stage_labels(labels, place, staging, settings, report)
+
+        def appear() -> None:
+            if path != "-":
+                unfinished.begin()
+            published.extend(staging.publish())
+
+        try:
+            write(appear)
+            if not published:  # planes, and the standard output
+                appear()
+        except BaseException as error:
+            staging.undo(error)
+            raise
+    report.written += published
 
 
 def _becomes_bundle(gathered: Gathered, settings: Settings) -> bool:

@@ -22,6 +22,7 @@ from raconvert.conversion.unreadable import attempt
 from raconvert.conversion.write import progress_of, write_bundle
 from raconvert.errors import RaconvertError, TargetExists, UsageError
 from raconvert.files.places import identity, make_folders, refuse_used, write_failed
+from raconvert.files.unfinished import Unfinished
 from raconvert.metadata.sidecar import items_path_of, path_of
 
 TYPE_CHECKING = False
@@ -59,15 +60,10 @@ def convert_each(
     if settings.overwrite or settings.update:
         _refuse_read_by_others(targets, gathered, dst, settings)
     jobs = _Conversions(targets, places, gathered, dst, settings)
-    for part, (target, source) in zip(outcomes(jobs.sources, jobs), targets.items(), strict=True):
-        if isinstance(part, Report):
-            report.absorb(part)
-            continue
-        known = part if isinstance(part, RaconvertError) else write_failed(target, part)
-        if settings.fail_fast:
-            raise known from part
-        _let_go(part)
-        report.failed.append((source, known))
+    with Unfinished(targets) as unfinished:
+        if not settings.dry_run:
+            unfinished.begin()
+        _convert_all(jobs, targets, settings, report)
     if len(report.failed) == len(targets) == 1:
         raise report.failed[0][1]
     return report
@@ -121,6 +117,20 @@ class _Conversions(Jobs):
         source = self.sources[number]
         self._places.update(dict.fromkeys(told["claimed"], source))
         return Report.from_plain([source], told["report"])
+
+
+def _convert_all(
+    jobs: _Conversions, targets: dict[str, str], settings: Settings, report: Report
+) -> None:
+    for part, (target, source) in zip(outcomes(jobs.sources, jobs), targets.items(), strict=True):
+        if isinstance(part, Report):
+            report.absorb(part)
+            continue
+        known = part if isinstance(part, RaconvertError) else write_failed(target, part)
+        if settings.fail_fast:
+            raise known from part
+        _let_go(part)
+        report.failed.append((source, known))
 
 
 def _let_go(error: BaseException) -> None:

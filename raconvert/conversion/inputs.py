@@ -15,6 +15,7 @@ from operator import lt
 
 from raconvert.catalogue import ROWS
 from raconvert.errors import ReadFailed, UsageError
+from raconvert.files.unfinished import refuse_unfinished
 from raconvert.metadata.sidecar import ITEMS_SUFFIX, SUFFIX
 from raconvert.registry import by_suffix
 
@@ -121,6 +122,8 @@ def gather(
     if sort is not None:
         paths, order = _sorted(paths, sort), f"{sort} order"
     many = not (literal and len(words) == 1 and files_from is None)
+    if many:
+        refuse_unfinished(paths)
     return Gathered(paths, many, order)
 
 

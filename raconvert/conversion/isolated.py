@@ -65,12 +65,19 @@ def outcomes(paths: Sequence[str], jobs: Jobs, fewest: int = 2) -> Iterator[Any]
                 yield outcome
                 number += 1
             continue
-        try:
-            outcome = jobs.do(number)
-        except (RaconvertError, OSError) as error:
-            outcome = error
-        yield outcome
+        yield _attempted(jobs, number)
         number += 1
+
+
+def _attempted(jobs: Jobs, number: int) -> Any:
+    """Return what a job returns or raises.
+
+    Not the frame of a generator catches the error: whoever lets go of its frames would end that.
+    """
+    try:
+        return jobs.do(number)
+    except (RaconvertError, OSError) as error:
+        return error
 
 
 def _can_fork() -> bool:

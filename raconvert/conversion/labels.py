@@ -11,12 +11,13 @@ from raconvert.conversion.inputs import labels_of
 from raconvert.conversion.outputs import refuse_sources
 from raconvert.conversion.report import Report
 from raconvert.conversion.write import write_bundle
-from raconvert.errors import UsageError
+from raconvert.errors import RaconvertError, UsageError
 from raconvert.files.places import check_target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from raconvert.conversion.options import Settings
+    from raconvert.conversion.transaction import Staging
 
 
 def labels_array(paths: list[str]) -> Array:
@@ -47,13 +48,25 @@ def check_labels(path: str, data: str, sources: list[str], settings: Settings) -
     check_target(path, overwrite=settings.overwrite or settings.update)
 
 
-def write_labels(labels: Array, path: str, settings: Settings, report: Report) -> None:
-    """Write the labels beside the stack, with the settings that concern any destination."""
+def stage_labels(
+    labels: Array, path: str, staging: Staging | None, settings: Settings, report: Report
+) -> None:
+    """Write the labels, to appear with the stack, with the settings that concern any destination.
+
+    Without `staging` nothing is written, but judged.
+    """
     plain = settings.replace(
-        axes=None, scale=None, dtype=None, out_opts=None, progress=None, verify=False
-    )
+        axes=None, scale=None, dtype=None, out_opts=None, progress=None, verify=False,
+        dry_run=staging is None,
+    )  # fmt: skip
     part = Report(report.sources)
-    write_bundle(Bundle([labels]), path, registry.target_row(path), plain, part)
-    report.written += part.written
+    staged = path if staging is None else staging.place(path, same_name=True)
+    try:
+        write_bundle(Bundle([labels]), staged, registry.target_row(path), plain, part)
+    except RaconvertError as error:
+        error.path = path if error.path == staged else error.path
+        raise
+    if staging is not None:
+        staging.add(staged, path, part.written, overwrite=settings.overwrite or settings.update)
     report.equivalent += [fit for fit in part.equivalent if fit not in report.equivalent]
     report.allowed += [fit for fit in part.allowed if fit not in report.allowed]

@@ -9,6 +9,7 @@ from raconvert.catalogue import BUNDLES
 from raconvert.conversion.options import Settings
 from raconvert.errors import Corrupt, UsageError
 from raconvert.files.source import Source
+from raconvert.files.unfinished import refuse_unfinished
 from raconvert.metadata import sidecar
 
 TYPE_CHECKING = False
@@ -28,6 +29,7 @@ def open_spec(spec: str, settings: Settings) -> Bundle:
         from raconvert.conversion.inputs import split_spec
 
         path, name = split_spec(spec)
+    refuse_unfinished([path], single=True)
     source = Source(
         path, max_memory=settings.max_memory, trust_external="external" in settings.trust
     )

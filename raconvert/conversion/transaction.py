@@ -17,6 +17,7 @@ from raconvert.files.places import (
     sync_folder,
     write_failed,
 )
+from raconvert.files.unfinished import Unfinished
 from raconvert.metadata.sidecar import left_over
 
 # One finished file: where it is, where it goes, whether it may replace what is there.
@@ -34,20 +35,27 @@ class Staging:
         self._folder = ""
         self._files: list[Staged] = []
         self._left_over: list[str] = []
+        self._made: list[str] = []
+        self._done: list[Step] = []
 
     def __enter__(self) -> Staging:
         return self
 
-    def place(self, name: str) -> str:
-        """Return where the file of this final name is to be written for now."""
+    def place(self, name: str, *, same_name: bool = False) -> str:
+        """Return where the file of this final name is to be written for now.
+
+        With its own name where what is written says it.
+        """
         if not self._folder:
             self._folder = self._make()
+        if same_name:
+            return os.path.join(self._folder, os.path.basename(name))
         return os.path.join(self._folder, f"{len(self._files)}{os.path.splitext(name)[1]}")
 
     def add(self, staged: str, name: str, written: list[str], *, overwrite: bool) -> None:
         """Take in the file of a plane, and the sidecar that was written with it."""
         left = left_over(name, overwrite=overwrite)
-        places = [name + path.removeprefix(staged) for path in written]
+        places = [_beside(name, path, staged) for path in written]
         for path, place in zip(written, places, strict=True):
             replaces = overwrite or place in left
             if place != name:
@@ -71,24 +79,14 @@ class Staging:
 
     def publish(self) -> list[str]:
         """Rename all files to their places, or none; return the places."""
-        made: list[str] = []
-        done: list[Step] = []
         try:
             for file in self._files if self._sync else ():
                 sync_file(file.path)
-            for folder in sorted({os.path.dirname(file.name) for file in self._files}):
-                made += make_folders(folder)
-            for file in self._files:
-                done.append(Step(file.name, f"{file.path}.old", identity(file.path)))
-                _publish_one(file, done[-1].kept)
-            for number, path in enumerate(self._left_over):
-                done.append(Step(path, os.path.join(self._folder, f"{number}.left"), None))
-                with suppress(FileNotFoundError):
-                    os.replace(path, done[-1].kept)  # it goes with the folder
+            with Unfinished(file.name for file in self._files) as unfinished:
+                unfinished.begin()
+                self._publish_all()
         except BaseException as error:
-            if not _roll_back(made, done):
-                error.add_note(f"what was there before is kept in '{self._folder}'")
-                self._folder = ""
+            self.undo(error)
             if isinstance(error, OSError):
                 raise write_failed(self._template, error) from error
             raise
@@ -97,11 +95,35 @@ class Staging:
             sync_folder(name)
         return [file.name for file in self._files]
 
+    def _publish_all(self) -> None:
+        for folder in sorted({os.path.dirname(file.name) for file in self._files}):
+            self._made += make_folders(folder)
+        for file in self._files:
+            self._done.append(Step(file.name, f"{file.path}.old", identity(file.path)))
+            _publish_one(file, self._done[-1].kept)
+        for number, path in enumerate(self._left_over):
+            self._done.append(Step(path, os.path.join(self._folder, f"{number}.left"), None))
+            with suppress(FileNotFoundError):
+                os.replace(path, self._done[-1].kept)  # it goes with the folder
+
+    def undo(self, error: BaseException) -> None:
+        """Put everything back as it was before `publish`; `error` says where, if that fails."""
+        if not _roll_back(self._made, self._done):
+            error.add_note(f"what was there before is kept in '{self._folder}'")
+            self._folder = ""
+
     def __exit__(self, *_: object) -> None:
         if self._folder:
             import shutil
 
             shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _beside(name: str, path: str, staged: str) -> str:
+    """Return the final path of what was written with a staged file."""
+    if path.startswith(staged):
+        return name + path.removeprefix(staged)
+    return os.path.join(os.path.dirname(name), os.path.basename(path))
 
 
 def _publish_one(file: Staged, kept: str) -> None:

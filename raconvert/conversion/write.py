@@ -42,17 +42,19 @@ def write_bundle(
     report: Report,
     *,
     name: str | None = None,
+    before: Callable[[], object] = bool,
 ) -> Report:
     """Adapt, judge and write one bundle to one file, with its sidecar; fill in the report.
 
-    Arrays that cannot be read are refused by name, or left out where that is allowed.
+    `before` is called when all is written and about to appear. Arrays that cannot be read are
+    refused by name, or left out where that is allowed.
     """
     _check_count(bundle, path, row, name)
     return attempt(
         bundle,
         settings,
         report,
-        lambda whole, lost: _write_whole(whole, path, row, settings, report, name, lost),
+        lambda whole, lost: _write_whole(whole, path, row, settings, report, name, lost, before),
     )
 
 
@@ -64,6 +66,7 @@ def _write_whole(
     report: Report,
     name: str | None,
     lost: list[Fit],
+    before: Callable[[], object],
 ) -> Report:
     """Write a bundle of arrays that can be read, as far as is known; `lost` are the others."""
     module = registry.load(row)
@@ -123,6 +126,7 @@ def _write_whole(
         if path == "-":
             _to_stdout(target)
         else:
+            before()
             commit(bundle, target, row, settings, report, dict(zip(plan.names, forms, strict=True)))
     report.written.append(path)
     report.files = 1
