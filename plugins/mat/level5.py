@@ -19,24 +19,23 @@ from io import BytesIO
 from math import prod
 from struct import Struct, unpack
 
-from raconvert.arrays.dtypes import element
 from raconvert.errors import Corrupt, RaconvertError
 from raconvert.files.source import read_up_to
 
+from .cursors import EAGER_BYTES, Cursor, DecodedCursor, FileCursor, InflateCursor
 from .parts import (
     DEFLATE_RATIO,
     Compressed,
-    FilePart,
     HeldPart,
     InflatedPart,
     Inflater,
     LaterPart,
     inflated_head,
 )
+from .sparse5 import SparseParts
 from .tables import (
     CLASSES,
     COMPLEX,
-    ELEMENTS,
     GLOBAL,
     HEADER_BYTES,
     LOGICAL,
@@ -47,25 +46,18 @@ from .tables import (
     ORDERS,
     STORED,
     Facts,
-    element_of_class,
 )
-from .tree import in_variable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from io import FileIO
     from typing import Any
 
-    from raconvert.files.source import Source
-
     from .tree import Tree
 
 MAX_NAME_BYTES = 4096  # MATLAB writes 63 at most, others more
 MAX_DIMS_BYTES = 4 * 1024
 MAX_FIELDS_BYTES = 16 << 20  # of the names of all fields of a struct
-WINDOW_BYTES = 4096  # how much of the file is read at once while it is walked
-EAGER_BYTES = 1 << 20  # compressed variables up to this are walked at once
-HELD_BYTES = EAGER_BYTES  # numbers up to this are kept while a compressed variable is walked
 HELD_SHARE = 32  # and all of them up to this part of the memory
 SUBSYSTEM = (116, 124)  # bytes of the header: where the data of classes lies
 
@@ -98,116 +90,6 @@ def _signed(data: bytes, order: str) -> int:
     return int.from_bytes(data, ORDERS[order], signed=True)
 
 
-class _FileCursor:
-    """A place in the file, up to the end of one element."""
-
-    def __init__(self, source: Source, file: FileIO, place: int, end: int) -> None:
-        self.path = source.path
-        self._source = source
-        self.place = place
-        self.end = end
-        self._file = file
-        self._window, self._window_place = b"", 0
-
-    def take(self, nbytes: int) -> bytes:
-        start = self.place - self._window_place
-        if start < 0 or start + nbytes > len(self._window):
-            self._file.seek(self.place)
-            self._window = read_up_to(self._file, max(nbytes, WINDOW_BYTES))
-            self._window_place, start = self.place, 0
-        self.place += nbytes
-        return self._window[start : start + nbytes]
-
-    def skip(self, nbytes: int) -> None:
-        self.place += nbytes
-
-    def part(self, dtype: str, nbytes: int) -> Any:
-        found = FilePart(self._source, self.place, dtype, nbytes // int(dtype[2:]))
-        self.place += nbytes
-        return found
-
-    broken = False
-
-    @property
-    def where(self) -> str:
-        return f"byte {self.place}"
-
-
-class _InflateCursor:
-    """A place in the decoded bytes of a compressed variable."""
-
-    lazy = True  # nothing behind the numbers that come first is looked at
-
-    def __init__(self, inflater: Inflater, room: int) -> None:
-        self.variable = inflater.variable
-        self.path = self.variable.path
-        self.end = self.variable.total
-        self.room = room  # bytes that may still be kept
-        self.inflater = inflater
-
-    @property
-    def place(self) -> int:
-        return self.inflater.position
-
-    @property
-    def broken(self) -> bool:
-        """True if nothing can be inflated any more."""
-        return self.inflater.broken
-
-    def take(self, nbytes: int) -> bytes:
-        return self.inflater.read(nbytes)
-
-    def skip(self, nbytes: int) -> None:
-        self.inflater.skip(nbytes)
-
-    def part(self, dtype: str, nbytes: int) -> Any:
-        if nbytes <= min(HELD_BYTES, self.room):
-            self.room -= nbytes
-            return HeldPart(self.inflater.read(nbytes), dtype)
-        found = InflatedPart(self.variable, self.place, dtype, nbytes // int(dtype[2:]))
-        if not self.lazy:
-            self.inflater.skip(nbytes)
-        return found
-
-    @property
-    def where(self) -> str:
-        return f"byte {self.variable.offset}, decoded byte {self.place}"
-
-
-class _DecodedCursor(_InflateCursor):
-    """A place in the decoded bytes of a small compressed variable, which are all there."""
-
-    lazy = False
-    broken = False
-    place = 0
-
-    def __init__(self, inflater: Inflater, data: bytes, room: int) -> None:
-        super().__init__(inflater, room)
-        self._data = data
-
-    def take(self, nbytes: int) -> bytes:
-        found = self._data[self.place : self.place + nbytes]
-        if len(found) < nbytes:
-            raise Corrupt("compressed variable ends inside its data", path=self.path,
-                          where=self.where)  # fmt: skip
-        self.place += nbytes
-        return found
-
-    def skip(self, nbytes: int) -> None:
-        self.place += nbytes
-
-    def part(self, dtype: str, nbytes: int) -> Any:
-        if nbytes <= self.room:
-            self.room -= nbytes
-            return HeldPart(self.take(nbytes), dtype)
-        found = InflatedPart(self.variable, self.place, dtype, nbytes // int(dtype[2:]))
-        self.place += nbytes
-        return found
-
-
-_Cursor = _FileCursor | _InflateCursor
-
-
 class _Walker:
     """Reads the structure of one file into a `Tree`."""
 
@@ -230,7 +112,7 @@ class _Walker:
         """
         source = self.tree.source
         place, compressed = HEADER_BYTES, False
-        cursor = _FileCursor(source, file, place, source.size)
+        cursor = FileCursor(source, file, place, source.size)
         while source.size - place >= 8:
             cursor.place = place
             code, nbytes = self._words(cursor.take(8))
@@ -265,10 +147,10 @@ class _Walker:
     def _name_in(self, file: FileIO, place: int, code: int) -> str:
         """Return the name of a variable that cannot be read, if that much is there."""
         source = self.tree.source
-        cursor = _FileCursor(source, file, place + 8, source.size)
+        cursor = FileCursor(source, file, place + 8, source.size)
         if code == MI_COMPRESSED:
             data = inflated_head(source.read_at(place + 8, MAX_NAME_BYTES), MAX_NAME_BYTES)
-            cursor = _FileCursor(source, BytesIO(data), 8, len(data))  # type: ignore[arg-type]
+            cursor = FileCursor(source, BytesIO(data), 8, len(data))  # type: ignore[arg-type]
         try:
             for what in ("the array flags", "the dims", "the name"):
                 data = self._data(cursor, cursor.end, what, MAX_DIMS_BYTES)[1]
@@ -276,7 +158,7 @@ class _Walker:
             return ""
         return _text(data)
 
-    def _variable(self, cursor: _FileCursor, place: int, code: int, nbytes: int) -> None:
+    def _variable(self, cursor: FileCursor, place: int, code: int, nbytes: int) -> None:
         if code == MI_COMPRESSED:
             source = self.tree.source
             self._compressed(Compressed(source, place + 8, nbytes, self.stopped), place)
@@ -300,7 +182,7 @@ class _Walker:
             tag = inflater.read(8)
             code, nbytes = _int(tag[:4], self.order), _int(tag[4:], self.order)
             variable.total = 8 + nbytes
-            cursor = _InflateCursor(inflater, self.room)
+            cursor = InflateCursor(inflater, self.room)
             if code != MI_MATRIX:
                 raise self._corrupt(cursor, "compressed element is no variable", 14, code)
             # A decoded size that no decoder could give is refused before anything is decoded.
@@ -308,7 +190,7 @@ class _Walker:
                 limit = f"at most {variable.nbytes * DEFLATE_RATIO} bytes"
                 raise self._corrupt(cursor, "compressed variable cannot be so long", limit, nbytes)
             if nbytes <= EAGER_BYTES:
-                cursor = _DecodedCursor(inflater, tag + inflater.everything(), self.room)
+                cursor = DecodedCursor(inflater, tag + inflater.everything(), self.room)
                 cursor.skip(8)
             if nbytes:
                 self._matrix(cursor, 8 + nbytes, "", 0, place)
@@ -319,11 +201,11 @@ class _Walker:
             inflater.close()
 
     def _corrupt(
-        self, cursor: _Cursor, what: str, expected: object = None, got: object = None
+        self, cursor: Cursor, what: str, expected: object = None, got: object = None
     ) -> Corrupt:
         return Corrupt(what, path=cursor.path, where=cursor.where, expected=expected, got=got)
 
-    def _tag(self, cursor: _Cursor, end: int, what: str) -> _Tag:
+    def _tag(self, cursor: Cursor, end: int, what: str) -> _Tag:
         """Read a tag; its data lies before `end`."""
         if end - cursor.place < 8:
             raise self._corrupt(cursor, f"variable ends before {what}")
@@ -341,7 +223,7 @@ class _Walker:
             )  # fmt: skip
         return _Tag(word, nbytes, None)
 
-    def _data(self, cursor: _Cursor, end: int, what: str, limit: int) -> tuple[int, bytes]:
+    def _data(self, cursor: Cursor, end: int, what: str, limit: int) -> tuple[int, bytes]:
         """Return type and data of a short element, whole."""
         tag = self._tag(cursor, end, what)
         if tag.small is not None:
@@ -352,17 +234,17 @@ class _Walker:
         self._pad(cursor, tag.nbytes, end)
         return tag.code, data
 
-    def _pad(self, cursor: _Cursor, nbytes: int, end: int) -> None:
+    def _pad(self, cursor: Cursor, nbytes: int, end: int) -> None:
         cursor.skip(min(-nbytes % 8, end - cursor.place))
 
-    def _part(self, cursor: _Cursor, end: int, what: str, as_bytes: int = -1) -> Any:
+    def _part(self, cursor: Cursor, end: int, what: str, as_bytes: int = -1) -> Any:
         """Return the numbers of an element; bytes if they are as many as `as_bytes`.
 
         (MATLAB writes the values of a sparse logical matrix as bytes under the type double.)
         """
         return self._stored(cursor, end, what, self._tag(cursor, end, what), as_bytes)
 
-    def _stored(self, cursor: _Cursor, end: int, what: str, tag: _Tag, as_bytes: int = -1) -> Any:
+    def _stored(self, cursor: Cursor, end: int, what: str, tag: _Tag, as_bytes: int = -1) -> Any:
         """Return the numbers behind a tag."""
         stored = STORED.get(tag.code)
         if stored == "f8" and tag.nbytes == as_bytes:
@@ -382,7 +264,7 @@ class _Walker:
 
     # --- matrices ---------------------------------------------------------------------------
 
-    def _matrix(self, cursor: _Cursor, end: int, path: str, depth: int, place: int) -> None:
+    def _matrix(self, cursor: Cursor, end: int, path: str, depth: int, place: int) -> None:
         """Read one matrix; `path` is empty for a variable, which has a name of its own."""
         self.tree.check_depth(depth, cursor.where)
         _, flags = self._data(cursor, end, "the array flags", 8)
@@ -406,10 +288,10 @@ class _Walker:
         facts = Facts(cls, dims, is_complex, logical and cls != "char", is_global)
         self._by_class(cursor, end, path, facts, depth)
 
-    def _by_class(self, cursor: _Cursor, end: int, path: str, facts: Facts, depth: int) -> None:
+    def _by_class(self, cursor: Cursor, end: int, path: str, facts: Facts, depth: int) -> None:
         cls = facts.cls
         if cls in ("struct", "cell"):
-            if isinstance(cursor, _InflateCursor):
+            if isinstance(cursor, InflateCursor):
                 cursor.lazy = False
             first = len(self.tree.arrays)
             members = self._struct if cls == "struct" else self._cell
@@ -427,12 +309,12 @@ class _Walker:
         else:
             self._numeric(cursor, end, path, facts)
 
-    def _leave(self, cursor: _Cursor, end: int) -> None:
+    def _leave(self, cursor: Cursor, end: int) -> None:
         """Leave out the rest of a matrix."""
-        if not (isinstance(cursor, _InflateCursor) and cursor.lazy):
+        if not (isinstance(cursor, InflateCursor) and cursor.lazy):
             cursor.skip(end - cursor.place)
 
-    def _dims(self, cursor: _Cursor, end: int) -> tuple[int, ...]:
+    def _dims(self, cursor: Cursor, end: int) -> tuple[int, ...]:
         _, data = self._data(cursor, end, "the dims", MAX_DIMS_BYTES)
         if len(data) % 4 or not data:
             raise self._corrupt(cursor, "wrong dims", "4 bytes each", f"{len(data)} bytes")
@@ -440,10 +322,10 @@ class _Walker:
         self.tree.check_dims(dims, 16, cursor.where)
         return dims if len(dims) > 1 else (*dims, 1)
 
-    def _name(self, cursor: _Cursor, end: int, what: str) -> str:
+    def _name(self, cursor: Cursor, end: int, what: str) -> str:
         return _text(self._data(cursor, end, what, MAX_NAME_BYTES)[1])
 
-    def _opaque(self, cursor: _Cursor, end: int, path: str) -> None:
+    def _opaque(self, cursor: Cursor, end: int, path: str) -> None:
         """Name an opaque variable: name, type system and class come before its data."""
         name, system, cls = (self._name(cursor, end, w) for w in ("a name", "a type", "a class"))
         if not path:
@@ -451,9 +333,9 @@ class _Walker:
         self.tree.leave_out(path, f"{cls} ({system})" if system else cls)
         self._leave(cursor, end)
 
-    def _object(self, cursor: _Cursor, end: int, path: str, facts: Facts, depth: int) -> None:
+    def _object(self, cursor: Cursor, end: int, path: str, facts: Facts, depth: int) -> None:
         """Read an object of an old class as the struct of its fields; leave out any other one."""
-        if isinstance(cursor, _InflateCursor):
+        if isinstance(cursor, InflateCursor):
             cursor.lazy = False
         cls = self._name(cursor, end, "the name of a class") or "object"
         first = len(self.tree.arrays)
@@ -471,29 +353,29 @@ class _Walker:
 
     # --- numbers ----------------------------------------------------------------------------
 
-    def _storage(self, cursor: _Cursor, part: Any) -> dict[str, Any]:
+    def _storage(self, cursor: Cursor, part: Any) -> dict[str, Any]:
         found = {"stored": getattr(part, "dtype", "")[1:]}
-        if isinstance(cursor, _InflateCursor):
+        if isinstance(cursor, InflateCursor):
             found["compression"] = "zlib"
         return found
 
-    def _counted(self, cursor: _Cursor, end: int, count: int, what: str) -> Any:
+    def _counted(self, cursor: Cursor, end: int, count: int, what: str) -> Any:
         part = self._part(cursor, end, what)
         self._check_count(cursor, part, count, what)
         return part
 
-    def _check_count(self, cursor: _Cursor, part: Any, count: int, what: str) -> None:
+    def _check_count(self, cursor: Cursor, part: Any, count: int, what: str) -> None:
         if part.count != count:
             raise self._corrupt(cursor, f"{what} has another length than the dims say",
                                 f"{count} numbers", part.count)  # fmt: skip
 
-    def _behind(self, cursor: _Cursor, place: int) -> None:
+    def _behind(self, cursor: Cursor, place: int) -> None:
         """Go on behind numbers that were only looked at."""
-        if isinstance(cursor, _InflateCursor):
+        if isinstance(cursor, InflateCursor):
             cursor.lazy = False
             cursor.skip(max(0, place - cursor.place))
 
-    def _numeric(self, cursor: _Cursor, end: int, path: str, facts: Facts) -> None:
+    def _numeric(self, cursor: Cursor, end: int, path: str, facts: Facts) -> None:
         count = prod(facts.dims)
         start = cursor.place
         real = self._part(cursor, end, f"'{path}'")
@@ -514,7 +396,7 @@ class _Walker:
                 parts.append(self._counted(cursor, end, count, f"imaginary part of '{path}'"))
         self.tree.numeric(path, facts, tuple(parts), self._storage(cursor, real))
 
-    def _char(self, cursor: _Cursor, end: int, path: str, facts: Facts) -> None:
+    def _char(self, cursor: Cursor, end: int, path: str, facts: Facts) -> None:
         count = prod(facts.dims)
         what, code = f"text of '{path}'", 0
         if cursor.place >= end and not count:
@@ -529,9 +411,9 @@ class _Walker:
         load = partial(_load_text, self.tree, path, part, facts.dims, code)
         self.tree.text(path, facts, load, self._storage(cursor, part))
 
-    def _sparse(self, cursor: _Cursor, end: int, path: str, facts: Facts, ir: Any = None) -> None:
+    def _sparse(self, cursor: Cursor, end: int, path: str, facts: Facts, ir: Any = None) -> None:
         """Read a sparse matrix; `ir` if its rows were read already."""
-        if isinstance(cursor, _InflateCursor):
+        if isinstance(cursor, InflateCursor):
             cursor.lazy = False
         if len(facts.dims) != 2:
             raise self._corrupt(cursor, f"sparse '{path}' is no matrix", "2 dims", facts.dims)
@@ -548,7 +430,7 @@ class _Walker:
 
     # --- containers -------------------------------------------------------------------------
 
-    def _cell(self, cursor: _Cursor, end: int, path: str, facts: Facts, depth: int) -> None:
+    def _cell(self, cursor: Cursor, end: int, path: str, facts: Facts, depth: int) -> None:
         count = prod(facts.dims)
         self._check_members(cursor, end, path, count)
         self.tree.container(path, facts)
@@ -556,7 +438,7 @@ class _Walker:
         for index in range(count):
             lost = self._member(cursor, end, f"{path}/{index + 1}", depth, lost)
 
-    def _struct(self, cursor: _Cursor, end: int, path: str, facts: Facts, depth: int) -> None:
+    def _struct(self, cursor: Cursor, end: int, path: str, facts: Facts, depth: int) -> None:
         names = self._field_names(cursor, end, path)
         fields = self.tree.fields(names, path)
         count = prod(facts.dims)
@@ -572,13 +454,13 @@ class _Walker:
                 lost = self._member(cursor, end, f"{inside}/{field}", depth, lost)
             self.tree.close_container(inside, first)
 
-    def _check_members(self, cursor: _Cursor, end: int, path: str, count: int) -> None:
+    def _check_members(self, cursor: Cursor, end: int, path: str, count: int) -> None:
         if 8 * count > end - cursor.place:
             raise self._corrupt(cursor, f"'{path}' declares more members than there are",
                                 f"at most {(end - cursor.place) // 8}", count)  # fmt: skip
         self.tree.count(count)
 
-    def _field_names(self, cursor: _Cursor, end: int, path: str) -> list[str]:
+    def _field_names(self, cursor: Cursor, end: int, path: str) -> list[str]:
         _, data = self._data(cursor, end, "the length of field names", 8)
         width = _signed(data[:4], self.order)
         _, text = self._data(cursor, end, "the field names", MAX_FIELDS_BYTES)
@@ -590,7 +472,7 @@ class _Walker:
         self.tree.count(len(text) // width)
         return [_text(text[i : i + width]) for i in range(0, len(text), width)]
 
-    def _member(self, cursor: _Cursor, end: int, path: str, depth: int, lost: bool) -> bool:
+    def _member(self, cursor: Cursor, end: int, path: str, depth: int, lost: bool) -> bool:
         """Read one member; return whether all behind it are lost (`lost`: it is itself).
 
         A member has a length of its own: what is wrong inside it hides none of the others.
@@ -614,7 +496,7 @@ class _Walker:
         cursor.skip(stop - cursor.place)
         return False
 
-    def _member_end(self, cursor: _Cursor, end: int, path: str) -> int:
+    def _member_end(self, cursor: Cursor, end: int, path: str) -> int:
         tag = self._tag(cursor, end, f"'{path}'")
         if tag.code != MI_MATRIX:
             raise self._corrupt(cursor, f"'{path}' is no matrix", "type 14", tag.code)
@@ -644,74 +526,3 @@ def _load_text(tree: Tree, path: str, part: Any, dims: tuple[int, ...], code: in
         )
         return unpacked(units)
     return units
-
-
-class SparseParts:
-    """A sparse matrix in compressed columns: row of each element, start of each column, values."""
-
-    def __init__(
-        self, path: str, facts: Facts, ir: Any, jc: Any, parts: tuple[Any, ...], source: Source
-    ) -> None:
-        self.path = path
-        self.facts = facts
-        self.ir = ir
-        self.jc = jc
-        self.parts = parts
-        self.source = source
-
-    def places(self) -> tuple[Any, Any]:
-        """Return the place of each stored element in column-major order, and the values."""
-        from raconvert.arrays.blocks import check_memory
-
-        from .sources import column_places, load
-
-        nbytes = 4 * (self.ir.nbytes + self.jc.nbytes + sum(p.nbytes for p in self.parts))
-        what = f"'{self.source.path}': sparse variable '{self.path}'"
-        check_memory(nbytes, self.source.max_memory, what)
-        rows, columns = self.facts.dims
-        try:
-            stored = min(part.count for part in self.parts)
-            places, total = column_places(load(self.ir), load(self.jc), rows, columns, stored)
-        except RaconvertError as error:
-            in_variable(error, self.path, self.source.path)
-            raise
-        return places, self._values(total)
-
-    def _values(self, total: int) -> Any:
-        from .sources import Numbers
-
-        source, kind = self.source, element_of_class(self.facts) or ELEMENTS["double"]
-        numbers = Numbers(
-            self.path, source.path, source.max_memory, element=kind, dims=(total,),
-            parts=tuple(_First(part, total) for part in self.parts),
-        )  # fmt: skip
-        return numbers[...]
-
-    def arrays(self, kind: Any) -> list[tuple[str, Any, int, Any]]:
-        """Return the parts as arrays: name, element, count, and what gives the data."""
-        whole = element("int", 8)
-        return [
-            ("data", kind, min(p.count for p in self.parts), lambda: self._values(
-                min(p.count for p in self.parts))),
-            ("ir", whole, self.ir.count, partial(self._indices, self.ir)),
-            ("jc", whole, self.jc.count, partial(self._indices, self.jc)),
-        ]  # fmt: skip
-
-    def _indices(self, part: Any) -> Any:
-        from .sources import Numbers
-
-        source = self.source
-        return Numbers(self.path, source.path, source.max_memory, element=element("int", 8),
-                       dims=(part.count,), parts=(part,))  # fmt: skip
-
-
-class _First:
-    """The first numbers of a part."""
-
-    def __init__(self, part: Any, count: int) -> None:
-        self.dtype = part.dtype
-        self.count = count
-        self.nbytes = count * int(part.dtype[2:])
-        self.open = part.open
-
-        self.region = part.region

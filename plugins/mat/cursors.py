@@ -1,0 +1,141 @@
+"""Places in level 5: in the file, or in the decoded bytes of a compressed variable."""
+
+from __future__ import annotations
+
+from raconvert.errors import Corrupt
+from raconvert.files.source import read_up_to
+
+from .parts import FilePart, HeldPart, InflatedPart, Inflater
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from io import FileIO
+    from typing import Any
+
+    from raconvert.files.source import Source
+
+WINDOW_BYTES = 4096  # how much of the file is read at once while it is walked
+EAGER_BYTES = 1 << 20  # compressed variables up to this are walked at once
+HELD_BYTES = EAGER_BYTES  # numbers up to this are kept while a compressed variable is walked
+
+
+class FileCursor:
+    """A place in the file, up to the end of one element."""
+
+    def __init__(self, source: Source, file: FileIO, place: int, end: int) -> None:
+        self.path = source.path
+        self._source = source
+        self.place = place
+        self.end = end
+        self._file = file
+        self._window, self._window_place = b"", 0
+
+    def take(self, nbytes: int) -> bytes:
+        """Return the next bytes and go on behind them."""
+        start = self.place - self._window_place
+        if start < 0 or start + nbytes > len(self._window):
+            self._file.seek(self.place)
+            self._window = read_up_to(self._file, max(nbytes, WINDOW_BYTES))
+            self._window_place, start = self.place, 0
+        self.place += nbytes
+        return self._window[start : start + nbytes]
+
+    def skip(self, nbytes: int) -> None:
+        """Go on behind so many bytes."""
+        self.place += nbytes
+
+    def part(self, dtype: str, nbytes: int) -> Any:
+        """Return the numbers in the next bytes, and go on behind them where they are taken."""
+        found = FilePart(self._source, self.place, dtype, nbytes // int(dtype[2:]))
+        self.place += nbytes
+        return found
+
+    broken = False
+
+    @property
+    def where(self) -> str:
+        """The place, as messages name it."""
+        return f"byte {self.place}"
+
+
+class InflateCursor:
+    """A place in the decoded bytes of a compressed variable."""
+
+    lazy = True  # nothing behind the numbers that come first is looked at
+
+    def __init__(self, inflater: Inflater, room: int) -> None:
+        self.variable = inflater.variable
+        self.path = self.variable.path
+        self.end = self.variable.total
+        self.room = room  # bytes that may still be kept
+        self.inflater = inflater
+
+    @property
+    def place(self) -> int:
+        """How many bytes were decoded and taken."""
+        return self.inflater.position
+
+    @property
+    def broken(self) -> bool:
+        """True if nothing can be inflated any more."""
+        return self.inflater.broken
+
+    def take(self, nbytes: int) -> bytes:
+        """Return the next bytes and go on behind them."""
+        return self.inflater.read(nbytes)
+
+    def skip(self, nbytes: int) -> None:
+        """Go on behind so many bytes."""
+        self.inflater.skip(nbytes)
+
+    def part(self, dtype: str, nbytes: int) -> Any:
+        """Return the numbers in the next bytes, and go on behind them where they are taken."""
+        if nbytes <= min(HELD_BYTES, self.room):
+            self.room -= nbytes
+            return HeldPart(self.inflater.read(nbytes), dtype)
+        found = InflatedPart(self.variable, self.place, dtype, nbytes // int(dtype[2:]))
+        if not self.lazy:
+            self.inflater.skip(nbytes)
+        return found
+
+    @property
+    def where(self) -> str:
+        """The place, as messages name it."""
+        return f"byte {self.variable.offset}, decoded byte {self.place}"
+
+
+class DecodedCursor(InflateCursor):
+    """A place in the decoded bytes of a small compressed variable, which are all there."""
+
+    lazy = False
+    broken = False
+    place = 0
+
+    def __init__(self, inflater: Inflater, data: bytes, room: int) -> None:
+        super().__init__(inflater, room)
+        self._data = data
+
+    def take(self, nbytes: int) -> bytes:
+        """Return the next bytes and go on behind them."""
+        found = self._data[self.place : self.place + nbytes]
+        if len(found) < nbytes:
+            raise Corrupt("compressed variable ends inside its data", path=self.path,
+                          where=self.where)  # fmt: skip
+        self.place += nbytes
+        return found
+
+    def skip(self, nbytes: int) -> None:
+        """Go on behind so many bytes."""
+        self.place += nbytes
+
+    def part(self, dtype: str, nbytes: int) -> Any:
+        """Return the numbers in the next bytes, and go on behind them where they are taken."""
+        if nbytes <= self.room:
+            self.room -= nbytes
+            return HeldPart(self.take(nbytes), dtype)
+        found = InflatedPart(self.variable, self.place, dtype, nbytes // int(dtype[2:]))
+        self.place += nbytes
+        return found
+
+
+Cursor = FileCursor | InflateCursor
