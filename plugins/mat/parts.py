@@ -54,7 +54,7 @@ class FilePart:
         """Return what a key picks of the numbers in this shape, read and not mapped."""
         import numpy as np
 
-        from raconvert.files.strided import region
+        from raconvert.arrays.strided import region
 
         dtype = np.dtype(self.dtype)
         strides = tuple(dtype.itemsize * prod(shape[n + 1 :]) for n in range(len(shape)))

@@ -13,7 +13,8 @@ from math import prod
 import numpy as np
 
 from raconvert.arrays.blocks import check_memory
-from raconvert.files.strided import extent_of, fill, full_key, region
+from raconvert.arrays.indexing import full_key
+from raconvert.arrays.strided import extent_of, fill, region
 
 from .records import Scan, read_into
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from math import prod
 
 from raconvert.arrays.dtypes import Element, dtype_of, needs_swap
+from raconvert.arrays.indexing import full_key
 from raconvert.arrays.metadata import Metadata
 
 TYPE_CHECKING = False
@@ -197,10 +198,7 @@ class Array:
     def _region(self, key: Any) -> Any:
         import numpy as np
 
-        if isinstance(key, tuple) and any(part is Ellipsis for part in key):
-            at = next(i for i, part in enumerate(key) if part is Ellipsis)
-            rest = [slice(None)] * (self.ndim - len(key) + 1)
-            key = (*key[:at], *rest, *key[at + 1 :])
+        key = full_key(key, self.ndim)
         data = self.data
         if self.index_order == "F":
             data = data.T if isinstance(data, np.ndarray) else self.__array__()

@@ -21,7 +21,7 @@ from raconvert.files.strided import region
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from raconvert.arrays.array import Array
@@ -129,12 +129,21 @@ def index_of(array: Array, place: int) -> tuple[int, ...]:
 
 
 def runs(array: Array, count: int, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
-    """Yield the elements in pieces of exactly `count`, each valid until the next is asked for."""
-    dtype = dtype_of(little(array.element))
+    """Yield the elements in pieces of `count`, each valid until the next is asked for."""
+    return recut(blocks(array, max_bytes), count, dtype_of(little(array.element)))
+
+
+def recut(
+    pieces: Iterable[np.ndarray[Any, Any]], count: int, dtype: np.dtype[Any]
+) -> Iterator[np.ndarray[Any, Any]]:
+    """Cut pieces anew: each of `count` elements, the last of what is left.
+
+    Each is valid until the next is asked for. Padding of structures is kept.
+    """
     buffer = np.empty(count, plain_dtype(dtype))
     filled = 0
-    for block in blocks(array, max_bytes):
-        rest = plain(block.reshape(-1))
+    for piece in pieces:
+        rest = plain(piece.reshape(-1))
         while rest.size:
             take = min(count - filled, rest.size)
             if take == count:
@@ -146,6 +155,28 @@ def runs(array: Array, count: int, max_bytes: int) -> Iterator[np.ndarray[Any, A
                     yield buffer.view(dtype)
                     filled = 0
             rest = rest[take:]
+    if filled:
+        yield buffer[:filled].view(dtype)
+
+
+def gathered(
+    pieces: Iterable[np.ndarray[Any, Any]], shape: tuple[int, ...], dtype: np.dtype[Any], what: str
+) -> np.ndarray[Any, Any]:
+    """Put pieces in stored order into one array; `Corrupt` if they are fewer or more than it has.
+
+    Copied as bytes, so that the padding of structures is kept.
+    """
+    raw = np.empty(prod(shape) * dtype.itemsize, np.uint8)
+    done = 0
+    for piece in pieces:
+        data = piece.reshape(-1).view(np.uint8)
+        if done + data.size > raw.size:
+            raise Corrupt(f"{what} has more elements than it should", expected=f"{raw.size} bytes")
+        raw[done : done + data.size] = data
+        done += data.size
+    if done != raw.size:
+        raise Corrupt(f"{what} ended early", expected=f"{raw.size} bytes", got=done)
+    return raw.view(dtype).reshape(shape)
 
 
 def as_ndarray(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> np.ndarray[Any, Any]:
@@ -160,19 +191,11 @@ def as_ndarray(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> np.ndarray
     more = 0 if array.extent is not None else getattr(array.data, "decoding_bytes", 0)
     what = f"array '{array.name}' whole in memory"
     check_memory(array.nbytes + more, max_memory, what, told(array))
-    try:  # as bytes, so that the padding of structures is copied too
-        values = np.empty(array.nbytes, np.uint8)
+    dtype = dtype_of(little(array.element))
+    try:
+        return gathered(blocks(array), array.dims[::-1], dtype, f"array '{array.name}'")
     except MemoryError as error:
         raise out_of_memory(array) from error
-    done = 0
-    for block in blocks(array):
-        values[done : done + block.nbytes] = block.reshape(-1).view(np.uint8)
-        done += block.nbytes
-    if done != array.nbytes:
-        raise Corrupt(
-            f"array '{array.name}' ended early", expected=f"{array.nbytes} bytes", got=done
-        )
-    return values.view(dtype_of(little(array.element))).reshape(array.dims[::-1])
 
 
 def check_rank(array: Array) -> None:

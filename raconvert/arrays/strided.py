@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from raconvert.arrays.indexing import full_key
 from raconvert.files.copy import read_at
 from raconvert.files.source import changed
 
@@ -42,15 +43,6 @@ def _box(key: Any, shape: tuple[int, ...]) -> tuple[list[int], list[int], Any]:
     parts = [extent_of(part, length) for part, length in zip(full, shape, strict=True)]
     begins = [begin for begin, _, _ in parts]
     return begins, [end - begin for begin, end, _ in parts], tuple(rest for _, _, rest in parts)
-
-
-def full_key(key: Any, rank: int) -> tuple[Any, ...]:
-    """Return a key with one part for each axis."""
-    key = key if isinstance(key, tuple) else (key,)
-    if any(part is Ellipsis for part in key):
-        at = next(n for n, part in enumerate(key) if part is Ellipsis)
-        return (*key[:at], *[slice(None)] * (rank - len(key) + 1), *key[at + 1 :])
-    return (*key, *[slice(None)] * (rank - len(key)))
 
 
 def extent_of(part: Any, length: int) -> tuple[int, int, Any]:

@@ -1,0 +1,27 @@
+"""The one rule of keys: integers, slices and one Ellipsis, as NumPy indexes."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def full_key(key: Any, rank: int) -> tuple[Any, ...]:
+    """A key with one part for each of `rank` axes: an Ellipsis, or what is not named, is whole.
+
+    Raises `IndexError`, as NumPy does, for more parts than axes and for a second Ellipsis.
+    """
+    parts = key if isinstance(key, tuple) else (key,)
+    dots = [n for n, part in enumerate(parts) if part is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    at = dots[0] if dots else len(parts)
+    before, behind = parts[:at], parts[at + 1 :]
+    missing = rank - len(before) - len(behind)
+    if missing < 0:
+        raise IndexError(
+            f"too many indices for array: array is {rank}-dimensional, "
+            f"but {len(before) + len(behind)} were indexed"
+        )
+    return (*before, *[slice(None)] * missing, *behind)

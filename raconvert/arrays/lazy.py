@@ -1,0 +1,99 @@
+"""Array sources: what gives an array its elements, and the base of those that are decoded.
+
+`ArraySource` is all that an `Array` asks of its data. One that can only be decoded front to back
+also has `stream`; a subclass of `Decoded` gives that alone, and the base gives regions, the check
+of memory, and the whole array while somebody holds a part of it.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Protocol
+from weakref import ref
+
+import numpy as np
+
+from raconvert.arrays.blocks import LARGEST_BLOCK, check_memory, gathered
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    Values = np.ndarray[Any, Any]
+
+
+class ArraySource(Protocol):
+    """Elements seen slowest axis first, in C order: an ndarray, a memmap, an `h5py.Dataset`."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes, slowest first."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements, byte order included."""
+
+    def __getitem__(self, key: Any) -> Any:
+        """The region that integers, slices and one Ellipsis pick."""
+
+
+class StreamedSource(ArraySource, Protocol):
+    """An array source that knows a better way to its elements than slab by slab."""
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield one-dimensional pieces in stored order, each valid until the next is asked for."""
+
+
+class Decoded:
+    """Base of array sources that are decoded front to back.
+
+    `shape` is slowest axis first; `what` names the data in messages, such as ``'a.npz': member
+    'x.npy'``; above `max_memory` bytes no region is cut out, since the whole is decoded for it. A
+    subclass has `stream`.
+    """
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], *, what: str, max_memory: int
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.what = what
+        self.max_memory = max_memory
+        # Kept alive by the regions that were handed out, not by this: a file has many arrays.
+        self._owner: ref[Values] | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes of the elements, decoded."""
+        return self.count * self.dtype.itemsize
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield one-dimensional pieces in stored order, each valid until the next is asked for."""
+        raise NotImplementedError
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.whole()[key]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
+        return np.array(self.whole(), dtype=dtype, copy=copy)
+
+    def whole(self) -> Values:
+        """All elements, decoded once as long as anybody looks at them; `TooLarge` if too many."""
+        owner = self._owner() if self._owner is not None else None
+        if owner is None:
+            check_memory(self.nbytes, self.max_memory, f"{self.what} whole in memory")
+            values = self.load()
+            # NumPy lets every view refer to the array that owns the memory, not to the view it was
+            # cut from.
+            owner = values if values.base is None else values.base
+            self._owner = ref(owner)
+        return owner.view(self.dtype).reshape(self.shape)
+
+    def load(self) -> Values:
+        """Decode all elements into contiguous memory of their own."""
+        return gathered(self.stream(LARGEST_BLOCK), self.shape, self.dtype, self.what)

@@ -1,0 +1,86 @@
+"""JSON that keeps what metadata has and JSON lacks: bytes, dates, odd floats, keys of any type.
+
+Each such value is a mapping with one key that begins with ``$``. Pure ASCII, on one line, so that
+it fits into attributes, key/value pairs and lines.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from datetime import date, datetime
+from math import isfinite
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+MAX_BYTES = 1 << 24  # of one text
+MAX_DEPTH = 64
+MAX_KEY = 1 << 53  # integers beyond it can be made to have equal hashes
+
+
+def dumps(value: Any) -> str:
+    """Return a value as one line of ASCII; `ValueError` for what has no notation here."""
+    return json.dumps(_plain(value, 0), separators=(",", ":"), allow_nan=False)
+
+
+def loads(text: str) -> Any:
+    """Return the value that `dumps` was given; `ValueError` for any other text."""
+    if len(text) > MAX_BYTES:
+        raise ValueError(f"it is longer than {MAX_BYTES} characters")
+    try:
+        return json.loads(text, object_hook=_rich)
+    except (RecursionError, TypeError, LookupError, AttributeError) as error:
+        raise ValueError(str(error)) from error
+
+
+def _plain(value: Any, depth: int) -> Any:
+    """The value in terms of JSON."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
+    if isinstance(value, dict):
+        if all(isinstance(key, str) and not key.startswith("$") for key in value):
+            return {key: _plain(item, depth + 1) for key, item in value.items()}
+        pairs = [_pair(key, item) for key, item in value.items()]
+        return {"$dict": [[_plain(k, depth + 1), _plain(v, depth + 1)] for k, v in pairs]}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, depth + 1) for item in value]
+    if isinstance(value, (bytes, bytearray)):
+        return {"$bytes": b64encode(value).decode("ascii")}
+    if isinstance(value, float) and not isfinite(value):
+        return {"$float": str(value)}
+    if type(value) in (date, datetime):
+        return {"$date" if type(value) is date else "$time": value.isoformat()}
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    raise ValueError(f"a value of type {type(value).__name__} has no place in JSON")
+
+
+def _rich(value: dict[str, Any]) -> Any:
+    """What a mapping stands for; what is in it is as it was already."""
+    if len(value) != 1:
+        return value
+    ((key, inner),) = value.items()
+    return _RICH[key](inner) if key in _RICH else value
+
+
+def _mapping(pairs: Any) -> dict[Any, Any]:
+    return dict(_pair(key, item) for key, item in pairs)
+
+
+def _pair(key: Any, item: Any) -> tuple[Any, Any]:
+    if isinstance(key, int) and abs(key) > MAX_KEY:
+        raise ValueError(f"it has an integer beyond {MAX_KEY} as a key")
+    return key, item
+
+
+_RICH: dict[str, Callable[[Any], Any]] = {
+    "$bytes": lambda inner: b64decode(inner, validate=True),
+    "$float": float,
+    "$date": date.fromisoformat,
+    "$time": datetime.fromisoformat,
+    "$dict": _mapping,
+    "$mapping": _mapping,  # the word of HDF5 files before version 1
+}
