@@ -17,7 +17,7 @@ from raconvert.arrays.dtypes import dtype_of, little, needs_swap
 from raconvert.errors import Corrupt, TooLarge, Unsupported
 from raconvert.files.copy import check_extent, extent_slabs
 from raconvert.files.source import DEFAULT_MAX_MEMORY, machine_memory
-from raconvert.files.strided import region
+from raconvert.arrays.strided import region
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
