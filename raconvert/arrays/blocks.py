@@ -14,10 +14,10 @@ from math import prod
 import numpy as np
 
 from raconvert.arrays.dtypes import dtype_of, little, needs_swap
+from raconvert.arrays.strided import region
 from raconvert.errors import Corrupt, TooLarge, Unsupported
 from raconvert.files.copy import check_extent, extent_slabs
 from raconvert.files.source import DEFAULT_MAX_MEMORY, machine_memory
-from raconvert.arrays.strided import region
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
