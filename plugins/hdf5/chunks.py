@@ -41,6 +41,9 @@ DEFLATE, SHUFFLE, FLETCHER = 1, 2, 3
 _DECODED = frozenset((DEFLATE, SHUFFLE, FLETCHER))
 LARGEST_PLAIN = 64 << 20  # of larger chunks without filters the library reads only what is needed
 PARALLEL_BYTES = 1 << 18  # boxes below this are not worth a thread
+DEFLATE_RATIO = 1032  # no deflated data is smaller than that
+LARGEST_UNCHECKED = 32 << 20  # bytes to which a chunk may inflate without a look at it
+PIECE_BYTES = 1 << 16
 _NONE: Values = np.empty(0, np.uint64)
 
 
@@ -101,6 +104,18 @@ class Chunks:
 
         `Corrupt` for chunks that lie off the grid or outside the dataset, or twice in it.
         """
+        numbers = self._numbered(self._list(dataset))
+        order = np.argsort(numbers)
+        self._numbers = numbers[order]
+        self._offsets, self._lengths, self._masks = (
+            column[order] for column in (self._offsets, self._lengths, self._masks)
+        )
+        if (np.diff(self._numbers) == 0).any():
+            raise Corrupt("chunk index lists one chunk twice")
+        return len(numbers) == int(dataset.get_num_chunks())
+
+    def _list(self, dataset: h5d.DatasetID) -> Values:
+        """Take what the library tells of each chunk, and return the places."""
         places, offsets, lengths, masks = array("Q"), array("Q"), array("Q"), array("Q")
 
         def note(info: Any) -> None:
@@ -110,16 +125,43 @@ class Chunks:
             masks.append(info.filter_mask)
 
         dataset.chunk_iter(note)
-        numbers = self._numbered(np.frombuffer(places, np.uint64) if places else _NONE)
-        order = np.argsort(numbers)
-        self._numbers = numbers[order]
-        self._offsets, self._lengths, self._masks = (
-            np.frombuffer(column, np.uint64)[order] if column else _NONE
-            for column in (offsets, lengths, masks)
+        self._offsets, self._lengths, self._masks, found = (
+            np.frombuffer(column, np.uint64) if column else _NONE
+            for column in (offsets, lengths, masks, places)
         )
-        if (np.diff(self._numbers) == 0).any():
-            raise Corrupt("chunk index lists one chunk twice")
-        return len(numbers) == int(dataset.get_num_chunks())
+        return found
+
+    def check_inflation(self, dataset: h5d.DatasetID, userblock: int) -> None:
+        """Refuse (`Corrupt`) deflated chunks that grow larger than a chunk is.
+
+        For datasets that the library reads: it would let them. Where chunks belong is no matter.
+        """
+        if [number for number in self._filters if number != FLETCHER][-1:] != [DEFLATE]:
+            return
+        self._list(dataset)
+        bit = self._filters.index(DEFLATE)
+        large = self._lengths * DEFLATE_RATIO > max(LARGEST_UNCHECKED, self._bytes)
+        with self._source.open() as file:
+            for row in np.flatnonzero(large & (self._masks >> bit & 1 == 0)).tolist():
+                offset, length = int(self._offsets[row]), int(self._lengths[row])
+                for at in {offset, offset + userblock}:  # some libraries leave it out
+                    if at + length <= self._size:
+                        raw = _read_at(file.fileno(), length, at)
+                        self._check_inflated(raw, f"chunk at byte {at}")
+
+    def _check_inflated(self, raw: bytes, where: str) -> None:
+        stream, total = zlib.decompressobj(), 0
+        for start in range(0, len(raw), PIECE_BYTES):
+            piece = raw[start : start + PIECE_BYTES]
+            while piece and not stream.eof:
+                try:
+                    total += len(stream.decompress(piece, LARGEST_UNCHECKED))
+                except zlib.error:  # which the library finds, too
+                    return
+                if total > self._bytes + CHECKSUM_BYTES:
+                    what = f"chunk inflates to more than {self._bytes} bytes"
+                    raise Corrupt(what, where=where)
+                piece = stream.unconsumed_tail
 
     def check_found(self, dataset: h5d.DatasetID) -> None:
         """Refuse (`Corrupt`) chunks that are there and that the library does not find.

@@ -33,20 +33,19 @@ def chunks_of(
     if storage.chunk is None or len(storage.chunk) != len(values.space):  # the latter: from Julia
         return None
     kind, file = values.kind, values.file
-    limits = dataset.get_space().get_simple_extent_dims(maxdims=1)
-    stored, partial_plain = chunk_layout(file, info_of(dataset).address) or (False, True)
-    if not are_places_sure(values.space, limits, storage.chunk, stored=stored):
-        return None
     numbers = tuple(number for number, _ in storage.filters)
     unit = element_size(kind)
     fill = _fill_bytes(plist, kind, unit)
-    size = file.source.size
-    chunks = Chunks(
-        file.source, size, values.space, storage.chunk, unit, numbers, fill or bytes(unit)
-    )
-    if not chunks.index(dataset):
+    size, empty = file.source.size, bytes(unit)
+    chunks = Chunks(file.source, size, values.space, storage.chunk, unit, numbers, fill or empty)
+    values.checks = [lambda opened: chunks.check_inflation(opened, file.userblock)]
+    limits = dataset.get_space().get_simple_extent_dims(maxdims=1)
+    stored, partial_plain = chunk_layout(file, info_of(dataset).address) or (False, True)
+    sure = are_places_sure(values.space, limits, storage.chunk, stored=stored)
+    if not sure or not chunks.index(dataset):
         return None
-    values.listed = chunks if stored else None
+    if stored:
+        values.checks.insert(0, chunks.check_found)
     if fill is None or (numbers and partial_plain):
         return None
     # Older libraries leave the user block out of the offsets of chunks.

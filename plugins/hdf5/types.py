@@ -383,10 +383,10 @@ def checked_bools(values: Values) -> Values:
         if raw.max(initial=0) > 1:
             odd = np.flatnonzero(raw > 1)
             raise Corrupt(
-                "bools hold values that are neither FALSE (0) nor TRUE (1)",
+                "bools hold values that are neither FALSE (0) nor TRUE (1) "
+                "(--in-opt bools=integers keeps them)",
                 expected="0 or 1",
                 got=f"{int(raw.reshape(-1)[odd[0]])}, {odd.size} such among {raw.size}",
-                remedy="--in-opt bools=integers reads them as the integers that they are",
             )
     return values
 

@@ -22,7 +22,7 @@ from .types import element_size, fixed_dtype, texts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from raconvert.plugin import Element
@@ -60,7 +60,7 @@ class Dataset:
         self.space = space
         self.chunk = chunk
         self.chunks: Chunks | None = None
-        self.listed: Chunks | None = None  # those that the library must find, before it reads
+        self.checks: list[Callable[[h5d.DatasetID], None]] = []  # before the library reads
         self.stored = 0  # bytes of it in the file
         self.unwritten = 0  # bytes that are little more than a fill value
         self.file = file
@@ -170,9 +170,9 @@ class Dataset:
         """Let the library read a box."""
         self._check_grid()
         dataset = self.dataset()
-        if self.listed is not None:
-            self.listed.check_found(dataset)
-            self.listed = None
+        while self.checks:
+            self.checks[0](dataset)
+            del self.checks[0]
         file_type = dataset.get_type()
         buffer = np.empty(shape, self.kind.buffer)
         space = dataset.get_space()

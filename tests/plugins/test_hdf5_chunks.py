@@ -6,6 +6,7 @@ in different ways; h5py's ``[...]`` is the judge.
 
 from __future__ import annotations
 
+import zlib
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 from h5py import h5d, h5p, h5s, h5t, h5z
 from raconvert.plugins import hdf5
+from raconvert.plugins.hdf5 import chunks as hdf5_chunks
 from raconvert.plugins.hdf5.chunks import are_places_sure
 from raconvert.plugins.hdf5.fletcher import checks_out, fletcher32
 
@@ -333,3 +335,34 @@ def test_chunks_written_without_their_checksum(filters: str, tmp_path: Path) -> 
         _, raw = x.id.read_direct_chunk((0, 0))
         x.id.write_direct_chunk((0, 0), raw[:-4], filter_mask=2 if gzip else 1)
     assert not raconvert.read(tmp_path / "x.h5")["x"].any()
+
+
+# --- chunks that the library decodes --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"userblock_size": 512},
+        {"libver": "latest", "maxshape": (4, None)},
+        {"fletcher32": True, "userblock_size": 1024},
+    ],
+)
+def test_a_chunk_that_grows_in_the_library(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not decoded here inflates without a limit, so it is looked at first."""
+    monkeypatch.setattr(hdf5_chunks, "LARGEST_UNCHECKED", 1 << 12)
+    of_file = {key: options[key] for key in ("userblock_size", "libver") if key in options}
+    rest = {key: value for key, value in options.items() if key not in of_file}
+    values = np.random.default_rng(1).integers(0, 9, (4, 640), dtype="u1")
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", **of_file) as file:
+        file.create_dataset("x", data=values, chunks=(2, 64), compression=1, **rest)
+    assert (raconvert.read(path)["x"] == values).all()
+    with h5py.File(path, "r+") as file:
+        bomb = zlib.compress(bytes(1 << 20))
+        bomb += fletcher32(bomb).to_bytes(4, "little") if "fletcher32" in rest else b""
+        file["x"].id.write_direct_chunk((2, 128), bomb)
+    with read(path) as bundle, pytest.raises(Corrupt, match="inflates to more than 128 bytes"):
+        as_ndarray(bundle["x"])
