@@ -12,6 +12,7 @@ from raconvert.arrays.axes import meta_for
 from raconvert.arrays.blocks import as_ndarray, check_memory
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import element_of
+from raconvert.arrays.labelled import bundle_of, kind_of
 from raconvert.arrays.metadata import Metadata
 from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import prepare_target, target_spec
@@ -20,6 +21,7 @@ from raconvert.conversion.report import Report
 from raconvert.conversion.write import write_bundle
 from raconvert.errors import RaconvertError, TooLarge, UsageError
 from raconvert.files.source import machine_memory
+from raconvert.plugin import equivalent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,12 +110,19 @@ def write(
     numpy arrays are written in C order, so that an RA file lists their shape reversed. `meta` as of
     another array (``array.meta``) keeps what it says of each axis on the axis of that number; where
     that cannot be (another rank, labels of another length), `UsageError`.
+
+    A DataArray, Dataset, Series or DataFrame keeps its dimensions, coordinates, attributes, columns
+    and index (`raconvert.arrays.labelled`); what has no place is refused or named in the report.
     """
     place, name = target_spec(os.fspath(path), to)
     row = registry.target_row(place, to)
     stem = name or os.path.splitext(os.path.basename(place))[0]
-    if hasattr(arrays, "keys") and not isinstance(arrays, Array):
-        bundle = Bundle([array_of(arrays[key], key) for key in arrays.keys()])  # noqa: SIM118
+    changes: list[tuple[str, str]] = []
+    if kind_of(arrays):
+        bundle = bundle_of(arrays, stem, changes)
+    elif hasattr(arrays, "keys") and not isinstance(arrays, Array):
+        keys = list(arrays.keys())
+        bundle = Bundle([_named_array(arrays[key], key, changes) for key in keys])
     else:
         bundle = Bundle([array_of(arrays, stem)])
     for array in bundle.arrays:
@@ -121,7 +130,17 @@ def write(
     settings = Settings(overwrite=overwrite, sync=sync, out_opts=out_opts)
     report = Report([])
     prepare_target(place, row, [], settings, report)
+    report.equivalent.add(equivalent(one, "metadata", what) for one, what in changes)
     return write_bundle(bundle, place, row, settings, report, name=name)
+
+
+def _named_array(values: Any, name: str, changes: list[tuple[str, str]]) -> Array:
+    if not kind_of(values):
+        return array_of(values, name)
+    made = bundle_of(values, name, changes)
+    if len(made.arrays) != 1:
+        raise UsageError(f"a {kind_of(values)} is no single array", got=name)
+    return made.arrays[0].replace(name=name)
 
 
 def array_of(values: Any, name: str = "") -> Array:

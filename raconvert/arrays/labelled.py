@@ -1,0 +1,232 @@
+"""Arrays and tables of other libraries that name their axes, as arrays with metadata.
+
+xarray's DataArray and Dataset, pandas' Series and DataFrame: known by the name of their class, so
+that neither library is imported here. Dimensions become names of axes; a coordinate along its own
+dimension becomes origin and spacing where its numbers are regular, exactly, else labels; attributes
+stay attributes. What has no place is refused, or named in `changes`.
+"""
+
+from __future__ import annotations
+
+from raconvert.arrays.array import Array
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import element_of
+from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.errors import WouldLose
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+
+_KINDS = {
+    ("xarray", "DataArray"), ("xarray", "Dataset"), ("pandas", "Series"), ("pandas", "DataFrame"),
+}  # fmt: skip
+
+
+def kind_of(values: Any) -> str | None:
+    """Return the class of a labelled array or table, such as ``DataArray``; None for all else."""
+    for cls in type(values).__mro__:
+        found = cls.__module__.partition(".")[0], cls.__name__
+        if found in _KINDS:
+            return found[1]
+    return None
+
+
+def bundle_of(values: Any, name: str, changes: list[tuple[str, str]]) -> Bundle:
+    """Return a labelled array or table as a bundle; `name` is for arrays that have none.
+
+    A Dataset becomes one array for each variable, and for each coordinate that is no dimension's
+    own; a DataFrame one for each column, and one for its index if that is more than the row's
+    number. `changes` gets (array, what changed) for everything that takes another form. Raises
+    `WouldLose` for what has no place: several coordinates of a DataArray, indices of several
+    levels, columns of mixed objects or with missing values.
+    """
+    kind = kind_of(values)
+    if kind == "DataArray":
+        others = [key for key in values.coords if key not in values.dims]
+        if others:
+            raise _lost(values, f"the coordinates {_listed(others)}", "write it as a Dataset, or ")
+        return Bundle([_data_array(values, _text(values.name, name), changes)])
+    if kind == "Dataset":
+        names = [*values.data_vars, *(key for key in values.coords if key not in values.dims)]
+        _refuse_twins(values, names)
+        arrays = [_data_array(values[key], str(key), changes) for key in names]
+        empty = [key for key in values.coords if key in values.dims and not _used(values, key)]
+        arrays += [_data_array(values[key], str(key), changes) for key in empty]
+        return Bundle(arrays, attributes=_attributes("", values.attrs, changes))
+    if kind == "Series":
+        return Bundle([_series(values, _text(values.name, name), changes)])
+    return _frame(values, changes)
+
+
+def _used(dataset: Any, dim: Any) -> bool:
+    return any(dim in dataset[key].dims for key in dataset.data_vars)
+
+
+def _text(name: Any, default: str) -> str:
+    return default if name is None else str(name)
+
+
+def _listed(names: list[Any]) -> str:
+    return ", ".join(f"'{name}'" for name in names[:5]) + (" …" if len(names) > 5 else "")
+
+
+def _lost(values: Any, what: str, way: str = "") -> WouldLose:
+    return WouldLose(
+        f"{what} of the {kind_of(values)} would be lost",
+        remedy=f"{way}drop them first; nothing was written",
+    )
+
+
+def _refuse_twins(values: Any, names: list[Any]) -> None:
+    if len({str(name) for name in names}) < len(names):
+        raise _lost(values, "names that are the same text")
+
+
+# xarray ------------------------------------------------------------------------------------------
+
+
+def _data_array(values: Any, name: str, changes: list[tuple[str, str]]) -> Array:
+    axes = []
+    for dim in values.dims:
+        axis = Axis(name=str(dim))
+        if dim in values.coords:
+            coord = values.coords[dim]
+            _refuse_levels(coord.to_index(), values)
+            _place(axis, coord.values, name, changes)
+            attributes = dict(coord.attrs)
+            units = attributes.pop("units", None)
+            if isinstance(units, str):
+                axis.units = units
+            elif units is not None:
+                attributes["units"] = units
+            if attributes:
+                left = f"left out: {_listed(list(attributes))} of coordinate '{dim}'"
+                changes.append((name, left))
+        axes.append(axis)
+    made = _array(_plain(values.values, name, values), name, axes)
+    _describe(made.meta, name, values.attrs, changes)
+    return made
+
+
+def _describe(meta: Metadata, name: str, attrs: Any, changes: list[tuple[str, str]]) -> None:
+    meta.attributes = _attributes(name, attrs, changes)
+    if isinstance(meta.attributes.get("units"), str) and meta.attributes["units"]:
+        meta.units = meta.attributes.pop("units")
+
+
+def _attributes(name: str, attrs: Any, changes: list[tuple[str, str]]) -> dict[str, Any]:
+    found = {}
+    for key, value in dict(attrs).items():
+        plain = value.tolist() if hasattr(value, "tolist") else value
+        if _is_plain(plain):
+            found[str(key)] = plain
+        else:
+            changes.append((name, f"left out: attribute '{key}' of type {type(value).__name__}"))
+    return found
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, str | bool | int | float | bytes)
+
+
+def _refuse_levels(index: Any, values: Any) -> None:
+    if getattr(index, "nlevels", 1) > 1:
+        raise _lost(values, "an index of several levels")
+
+
+# pandas ------------------------------------------------------------------------------------------
+
+
+def _series(values: Any, name: str, changes: list[tuple[str, str]]) -> Array:
+    _refuse_levels(values.index, values)
+    axis = Axis(name=None if values.index.name is None else str(values.index.name))
+    if not _is_count(values.index):
+        _place(axis, _column(values.index, name, values), name, changes)
+    made = _array(_column(values, name, values), name, [axis] if axis.to_dict() else [])
+    _describe(made.meta, name, values.attrs, changes)
+    return made
+
+
+def _frame(values: Any, changes: list[tuple[str, str]]) -> Bundle:
+    _refuse_levels(values.index, values)
+    _refuse_levels(values.columns, values)
+    columns = {str(key): values.iloc[:, place] for place, key in enumerate(values.columns)}
+    if not _is_count(values.index) or values.index.name is not None:
+        index = _text(values.index.name, "index")
+        columns = {**columns, index: values.index} if index not in columns else {}
+    if len(columns) < len(values.columns):
+        raise _lost(values, "columns of the same name")
+    arrays = [_array(_column(one, key, values), key, []) for key, one in columns.items()]
+    return Bundle(arrays, attributes=_attributes("", values.attrs, changes))
+
+
+def _is_count(index: Any) -> bool:
+    """True if an index only counts the rows from 0."""
+    return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
+
+
+def _column(values: Any, name: str, whole: Any) -> np.ndarray[Any, Any]:
+    """Return a column of pandas in the type of numpy that holds it exactly."""
+    import numpy as np
+
+    dtype = values.dtype
+    if not isinstance(dtype, np.dtype):
+        if values.isna().any():
+            raise _lost(whole, f"the missing values in '{name}'", "fill them, or ")
+        own = getattr(dtype, "numpy_dtype", None)
+        texts = str(dtype) in ("str", "string")
+        if not texts and (own is None or own.kind == "O"):
+            raise _lost(whole, f"the type {dtype} of '{name}'", "convert it, or ")
+        return _plain(values.to_numpy(dtype=object if texts else own), name, whole)
+    return _plain(values.to_numpy(), name, whole)
+
+
+def _plain(values: np.ndarray[Any, Any], name: str, whole: Any) -> np.ndarray[Any, Any]:
+    """Return values as they are, or texts that are objects as texts of one width."""
+    import numpy as np
+
+    if values.dtype.kind in "OT":
+        listed = values.astype(object).ravel().tolist()
+        texts = np.array(listed, "U") if all(isinstance(one, str) for one in listed) else None
+        if texts is None or texts.tolist() != listed:
+            raise _lost(whole, f"the objects in '{name}'", "convert them, or ")
+        return texts.reshape(values.shape)
+    return values
+
+
+# Both --------------------------------------------------------------------------------------------
+
+
+def _array(values: np.ndarray[Any, Any], name: str, axes: list[Axis]) -> Array:
+    return Array(
+        element_of(values.dtype),
+        values.shape[::-1],
+        name=name,
+        index_order="C",
+        data=values,
+        meta=Metadata(axes=axes[::-1]),
+    )
+
+
+def _place(
+    axis: Axis, values: np.ndarray[Any, Any], name: str, changes: list[tuple[str, str]]
+) -> None:
+    """Put a coordinate into an axis: origin and spacing where they say it exactly, else labels."""
+    listed = values.tolist()
+    if values.dtype.kind in "iuf" and len(listed) > 1:
+        first, step = listed[0], listed[1] - listed[0]
+        if step and listed == [first + place * step for place in range(len(listed))]:
+            axis.origin, axis.spacing = first, step
+            return
+    if values.dtype.kind in "mM":
+        listed = values.astype(str).tolist()
+        changes.append((name, f"the {values.dtype} along axis '{axis.name}' become texts"))
+    if not all(_is_plain(one) for one in listed):
+        listed = [str(one) for one in listed]
+        changes.append((name, f"what stands along axis '{axis.name}' becomes texts"))
+    axis.labels = listed

@@ -1,0 +1,189 @@
+"""Arrays of xarray and pandas: what they say of axes is kept, refused, or named in the report."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+import pytest
+import yaml
+
+import raconvert
+from raconvert.errors import UsageError, WouldLose
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+xr = pytest.importorskip("xarray")
+pd = pytest.importorskip("pandas")
+
+VALUES = np.arange(6, dtype="<f4").reshape(2, 3)
+
+
+def data_array(**changes: Any) -> Any:
+    fields = {
+        "dims": ("y", "x"),
+        "coords": {"y": ("y", [0.5, 0.75], {"units": "m"}), "x": ["a", "b", "c"]},
+        "attrs": {"units": "K", "title": "text", "number": np.float32(0.5), "list": np.arange(2)},
+        "name": "temperature",
+    }
+    return xr.DataArray(VALUES, **{**fields, **changes})
+
+
+def sidecar(path: Path) -> dict[str, Any]:
+    fields: dict[str, Any] = yaml.safe_load(path.with_name(f"{path.name}.yaml").read_text())
+    return fields
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_data_array_keeps_all(tmp_path: Path, order: str) -> None:
+    array = data_array().copy(data=np.asarray(VALUES, order=order))
+    report = raconvert.write(tmp_path / "x.ra", array)
+    assert report.equivalent == []
+    assert np.array_equal(raconvert.read(tmp_path / "x.ra"), VALUES)
+    found = sidecar(tmp_path / "x.ra")
+    assert found["axes"][::-1] == [
+        {"name": "y", "units": "m", "spacing": 0.25, "origin": 0.5},
+        {"name": "x", "labels": ["a", "b", "c"]},
+    ]
+    assert found["units"] == "K"
+    assert found["attributes"] == {"title": "text", "number": 0.5, "list": [0, 1]}
+
+
+def test_transposed_it_is_the_same(tmp_path: Path) -> None:
+    raconvert.write(tmp_path / "x.ra", data_array().transpose("x", "y"))
+    assert np.array_equal(raconvert.read(tmp_path / "x.ra"), VALUES.T)
+    assert [axis["name"] for axis in sidecar(tmp_path / "x.ra")["axes"]] == ["y", "x"]
+
+
+def test_a_data_array_in_hdf5_as_h5py_sees_it(tmp_path: Path) -> None:
+    raconvert.write(tmp_path / "x.h5", data_array())
+    with h5py.File(tmp_path / "x.h5") as file:
+        dataset = file["temperature"]
+        assert np.array_equal(dataset[()], VALUES)
+        assert [dim.label for dim in dataset.dims] == ["y", "x"]
+        assert dataset.attrs["units"] == "K"
+        assert dataset.attrs["title"] == "text"
+
+
+def test_what_has_no_place_is_named(tmp_path: Path) -> None:
+    report = raconvert.write(tmp_path / "x.npy", data_array())
+    assert "axes" in " ".join(map(str, report.equivalent))
+    odd = data_array(attrs={"odd": object(), "fine": 1})
+    report = raconvert.write(tmp_path / "x.ra", odd)
+    assert any("'odd'" in str(fit) for fit in report.equivalent)
+    times = data_array(coords={"x": np.array(["2020-01-01", "2021-01-01", "2024-01-01"], "M8[ns]")})
+    report = raconvert.write(tmp_path / "y.ra", times)
+    assert any("axis 'x' become texts" in str(fit) for fit in report.equivalent)
+    assert sidecar(tmp_path / "y.ra")["axes"][0]["labels"][0].startswith("2020-01-01")
+    long = data_array(coords={"y": ("y", [0.0, 1.0], {"long_name": "height"})})
+    report = raconvert.write(tmp_path / "z.ra", long)
+    assert any("'long_name' of coordinate 'y'" in str(fit) for fit in report.equivalent)
+
+
+COORDINATES = [
+    ([0, 2, 4], {"origin": 0, "spacing": 2}),
+    ([4, 2, 0], {"origin": 4, "spacing": -2}),
+    ([0, 1, 3], {"labels": [0, 1, 3]}),
+    ([1, 1, 1], {"labels": [1, 1, 1]}),
+    ([0.0, 0.1, 0.30000000000000004], {"labels": [0.0, 0.1, 0.30000000000000004]}),
+    ([2**63, 2**63 + 1, 2**63 + 2], {"origin": 2**63, "spacing": 1}),
+    ([0.0, np.inf, np.inf], {"labels": [0.0, np.inf, np.inf]}),
+    ([True, False, True], {"labels": [True, False, True]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("coordinate", "told"), COORDINATES, ids=str)
+def test_coordinates_are_regular_only_if_that_says_them_exactly(
+    tmp_path: Path, coordinate: list[Any], told: dict[str, Any]
+) -> None:
+    kind = "u8" if coordinate[0] == 2**63 else None
+    raconvert.write(tmp_path / "x.ra", data_array(coords={"x": np.array(coordinate, kind)}))
+    assert sidecar(tmp_path / "x.ra")["axes"][0] == {"name": "x", **told}
+
+
+def test_further_coordinates_need_a_container(tmp_path: Path) -> None:
+    array = data_array().assign_coords(height=("y", [1.0, 2.0]), run=3)
+    with pytest.raises(WouldLose, match="'height', 'run'"):
+        raconvert.write(tmp_path / "x.ra", array)
+    raconvert.write(tmp_path / "x.npz", array.to_dataset())
+    assert sorted(np.load(tmp_path / "x.npz")) == ["height", "run", "temperature"]
+
+
+def test_a_dataset_becomes_its_variables(tmp_path: Path) -> None:
+    pressure = xr.DataArray(np.arange(3), dims="x", attrs={"units": "Pa"})
+    dataset = xr.Dataset({"t": data_array(), "p": pressure}, attrs={"source": "model"})
+    raconvert.write(tmp_path / "x.h5", dataset)
+    with h5py.File(tmp_path / "x.h5") as file:
+        assert {"t", "p"} <= set(file)
+        assert file.attrs["source"] == "model"
+        assert file["p"].attrs["units"] == "Pa"
+        assert file["p"].dims[0].label == "x"
+        assert np.array_equal(file["t"][()], VALUES)
+    with raconvert.open(tmp_path / "x.h5") as bundle:
+        for name in "tp":
+            assert bundle[name].meta.axes[0].labels == ["a", "b", "c"]
+    with pytest.raises(UsageError, match="holds one"):
+        raconvert.write(tmp_path / "x.ra", dataset)
+
+
+def test_a_data_frame_becomes_its_columns(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {"a": np.arange(3, dtype="i2"), "b": [0.5, np.nan, -0.0], "c": ["x", "yy", ""]},
+        index=pd.Index([10, 20, 40], name="key"),
+    )
+    frame["n"] = pd.array([1, 2, 3], dtype="Int64")
+    frame.attrs = {"title": "text"}
+    raconvert.write(tmp_path / "x.npz", frame)
+    with np.load(tmp_path / "x.npz") as found:
+        assert sorted(found) == ["a", "b", "c", "key", "n"]
+        assert found["a"].dtype == np.int16
+        assert found["b"].tobytes() == np.array([0.5, np.nan, -0.0]).tobytes()
+        assert found["c"].tolist() == ["x", "yy", ""]
+        assert found["key"].tolist() == [10, 20, 40]
+        assert found["n"].tolist() == [1, 2, 3]
+    raconvert.write(tmp_path / "y.npz", frame.reset_index(drop=True))
+    assert "index" not in np.load(tmp_path / "y.npz")
+
+
+def test_a_series_keeps_its_index(tmp_path: Path) -> None:
+    series = pd.Series([1.5, 2.5], index=pd.Index(["p", "q"], name="who"), name="x")
+    raconvert.write(tmp_path / "x.ra", series)
+    assert raconvert.read(tmp_path / "x.ra").tolist() == [1.5, 2.5]
+    assert sidecar(tmp_path / "x.ra")["axes"] == [{"name": "who", "labels": ["p", "q"]}]
+    raconvert.write(tmp_path / "x.npz", {"a": series, "b": data_array(), "c": VALUES})
+    assert sorted(np.load(tmp_path / "x.npz")) == ["a", "b", "c"]
+
+
+LEVELS = [(1, "a"), (2, "b")]
+REFUSED = {
+    "objects": pd.DataFrame({"a": [1, "text"]}, dtype=object),
+    "missing": pd.DataFrame({"a": pd.array([1, None], dtype="Int64")}),
+    "missing-text": pd.DataFrame({"a": pd.array(["a", None], dtype="string")}),
+    "categories": pd.DataFrame({"a": pd.Categorical(["x", "y"])}),
+    "zones": pd.DataFrame({"a": pd.to_datetime(["2020-01-01"]).tz_localize("Europe/Berlin")}),
+    "levels": pd.DataFrame({"a": [1, 2]}, index=pd.MultiIndex.from_tuples(LEVELS)),
+    "twins": pd.DataFrame([[1, 2]], columns=["a", "a"]),
+    "twin-texts": pd.DataFrame([[1, 2]], columns=["1", 1]),
+    "objects-array": xr.DataArray(np.array([1, "a"], dtype=object), dims="x"),
+    "levels-array": xr.DataArray([1, 2], coords={"x": pd.MultiIndex.from_tuples(LEVELS)}, dims="x"),
+    "nul-text": pd.DataFrame({"a": ["x\0"]}),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_would_be_lost_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(WouldLose):
+        raconvert.write(tmp_path / "x.npz", REFUSED[name])
+    assert not list(tmp_path.iterdir())
+
+
+def test_neither_library_is_imported_for_other_arrays(tmp_path: Path) -> None:
+    code = (
+        "import sys, numpy, raconvert; raconvert.write(sys.argv[1], numpy.ones(3));"
+        "assert not {'xarray', 'pandas'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "x.ra")], check=True)
