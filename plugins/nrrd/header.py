@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 MAX_HEADER_BYTES = 16 << 20  # headers of Slicer and of diffusion images reach some 100 kB
 MAX_LINE_BYTES = 4 << 20
 MAX_LINES = 1 << 16
+MAX_NOTES = 20  # remarks about one header
 MAX_NUMBER_WIDTH = 20  # of the %05d in the name of a data file: no file system needs more
 FIRST_READ = 1 << 16
 SHOWN = 60  # how many characters of a bad value a message shows
@@ -187,6 +188,13 @@ class _Parser:
         self._listed: list[str] | None = None  # the lines after LIST or SKIPLIST
         self._texts: dict[str, str] = {}
 
+    def note(self, text: str) -> None:
+        """Add a note, up to `MAX_NOTES` of them."""
+        if len(self.notes) < MAX_NOTES:
+            self.notes.append(text)
+        elif len(self.notes) == MAX_NOTES:
+            self.notes.append(f"there are more than {MAX_NOTES} notes, the others are not shown")
+
     def take(self, text: str, charset: str) -> None:
         """Take one line."""
         if self._listed is not None:
@@ -220,12 +228,10 @@ class _Parser:
         name, colon, description = text.partition(":")
         field = FIELD_OF.get(name.lower()) if colon else None
         if field is not None:
-            self.notes.append(f"line {self.line}: no blank after the colon of '{field}'")
+            self.note(f"line {self.line}: no blank after the colon of '{field}'")
             self._take_field(field, description, charset)
         elif colon and name and description.startswith(" "):
-            self.notes.append(
-                f"line {self.line}: unknown field '{_shown(name)}', kept as a key/value pair"
-            )
+            self.note(f"line {self.line}: unknown field '{_shown(name)}', kept as a key/value pair")
             self.attributes[name] = description.lstrip(BLANKS)
         else:
             self.fail("line is no field, key/value pair or comment", "field: ...", text)
@@ -253,7 +259,7 @@ class _Parser:
         if not same:
             what = f"field '{field}' is repeated (its values differ)"
             raise BadValue(_shown(before), description, what)
-        self.notes.append(f"line {self.line}: field '{field}' is repeated")
+        self.note(f"line {self.line}: field '{field}' is repeated")
 
     def _files(self, text: str) -> Files:
         """Return what ``data file:`` says."""
@@ -367,9 +373,9 @@ class _Parser:
         sizes = self.fields["sizes"]
         for kind, size in zip(self.fields.get("kinds", ()), sizes, strict=False):
             if kind is not None and KIND_SIZES.get(kind, size) not in (0, size):
-                self.notes.append(f"an axis of kind {kind} has {size} samples")
+                self.note(f"an axis of kind {kind} has {size} samples")
             if kind is not None and kind not in KIND_SIZES:
-                self.notes.append(f"unknown kind of an axis: '{_shown(kind)}'")
+                self.note(f"unknown kind of an axis: '{_shown(kind)}'")
 
     def _check_positions(self) -> None:
         """Note axes that have both a direction in space and a spacing or limits of their own."""
@@ -378,7 +384,7 @@ class _Parser:
             values = self.fields.get(name, ())
             pairs = zip(directions, values, strict=False)
             if any(vector is not None and value is not None for vector, value in pairs):
-                self.notes.append(f"an axis has both a space direction and a value of '{name}'")
+                self.note(f"an axis has both a space direction and a value of '{name}'")
 
 
 class Pattern(namedtuple("Pattern", "word low high step")):

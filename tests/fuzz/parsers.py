@@ -1,0 +1,117 @@
+"""What is fuzzed: for each parser the name of its files, its seeds, and changes that know it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import ra_bytes
+import shapes
+
+from raconvert import registry
+from raconvert.catalogue import ROWS
+
+from . import mutate
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+SEED_BYTES = 20_000  # of a seed at most: larger ones make every change slow and unlikely
+SHAPE_BYTES = 600
+SPLIT = b"\n--8<--\n"  # between the files of an input that is several
+
+
+class Parser(NamedTuple):
+    """`names` are the files that an input is: split where it holds `SPLIT`."""
+
+    names: tuple[str, ...]
+    seeds: str  # a pattern below the fixtures
+    change: mutate.Change | None = None
+    from_: str | None = None
+
+
+PARSERS: dict[str, Parser] = {
+    "ra": Parser(("x.ra",), ""),
+    "sidecar": Parser(("x.ra.yaml",), "", mutate.described),
+    "items": Parser(("x.ra.items.jsonl",), ""),
+    "zip": Parser(("x.zip",), "", mutate.archive),
+    "tar": Parser(("x.tar",), "", mutate.tar),
+    "npy": Parser(("x.npy",), "npy/**/*.npy", mutate.npy, "npy"),
+    "npz": Parser(("x.npz",), "npy/**/*.npz", mutate.archive, "npz"),
+    "png": Parser(("x.png",), "png/*.png", mutate.png, "png"),
+    "nrrd": Parser(("x.nrrd",), "nrrd/*.nrrd", mutate.nrrd, "nrrd"),
+    "har": Parser(("x.har",), "har/**/*.har", mutate.har, "har"),
+    "mat": Parser(("x.mat",), "mat/*.mat", mutate.mat, "mat"),
+    "scidb": Parser(("x.scidb.schema", "x.scidb"), "", None, "scidb"),
+    "hdf5": Parser(("x.h5",), "hdf5/*.h5", None, "hdf5"),
+    "gif": Parser(("x.gif",), "image/*.gif", None, "gif"),
+    "tiff": Parser(("x.tif",), "image/*.tif", None, "tiff"),
+    "jpeg": Parser(("x.jpg",), "image/*.jpg", None, "jpeg"),
+    "webp": Parser(("x.webp",), "image/*.webp", None, "webp"),
+    "bmp": Parser(("x.bmp",), "image/*.bmp", None, "bmp"),
+    "netpbm": Parser(("x.pnm",), "image/*.p?m", None, "netpbm"),
+    "detect": Parser(("x.dat",), "*/*"),
+}
+_SHAPE_SUFFIXES = {
+    "ra": (".ra",), "zip": (".zip",), "tar": (".tar",), "npy": (".npy",), "npz": (".npz",),
+    "png": (".png",), "nrrd": (".nrrd",), "har": (".har",), "mat": (".mat",), "hdf5": (".h5",),
+    "gif": (".gif",), "tiff": (".tif",), "jpeg": (".jpg",), "webp": (".webp",), "bmp": (".bmp",),
+    "netpbm": (".ppm", ".pgm", ".pam"),
+}  # fmt: skip
+
+
+def seeds(name: str) -> list[bytes]:
+    """Return the files that inputs are made of: fixtures, samples, the worst shapes in small."""
+    parser = PARSERS[name]
+    paths = sorted(FIXTURES.glob(parser.seeds)) if parser.seeds else []
+    found = [path.read_bytes() for path in paths if path.is_file() and _is_small(path)]
+    found += _made(name)
+    for row in ROWS:
+        if name in (row.name, "detect"):
+            found += [bytes(data) for data in registry.load(row).FORMAT.samples.values()]
+    return sorted({seed for seed in found if seed})
+
+
+def _is_small(path: Path) -> bool:
+    return path.stat().st_size <= SEED_BYTES and path.suffix not in (".py", ".md")
+
+
+def _made(name: str) -> list[bytes]:
+    if name in ("sidecar", "items"):
+        end = ".yaml" if name == "sidecar" else ".items.jsonl"
+        made = [s.make(SHAPE_BYTES) for s in shapes.SHAPES.values() if s.suffix == ".ra"]
+        return [
+            files[end] for files in made if isinstance(files, dict) and end in files
+        ] + _OURS.get(name, [])
+    if name == "scidb":
+        made = [s.make(SHAPE_BYTES) for s in shapes.SHAPES.values() if s.suffix == ".scidb"]
+        good = [
+            Path(f"{path}.schema").read_bytes() + SPLIT + path.read_bytes()
+            for path in sorted(FIXTURES.glob("scidb/**/*.scidb"))
+        ]
+        return good + [files[".schema"] + SPLIT + files[""] for files in made]
+    small = [
+        s.make(SHAPE_BYTES if s.suffix != ".h5" else 4000)
+        for s in shapes.SHAPES.values()
+        if s.suffix in _SHAPE_SUFFIXES.get(name, ())
+    ]
+    found = [files for files in small if isinstance(files, bytes) and len(files) <= SEED_BYTES]
+    if name == "ra":
+        found += [sample()[0] for sample in ra_bytes.SAMPLES.values()]
+    return found
+
+
+SIDECAR = b"""attributes: {text: x, number: 1, list: [1.5, null, true], raw: !!binary AAEC, date: 2020-01-01}
+description: some text
+units: K
+axes:
+- {name: x, spacing: 0.5, origin: -1, units: mm, kind: space, labels: [a, b, c]}
+formats:
+  nrrd: {space: RAS, comments: [c]}
+index_order: F
+"""
+_OURS = {
+    "sidecar": [
+        re.sub(rb"\n.*", b"\n", shapes.described("")[".yaml"], count=1, flags=re.DOTALL) + SIDECAR
+    ],
+    "items": [b'{"a": 1}\n{"b": 2}\n', b'{"a": {"b": [1, "x", null, 1.5]}}\n{"a": 2}\n'],
+}

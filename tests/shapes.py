@@ -1,0 +1,1069 @@
+"""The worst known shapes of files, each at any size: for the budget of work and for the fuzzer.
+
+A shape is a function of a number of bytes, roughly; it returns the file. Everything is put together
+by hand or by a library that is not ours, so that a shape means the same whatever the code does.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import tarfile
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import ra_bytes
+
+HASH = 2**61 - 1  # all multiples of it have one hash
+
+
+class Shape(NamedTuple):
+    """How a file of a size is made; `suffix` is how its name ends."""
+
+    suffix: str
+    make: Callable[[int], bytes | dict[str, bytes]]  # more files: by what comes behind the stem
+    largest: int = 1 << 20
+
+
+SHAPES: dict[str, Shape] = {}
+
+
+def shape(suffix: str, largest: int = 1 << 20) -> Callable[..., Callable[..., object]]:
+    """Register a function under its name."""
+
+    def add(make: Callable[[int], bytes | dict[str, bytes]]) -> Callable[..., object]:
+        SHAPES[make.__name__] = Shape(suffix, make, largest)
+        return make
+
+    return add
+
+
+def lines(size: int, line: Callable[[int], str]) -> str:
+    """Return numbered lines of so many bytes in all."""
+    return "".join(line(n) for n in range(max(1, size // len(line(size)))))
+
+
+# RA, sidecars, bundles ---------------------------------------------------------------------------
+
+ARRAY = ra_bytes.ra_file(2, 1, [3], b"\1\2\3")
+
+
+def described(text: str, dims: tuple[int, ...] = (3,), width: int = 1) -> dict[str, bytes]:
+    """Return an .ra and a sidecar of this text that describes it."""
+    data = bytes(int(np.prod(dims)) * width)
+    kind = 2 if width == 1 else 0
+    ends = {"crc32_first": data[: 64 << 10], "crc32_last": data[-(64 << 10) :]}
+    told = {"eltype": kind, "elbyte": width, "dims": list(dims), "size": len(data),
+            **{name: f"{zlib.crc32(end):08x}" for name, end in ends.items()}}  # fmt: skip
+    whole = f"describes: {json.dumps(told)}\n{text}"
+    return {"": ra_bytes.ra_file(kind, width, dims, data), ".yaml": whole.encode()}
+
+
+@shape(".ra")
+def ra_axes(size: int) -> bytes:
+    return ra_bytes.ra_file(2, 1, [1] * (size // 8), b"\1")
+
+
+@shape(".ra")
+def ra_axes_of_nothing(size: int) -> bytes:
+    return ra_bytes.ra_file(2, 1, [2**63] * (size // 8) + [0], b"")
+
+
+@shape(".ra")
+def ra_numbers_of_nines(size: int) -> bytes:
+    return ra_bytes.ra_file(1, 8, [size // 10], b"\xff" * 9 * (size // 10), flags=2, size=size)
+
+
+@shape(".ra")
+def ra_trailer(size: int) -> bytes:
+    text = "# raconvert metadata\nattributes:\n" + lines(size, lambda n: f"  key{n}: {n}\n")
+    return ra_bytes.ra_file(2, 1, [3], b"\1\2\3", trailer=text.encode())
+
+
+@shape(".ra")
+def sidecar_of_keys(size: int) -> dict[str, bytes]:
+    return described("attributes:\n" + lines(size, lambda n: f"  key{n}: {n}\n"))
+
+
+@shape(".ra")
+def sidecar_of_integer_keys(size: int) -> dict[str, bytes]:
+    return described("attributes:\n  k:\n" + lines(size, lambda n: f"    {(n + 1) * HASH}: 1\n"))
+
+
+@shape(".ra")
+def sidecar_of_small_integer_keys(size: int) -> dict[str, bytes]:
+    return described("attributes:\n  k:\n" + lines(size, lambda n: f"    {n << 44}: 1\n"))
+
+
+@shape(".ra")
+def sidecar_of_one_list(size: int) -> dict[str, bytes]:
+    return described("attributes:\n  k:\n" + lines(size, lambda n: "  - [1, a]\n"))
+
+
+@shape(".ra")
+def sidecar_of_nested_lists(size: int) -> dict[str, bytes]:
+    deep = "[" * 50 + "]" * 50
+    return described("attributes:\n  k: [" + ", ".join([deep] * (size // 102)) + "]\n")
+
+
+@shape(".ra")
+def sidecar_of_brackets(size: int) -> dict[str, bytes]:
+    return described("attributes: " + "[" * size)
+
+
+@shape(".ra")
+def sidecar_of_one_text(size: int) -> dict[str, bytes]:
+    return described("description: '" + "x y " * (size // 4) + "'\n")
+
+
+@shape(".ra")
+def sidecar_of_escapes(size: int) -> dict[str, bytes]:
+    return described('description: "' + "\\x41" * (size // 4) + '"\n')
+
+
+@shape(".ra")
+def sidecar_of_comments(size: int) -> dict[str, bytes]:
+    return described(lines(size, lambda n: "# x\n\n"))
+
+
+@shape(".ra")
+def sidecar_of_digits(size: int) -> dict[str, bytes]:
+    return described(f"attributes: {{a: {'1' * (size // 2)}, b: {'1' * (size // 2)}.5}}\n")
+
+
+@shape(".ra")
+def sidecar_of_fields(size: int) -> dict[str, bytes]:
+    text = "dtype:\n" + lines(size, lambda n: f"- [f{n:07}, '<f4']\n")
+    return described(text, (1,), width=4 * text.count("<f4"))
+
+
+@shape(".ra")
+def sidecar_of_a_deep_dtype(size: int) -> dict[str, bytes]:
+    return described("dtype: " + "[[a, " * (size // 7) + "u1" + "]]" * (size // 7) + "\n")
+
+
+@shape(".ra")
+def sidecar_of_labels(size: int) -> dict[str, bytes]:
+    count = size // 10
+    return described("axes:\n- labels:\n" + lines(size, lambda n: f"  - l{n:06}\n"), (count,))
+
+
+@shape(".ra")
+def items_of_a_stack(size: int) -> dict[str, bytes]:
+    count = size // 20
+    found = described("items: true\n", (1, count))
+    text = "".join(f'{{"number": {n}}}\n' for n in range(count))
+    return {**found, ".items.jsonl": text.encode()}
+
+
+@shape(".ra")
+def items_of_one_line(size: int) -> dict[str, bytes]:
+    found = described("items: true\n", (1, 1))
+    text = "{" + ",".join(f'"k{n:06}":{n}' for n in range(size // 17)) + "}\n"
+    return {**found, ".items.jsonl": text.encode()}
+
+
+@shape(".ra")
+def items_of_brackets(size: int) -> dict[str, bytes]:
+    return {**described("items: true\n", (1, 1)), ".items.jsonl": b"[" * size}
+
+
+def manifest(entries: list[tuple[str, str]], more: str = "") -> str:
+    """Return a bundle.yaml."""
+    listed = "".join(f"- name: {name}\n  file: {file}\n" for name, file in entries)
+    return f"raconvert_bundle: 1\narrays:\n{listed}{more}...\n"
+
+
+def zipped(members: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
+    """Return a ZIP archive."""
+    room = io.BytesIO()
+    with zipfile.ZipFile(room, "w", method) as archive:
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(name), data, method)
+    return room.getvalue()
+
+
+def tarred(members: dict[str, bytes], **headers: str) -> bytes:
+    """Return a tar archive with these extended headers for each member."""
+    room = io.BytesIO()
+    with tarfile.open(fileobj=room, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            info.pax_headers = headers
+            archive.addfile(info, io.BytesIO(data))
+    return room.getvalue()
+
+
+def bundled(count: int) -> dict[str, bytes]:
+    """Return the members of a bundle of so many small arrays."""
+    names = [f"a{n:06}" for n in range(count)]
+    files = {f"{name}.ra": ARRAY for name in names}
+    return {"bundle.yaml": manifest([(n, f"{n}.ra") for n in names]).encode(), **files}
+
+
+@shape(".zip")
+def zip_of_many(size: int) -> bytes:
+    return zipped(bundled(size // 250))
+
+
+@shape(".zip")
+def zip_of_deep_names(size: int) -> bytes:
+    name = "a/" * min(size // 8, 30_000) + "b"
+    text = manifest([(name, "b.ra")], f"groups:\n  ? {name[:-2]}\n  : {{}}\n")
+    return zipped({"bundle.yaml": text.encode(), "b.ra": ARRAY, name[:60_000]: b""})
+
+
+@shape(".zip")
+def zip_of_groups(size: int) -> bytes:
+    more = "groups:\n" + lines(size, lambda n: f"  g{n}: {{a: {n}}}\n")
+    return zipped({"bundle.yaml": manifest([("a", "a.ra")], more).encode(), "a.ra": ARRAY})
+
+
+@shape(".zip")
+def zip_of_aliases(size: int) -> bytes:
+    more = "aliases:\n" + lines(size, lambda n: f"  n{n}: n{n + 1}\n")
+    return zipped({"bundle.yaml": manifest([("a", "a.ra")], more).encode(), "a.ra": ARRAY})
+
+
+@shape(".zip")
+def zip_that_is_nothing_but_marks(size: int) -> bytes:
+    return zipped({"bundle.yaml": b""}) + b"PK\5\6" * (size // 4)
+
+
+@shape(".tar")
+def tar_of_many(size: int) -> bytes:
+    return tarred(bundled(size // 1200))
+
+
+@shape(".tar")
+def tar_of_a_long_header(size: int) -> bytes:
+    members = {"bundle.yaml": manifest([("a", "a.ra")]).encode(), "a.ra": ARRAY}
+    return tarred(members, **{f"k{n:06}": "v" for n in range(size // 36)})
+
+
+@shape(".tar")
+def tar_of_digits(size: int) -> bytes:
+    members = {"bundle.yaml": manifest([("a", "a.ra")]).encode(), "a.ra": ARRAY}
+    return tarred(members, comment="9" * size)
+
+
+# NPY, NPZ ----------------------------------------------------------------------------------------
+
+
+def npy(text: str, data: bytes = b"") -> bytes:
+    raw = text.encode("latin-1")
+    return b"\x93NUMPY\2\0" + struct.pack("<I", len(raw)) + raw + data
+
+
+def npy_of(descr: str, shape: str = "(1,)") -> str:
+    return f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n"
+
+
+@shape(".npy", 250_000)
+def npy_of_fields(size: int) -> bytes:
+    fields = ", ".join(f"('f{n:06}', '|u1')" for n in range(size // 20))
+    return npy(npy_of(f"[{fields}]"), bytes(size // 20))
+
+
+@shape(".npy", 250_000)
+def npy_of_escaped_quotes(size: int) -> bytes:
+    return npy("{'descr': '" + "\\'" * (size // 2) + "L")
+
+
+@shape(".npy", 250_000)
+def npy_of_quotes(size: int) -> bytes:
+    return npy("{'descr': " + "'x' " * (size // 4) + "2L")
+
+
+@shape(".npy", 250_000)
+def npy_of_axes(size: int) -> bytes:
+    return npy(npy_of("'|u1'", f"({'1, ' * (size // 3)})"))
+
+
+@shape(".npy", 250_000)
+def npy_of_brackets(size: int) -> bytes:
+    return npy(npy_of("(" * (size // 2) + ")" * (size // 2)))
+
+
+@shape(".npy", 250_000)
+def npy_of_keys(size: int) -> bytes:
+    return npy("{" + "'shape': 1, " * (size // 12) + "}")
+
+
+@shape(".npy", 250_000)
+def npy_of_digits(size: int) -> bytes:
+    return npy(npy_of("'|u1'", f"({('1' * 4000 + ', ') * max(1, size // 4002)})"))
+
+
+@shape(".npz")
+def npz_of_many(size: int) -> bytes:
+    array = npy(npy_of("'|u1'"), b"\1")
+    return zipped({f"a{n:06}.npy": array for n in range(size // 200)})
+
+
+@shape(".npz")
+def npz_of_no_arrays(size: int) -> bytes:
+    return zipped(
+        {f"{n:06}.txt": b"" for n in range(size // 100)} | {"a.npy": npy(npy_of("'|u1'"), b"\1")}
+    )
+
+
+@shape(".npz")
+def npz_of_a_long_name(size: int) -> bytes:
+    name = ("a/" * 32_000)[: min(size // 2, 60_000)]
+    return zipped({name + ".npy": npy(npy_of("'|u1'"), b"\1")})
+
+
+@shape(".npz")
+def npz_of_deep_names(size: int) -> bytes:
+    array = npy(npy_of("'|u1'"), b"\1")
+    return zipped({"a/" * 500 + f"{n:06}.npy": array for n in range(size // 2200)})
+
+
+@shape(".npz", 2000)
+def npz_of_squeezed_headers(size: int) -> bytes:
+    array = npy("{'descr': '" + "\\'" * 120_000)
+    return zipped({f"{n}.npy": array for n in range(size // 500)}, zipfile.ZIP_DEFLATED)
+
+
+# PNG ---------------------------------------------------------------------------------------------
+
+
+def chunk(kind: bytes, data: bytes = b"") -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def png(*chunks: bytes, width: int = 1, height: int = 1) -> bytes:
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + header + b"".join(chunks) + chunk(b"IEND")
+
+
+PIXEL = chunk(b"IDAT", zlib.compress(b"\0\1"))
+
+
+@shape(".png")
+def png_of_texts(size: int) -> bytes:
+    return png(*(chunk(b"tEXt", b"k%d\0v" % n) for n in range(size // 20)), PIXEL)
+
+
+@shape(".png")
+def png_of_one_key(size: int) -> bytes:
+    return png(chunk(b"tEXt", b"k\0v") * (size // 15), PIXEL)
+
+
+@shape(".png")
+def png_of_squeezed_texts(size: int) -> bytes:
+    text = chunk(b"zTXt", b"k\0\0" + zlib.compress(bytes(20_000), 9))
+    return png(text * (size // len(text)), PIXEL)
+
+
+@shape(".png")
+def png_of_unknown_chunks(size: int) -> bytes:
+    return png(chunk(b"abCd", b"x") * (size // 13), PIXEL)
+
+
+@shape(".png")
+def png_of_pixels_in_bytes(size: int) -> bytes:
+    height = size // 26
+    rows = zlib.compress(bytes(2) * height, 0)
+    return png(*(chunk(b"IDAT", rows[n : n + 1]) for n in range(len(rows))), height=height)
+
+
+@shape(".png")
+def png_of_empty_pixels(size: int) -> bytes:
+    return png(chunk(b"IDAT") * (size // 12), PIXEL)
+
+
+@shape(".png")
+def png_of_rows(size: int) -> bytes:
+    return png(chunk(b"IDAT", zlib.compress(bytes(2) * (size // 2), 0)), height=size // 2)
+
+
+@shape(".png")
+def png_of_frames(size: int) -> bytes:
+    count = size // 90
+    control = struct.pack(">IIIIHHBB", 1, 1, 0, 0, 1, 1, 0, 0)
+    parts = [
+        chunk(b"acTL", struct.pack(">II", count, 0)),
+        chunk(b"fcTL", bytes(4) + control),
+        PIXEL,
+    ]
+    for n in range(1, count):
+        number = struct.pack(">I", 2 * n - 1)
+        parts.append(chunk(b"fcTL", number + control))
+        parts.append(chunk(b"fdAT", struct.pack(">I", 2 * n) + zlib.compress(b"\0\1")))
+    return png(*parts)
+
+
+@shape(".png")
+def png_of_palettes(size: int) -> bytes:
+    palette = chunk(b"sPLT", b"p%d\0\10" + bytes(6) * 10)
+    return png(palette * (size // len(palette)), PIXEL)
+
+
+# NRRD --------------------------------------------------------------------------------------------
+
+
+def nrrd(*more: str, sizes: str = "3", encoding: str = "raw", kind: str = "uchar") -> bytes:
+    fields = ["NRRD0005", f"type: {kind}", f"dimension: {len(sizes.split())}", f"sizes: {sizes}",
+              f"encoding: {encoding}", *more, "", ""]  # fmt: skip
+    return "\n".join(fields).encode()
+
+
+@shape(".nrrd")
+def nrrd_of_pairs(size: int) -> bytes:
+    return nrrd(*(f"key{n}:=v" for n in range(size // 13))) + b"\1\2\3"
+
+
+@shape(".nrrd")
+def nrrd_of_comments(size: int) -> bytes:
+    return nrrd(*(["# c"] * (size // 4))) + b"\1\2\3"
+
+
+@shape(".nrrd")
+def nrrd_of_unknown_fields(size: int) -> bytes:
+    return nrrd(*(f"field{n}: x" for n in range(size // 14))) + b"\1\2\3"
+
+
+@shape(".nrrd")
+def nrrd_of_repeated_fields(size: int) -> bytes:
+    return nrrd(*(["content: x"] * (size // 11))) + b"\1\2\3"
+
+
+@shape(".nrrd")
+def nrrd_of_one_line(size: int) -> bytes:
+    return nrrd("k:=" + "\\n\\" * (size // 3)) + b"\1\2\3"
+
+
+@shape(".nrrd")
+def nrrd_of_blanks(size: int) -> bytes:
+    return nrrd("spacings: " + " " * size + "1") + b"\1\2\3"
+
+
+@shape(".nrrd")
+def nrrd_of_open_quotes(size: int) -> bytes:
+    return nrrd("labels: " + '"\\' * (size // 2)) + b"\1\2\3"
+
+
+@shape(".nrrd")
+def nrrd_of_open_vectors(size: int) -> bytes:
+    return nrrd("space: RAS", "space directions: " + "(" * size) + b"\1\2\3"
+
+
+@shape(".nrrd")
+def nrrd_of_vectors(size: int) -> bytes:
+    return nrrd("space: RAS", "space directions: " + "(1,0,0) " * (size // 8)) + b"\1\2\3"
+
+
+@shape(".nrrd")
+def nrrd_of_our_own_integer_keys(size: int) -> bytes:
+    pairs = ",".join(f"[{(n + 1) * HASH},0]" for n in range(size // 30))
+    return nrrd(f'raconvert:={{"attributes":{{"$dict":[{pairs}]}}}}') + b"\1\2\3"
+
+
+@shape(".nrrd")
+def nrrd_of_our_own_keys(size: int) -> bytes:
+    pairs = ",".join(f'"k{n:06}":{n}' for n in range(size // 17))
+    return nrrd(f'raconvert:={{"type":"uchar","sizes":[3],"attributes":{{{pairs}}}}}') + b"\1\2\3"
+
+
+@shape(".nrrd")
+def nrrd_of_text(size: int) -> bytes:
+    return nrrd(sizes=str(size // 2), encoding="text") + b"1 " * (size // 2)
+
+
+@shape(".nrrd")
+def nrrd_of_text_lines(size: int) -> bytes:
+    return nrrd(sizes=str(size // 4), encoding="text", kind="double") + b"1\n\n\n" * (size // 4)
+
+
+@shape(".nrrd")
+def nrrd_of_one_word(size: int) -> bytes:
+    return nrrd(sizes="1", encoding="text", kind="double") + b"1" * size
+
+
+@shape(".nrrd")
+def nrrd_of_skipped_lines(size: int) -> bytes:
+    return nrrd(f"line skip: {size - 3}") + b"\n" * (size - 3) + b"\1\2\3"
+
+
+@shape(".nrrd")
+def nrrd_of_skipped_carriage_returns(size: int) -> bytes:
+    return nrrd(f"line skip: {size - 3}") + b"\r" * (size - 3) + b"\1\2\3"
+
+
+@shape(".nrrd")
+def nrrd_of_hex(size: int) -> bytes:
+    return nrrd(sizes=str(size // 4), encoding="hex") + b"0 1\n" * (size // 4)
+
+
+@shape(".nrrd")
+def nrrd_of_gzip_members(size: int) -> bytes:
+    made = zlib.compressobj(9, zlib.DEFLATED, 31)
+    empty = made.compress(b"") + made.flush()
+    made = zlib.compressobj(9, zlib.DEFLATED, 31)
+    return (
+        nrrd(encoding="gzip")
+        + empty * (size // len(empty))
+        + made.compress(b"\1\2\3")
+        + made.flush()
+    )
+
+
+@shape(".nhdr")
+def nrrd_of_files(size: int) -> dict[str, bytes]:
+    count = size // 13
+    header = nrrd("data file: LIST", *(["data.raw"] * count), sizes=f"3 {count}")
+    return {"": header[:-1], "/data.raw": b"\1\2\3"}
+
+
+@shape(".nhdr")
+def nrrd_of_skips(size: int) -> dict[str, bytes]:
+    count = size // 13
+    header = nrrd("data file: SKIPLIST", *(["0 data.raw"] * count), sizes=f"3 {count}")
+    return {"": header[:-1], "/data.raw": b"\1\2\3"}
+
+
+@shape(".nhdr")
+def nrrd_of_a_pattern(size: int) -> dict[str, bytes]:
+    return {"": nrrd(f"data file: %d.raw 1 {size} 1", sizes=f"3 {size}")}
+
+
+# HAR ---------------------------------------------------------------------------------------------
+
+BLANKS = b"    "
+
+
+def record(*parts: bytes) -> bytes:
+    payload = b"".join(parts)
+    mark = struct.pack("<i", len(payload))
+    return mark + payload + mark
+
+
+def ints(*values: int) -> bytes:
+    return struct.pack(f"<{len(values)}i", *values)
+
+
+def har(name: str, kind: str, sizes: list[int], *rest: bytes) -> bytes:
+    return (
+        record(name.encode().ljust(4))
+        + record(BLANKS, kind.encode(), b"FULL", b"long name".ljust(70), ints(len(sizes), *sizes))
+        + b"".join(rest)
+    )
+
+
+def har_name(number: int) -> str:
+    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    return "".join(digits[number // 36**n % 36] for n in (3, 2, 1, 0))
+
+
+@shape(".har")
+def har_of_headers(size: int) -> bytes:
+    return b"".join(
+        har(har_name(n), "2I", [1, 1], record(BLANKS, ints(1, 1, 1, 1, 1, 1, 1, 5)))
+        for n in range(size // 170)
+    )
+
+
+@shape(".har")
+def har_of_parts(size: int) -> bytes:
+    count = size // 44
+    parts = [record(BLANKS, ints(count - n, count, 1, n + 1, n + 1, 1, 1, 5)) for n in range(count)]
+    return har("ARR1", "2I", [count, 1], *parts)
+
+
+@shape(".har")
+def har_of_parts_in_reverse(size: int) -> bytes:
+    count = size // 44
+    parts = [
+        record(BLANKS, ints(count - n, count, 1, count - n, count - n, 1, 1, 5))
+        for n in range(count)
+    ]
+    return har("ARR1", "2I", [count, 1], *parts)
+
+
+@shape(".har")
+def har_of_strings(size: int) -> bytes:
+    count = size // 25
+    parts = [record(BLANKS, ints(count - n, count, 1), b"x") for n in range(count)]
+    return har("TEXT", "1C", [count, 1], *parts)
+
+
+@shape(".har")
+def har_of_sets(size: int) -> bytes:
+    count = size // 7 // 12
+    names = [b"SET%09d" % n for n in range(7)]
+    label = record(BLANKS, ints(7), ints(1), ints(7), b"COEF".ljust(12), ints(1), *names, b"k" * 7,
+                   ints(*[0] * 7), ints(0))  # fmt: skip
+    sizes = [count, 1, 1, 1, 1, 1, 1]
+    labels = [record(BLANKS, ints(1, n, n), *(b"L%011d" % at for at in range(n))) for n in sizes]
+    head = record(BLANKS, ints(2, 7, *sizes))
+    box = ints(*[end for n in sizes for end in (1, n)])
+    data = record(BLANKS, ints(1), struct.pack("<f", 1) * count)
+    return har("ARR1", "RE", sizes, label, *labels, head, record(BLANKS, ints(2), box), data)
+
+
+@shape(".har")
+def har_of_small_label_lists(size: int) -> bytes:
+    name = b"SET".ljust(12)
+    label = record(
+        BLANKS, ints(1), ints(1), ints(1), b"C".ljust(12), ints(1), name, b"k", ints(0), ints(0)
+    )
+    rest = [record(BLANKS, ints(2, 7, *[1] * 7)), record(BLANKS, ints(2), ints(*[1] * 14)),
+            record(BLANKS, ints(1), ints(0))]  # fmt: skip
+    return b"".join(
+        har(har_name(n), "RE", [1] * 7, label, record(BLANKS, ints(1, 1, 1), b"L%011d" % n), *rest)
+        for n in range(size // 500)
+    )
+
+
+@shape(".har")
+def har_of_empty_headers(size: int) -> bytes:
+    return b"".join(record(har_name(n).encode()) for n in range(size // 12))
+
+
+# SciDB -------------------------------------------------------------------------------------------
+
+
+def scidb(schema: str, data: bytes) -> dict[str, bytes]:
+    return {"": data, ".schema": schema.encode()}
+
+
+@shape(".scidb")
+def scidb_of_attributes(size: int) -> dict[str, bytes]:
+    count = size // 24
+    attributes = ", ".join(f"a{n:06}:uint8 NOT NULL" for n in range(count))
+    return scidb(f"<{attributes}>[i=0:0]", bytes(count))
+
+
+@shape(".scidb")
+def scidb_of_dimensions(size: int) -> dict[str, bytes]:
+    dims = ",".join(f"d{n:06}=0:0" for n in range(size // 12))
+    return scidb(f"<a:uint8 NOT NULL>[{dims}]", b"\1")
+
+
+@shape(".scidb")
+def scidb_of_comments(size: int) -> dict[str, bytes]:
+    return scidb("<a:uint8 NOT NULL>[i=0:0" + " /* x */ -- y\n" * (size // 14) + "]", b"\1")
+
+
+@shape(".scidb")
+def scidb_of_open_comments(size: int) -> dict[str, bytes]:
+    return scidb("<a:uint8 NOT NULL>[i=0:0" + " /*" * (size // 3), b"\1")
+
+
+@shape(".scidb")
+def scidb_of_a_sum(size: int) -> dict[str, bytes]:
+    return scidb("<a:uint8 NOT NULL>[i=0:0" + "+0" * (size // 2) + "]", b"\1")
+
+
+@shape(".scidb")
+def scidb_of_a_default(size: int) -> dict[str, bytes]:
+    return scidb("<a:uint8 NOT NULL DEFAULT " + "1+" * (size // 2) + "1>[i=0:0]", b"\1")
+
+
+@shape(".scidb")
+def scidb_of_quotes(size: int) -> dict[str, bytes]:
+    return scidb("<a:uint8 NOT NULL COMPRESSION '" + "\\'" * (size // 2) + ">[i=0:0]", b"\1")
+
+
+@shape(".scidb")
+def scidb_of_texts(size: int) -> dict[str, bytes]:
+    count = size // 6
+    return scidb(f"<a:string NOT NULL>[i=0:{count - 1}]", (struct.pack("<I", 2) + b"x\0") * count)
+
+
+@shape(".scidb")
+def scidb_of_one_long_text(size: int) -> dict[str, bytes]:
+    """One text of half the file, and many of one character: as a table of one width, quadratic."""
+    count = size // 12
+    long = struct.pack("<I", size // 2) + b"x" * (size // 2 - 1) + b"\0"
+    return scidb(
+        f"<a:string NOT NULL>[i=0:{count}]", long + (struct.pack("<I", 2) + b"x\0") * count
+    )
+
+
+# Images ------------------------------------------------------------------------------------------
+
+
+def pillow(format: str, **options: object) -> bytes:
+    """Return an image of one pixel, written by Pillow."""
+    from PIL import Image
+
+    room = io.BytesIO()
+    Image.new("RGB", (1, 1)).save(room, format, **options)
+    return room.getvalue()
+
+
+def gif(*blocks: bytes) -> bytes:
+    screen = b"GIF89a" + struct.pack("<HHBBB", 1, 1, 0x80, 0, 0) + bytes([0, 0, 0, 255, 255, 255])
+    return screen + b"".join(blocks) + b";"
+
+
+GIF_FRAME = b"," + struct.pack("<HHHHB", 0, 0, 1, 1, 0) + b"\2\2\x44\1\0"
+
+
+@shape(".gif")
+def gif_of_a_comment_in_bytes(size: int) -> bytes:
+    return gif(b"!\xfe" + b"\1x" * (size // 2) + b"\0", GIF_FRAME)
+
+
+@shape(".gif")
+def gif_of_comments(size: int) -> bytes:
+    return gif(b"!\xfe\1x\0" * (size // 5), GIF_FRAME)
+
+
+@shape(".gif")
+def gif_of_frames(size: int) -> bytes:
+    return gif(GIF_FRAME * (size // len(GIF_FRAME)))
+
+
+@shape(".gif")
+def gif_of_pixels_in_bytes(size: int) -> bytes:
+    return gif(GIF_FRAME[:-5] + b"\2" + b"\1\x44" * (size // 2) + b"\0")
+
+
+@shape(".ppm")
+def netpbm_of_text(size: int) -> bytes:
+    count = size // 6
+    return b"P3 1 %d 255\n" % count + b"1 2 3\n" * count
+
+
+@shape(".pgm")
+def netpbm_of_blanks(size: int) -> bytes:
+    return b"P2 1 1 255" + b"\n " * (size // 2) + b"7\n"
+
+
+@shape(".pgm")
+def netpbm_of_comments(size: int) -> bytes:
+    return b"P5\n" + b"#\n" * (size // 2) + b"1 1 255\n\7"
+
+
+@shape(".pgm")
+def netpbm_of_images(size: int) -> bytes:
+    return b"P5 1 1 255\n\7" * (size // 12)
+
+
+@shape(".pam")
+def netpbm_of_lines(size: int) -> bytes:
+    head = b"P7\n" + b"TUPLTYPE GRAYSCALE\n" * (size // 19)
+    return head + b"WIDTH 1\nHEIGHT 1\nDEPTH 1\nMAXVAL 255\nENDHDR\n\7"
+
+
+def tiff(pages: int, more: list[bytes], tail: bytes = b"") -> bytes:
+    """Return pages of one pixel, each with more entries of 12 bytes."""
+    entries = [(256, 4, 1), (257, 4, 1), (258, 3, 8), (259, 3, 1), (262, 3, 1), (273, 4, 8),
+               (277, 3, 1), (278, 4, 1), (279, 4, 1)]  # fmt: skip
+    packed = [struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in entries] + more
+    size = 2 + 12 * len(packed) + 4
+    start = 16 + len(tail)
+    parts = [b"II*\0", struct.pack("<I", start), b"\7" + bytes(7), tail]
+    for n in range(pages):
+        following = start + (n + 1) * size if n + 1 < pages else 0
+        parts.append(
+            struct.pack("<H", len(packed)) + b"".join(packed) + struct.pack("<I", following)
+        )
+    return b"".join(parts)
+
+
+@shape(".tif")
+def tiff_of_pages(size: int) -> bytes:
+    return tiff(size // 114, [])
+
+
+@shape(".tif")
+def tiff_of_pages_of_entries(size: int) -> bytes:
+    more = [struct.pack("<HHII", 40_000 + n, 4, 1, n) for n in range(50)]
+    return tiff(size // 700, more)
+
+
+@shape(".tif")
+def tiff_of_one_large_value_for_all_pages(size: int) -> bytes:
+    """Every page names the same half of the file as a description."""
+    more = [struct.pack("<HHII", 40_000, 2, size // 2, 16)]
+    return tiff(size // 252, more, b"x" * (size // 2))
+
+
+@shape(".tif")
+def tiff_of_a_description(size: int) -> bytes:
+    text = b"ImageJ=1.53\n" + b"k=v\n" * (size // 4)
+    page = tiff(1, [], text)
+    # TIFF wants its entries in order: the description (270) comes before 273.
+    start = 16 + len(text)
+    entries = [page[start + 2 + 12 * n : start + 14 + 12 * n] for n in range(9)]
+    entries.insert(5, struct.pack("<HHII", 270, 2, len(text), 16))
+    return page[:start] + struct.pack("<H", 10) + b"".join(entries) + bytes(4)
+
+
+@shape(".jpg")
+def jpeg_of_markers(size: int) -> bytes:
+    return b"\xff\xd8" + b"\xff\xfe\0\3x" * (size // 5) + pillow("JPEG")[2:]
+
+
+@shape(".jpg")
+def jpeg_of_fill_bytes(size: int) -> bytes:
+    return b"\xff\xd8" + b"\xff" * size + pillow("JPEG")[2:]
+
+
+@shape(".jpg")
+def jpeg_of_bytes_behind(size: int) -> bytes:
+    return pillow("JPEG") + b"\xff\xd9" * (size // 2)
+
+
+@shape(".webp")
+def webp_of_chunks(size: int) -> bytes:
+    plain = pillow("WEBP", lossless=True)[12:]
+    chunks = b"VP8X" + struct.pack("<I", 10) + bytes(10) + plain
+    chunks += (b"abcd" + struct.pack("<I", 2) + b"xy") * (size // 10)
+    return b"RIFF" + struct.pack("<I", len(chunks) + 4) + b"WEBP" + chunks
+
+
+@shape(".webp")
+def webp_of_frames(size: int) -> bytes:
+    frame = b"ANMF" + struct.pack("<I", 16) + bytes(16)
+    chunks = (
+        b"VP8X"
+        + struct.pack("<I", 10)
+        + b"\2"
+        + bytes(9)
+        + b"ANIM"
+        + struct.pack("<I", 6)
+        + bytes(6)
+    )
+    chunks += frame * (size // 24)
+    return b"RIFF" + struct.pack("<I", len(chunks) + 4) + b"WEBP" + chunks
+
+
+@shape(".bmp")
+def bmp_of_rows(size: int) -> bytes:
+    data = b"\1\0\0\0" * (size // 4) + b"\0\1"
+    head = struct.pack("<IiiHHIIiiII", 40, 1, size // 4, 1, 8, 1, len(data), 0, 0, 256, 0)
+    return (
+        b"BM"
+        + struct.pack("<IHHI", 14 + 40 + 1024 + len(data), 0, 0, 1078)
+        + head
+        + bytes(1024)
+        + data
+    )
+
+
+# MAT ---------------------------------------------------------------------------------------------
+
+
+def mat_head() -> bytes:
+    return b"MATLAB 5.0 MAT-file".ljust(124) + b"\0\1IM"
+
+
+def element(kind: int, data: bytes) -> bytes:
+    return struct.pack("<II", kind, len(data)) + data + bytes(-len(data) % 8)
+
+
+def matrix(mat_class: int, dims: tuple[int, ...], name: bytes, *rest: bytes) -> bytes:
+    flags = element(6, struct.pack("<II", mat_class, 0))
+    shape = element(5, struct.pack(f"<{len(dims)}i", *dims))
+    return element(14, flags + shape + element(1, name) + b"".join(rest))
+
+
+NUMBER = matrix(9, (1, 1), b"", element(2, b"\7"))
+
+
+@shape(".mat")
+def mat_of_variables(size: int) -> bytes:
+    return mat_head() + b"".join(
+        matrix(9, (1, 1), b"v%06d" % n, element(2, b"\7")) for n in range(size // 72)
+    )
+
+
+@shape(".mat")
+def mat_of_compressed_variables(size: int) -> bytes:
+    def one(n: int) -> bytes:
+        data = zlib.compress(matrix(9, (1, 1), b"v%06d" % n, element(2, b"\7")))
+        return struct.pack("<II", 15, len(data)) + data
+
+    return mat_head() + b"".join(one(n) for n in range(size // 60))
+
+
+@shape(".mat")
+def mat_of_cells(size: int) -> bytes:
+    count = size // len(NUMBER)
+    return mat_head() + matrix(1, (count, 1), b"c", NUMBER * count)
+
+
+@shape(".mat")
+def mat_of_empty_cells(size: int) -> bytes:
+    count = size // 8
+    return mat_head() + matrix(1, (count, 1), b"c", element(14, b"") * count)
+
+
+@shape(".mat", 2000)
+def mat_of_squeezed_empty_cells(size: int) -> bytes:
+    count = 8 * size
+    data = zlib.compress(matrix(1, (count, 1), b"c", element(14, b"") * count), 9)
+    return mat_head() + struct.pack("<II", 15, len(data)) + data
+
+
+@shape(".mat")
+def mat_of_deep_cells(size: int) -> bytes:
+    inner = NUMBER
+    for _ in range(min(size // 48, 2000)):
+        inner = matrix(1, (1, 1), b"", inner)
+    return mat_head() + matrix(1, (1, 1), b"c", inner)
+
+
+@shape(".mat")
+def mat_of_fields(size: int) -> bytes:
+    count = size // (len(NUMBER) + 8)
+    names = b"".join(b"f%06d\0" % n for n in range(count))
+    return mat_head() + matrix(
+        2, (1, 1), b"s", element(5, struct.pack("<i", 8)), element(1, names), NUMBER * count
+    )
+
+
+@shape(".mat")
+def mat_of_an_empty_struct_of_fields(size: int) -> bytes:
+    names = b"".join(b"f%06d\0" % n for n in range(size // 8))
+    return mat_head() + matrix(2, (0, 0), b"s", element(5, struct.pack("<i", 8)), element(1, names))
+
+
+@shape(".mat")
+def mat_4_of_variables(size: int) -> bytes:
+    return b"".join(
+        struct.pack("<5i", 50, 1, 1, 0, 8) + b"v%06d\0\7" % n for n in range(size // 29)
+    )
+
+
+@shape(".mat")
+def mat_4_of_one_long_name(size: int) -> bytes:
+    return struct.pack("<5i", 50, 1, 1, 0, size + 1) + b"v" * size + b"\0\7"
+
+
+# HDF5 --------------------------------------------------------------------------------------------
+
+
+def hdf5(fill: Callable[..., None], **options: object) -> bytes:
+    import h5py
+
+    room = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with h5py.File(room, "w", **options) as file:
+            fill(file)
+    return room.getvalue()
+
+
+@shape(".h5", 1 << 19)
+def hdf5_of_datasets(size: int) -> bytes:
+    def fill(file: object) -> None:
+        for n in range(size // 500):
+            file[f"d{n:06}"] = np.uint8([n % 256])
+
+    return hdf5(fill)
+
+
+@shape(".h5", 1 << 19)
+def hdf5_of_groups(size: int) -> bytes:
+    def fill(file: object) -> None:
+        for n in range(size // 800):
+            file.create_group(f"g{n:06}")
+        file["d"] = np.uint8([1])
+
+    return hdf5(fill)
+
+
+@shape(".h5", 1 << 19)
+def hdf5_of_deep_groups(size: int) -> bytes:
+    def fill(file: object) -> None:
+        group = file
+        for _ in range(min(size // 1000, 480)):
+            group = group.create_group("g")
+        group["d"] = np.uint8([1])
+
+    return hdf5(fill)
+
+
+@shape(".h5", 1 << 19)
+def hdf5_of_attributes(size: int) -> bytes:
+    def fill(file: object) -> None:
+        file["d"] = np.uint8([1])
+        for n in range(size // 100):
+            file["d"].attrs[f"a{n:06}"] = n
+
+    return hdf5(fill, libver="latest")
+
+
+@shape(".h5", 1 << 19)
+def hdf5_of_soft_links(size: int) -> bytes:
+    import h5py
+
+    def fill(file: object) -> None:
+        file["d"] = np.uint8([1])
+        count = size // 30
+        for n in range(count):
+            file[f"s{n:06}"] = h5py.SoftLink(f"/s{n + 1:06}" if n + 1 < count else "/d")
+
+    return hdf5(fill, libver="latest")
+
+
+@shape(".h5", 1 << 19)
+def hdf5_of_dangling_links(size: int) -> bytes:
+    import h5py
+
+    def fill(file: object) -> None:
+        file["d"] = np.uint8([1])
+        for n in range(size // 30):
+            file[f"s{n:06}"] = h5py.SoftLink("/nowhere/at/all")
+
+    return hdf5(fill, libver="latest")
+
+
+@shape(".h5", 1 << 19)
+def hdf5_of_names_of_one_group(size: int) -> bytes:
+    """One group of arrays under many names: every name stands for all that is in it."""
+
+    def fill(file: object) -> None:
+        group = file.create_group("g")
+        count = max(1, size // 600)
+        for n in range(count):
+            group[f"d{n:06}"] = np.uint8([1])
+        for n in range(count):
+            file[f"h{n:06}"] = group
+
+    return hdf5(fill, libver="latest")
+
+
+@shape(".h5", 1 << 18)
+def hdf5_of_virtual_maps(size: int) -> bytes:
+    import h5py
+
+    def fill(file: object) -> None:
+        count = size // 40
+        file["d"] = np.arange(count, dtype="u1")
+        layout = h5py.VirtualLayout((count,), "u1")
+        for n in range(count):
+            layout[n : n + 1] = h5py.VirtualSource(".", "d", (count,))[n : n + 1]
+        file.create_virtual_dataset("v", layout)
+
+    return hdf5(fill, libver="latest")
+
+
+@shape(".h5", 1 << 19)
+def hdf5_of_chunks(size: int) -> bytes:
+    def fill(file: object) -> None:
+        file.create_dataset("d", data=np.zeros(size // 40, "u1"), chunks=(1,), compression="gzip")
+
+    return hdf5(fill)
+
+
+@shape(".h5", 1 << 18)
+def hdf5_of_fields(size: int) -> bytes:
+    def fill(file: object) -> None:
+        count = min(size // 40, 1600)  # as many as an object header takes
+        file["d"] = np.zeros(1, [(f"f{n:06}", "u1") for n in range(count)])
+
+    return hdf5(fill, libver="latest")

@@ -1,0 +1,217 @@
+"""Work and memory grow with the file and no faster, for every parser and its worst known shapes.
+
+Nothing here is timed. Counted are calls of Python and C functions, and the peak of memory, for a
+shape of some size and of twice that size (`shapes.SHAPES`). What is quadratic one call of C (a regular expression, a concatenation, a dictionary of equal hashes) is not seen by
+that: for it, a large file of each shape has a limit of CPU seconds that is generous when work is
+proportional, and that anything quadratic misses by far.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import cProfile
+import gc
+import io
+import json
+import os
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import shapes
+from raconvert.plugins import npy
+from raconvert.plugins.har import headers as har_headers
+from raconvert.plugins.mat import tables as mat_tables
+from raconvert.plugins.nrrd import header as nrrd_header
+from raconvert.plugins.png import chunks as png_chunks
+from raconvert.plugins.scidb import formatstring as scidb_format
+from shapes import SHAPES
+
+import raconvert
+from raconvert.cli import main
+from raconvert.errors import RaconvertError
+from raconvert.metadata import yaml
+
+GROWTH = 2.5  # how much more twice the file may cost
+SMALL = 6 << 10  # bytes of the smaller of two files
+SOME_CALLS = 10_000  # below, what every file costs outweighs what a large one costs more
+SOME_MEMORY = 1 << 20
+LARGE = 256 << 10
+SECONDS = 20  # of CPU for a large file; none takes a fifth of that
+PEAK = 800 << 20  # of memory for a large file, with the interpreter and its libraries
+MAX_TEXT = 4 << 20  # characters that `info` and `verify` print of a large file
+
+
+def saved(folder: Path, suffix: str, made: bytes | dict[str, bytes]) -> Path:
+    """Write the file of a shape, and what belongs to it; return the path."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"x{suffix}"
+    for name, data in ({"": made} if isinstance(made, bytes) else made).items():
+        beside = name.removeprefix("/") if name.startswith("/") else path.name + name
+        (folder / beside).write_bytes(data)
+    return path
+
+
+def work(path: Path) -> str:
+    """Do what a user does with a file that somebody sent: look, verify, convert; return the text."""
+    out = path.with_name("out.zip")
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+        for words in (["info", str(path)], ["verify", str(path)], [str(path), "-o", str(out)]):
+            main(words)
+    out.unlink(missing_ok=True)
+    return told.getvalue()
+
+
+def cost(path: Path) -> tuple[int, int]:
+    """Return how many functions of Python and C are called, and the peak of memory."""
+    gc.collect()
+    profile = cProfile.Profile()
+    tracemalloc.start()
+    try:
+        profile.runcall(work, path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    return sum(entry.callcount for entry in profile.getstats()), peak
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_twice_the_file_costs_no_more_than_twice(name: str, tmp_path: Path) -> None:
+    suffix, make, largest = SHAPES[name]
+    small = min(SMALL, largest // 2)
+    paths = [saved(tmp_path / f"{size}", suffix, make(size)) for size in (small, 2 * small)]
+    work(paths[0])  # whatever is imported or cached at first
+    (calls, memory), (more_calls, more_memory) = map(cost, paths)
+    assert more_calls <= GROWTH * max(calls, SOME_CALLS)
+    assert more_memory <= GROWTH * max(memory, SOME_MEMORY)
+
+
+# Reads paths; looks at each file in a child forked from a process that has everything imported.
+SERVER = """
+import contextlib, io, json, os, resource, sys, warnings
+import h5py, numpy, PIL.Image, yaml
+from raconvert.cli import main
+
+def look(path, seconds):
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    warnings.simplefilter("ignore")
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+        main(["info", path])
+        main(["verify", path])
+    return len(told.getvalue())
+
+for line in sys.stdin:
+    path, seconds = json.loads(line)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writing, str(look(path, seconds)).encode())
+        os._exit(0)
+    os.close(writing)
+    with open(reading) as file:
+        text = file.read()
+    _, status, usage = os.wait4(child, 0)
+    print(json.dumps([status, int(text or 0), usage.ru_maxrss << 10]), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def look() -> Iterator[Callable[[Path], list[int]]]:
+    """Give `look(path)`: how `info` and `verify` end, how much they print, their peak of memory."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+
+        def run(path: Path) -> list[int]:
+            print(json.dumps([str(path), SECONDS]), file=process.stdin, flush=True)
+            return json.loads(process.stdout.readline())
+
+        yield run
+        process.stdin.close()
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_large_file_takes_no_more_than_it_should(
+    name: str, tmp_path: Path, look: Callable[[Path], list[int]]
+) -> None:
+    suffix, make, largest = SHAPES[name]
+    status, text, peak = look(saved(tmp_path / "large", suffix, make(min(LARGE, largest))))
+    assert status == 0, f"ended by signal {os.WTERMSIG(status)}"
+    assert text <= MAX_TEXT
+    assert peak <= PEAK
+
+
+# Totals of one file ------------------------------------------------------------------------------
+
+# what is limited -> the constant, a file that is just beyond it, and words of the refusal
+LIMITS: dict[str, tuple[int, Callable[[int], tuple[str, bytes | dict[str, bytes]]], str]] = {
+    "sidecar-bytes": (
+        yaml.MAX_BYTES,
+        lambda most: (".ra", shapes.described("#" * most)),
+        "too large",
+    ),
+    "sidecar-values": (
+        yaml.MAX_VALUES,
+        lambda most: (".ra", shapes.described(f"attributes: {{k: [{'1,' * most}]}}\n")),
+        "values",
+    ),
+    "sidecar-depth": (
+        yaml.MAX_DEPTH,
+        lambda most: (".ra", shapes.described(f"attributes: {{k: {'[' * most}{']' * most}}}\n")),
+        "nested too deep",
+    ),
+    "npy-header-bytes": (
+        npy.MAX_HEADER_BYTES,
+        lambda most: (".npy", shapes.npy(" " * (most + 1))),
+        "too long to be parsed safely",
+    ),
+    "npy-axes": (
+        npy.MAX_RANK,
+        lambda most: (".npy", shapes.npy(shapes.npy_of("'|u1'", f"({'1,' * (most + 1)})"), b"1")),
+        "too many axes",
+    ),
+    "png-chunks": (
+        png_chunks.MAX_CHUNKS,
+        lambda most: (".png", shapes.png(shapes.chunk(b"abCd") * most, shapes.PIXEL)),
+        "more than 200000 chunks",
+    ),
+    "nrrd-lines": (
+        nrrd_header.MAX_LINES,
+        lambda most: (".nrrd", shapes.nrrd(*["#"] * most) + b"123"),
+        "at most 65536 lines",
+    ),
+    "scidb-columns": (
+        scidb_format.MAX_COLUMNS,
+        lambda most: (".scidb", shapes.scidb_of_attributes(24 * (most + 1))),
+        "more than 10000 attributes|too long|larger",
+    ),
+    "har-empty-headers": (
+        har_headers.MAX_EMPTY,
+        lambda most: (".har", shapes.har_of_empty_headers(12 * (most + 2))),
+        "more than 100 headers hold nothing",
+    ),
+    "mat-depth": (
+        mat_tables.MAX_DEPTH,
+        lambda most: (".mat", shapes.mat_of_deep_cells(48 * (most + 1))),
+        "at most 64 levels",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_totals_have_the_limits_that_the_code_states(name: str, tmp_path: Path) -> None:
+    most, make, words = LIMITS[name]
+    path = saved(tmp_path / "beyond", *make(most))
+    with pytest.raises(RaconvertError, match=words):
+        raconvert.info(path)
+
+
+@pytest.mark.parametrize("shape", ["nrrd_of_unknown_fields", "nrrd_of_repeated_fields"])
+def test_notes_of_one_header_are_capped(shape: str, tmp_path: Path) -> None:
+    path = saved(tmp_path / "notes", ".nrrd", SHAPES[shape].make(4000))
+    assert len(raconvert.info(path)["notes"]) == nrrd_header.MAX_NOTES + 1
