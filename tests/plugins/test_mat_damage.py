@@ -115,6 +115,19 @@ def test_damaged_member_hides_no_other(packed: bool, tmp_path: Path) -> None:
         assert values(bundle, "s/2/a/3") == values(bundle, "s/2/b") == [7]
 
 
+def test_last_element_of_a_member_need_not_be_padded(tmp_path: Path) -> None:
+    """What its tag counts ends it, whatever its last element would be padded to."""
+    text = matrix(4, (1, 5), b"", element(16, b"abcde"))
+    text = text[:4] + struct.pack("<I", len(text) - 8 - 3) + text[8:-3]
+    good = matrix(6, (1, 1), b"", doubles(7))
+    cell = matrix(1, (1, 3), b"c", good, text, good)
+    for path in (saved(tmp_path, cell), saved(tmp_path, deflated(cell))):
+        with read(path) as bundle:
+            assert bundle.unreadable == []
+            assert values(bundle, "c/2") == ["abcde"]
+            assert values(bundle, "c/3") == [7]
+
+
 def test_members_behind_one_of_unknown_length_are_each_named(tmp_path: Path) -> None:
     good = matrix(6, (1, 1), b"", doubles(7))
     wrong = struct.pack("<2I", 14, 1 << 20) + good[8:]
@@ -276,6 +289,7 @@ def test_work_grows_with_the_file(shape: str, packed: bool, tmp_path: Path) -> N
         tracemalloc.start()
         with read(path, max_memory=4 << 30) as bundle:
             assert len(bundle.notes) <= MAX_NOTES + 1
+            assert bool(bundle.unreadable) == (shape in ("damaged", "cell of damage", "lost"))
             peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         found.append((counted(path), peak + BUFFERS))
