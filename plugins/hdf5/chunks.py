@@ -199,19 +199,21 @@ class Chunks:
             -(-(low + n) // high) - low // high
             for low, n, high in zip(start, out.shape, self._chunk, strict=True)
         ):
-            out[...] = self._fill[0]  # and over it what there is: its number is that of the file
-        tasks = zip(rows, places, strict=True)
+            out[...] = self._fill[0]  # and over it the chunks that are there
         opened = self._source.open()
         file = opened.fileno()
         try:
             if out.nbytes < PARALLEL_BYTES or len(rows) < 2:
-                for task in tasks:
-                    self._place(file, *task, out, start)
+                for row, place in zip(rows, places, strict=True):
+                    self._place(file, row, place, out, start)
             else:
                 from concurrent.futures import ThreadPoolExecutor
 
                 with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-                    for _ in pool.map(lambda task: self._place(file, *task, out, start), tasks):
+                    jobs = pool.map(
+                        lambda row, place: self._place(file, row, place, out, start), rows, places
+                    )
+                    for _ in jobs:
                         pass
         finally:
             opened.close()
