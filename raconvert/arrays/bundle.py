@@ -11,6 +11,7 @@ Plain classes with slots instead of dataclasses: the command line starts with th
 from __future__ import annotations
 
 from raconvert.arrays.array import Array
+from raconvert.errors import Unsupported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 def _state(arrays: list[Array]) -> tuple[int, int]:
     """Return what changes when arrays are added to a list, left out or renamed."""
     return len(arrays), Array.renamed
+
+
+MAX_DEPTH = 500  # groups inside each other: as deep as HDF5 files are read
+MAX_GROUP_BYTES = 64 << 20  # of the paths of all groups on the way to all arrays
 
 
 class Bundle:
@@ -142,6 +147,25 @@ class Bundle:
     def unreadable(self) -> list[Array]:
         """The arrays whose elements cannot be read (`Array.problem`), in order."""
         return [array for array in self.arrays if array.problem is not None]
+
+    def check_names(self) -> None:
+        """Refuse (`Unsupported`) names in groups so deep that their paths take very much memory.
+
+        A name of 20 KB can lie in 10,000 groups, whose paths have 100 MB.
+        """
+        total = 0
+        for name in (*self.names, *self.groups, *self.aliases):
+            depth = name.count("/")
+            total += len(name) * depth // 2
+            if depth > MAX_DEPTH or total > MAX_GROUP_BYTES:
+                raise Unsupported(
+                    "names of arrays lie in too many groups to be read safely",
+                    path=self.path or None,
+                    where=f"'{name[:80]}{'...' if len(name) > 80 else ''}'",
+                    expected=f"at most {MAX_DEPTH} groups inside each other, of which all paths "
+                    f"together have at most {MAX_GROUP_BYTES} bytes",
+                    got=f"{depth} groups",
+                )
 
     def telling_groups(self) -> dict[str, dict[str, Any]]:
         """Return the groups that have attributes, or that nothing else shows to be there."""

@@ -22,8 +22,7 @@ from raconvert.files.places import (
     exchanged,
     exists,
     identity,
-    sync_file,
-    sync_folder,
+    sync_tree,
     write_failed,
 )
 from raconvert.files.target import Target
@@ -182,10 +181,8 @@ class FolderTarget(Target):
     def finish(self, *, sync: bool = True) -> None:
         """Wait until all files are on the disk, ready for `rename`."""
         try:
-            for place, _, names in os.walk(self.temp) if sync else ():
-                for name in names:
-                    sync_file(os.path.join(place, name))
-                sync_folder(os.path.join(place, MANIFEST))
+            if sync:
+                sync_tree(self.temp)
         except OSError as error:
             raise write_failed(self.path, error) from error
 

@@ -46,6 +46,7 @@ def open_spec(spec: str, settings: Settings) -> Bundle:
     try:
         if settings.meta != "ignore" and row.name not in BUNDLES:
             apply_sidecar(bundle, source, row)
+        bundle.check_names()
         if settings.index_order:
             for array in bundle.arrays:
                 if array.index_order is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 
 from raconvert.errors import TargetExists, WriteFailed
 
@@ -279,3 +280,37 @@ def sync_file(path: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+SYNC_EACH = 16  # files: from so many on, one wait for the whole file system is shorter
+
+
+def sync_tree(folder: str) -> None:
+    """Wait until all files in a folder, and the folders in it, are on the disk."""
+    found = [(place, names) for place, _, names in os.walk(folder)]
+    if sum(len(names) for _, names in found) > SYNC_EACH and _sync_file_system(folder):
+        return
+    for place, names in found:
+        for name in names:
+            sync_file(os.path.join(place, name))
+        sync_folder(os.path.join(place, "."))
+
+
+def _sync_file_system(path: str) -> bool:
+    """Wait for all that is to be written to a file system; False where no system call does it."""
+    if sys.platform != "linux":
+        return False
+    import ctypes
+
+    try:
+        syncfs = ctypes.CDLL(None, use_errno=True).syncfs
+    except (OSError, AttributeError):
+        return False
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        if syncfs(descriptor):
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), path)
+    finally:
+        os.close(descriptor)
+    return True
