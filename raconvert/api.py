@@ -19,7 +19,7 @@ from raconvert.conversion.outputs import prepare_target, target_spec
 from raconvert.conversion.read import open_bundle
 from raconvert.conversion.report import Report
 from raconvert.conversion.write import write_bundle
-from raconvert.errors import RaconvertError, TooLarge, UsageError
+from raconvert.errors import RaconvertError, TooLarge, UsageError, listed
 from raconvert.files.source import machine_memory
 from raconvert.plugin import equivalent
 
@@ -52,7 +52,7 @@ def open(  # noqa: A001 - the verb that every array library uses
         raise UsageError(
             f"'{array}' matches {len(bundle.arrays)} arrays",
             path=path,
-            remedy=f"name one of them: {', '.join(bundle.names)}",
+            remedy=f"name one of them: {listed(bundle.names)}",
         )
     return bundle.only()
 

@@ -25,7 +25,44 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
+
+
+# What a terminal obeys, or shows as something else, or cannot show: control characters, marks of
+# the direction of writing, separators of lines, halves of surrogate pairs, tags.
+_ODD = ((0, 32), (127, 160), (0x61C, 0x61D), (0x200E, 0x2010), (0x2028, 0x202F), (0x2066, 0x206A),
+        (0xD800, 0xE000), (0xFEFF, 0xFF00), (0xE0000, 0xE0080))  # fmt: skip
+LISTED = 20  # names in one message, and notes of one file
+
+
+def quoted(text: str, *, lines: bool = False) -> str:
+    r"""Return text from elsewhere as it may be shown: what is odd as ``\xNN`` or ``\uNNNN``.
+
+    With `lines`, newlines stay, which are ours.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or (lines and c == "\n") else _escaped(c) for c in text)
+
+
+def _escaped(letter: str) -> str:
+    code = ord(letter)
+    if letter == "\n":
+        return r"\n"
+    if not any(low <= code < high for low, high in _ODD):
+        return letter
+    if 0xDC80 <= code < 0xDD00:  # a byte of a name that is not in the encoding of the system
+        code -= 0xDC00
+    if code < 256:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
+
+
+def listed(names: Sequence[str], most: int = LISTED) -> str:
+    """Return names as a message lists them: of many the first ones, and how many more there are."""
+    more = f", and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(quoted(name) for name in names[:most]) + more
 
 
 class RaconvertError(Exception):
@@ -61,8 +98,9 @@ class RaconvertError(Exception):
             text += f"; expected {self.expected}"
         if self.got is not None:
             text += f"{',' if self.expected is not None else ';'} got {self.got}"
+        text = quoted(text)
         if self.remedy is not None:
-            text += f"\n  {self.remedy}"
+            text += f"\n  {quoted(self.remedy, lines=True)}"
         return text
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -55,6 +55,7 @@ from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import Element, dtype_of, element, element_of, little, type_name
 from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.errors import listed, quoted
 from raconvert.files.extent import Extent
 from raconvert.files.source import Source
 
@@ -177,7 +178,7 @@ class Fit(namedtuple("Fit", "outcome array property reason flag")):
 
     def __str__(self) -> str:
         text = f"array '{self.array}': " if self.array else ""
-        text += f"{self.property}: {self.reason}"
+        text = quoted(text + f"{self.property}: {self.reason}")
         if self.outcome == REFUSED and self.flag:
             text += f" (allow with {self.flag})"
         return text
@@ -229,7 +230,7 @@ def file_fits(bundle: Bundle, title: str) -> list[Fit]:
 
 def first_of(names: Sequence[str], count: int = 5) -> str:
     """Return names as a message lists them: of many the first ones."""
-    return ", ".join(names[:count]) + (", …" if len(names) > count else "")
+    return listed(names, count)
 
 
 def __getattr__(name: str) -> Any:

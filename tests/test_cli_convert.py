@@ -334,7 +334,7 @@ def test_the_same_change_of_many_arrays_is_one_line(
     told = [line for line in said if line.startswith("equivalent: ")]
     assert len(told) == 2
     assert told[0].startswith("equivalent: 7 arrays: shape: ")
-    assert told[0].endswith(": v0, v1, v2, v3, v4, …")
+    assert told[0].endswith(": v0, v1, v2, v3, v4, and 2 more")
     assert told[1].startswith("equivalent: array 'w': shape: ")
 
     assert main(["v.npz", "-o", "w.mat", "-v"]) == 0

@@ -6,6 +6,7 @@ import os
 import sys
 
 from raconvert.cli import silence, stdout_failed
+from raconvert.errors import LISTED, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from raconvert.errors import RaconvertError
 
 _BOLD, _RED, _PLAIN = "\033[1m", "\033[1;31m", "\033[0m"
-# Control characters in names and metadata must not reach a terminal; newlines may, in messages.
-_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != 10}
 
 
 class Console:
@@ -43,6 +42,13 @@ class Console:
         if not self.quiet:
             write(sys.stderr, one_line(text) + "\n")
 
+    def notes(self, texts: list[str], mark: str = "") -> None:
+        """Print remarks, of many the first ones and how many more there are."""
+        for text in texts[:LISTED]:
+            self.note(mark + text)
+        if len(texts) > LISTED:
+            self.note(f"{mark}and {len(texts) - LISTED} more notes")
+
     def detail(self, text: str) -> None:
         """Print a remark that only -v asks for."""
         if self.verbose:
@@ -68,12 +74,12 @@ def colorful(stream: Any, when: str = "auto") -> bool:
 
 def printable(text: str) -> str:
     """Return the text with control characters, except newlines, as escapes."""
-    return text.translate(_CONTROL)
+    return quoted(text, lines=True)
 
 
 def one_line(text: str) -> str:
     """Return the text with all control characters as escapes, for names inside a line."""
-    return text.translate(_CONTROL).replace("\n", "\\n")
+    return quoted(text)
 
 
 def write(stream: Any, text: str) -> None:
@@ -123,7 +129,7 @@ def error_lines(error: RaconvertError, *, detects: bool) -> list[str]:
 
     cause = str(error)
     remedy = error.remedy or ""
-    cause = cause.removesuffix(f"\n  {remedy}") if remedy else cause
+    cause = cause.removesuffix(f"\n  {quoted(remedy, lines=True)}") if remedy else cause
     lines = [cause]
     if detects and isinstance(error, Corrupt) and error.path is not None:
         lines = _as_format(cause, error.path)
@@ -142,7 +148,7 @@ def _as_format(cause: str, path: str) -> list[str]:
     except RaconvertError:
         return [cause]
     title = detection.row.title
-    cause = cause.removeprefix(f"'{path}': ")
+    cause = cause.removeprefix(f"'{quoted(path)}': ")
     return [
         f"cannot read '{path}' as {title}: {cause}",
         f"detected as {detection.row.name} by {detection.reason}",

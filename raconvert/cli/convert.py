@@ -108,8 +108,7 @@ def _tell(report: Report, console: Console) -> int:
     if report.planned and not console.json:
         _tell_plan(report, console)
     else:
-        for line in _remarks(report, console.verbose):
-            console.note(line)
+        console.notes(list(_remarks(report, console.verbose)))
         if report.written:
             console.note(str(report))
         _tell_details(report, console)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 from raconvert import registry
+from raconvert.cli.console import one_line
 from raconvert.cli.sources import each, expand, reading
 from raconvert.conversion.combine import open_sources
 from raconvert.conversion.isolated import decoded, encoded
 from raconvert.conversion.read import open_bundle
-from raconvert.errors import RaconvertError, UsageError
+from raconvert.errors import RaconvertError, UsageError, listed, quoted
 from raconvert.inspect.digest import digest_array, manifest_line
 
 TYPE_CHECKING = False
@@ -48,7 +51,8 @@ def _digests(path: str, args: Any) -> tuple[list[tuple[str, str]], list[dict[str
     with open_bundle(path, **reading(args)) as bundle:
         many = registry.by_name(bundle.format).many
         for array in bundle.arrays:
-            name = f"{bundle.path}#{array.name}" if many else path
+            # A part of a file is no file to sha256sum, and may be shown as it is safe.
+            name = f"{bundle.path}#{quoted(array.name)}" if many else path
             try:
                 found.append((name, digest_array(array, args.max_memory)))
             except RaconvertError as error:
@@ -66,7 +70,7 @@ def _digest_as(args: Any) -> str:
             raise UsageError(
                 f"has {len(bundle.arrays)} arrays; --as names one .ra file",
                 path=bundle.path,
-                remedy=f"choose with FILE#NAME: {', '.join(bundle.names)}",
+                remedy=f"choose with FILE#NAME: {listed(bundle.names)}",
             )
         return digest_array(bundle.arrays[0], args.max_memory)
 
@@ -76,4 +80,5 @@ def _show(found: list[tuple[str, str]], console: Console) -> None:
         console.result_json([{"name": name, "digest": digits} for name, digits in found])
         return
     for name, digits in found:
-        console.result(manifest_line(name, digits))
+        # sha256sum -c needs the very name; a terminal must not obey it.
+        console.result(manifest_line(one_line(name) if sys.stdout.isatty() else name, digits))

@@ -6,7 +6,8 @@ from itertools import islice
 
 from raconvert.cli.console import one_line
 from raconvert.cli.sources import each, expand, reading
-from raconvert.conversion.report import size
+from raconvert.conversion.report import few_lengths, size
+from raconvert.errors import LISTED
 from raconvert.inspect.info import info
 
 TYPE_CHECKING = False
@@ -74,8 +75,10 @@ def lines(facts: dict[str, Any], console: Console) -> Iterator[str]:
         yield from (f"    {line}" for line in about)
     if facts["sidecar"]:
         yield f"  sidecar: {one_line(facts['sidecar'])}"
-    for note in facts["notes"]:
+    for note in facts["notes"][:LISTED]:
         yield f"  note: {one_line(note)}"
+    if len(facts["notes"]) > LISTED:
+        yield f"  note: and {len(facts['notes']) - LISTED} more (--json shows all)"
     yield f"to RA: {_to_ra(facts)}"
 
 
@@ -134,9 +137,9 @@ def _unless_broken(array: dict[str, Any], told: str) -> str:
 
 def axes(array: dict[str, Any]) -> str:
     """Return both views of the axes: the shape with its index order, and the dims of RA."""
-    shape = ", ".join(map(str, array["shape"]))
+    shape = few_lengths(array["shape"], ", ")
     comma = "," if len(array["shape"]) == 1 else ""
-    dims = " \N{MULTIPLICATION SIGN} ".join(map(str, array["dims"])) or "none"
+    dims = few_lengths(array["dims"], " \N{MULTIPLICATION SIGN} ") or "none"
     return f"({shape}{comma}) {array['index_order'] or 'C'} · dims {dims}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from raconvert.cli.console import one_line
 from raconvert.cli.options import GATHERING
 from raconvert.cli.sources import each, expand, reading
+from raconvert.conversion.report import few_lengths
 from raconvert.errors import UsageError
 from raconvert.inspect.verify import verify
 
@@ -32,8 +33,7 @@ def run(args: Any, console: Console) -> int:
         return verify(path, against, gathering=gathering, go_on=True, **reading(args))
 
     def tell(path: str, facts: dict[str, Any]) -> int:
-        for note in facts["notes"]:
-            console.note(f"{path}: {note}")
+        console.notes(facts["notes"], f"{path}: ")
         if console.json:
             found.append(facts)
         else:
@@ -66,7 +66,7 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
             told = one_line(array["problem"])
             yield f"FAILED {one_line(facts['path'] + name)}   cannot be read: {told}"
             continue
-        shape = ", ".join(map(str, array["shape"]))
+        shape = few_lengths(array["shape"], ", ")
         comma = "," if len(array["shape"]) == 1 else ""
         yield (
             f"ok {one_line(facts['path'] + name)}   {array['type']} ({shape}{comma})   "

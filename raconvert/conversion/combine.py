@@ -15,7 +15,7 @@ from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import stem_of
 from raconvert.conversion.read import open_spec
 from raconvert.conversion.unreadable import without
-from raconvert.errors import UsageError
+from raconvert.errors import UsageError, listed
 from raconvert.files.source import Source
 from raconvert.metadata.roundtrip import Reshaped
 from raconvert.metadata.sidecar import SUFFIX, path_of
@@ -136,7 +136,7 @@ def _only_array(
         raise UsageError(
             f"has {len(bundle.arrays)} arrays; a stack needs one of each file",
             path=path,
-            remedy=f"choose with --array NAME: {', '.join(bundle.names)}",
+            remedy=f"choose with --array NAME: {listed(bundle.names)}",
         )
     bundle.arrays[0], renamed = _with_attributes(bundle.arrays[0], bundle)
     if renamed:

@@ -22,7 +22,7 @@ from raconvert.conversion.report import Report
 from raconvert.conversion.transaction import Staging
 from raconvert.conversion.unreadable import without
 from raconvert.conversion.write import adapted, progress_of, write_bundle
-from raconvert.errors import RaconvertError, UsageError
+from raconvert.errors import RaconvertError, UsageError, listed
 from raconvert.files.places import refuse_used
 
 TYPE_CHECKING = False
@@ -95,7 +95,7 @@ def _planes_module(bundle: Bundle, path: str, row: Row) -> ModuleType:
         raise UsageError(
             f"source has {len(bundle.arrays)} arrays; planes are made of one",
             path=bundle.path,
-            remedy=f"choose with --array NAME: {', '.join(bundle.names)}",
+            remedy=f"choose with --array NAME: {listed(bundle.names)}",
         )
     return module
 

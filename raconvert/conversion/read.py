@@ -7,7 +7,7 @@ import os
 from raconvert import registry
 from raconvert.catalogue import BUNDLES
 from raconvert.conversion.options import Settings
-from raconvert.errors import Corrupt, UsageError
+from raconvert.errors import Corrupt, UsageError, listed
 from raconvert.files.source import Source
 from raconvert.files.unfinished import refuse_unfinished
 from raconvert.metadata import sidecar
@@ -187,7 +187,7 @@ def _no_array(bundle: Bundle, pattern: str) -> UsageError:
     return UsageError(
         f"has no array '{pattern}'{why}",
         path=bundle.path,
-        remedy=f"its arrays: {', '.join(bundle.names)}",
+        remedy=f"its arrays: {listed(bundle.names)}",
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import type_name
-from raconvert.errors import WouldLose
+from raconvert.errors import LISTED, WouldLose
 from raconvert.plugin import EQUIVALENT, Fit, first_of, refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from raconvert.arrays.array import Array
@@ -23,6 +23,7 @@ _MOVES = {
 }
 
 
+MOST_AXES = 64  # as many as NumPy takes
 _MOST_LINES = 5  # about different arrays, before they become one
 
 
@@ -126,7 +127,7 @@ class Report:
             raise WouldLose(
                 f"{self.target_format} cannot hold this as it is",
                 path=self.target,
-                remedy="\n  ".join([*reasons, "nothing was written"]),
+                remedy="\n  ".join([*_first(reasons), "nothing was written"]),
             )
 
     def state(self) -> tuple[Any, ...]:
@@ -205,6 +206,12 @@ class Report:
         return f"{text}, from {done} file{'s' if done != 1 else ''}" if self.source_count else text
 
 
+def _first(lines: list[str]) -> list[str]:
+    """Return the first of many lines, and how many more there are."""
+    more = [f"and {len(lines) - LISTED} more"] if len(lines) > LISTED else []
+    return [*lines[:LISTED], *more]
+
+
 def few(paths: list[str]) -> list[str]:
     """Return the sources as a report names them: of many the first and the last."""
     return paths if len(paths) <= 16 else [paths[0], paths[-1]]
@@ -218,9 +225,15 @@ def _is_allowed(fit: Fit, settings: Settings) -> bool:
 def axes(array: Array) -> str:
     """Return both views of the axes: ``shape (2, 3) C · dims 3 × 2``."""
     order = f" {array.index_order}" if array.index_order else ""
-    dims = " × ".join(map(str, array.dims)) or "none"
-    shape = f"({', '.join(map(str, array.shape))}{',' if array.ndim == 1 else ''})"
+    dims = few_lengths(array.dims, " × ") or "none"
+    shape = f"({few_lengths(array.shape, ', ')}{',' if array.ndim == 1 else ''})"
     return f"{shape}{order} · dims {dims}"
+
+
+def few_lengths(lengths: Sequence[int], between: str) -> str:
+    """Return lengths of axes; of more than any array has in earnest only the first ones."""
+    more = [f"... {len(lengths)} in all"] if len(lengths) > MOST_AXES else []
+    return between.join([*map(str, lengths[:MOST_AXES]), *more])
 
 
 def size(nbytes: int) -> str:

@@ -16,7 +16,7 @@ from raconvert.conversion.commit import commit
 from raconvert.conversion.losses import all_fits, lost_items, too_late
 from raconvert.conversion.readback import read_back
 from raconvert.conversion.unreadable import attempt
-from raconvert.errors import RaconvertError, UsageError, WriteFailed
+from raconvert.errors import RaconvertError, UsageError, WriteFailed, listed
 from raconvert.files.places import refuse_used, write_failed
 from raconvert.files.source import refuse_changed
 from raconvert.files.target import Target
@@ -183,7 +183,7 @@ def _check_count(bundle: Bundle, path: str, row: Row, name: str | None) -> None:
     raise UsageError(
         f"source has {len(names)} arrays, '{path}' holds one",
         path=bundle.path,
-        remedy=f"choose with --array NAME or FILE#NAME: {', '.join(names)}",
+        remedy=f"choose with --array NAME or FILE#NAME: {listed(names)}",
     )
 
 

@@ -19,7 +19,7 @@ from raconvert.arrays.blocks import block_bytes, blocks
 from raconvert.arrays.dtypes import little, type_name
 from raconvert.conversion.read import open_bundle
 from raconvert.conversion.unreadable import FAILURES, find, why
-from raconvert.errors import Corrupt, UsageError
+from raconvert.errors import Corrupt, UsageError, listed
 from raconvert.files.source import DEFAULT_MAX_MEMORY
 from raconvert.inspect.info import plain
 from raconvert.metadata.roundtrip import as_characters, units_of
@@ -128,7 +128,7 @@ def pair_arrays(a: Bundle, b: Bundle) -> tuple[list[tuple[Array, Array]], list[s
         raise UsageError(
             f"has {len(other.arrays)} arrays, none of them called '{single.names[0]}'",
             path=other.path,
-            remedy=f"choose with FILE#NAME: {', '.join(other.names)}",
+            remedy=f"choose with FILE#NAME: {listed(other.names)}",
         )
     only_a = [name for name in a.names if name not in names_b]
     only_b = [name for name in b.names if name not in names_a]

@@ -12,7 +12,7 @@ import hashlib
 import os
 
 from raconvert.arrays.dtypes import little
-from raconvert.errors import Corrupt, UsageError
+from raconvert.errors import Corrupt, UsageError, listed
 from raconvert.files.copy import SLAB_BYTES, extent_slabs
 from raconvert.files.source import DEFAULT_MAX_MEMORY
 from raconvert.ra.header import header_of, pack, uncarried
@@ -45,7 +45,7 @@ def digest(
             raise UsageError(
                 f"has {len(bundle.arrays)} arrays; a digest is of one",
                 path=path,
-                remedy=f"choose with FILE#NAME: {', '.join(bundle.names)}",
+                remedy=f"choose with FILE#NAME: {listed(bundle.names)}",
             )
         return digest_array(bundle.arrays[0], max_memory)
 

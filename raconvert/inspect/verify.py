@@ -13,7 +13,7 @@ from raconvert.arrays.dtypes import little
 from raconvert.conversion.combine import open_sources
 from raconvert.conversion.read import open_bundle
 from raconvert.conversion.unreadable import why
-from raconvert.errors import Corrupt, RaconvertError, UsageError
+from raconvert.errors import Corrupt, RaconvertError, UsageError, listed
 from raconvert.files.source import DEFAULT_MAX_MEMORY, Source
 from raconvert.inspect.diff import Rule, compare_data, pair_arrays, type_text
 from raconvert.inspect.digest import digest_array
@@ -218,7 +218,7 @@ def _against_stack(
         raise UsageError(
             f"has {len(bundle.arrays)} arrays; a stack is one",
             path=bundle.path,
-            remedy=f"choose with FILE#NAME: {', '.join(bundle.names)}",
+            remedy=f"choose with FILE#NAME: {listed(bundle.names)}",
         )
     max_memory = reading["max_memory"]
     array = in_order(bundle.arrays[0], "C", max_memory)
