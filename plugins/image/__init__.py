@@ -6,12 +6,12 @@ packages happen to be installed beside raconvert:
 =======  ================================================  ========================================
 format   read by                                           written by
 =======  ================================================  ========================================
-tiff     zlib and numpy behind an own parser; other        imageio v3, ``plugin="tifffile"``
+tiff     tifffile (structure), zlib and numpy; other       imageio v3, ``plugin="tifffile"``
          compressions by libtiff inside Pillow, through
          imageio v3, ``plugin="pillow"``
 bmp      imageio v3, ``plugin="pillow"``                   the same; with alpha: a V4 header of ours
-gif      own parser; LZW by imageio v3,                    own blocks around Pillow's LZW
-         ``plugin="pillow"``; frames composed here
+gif      LZW by imageio v3, ``plugin="pillow"``;           own blocks around Pillow's LZW
+         frames composed here
 jpeg     imageio v3, ``plugin="pillow"`` (libjpeg-turbo)   the same, with ``--allow precision``
 webp     imageio v3, ``plugin="pillow"`` (libwebp)         the same, lossless
 netpbm   numpy; nothing is decoded                         numpy
@@ -23,7 +23,7 @@ and fall through to whatever other backend is installed; tifffile without imagec
 inflates without a limit, and gives an empty array for a cut file. The modules here never let that
 happen.
 
-All of them share one namespace for metadata, ``image`` (see `meta`), and three rules: several
+All of them share one namespace for metadata, ``image`` (see `metadata`), and three rules: several
 pages or frames become a new first axis, one page or frame gives none; orientation tags, gamma and
 colour profiles are kept and never applied; PNG is not read here.
 """

@@ -115,7 +115,8 @@ def read(source: Source, *, palette: str = "expand") -> Bundle:
     ):
         mode, (width, height) = opened.mode, opened.size
         if mode == "P":
-            stored, width_of = opened.palette.palette, len(opened.palette.rawmode)  # B, G, R[, pad]
+            own: Any = opened.palette  # in the order of the file: B, G, R[, pad]
+            stored, width_of = own.palette, len(own.rawmode)
             colors = bytearray(len(stored) // width_of * 3)
             for place in range(3):
                 colors[place::3] = stored[2 - place :: width_of]

@@ -171,7 +171,7 @@ class _File:
         self.background = 0
         self.loop: int | None = None
         self.comment = bytearray()
-        self._control = (None, 0, 0)
+        self._control: tuple[int | None, int, int] = (None, 0, 0)
 
     def frames(self) -> Generator[Frame, None, None]:
         """Yield the frames; `Corrupt` where blocks break off or contradict each other."""

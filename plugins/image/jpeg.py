@@ -166,7 +166,7 @@ def _frame(source: Source) -> int:
     return found[1]
 
 
-def _fields(info: dict[str, Any]) -> dict[str, Any]:
+def _fields(info: dict[Any, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     unit, density = info.get("jfif_unit", 3), info.get("jfif_density", (0, 0))
     if unit < len(UNITS) and (unit or density not in ((0, 0), (1, 1))):

@@ -134,7 +134,7 @@ def read(source: Source) -> Bundle:
             raise Unsupported("has more than one image", path=source.path, remedy=remedy)
         notes.append(f"{behind} bytes after the pixels were ignored")
     meta = Metadata(formats={NAMESPACE: fields} if fields else None)
-    order = {"name": source.stem, "index_order": "C", "meta": meta}
+    order: dict[str, Any] = {"name": source.stem, "index_order": "C", "meta": meta}
     return Bundle([Array(stored, shape[::-1], **order, **place)], notes=notes)
 
 
@@ -206,7 +206,9 @@ def _pam(source: Source, data: bytes) -> Header:
         numbers.append(int(value))
     kind = fields.get(b"TUPLTYPE", b"").decode("utf-8", "replace")
     usual = kind == _PAM_TYPES.get(numbers[2])
-    return Header(b"P7", *numbers, "" if usual else kind, "", end + len(b"\nENDHDR\n"))
+    width, height, depth, maxval = numbers
+    start = end + len(b"\nENDHDR\n")
+    return Header(b"P7", width, height, depth, maxval, "" if usual else kind, "", start)
 
 
 # --------------------------------------------------------------------------------------- pixels

@@ -2,10 +2,10 @@ r"""TIFF: one page, or a stack of pages, of numbers of any size, read and write.
 
 Specification: Adobe, TIFF Revision 6.0, 3 June 1992; Adobe Photoshop TIFF technical notes 1 to 3
 (deflate, predictor 3); BigTIFF, https://www.awaresystems.be/imaging/tiff/bigtiff.html; the shape
-in ImageDescription as tifffile writes it. Compared with: tifffile, libtiff's tools, Pillow. Layout:
-see `directory`.
+in ImageDescription as tifffile writes it. Compared with: tifffile, libtiff's tools, Pillow.
 
-Reads: TIFF and BigTIFF in both byte orders; strips and tiles; both planar configurations; no
+Reads, the structure with tifffile: TIFF and BigTIFF in both byte orders; strips and tiles; both
+planar configurations; no
 compression, deflate, LZW, PackBits, LZMA, Zstandard, for one bit CCITT, and for 8 bits JPEG (the
 values are those of the libjpeg in Pillow, YCbCr becomes RGB); predictors 2 and 3; both bit orders.
 Uncompressed pages that lie behind each other are not decoded at all, but copied or mapped.
@@ -27,7 +27,7 @@ image gives its indices: in microscopy they are the data; ``palette=expand`` giv
   A single directory of which the description says that more images follow (ImageJ
   above 4 GiB, ``tifffile.imwrite(truncate=True)``) gives them all.
 
-Metadata: the description in `Metadata.description`; in the namespace ``image`` (see `meta`)
+Metadata: the description in `Metadata.description`; in the namespace ``image`` (see `metadata`)
 ``resolution icc xmp orientation``, and what only TIFF has: ``photometric`` where it is not the
 usual one (black is zero, or RGB), ``extra_samples`` (numbers of tag 338), ``colormap`` (bytes of
 tag 320, little-endian), ``software artist datetime copyright`` and others as text, and ``tags``,
@@ -35,7 +35,8 @@ a list of [tag, type, little-endian bytes] with everything unknown, GeoTIFF's in
 they are those of the first page; differences are noted.
 
 Refused: directories in a loop; offsets outside the file; too few strips or tiles, or ones that
-overlap, have no data (sparse files) or too little; sizes that the compressed bytes cannot fill;
+overlap, have no data (sparse files) or too little; directories that overlap, and whatever tifffile
+would only guess at; sizes that the compressed bytes cannot fill;
 other compressions; 24-bit floats; subsampled YCbCr that is not JPEG; pages above ``--max-memory``
 that have to be decoded, and stacks above it that are more than a thousand times the file.
 
@@ -43,7 +44,9 @@ Writes, through imageio with tifffile pinned: every number type exactly; bool wi
 axis is the samples if it has 1 to 4 elements and there are three axes or more (not of bool): 3 and
 4 are RGB(A) unless the metadata say otherwise. All axes before the image are pages. A shape that
 pages alone would not give back (axes of length 1, more than one axis of pages, less than two axes)
-is noted in the description the way tifffile does. BigTIFF above 4 GiB.
+is noted in the description the way tifffile does. A description of ImageJ or OME is written as it
+was where it still tells the axes, so that other readers find them, too; axes that no description
+tells are named as lost. BigTIFF above 4 GiB.
 """
 
 from __future__ import annotations
@@ -113,11 +116,10 @@ def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
 
 def split(array: Array) -> int:
     """Return how many leading axes become separate files with ``--planes``."""
-    from .axes import page_shape
+    from .axes import MAX_SAMPLES
 
-    samples = page_shape(array.shape, array.element.kind)[2] if array.ndim > 2 else 1
-    one = array.ndim > 2 and array.shape[-1] == 1 and array.element.kind != "bool"
-    return max(0, array.ndim - (3 if samples > 1 or one else 2))
+    samples = array.ndim > 2 and array.shape[-1] <= MAX_SAMPLES and array.element.kind != "bool"
+    return max(0, array.ndim - (3 if samples else 2))
 
 
 def write(bundle: Bundle, target: Target, *, compression: str = "none") -> None:

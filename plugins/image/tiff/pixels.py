@@ -104,7 +104,7 @@ class Page:
 
     def _type(self, bits: object, form: object) -> tuple[int, tuple[str, int]]:
         """The bits of a sample, and kind and bytes of the element that holds it."""
-        kind = KINDS.get(int(form)) if isinstance(form, int) else None  # type: ignore[call-overload]
+        kind = KINDS.get(int(form)) if isinstance(form, int) else None
         if isinstance(bits, int) and kind is not None:
             if bits in WIDTHS[kind]:
                 return bits, (kind, bits // 8)
