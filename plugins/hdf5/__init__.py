@@ -70,6 +70,11 @@ outside the file; damaged chunks; external storage that is shorter than the data
 variable length above ``--max-memory`` once they have one width, or in external storage; bools that
 are neither 0 nor 1 (``bools=integers`` keeps them).
 
+Limits of one file, so that work and memory stay in proportion to it: 200,000 objects, 200,000
+further links, 40 links on the way of one, 500 groups inside each other, 100 notes; attributes that
+need 128 MiB as plain values (the others are noted and left out); ``--max-memory`` for all data that
+is little more than a fill value.
+
 Writing keeps everything but the metadata that single items of a stack have. Text and
 dates are equivalent: other programs see UTF-8 strings and opaque bytes. More than 32 axes are
 refused.
