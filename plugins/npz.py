@@ -40,6 +40,7 @@ from functools import partial
 from math import prod
 from weakref import ref
 
+from raconvert.arrays.bundle import some_sound
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
 from raconvert.files import zips
 from raconvert.files.places import write_failed
@@ -143,7 +144,8 @@ def sniff(source: Source) -> int:
 def read(source: Source) -> Bundle:
     """Return the arrays of an NPZ file in the order of its directory, lazily decoded.
 
-    Raises `Corrupt` for any damaged member, `Unsafe` and `Unsupported` if no array is left.
+    A damaged member is an array that cannot be read. Its `Corrupt` is raised if there is no other,
+    and `Unsafe` or `Unsupported` if no array is left.
     """
     arrays: list[Array] = []
     notes: list[str] = []
@@ -156,14 +158,13 @@ def read(source: Source) -> Bundle:
             notes.append(f"member {member.filename!r} was left out: {error.what}")
             left_out.append(_in_member(error, member))
         except Corrupt as error:
-            _in_member(error, member)
-            raise
+            arrays.append(Array.unreadable(_array_name(member.filename), _in_member(error, member)))
         else:
             if array is not None:
                 arrays.append(array)
     if not arrays:
         raise left_out[0] if left_out else _no_array(source, members)
-    return Bundle(arrays, notes=notes)
+    return Bundle(some_sound(arrays), notes=notes)
 
 
 def _no_array(source: Source, members: list[Member]) -> Unsupported:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ import pytest
 import raconvert
 from raconvert import convert
 from raconvert.cli import main
-from raconvert.errors import Corrupt, ReadFailed, WouldLose
+from raconvert.errors import Corrupt, ReadFailed, Unsupported, WouldLose
 from raconvert.inspect.verify import verify
 
 if TYPE_CHECKING:
@@ -57,10 +59,46 @@ def with_damaged_member(path: Path) -> Path:
     return path
 
 
+def with_damaged_header(path: Path) -> Path:
+    """An NPZ of which the member ``b`` has a damaged header, and a CRC-32 that fits."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, values in (("a", GOOD), ("b", np.zeros(4)), ("c", GOOD.T)):
+            text = io.BytesIO()
+            np.save(text, values)
+            data = text.getvalue()
+            archive.writestr(
+                f"{name}.npy", data.replace(b"descr", b"dexcr") * (name == "b") or data
+            )
+    return path
+
+
+def with_damaged_ra(path: Path) -> Path:
+    """A bundle, in one of three forms, of which ``b.ra`` has impossible flags."""
+    raconvert.write(path, {"a": GOOD, "b": np.zeros(4, "u1"), "c": GOOD.T}, to=path.suffix[1:])
+    place = path / "b.ra" if path.is_dir() else path
+    data = bytearray(place.read_bytes())
+    starts = [at for at in range(len(data)) if data.startswith(b"rawarray", at)]
+    data[starts[-2 if len(starts) > 1 else 0] + 8] = 0xF0
+    place.write_bytes(data)
+    return path
+
+
+def with_missing_member(path: Path) -> Path:
+    """A bundle without one of the files that it lists."""
+    raconvert.write(path, {"a": GOOD, "b": np.zeros(4, "u1"), "c": GOOD.T}, to="bundle")
+    (path / "b.ra").unlink()
+    return path
+
+
 MAKERS: dict[str, tuple[Callable[[Path], Path], str]] = {
     "missing.h5": (with_missing_source, "does not exist"),
     "damaged.h5": (with_damaged_chunk, "deflate|inflate|zlib|decode|compress"),
     "damaged.npz": (with_damaged_member, "CRC"),
+    "header.npz": (with_damaged_header, "wrong keys"),
+    "flags.zip": (with_damaged_ra, "unknown flag"),
+    "flags.tar": (with_damaged_ra, "unknown flag"),
+    "flags.bundle": (with_damaged_ra, "unknown flag"),
+    "missing.bundle": (with_missing_member, "is missing from the bundle"),
 }
 
 
@@ -79,9 +117,9 @@ def test_whole_arrays_are_had_by_name(broken: tuple[Path, str], tmp_path: Path) 
         assert np.array_equal(raconvert.read(path, name), values)
     convert(path, tmp_path / "two.npz", arrays=["a", "c"])
     assert sorted(np.load(tmp_path / "two.npz").files) == ["a", "c"]
-    with pytest.raises((Corrupt, ReadFailed), match=words):
+    with pytest.raises((Corrupt, ReadFailed, Unsupported), match=words):
         convert(f"{path}#b", tmp_path / "b.npy")
-    with pytest.raises((Corrupt, ReadFailed), match=words):
+    with pytest.raises((Corrupt, ReadFailed, Unsupported), match=words):
         raconvert.read(path)
     assert not (tmp_path / "b.npy").exists()
 
@@ -184,7 +222,7 @@ def test_looking_at_the_file_lists_it(
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["ok", "FAILED", "ok"]
     assert lines[1].startswith(f"FAILED {path}#b   cannot be read: ")
-    with pytest.raises((Corrupt, ReadFailed), match=words):
+    with pytest.raises((Corrupt, ReadFailed, Unsupported), match=words):
         verify(path)
 
     assert main(["digest", str(path)]) == 1

@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from raconvert.plugin import Fit
 
 
+def some_sound(arrays: list[Array]) -> list[Array]:
+    """Return arrays of which one at least can be read; else the problem of the first is raised."""
+    problems = [array.problem for array in arrays]
+    if problems and None not in problems:
+        raise problems[0]  # type: ignore[misc]
+    return arrays
+
+
 def _state(arrays: list[Array]) -> tuple[int, int]:
     """Return what changes when arrays are added to a list, left out or renamed."""
     return len(arrays), Array.renamed

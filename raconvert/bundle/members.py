@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from raconvert.arrays.array import Array
-from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.bundle import Bundle, some_sound
 from raconvert.bundle import manifest
 from raconvert.bundle.names import MANIFEST, files_of
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
@@ -55,8 +55,13 @@ def read(
             remedy="only bundles are read; other files are converted one by one",
         )
     told = manifest.load(listing)
-    arrays = [_array(find, entry, path, check, metadata=metadata) for entry in told.entries]
-    return Bundle(arrays, **{name: getattr(told, name) for name in manifest.ABOUT_FILE})
+    arrays = []
+    for entry in told.entries:
+        try:
+            arrays.append(_array(find, entry, path, check, metadata=metadata))
+        except RaconvertError as error:
+            arrays.append(Array.unreadable(entry.name, error))
+    return Bundle(some_sound(arrays), **{name: getattr(told, name) for name in manifest.ABOUT_FILE})
 
 
 def _array(

@@ -52,6 +52,8 @@ def read_back(
                     expected=f"{len(names)} arrays: {', '.join(names[:10])}",
                     got=f"{len(written.arrays)}: {', '.join(written.names[:10])}",
                 )
+            if isinstance(found.problem, Corrupt):
+                raise found.problem
             back = found if row.many else found.replace(name=array.name)
             form = difference(origin, array, back)
             try:

@@ -21,6 +21,7 @@ from raconvert.inspect.digest import digest_array
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from types import ModuleType
     from typing import Any
 
     from raconvert.arrays.array import Array
@@ -56,8 +57,9 @@ def verify(
         reading = {name: value for name, value in reading.items() if name != "arrays"}
     with open_bundle(path, max_memory=max_memory, **own) as bundle:
         module = registry.load(registry.by_name(bundle.format))
-        if hasattr(module, "check"):
-            module.check(Source(bundle.path, max_memory=max_memory))
+        damage = _checked(module, Source(bundle.path, max_memory=max_memory))
+        if damage is not None and not go_on:
+            raise damage
         many = registry.by_name(bundle.format).many
         found: dict[str, Any] = {
             "path": os.fspath(path),
@@ -66,6 +68,8 @@ def verify(
             "notes": list(bundle.notes),
         }
         found["same"] = not bundle.unreadable
+        if damage is not None and found["same"]:  # it is in none of the arrays
+            raise damage
         for array in bundle.arrays:
             _check_items(array, bundle.path)
         if against is not None:
@@ -77,6 +81,16 @@ def verify(
             odd = compared["changed"] or compared["missing"] or compared["extra"]
             found["same"] = found["same"] and not odd
     return found
+
+
+def _checked(module: ModuleType, source: Source) -> RaconvertError | None:
+    """Return what is wrong with a file as its format checks it as a whole, or None."""
+    try:
+        if hasattr(module, "check"):
+            module.check(source)
+    except RaconvertError as error:
+        return error
+    return None
 
 
 def _read_all(bundle: Bundle, max_memory: int, *, go_on: bool) -> list[dict[str, Any]]:
