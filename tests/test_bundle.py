@@ -1074,8 +1074,10 @@ def test_sidecars_are_not_looked_at_with_meta_ignore(tmp_path: Path, form: str) 
     save(tmp_path / "whole", small())
     (tmp_path / "whole" / "g" / "y.ra.yaml").write_text("describes: [" * 10)
     path = packed(tmp_path / "whole", place(tmp_path, form))
-    with pytest.raises(Corrupt):
-        open_bundle(path)
+    with open_bundle(path) as bundle:
+        assert [array.name for array in bundle.unreadable] == ["g/y"]
+        with pytest.raises(Corrupt):
+            _ = bundle["g/y"].data
     with open_bundle(path, meta="ignore") as bundle:
         assert bundle["g/y"].index_order == "F"  # which bundle.yaml says
         assert not bundle["g/y"].meta
@@ -1100,8 +1102,11 @@ def test_a_changed_array_is_noticed_by_its_sidecar(tmp_path: Path, form: str) ->
     file = tmp_path / "whole" / "g" / "y.ra"
     file.write_bytes(file.read_bytes()[:-1] + b"\1")
     path = packed(tmp_path / "whole", place(tmp_path, form))
-    with pytest.raises(Corrupt, match="describes another file") as caught:
-        open_bundle(path)
+    with (
+        open_bundle(path) as bundle,
+        pytest.raises(Corrupt, match="describes another file") as caught,
+    ):
+        _ = bundle["g/y"].data
     assert "y.ra" in str(caught.value)
 
 

@@ -95,7 +95,7 @@ MAKERS: dict[str, tuple[Callable[[Path], Path], str]] = {
     "damaged.h5": (with_damaged_chunk, "deflate|inflate|zlib|decode|compress"),
     "damaged.npz": (with_damaged_member, "CRC"),
     "header.npz": (with_damaged_header, "wrong keys"),
-    "flags.zip": (with_damaged_ra, "unknown flag"),
+    "flags.zip": (with_damaged_ra, "unknown flag|CRC"),
     "flags.tar": (with_damaged_ra, "unknown flag"),
     "flags.bundle": (with_damaged_ra, "unknown flag"),
     "missing.bundle": (with_missing_member, "is missing from the bundle"),
