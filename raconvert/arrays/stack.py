@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 from array import array
-from tempfile import TemporaryFile
+from contextlib import suppress
+from tempfile import TemporaryFile, gettempdir
 from weakref import finalize
 
 import numpy as np
@@ -20,7 +21,7 @@ from raconvert.arrays.axes import in_order
 from raconvert.arrays.blocks import blocks, check_memory, plain, plain_dtype, region_of
 from raconvert.arrays.dtypes import dtype_of, little, type_name
 from raconvert.arrays.metadata import Axis, Metadata
-from raconvert.errors import UsageError
+from raconvert.errors import UsageError, WriteFailed
 from raconvert.files.source import DEFAULT_MAX_MEMORY, changed, refuse_changed
 
 TYPE_CHECKING = False
@@ -176,14 +177,20 @@ class ItemMetadata:
         if self._count == 0:
             self._common, self._texts = flat, texts
         elif texts != self._texts or self._spool is not None:
-            if self._spool is None:
-                self._spool = TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - kept open
-                finalize(self, self._spool.close)
-                self._spool.write(_line(self._common) * self._count)
-            self._spool.write(_line(flat))
+            try:
+                self._write(flat)
+            except OSError as error:
+                raise _spool_failed(error) from error
             self._texts = {k: v for k, v in self._texts.items() if texts.get(k) == v}
             self._common = {k: self._common[k] for k in self._texts}
         self._count += 1
+
+    def _write(self, flat: dict[tuple[Any, ...], Any]) -> None:
+        if self._spool is None:
+            self._spool = TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - kept open
+            finalize(self, _close, self._spool)
+            self._spool.write(_line(self._common) * self._count)
+        self._spool.write(_line(flat))
 
     @property
     def common(self) -> dict[str, Any]:
@@ -198,11 +205,28 @@ class ItemMetadata:
     def _read(self) -> Iterator[dict[str, Any]]:
         import json
 
-        self._spool.seek(0)
+        try:
+            self._spool.seek(0)
+        except OSError as error:  # what was not yet written is now
+            raise _spool_failed(error) from error
         for number, line in enumerate(self._spool):
             pairs = [(tuple(path), value) for path, value in json.loads(line)]
             odd = [(path, value) for path, value in pairs if path not in self._texts]
             yield {"item": number, "file": os.path.basename(self._paths[number]), **_nested(odd)}
+
+
+def _spool_failed(error: OSError) -> WriteFailed:
+    return WriteFailed(
+        f"a temporary file for metadata cannot be written: {error.strerror}",
+        path=gettempdir(),
+        remedy="name a folder with more room in the environment variable TMPDIR; the destination "
+        "is as it was before",
+    )
+
+
+def _close(file: Any) -> None:
+    with suppress(OSError):  # what it could not write is thrown away
+        file.close()
 
 
 def _json(value: Any) -> str:

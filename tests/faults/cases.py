@@ -1,0 +1,103 @@
+"""What is written while the system fails: sources, destination and how it is read."""
+
+from __future__ import annotations
+
+import os
+from collections import namedtuple
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import raconvert
+
+# `sources` are names in the folder of sources, of the old (0) and the new run (1); `read` are the
+# files that are read together, a glob or names; `options` are those of `convert`.
+Case = namedtuple("Case", "name sources target options read")
+
+
+def one(name: str, target: str, source: str = "x.npy", **options: Any) -> Case:
+    return Case(name, source, target, options, (target,))
+
+
+CASES = [
+    one("ra", "x.ra"),
+    one("ra-blocks", "x.ra", "x.npz#x"),
+    one("ra-lz4", "x.ra", out_opts={"encoding": "lz4"}),
+    one("ra-sidecar", "x.ra", "told.ra"),
+    one("npy", "x.npy", "x.ra"),
+    one("npy-sidecar", "x.npy", "told.ra", meta="sidecar"),
+    one("npz", "x.npz"),
+    one("npz-deflate", "x.npz", out_opts={"compress": "deflate"}),
+    one("png", "x.png"),
+    one("mat-6", "x.mat"),
+    one("mat-7.3", "x.mat", out_opts={"version": "7.3"}),
+    one("nrrd", "x.nrrd"),
+    one("nrrd-gzip", "x.nrrd", out_opts={"encoding": "gzip"}),
+    one("nhdr", "x.nhdr"),
+    one("nhdr-gzip-sidecar", "x.nhdr", "told.ra", out_opts={"encoding": "gzip"}, meta="sidecar"),
+    one("hdf5", "x.h5"),
+    one("hdf5-gzip", "x.h5", out_opts={"compress": "gzip"}),
+    one("har", "x.har", dtype="float32"),
+    one("scidb", "x.scidb"),
+    one("scidb-sidecar", "x.scidb", "told.ra", meta="sidecar"),
+    one("bundle", "x", "two.npz", to="bundle"),
+    one("zip", "x.zip", "two.npz"),
+    one("tar", "x.tar", "two.npz"),
+    one("tiff", "x.tif"),
+    one("bmp", "x.bmp"),
+    one("pnm", "x.pgm"),
+    one("gif", "x.gif"),
+    Case("items", ["item0.ra", "item1.ra"], "x.ra", {}, ("x.ra",)),
+    Case("planes", "cube.npy", "{}.png", {}, ("*.png",)),
+    Case("planes-sidecar", "cube.npy", "{}.png", {"meta": "sidecar"}, ("*.png",)),
+    Case("labels", ["1/a.npy", "2/a.npy"], "x.ra", {"labels": "y.npy"}, ("x.ra", "y.npy")),
+    Case("out-dir", "two.npz", None, {"out_dir": ".", "to": "ra"}, ("*.ra",)),
+    Case("each", ["item0.ra", "item1.ra"], None, {"out_dir": ".", "to": "npy"}, ("*.npy",)),
+]  # fmt: skip
+
+
+def make_sources(folder: Path, run: int) -> None:
+    """Write the sources of a run: the same names, shapes and types in both, other values."""
+    folder.mkdir()
+    rng = np.random.default_rng(run)
+    values = rng.integers(0, 200, (60, 70), "u1")
+    told = raconvert.Metadata(description=f"run {run}")
+    np.save(folder / "x.npy", values)
+    np.save(folder / "cube.npy", rng.integers(0, 200, (3, 5, 7), "u1"))
+    np.savez(folder / "x.npz", x=values)
+    np.savez(folder / "two.npz", a=values, b=values[::-1])
+    raconvert.write(folder / "x.ra", values)
+    raconvert.write(folder / "told.ra", values, meta=told)
+    for number in range(2):
+        meta = raconvert.Metadata(attributes={"n": 10 * run + number})
+        raconvert.write(folder / f"item{number}.ra", values + number, meta=meta)
+        (folder / f"{number + 1 + run}").mkdir()
+        np.save(folder / f"{number + 1 + run}" / "a.npy", values[number])
+
+
+def convert(case: Case, sources: Path, run: int, *, overwrite: bool = False) -> Any:
+    """Write the destination of a case in the working directory; return the report."""
+    names = case.sources
+    if case.name == "labels":
+        names = [f"{label + run}/a.npy" for label in (1, 2)]
+    words = [f"{sources}/{name}" for name in ([names] if isinstance(names, str) else names)]
+    return raconvert.convert(
+        words[0] if isinstance(names, str) else words,
+        case.target,
+        overwrite=overwrite,
+        **case.options,
+    )
+
+
+def read(case: Case, scratch: str) -> None:
+    """Read what a case has written as its users do; an error means that it is no whole."""
+    for number, name in enumerate(case.read):
+        if "*" in name:
+            raconvert.convert(name, os.path.join(scratch, "read.npz"), stack=True, overwrite=True)
+        else:
+            with raconvert.open(name) as opened:
+                if getattr(getattr(opened, "meta", None), "items", None) is not None:
+                    list(opened.meta.items())
+            raconvert.read(name)
+        assert number < 9
