@@ -9,7 +9,7 @@ import signal
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,8 +27,23 @@ def room(tmp_path: Path) -> Path:
     return tmp_path / "room"
 
 
+@pytest.fixture
+def bounded() -> Iterator[None]:
+    """Bound the CPU time of a test, as the fuzzer does for an input."""
+
+    def stop(number: int, frame: object) -> None:
+        pytest.fail(f"more than {run.SECONDS} seconds of CPU")
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, run.SECONDS)
+    yield
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    signal.signal(signal.SIGPROF, before)
+
+
 @pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.name)
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("bounded")
 def test_what_was_found_once_holds(path: Path, room: Path) -> None:
     why, _ = judge(path.name.split("-")[0], path.read_bytes(), room)
     assert why is None, why

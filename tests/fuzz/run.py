@@ -185,6 +185,7 @@ def _guided(name: str, seconds: float, inputs: int, seed: int, keep: Path) -> Ra
         command = [
             sys.executable, "-m", "tests.fuzz.guided", name, str(seed % (1 << 31)), scratch, str(corpus),
             f"-max_total_time={max(1, int(seconds))}", f"-timeout={SECONDS}", "-rss_limit_mb=2000",
+            "-print_final_stats=1",
             f"-artifact_prefix={scratch}/found-", f"-seed={seed % (1 << 31) or 1}", "-max_len=65536",
             *([f"-runs={inputs}"] if inputs < 1 << 62 else []),
         ]  # fmt: skip
@@ -196,7 +197,7 @@ def _guided(name: str, seconds: float, inputs: int, seed: int, keep: Path) -> Ra
             errors="replace",
             check=False,
         )
-        count = Path(scratch) / "count"
+        count = re.search(r"stat::number_of_executed_units: *([0-9]+)", done.stderr)
         found = [
             _kept(name, path, done.stderr[-4000:], keep) for path in Path(scratch).glob("found-*")
         ]
@@ -204,4 +205,4 @@ def _guided(name: str, seconds: float, inputs: int, seed: int, keep: Path) -> Ra
             print(done.stderr[-4000:], file=sys.stderr)
             raise SystemExit(f"{name}: atheris failed")
         shutil.rmtree(corpus)
-        return Ran(int(count.read_text() or 0) if count.exists() else 0, found)
+        return Ran(int(count[1]) if count else 0, found)
