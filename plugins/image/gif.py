@@ -156,7 +156,8 @@ def read(source: Source, *, palette: str = "expand") -> Bundle:
     def images() -> Stack:
         return Stack(source, shape, "u1", count, lambda n: _seen(source, n, channels, indices))
 
-    return image_bundle(source, "uint", shape, fields, images)
+    notes = [f"{file.behind} bytes after the end of the GIF were ignored"] * (file.behind > 0)
+    return image_bundle(source, "uint", shape, fields, images, notes)
 
 
 # -------------------------------------------------------------------------------------- blocks
@@ -171,6 +172,7 @@ class _File:
         self.background = 0
         self.loop: int | None = None
         self.comment = bytearray()
+        self.behind = 0  # bytes after the end block
         self._control: tuple[int | None, int, int] = (None, 0, 0)
 
     def frames(self) -> Generator[Frame, None, None]:
@@ -193,6 +195,7 @@ class _File:
                     raise self._corrupt("unknown block")
             if not number:
                 raise self._corrupt("has no image")
+            self.behind = self._source.size - self._file.tell()
 
     def _frame(self, number: int, common: bytes) -> Frame:
         left, top, width, height, flags = _IMAGE.unpack(self._read(_IMAGE.size))

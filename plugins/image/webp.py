@@ -95,7 +95,9 @@ def read(source: Source) -> Bundle:
         check_total(source, prod(shape))
     mode = "RGBA" if channels == 4 else "RGB"
     images = pillow_images(source, WHAT, shape, mode, frames)
-    return image_bundle(source, "uint", shape, fields, images)
+    behind = source.size - 8 - int.from_bytes(source.head[4:8], "little")
+    notes = [f"{behind} bytes after the end of the WebP were ignored"] * (behind > 0)
+    return image_bundle(source, "uint", shape, fields, images, notes)
 
 
 def _scan(source: Source) -> tuple[int, int, int, int, dict[str, Any]]:

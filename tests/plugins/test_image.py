@@ -637,6 +637,17 @@ def test_a_maxval_is_kept_and_its_values_are_not_scaled(tmp_path: Path) -> None:
     assert (tmp_path / "y.pgm").read_bytes() == b"P5\n# one\n# two\n3 2\n15\n" + bytes(range(6))
 
 
+@pytest.mark.parametrize("name", ["pamtogif_palette.gif", "cwebp_lossless.webp", "pgm_deep.pgm"])
+def test_bytes_behind_an_image_are_noted(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes((FIXTURES / name).read_bytes() + b"more")
+
+    assert notes_of(FIXTURES / name) == []
+    assert len(notes_of(path)) == 1
+    assert notes_of(path)[0].startswith("4 bytes after the ")
+    exactly(raconvert.read(path), VALUES[name])
+
+
 # Refusals and stacks -----------------------------------------------------------------------------
 
 DEEP_RGB = np.stack([DEEP] * 3, axis=-1)

@@ -457,6 +457,23 @@ def test_what_one_file_of_a_stack_has_behind_its_pixels_is_noted(tmp_path: Path)
     ]
 
 
+def test_a_wrong_checksum_is_found_at_its_chunk(tmp_path: Path) -> None:
+    path = tmp_path / "x.png"
+    path.write_bytes(file_of(ihdr(), chunk(b"IDAT", STREAM, crc=1), END))
+    with pytest.raises(Corrupt) as caught:
+        decode(path)
+    assert caught.value.where == "byte 33"
+
+    data = file_of(
+        ihdr(), chunk(b"acTL", struct.pack(">II", 2, 0)), fctl(0), idat(), fctl(1),
+        chunk(b"fdAT", b"\0\0\0\2" + STREAM, crc=1), END,
+    )  # fmt: skip
+    path.write_bytes(data)
+    with pytest.raises(Corrupt) as caught:
+        as_ndarray(png.read(Source(str(path)), frames="all").arrays[0])
+    assert caught.value.where == f"byte {data.index(b'fdAT') - 4}"
+
+
 def test_every_cut_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "x.png"
     for length in range(len(GOOD)):
