@@ -64,6 +64,7 @@ from raconvert.plugin import (
     file_fits,
     refused,
 )
+from raconvert.plugin import trailing_note as bytes_after
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ def read(source: Source) -> Bundle:
 
 def trailing_note(nbytes: int, *, more: bool) -> str:
     """Return the note about bytes after the data; `more`: another array begins there."""
-    note = f"{nbytes} bytes after the data were ignored"
+    note = bytes_after(nbytes)
     return f"{note} (another NPY array begins there; only the first is read)" if more else note
 
 

@@ -68,6 +68,7 @@ from raconvert.plugin import (
     file_fits,
     refused,
 )
+from raconvert.plugin import trailing_note as bytes_after
 
 from .npy import MAGIC, SAMPLE, Header, array_fits, header_of, read_header, trailing_note
 
@@ -164,6 +165,8 @@ def read(source: Source) -> Bundle:
                 arrays.append(array)
     if not arrays:
         raise left_out[0] if left_out else _no_array(source, members)
+    if trailing := zips.trailing_bytes(source):
+        notes.append(bytes_after(trailing, "the archive"))
     return Bundle(some_sound(arrays), notes=notes)
 
 

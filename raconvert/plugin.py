@@ -228,6 +228,15 @@ def file_fits(bundle: Bundle, title: str) -> list[Fit]:
     ]
 
 
+def trailing_note(nbytes: int, after: str = "the data") -> str:
+    """Return the note about bytes that follow what a format defines.
+
+    One rule for all formats: they are counted and ignored, unless the format forbids them; then
+    the file is `Corrupt`. Those of an .ra are kept.
+    """
+    return f"{nbytes} bytes after {after} were ignored"
+
+
 def first_of(names: Sequence[str], count: int = 5) -> str:
     """Return names as a message lists them: of many the first ones."""
     return listed(names, count)

@@ -50,6 +50,7 @@ from raconvert.plugin import (
     Source,
     element,
     refused,
+    trailing_note,
 )
 
 from .metadata import NAMESPACE, fields_of, metadata_fits, part
@@ -132,7 +133,7 @@ def read(source: Source) -> Bundle:
         if _BEGIN.match(source.read_at(source.size - behind, 3)):
             remedy = "split the file first, for instance with: pamsplit"
             raise Unsupported("has more than one image", path=source.path, remedy=remedy)
-        notes.append(f"{behind} bytes after the pixels were ignored")
+        notes.append(trailing_note(behind, "the pixels"))
     meta = Metadata(formats={NAMESPACE: fields} if fields else None)
     order: dict[str, Any] = {"name": source.stem, "index_order": "C", "meta": meta}
     return Bundle([Array(stored, shape[::-1], **order, **place)], notes=notes)

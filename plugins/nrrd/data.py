@@ -22,7 +22,7 @@ from raconvert.arrays.prefetch import ahead
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
 from raconvert.files.references import resolve
 from raconvert.files.source import read_up_to
-from raconvert.plugin import Array, Element, Extent, Source
+from raconvert.plugin import Array, Element, Extent, Source, trailing_note
 
 from .tables import BZIP2, COMPRESSED, GZIP, HEX, RAW, TEXT, ZRL
 
@@ -208,7 +208,7 @@ def _note_rest(parts: list[Part], fields: dict[str, Any], notes: list[str]) -> N
         return
     rest = sum(part.source.size - part.offset - part.nbytes for part in parts)
     if rest and len({part.source.path for part in parts}) == len(parts):
-        notes.append(f"{rest} bytes after the data were ignored")
+        notes.append(trailing_note(rest))
 
 
 def extent_of(part: Part, swap: int) -> Extent:

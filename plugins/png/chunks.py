@@ -16,6 +16,7 @@ from struct import Struct
 from zlib import crc32
 
 from raconvert.errors import Corrupt, Unsupported
+from raconvert.plugin import trailing_note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -220,7 +221,7 @@ def scan(file: BinaryIO, size: int, path: str) -> Png:
     _check_whole(png, seen)
     trailing = size - file.tell()
     if trailing:
-        png.note(f"{trailing} bytes after the IEND chunk were ignored")
+        png.note(trailing_note(trailing, "the IEND chunk"))
     return png
 
 

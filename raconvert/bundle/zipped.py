@@ -22,7 +22,7 @@ from raconvert.files import zips
 from raconvert.files.places import write_failed
 from raconvert.files.source import Window
 from raconvert.files.unzip import STORED
-from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Plan, Source
+from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Plan, Source, trailing_note
 from raconvert.ra import plugin as ra
 
 TYPE_CHECKING = False
@@ -100,7 +100,10 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
     def whole(file: str) -> None:
         _check(source, found[above + file])
 
-    return members.read(find, source.path, metadata=metadata, check=whole)
+    bundle = members.read(find, source.path, metadata=metadata, check=whole)
+    if trailing := zips.trailing_bytes(source):
+        bundle.notes.append(trailing_note(trailing, "the archive"))
+    return bundle
 
 
 def plan(bundle: Bundle) -> Plan:

@@ -109,7 +109,7 @@ def _directory(source: Source, file: FileIO) -> tuple[list[ZipInfo], int]:
 
     try:
         with zipfile.ZipFile(_Bounded(file, source)) as archive:
-            _check_count(source, file, archive)
+            _check_count(source, archive)
             return archive.infolist(), archive.start_dir
     except (zipfile.BadZipFile, NotImplementedError, ValueError, struct_error) as error:
         raise Corrupt(f"has no readable ZIP directory ({error})", path=source.path) from error
@@ -117,15 +117,30 @@ def _directory(source: Source, file: FileIO) -> tuple[list[ZipInfo], int]:
         raise Corrupt(f"has a damaged ZIP directory ({error})", path=source.path) from error
 
 
-def _check_count(source: Source, file: FileIO, archive: ZipFile) -> None:
+def trailing_bytes(source: Source) -> int:
+    """Return how many bytes lie behind the end record of an archive and its comment."""
+    place, raw = _end_record(source)
+    return (
+        source.size - place - END_BYTES - int.from_bytes(raw[END_BYTES - 2 : END_BYTES], "little")
+    )
+
+
+def _end_record(source: Source) -> tuple[int, bytes]:
+    """Return where the end record is, and the bytes from there on; as Python's library finds it."""
+    begin = max(0, source.size - END_BYTES - MAX_NAME_BYTES)  # a comment is no longer than a name
+    tail = source.read_at(begin, source.size - begin)
+    place = tail.rfind(EMPTY_MAGIC)
+    return begin + place, tail[place:]
+
+
+def _check_count(source: Source, archive: ZipFile) -> None:
     """Refuse a directory that lists fewer or more members than the end record says.
 
     A damaged length in one entry swallows those that follow, which Python's library takes as it is.
     """
-    end = source.size - END_BYTES - len(archive.comment)
-    file.seek(max(0, end - END64_BYTES))
-    raw = file.read(END64_BYTES + END_BYTES) or b""
-    count, limit = int.from_bytes(raw[-12:-10], "little"), 1 << 16
+    end, raw = _end_record(source)
+    count, limit = int.from_bytes(raw[10:12], "little"), 1 << 16
+    raw = source.read_at(max(0, end - END64_BYTES), END64_BYTES)
     if count == limit - 1 and raw.startswith(END64_MAGIC):
         count, limit = int.from_bytes(raw[32:40], "little"), 1 << 64
     found = len(archive.infolist())
