@@ -313,7 +313,7 @@ def _array(
     if virtual is not None:
         storage = stored_of(storage, virtual, item)
     nbytes = declared_bytes(shape, item)
-    pieces: list[tuple[str, int, int]] = []
+    pieces: list[Extent] = []
     try:
         with guarded(file.path, f"dataset '/{found.path}'"):
             if storage.pieces:
@@ -359,7 +359,7 @@ def _values(
     storage: Storage,
     element: Element,
     virtual: Virtual | None,
-    pieces: list[tuple[str, int, int]],
+    pieces: list[Extent],
     tid: h5t.TypeID,
 ) -> Dataset:
     """Return the source of the elements of a dataset."""
@@ -436,7 +436,7 @@ def _extent(
     kind: Kind,
     element: Element,
     storage: Storage,
-    pieces: list[tuple[str, int, int]],
+    pieces: list[Extent],
     nbytes: int,
     file: File,
 ) -> Extent | None:
@@ -445,10 +445,10 @@ def _extent(
     if not verbatim or not nbytes or storage.filters or is_text(element):
         return None
     if len(pieces) == 1:
-        path, offset, length = pieces[0]
-        if length != nbytes:
-            return None
-        return file.source.named(path).extent(offset, length, needs_swap(element))
+        one = pieces[0]
+        swap = needs_swap(element)
+        whole = one.nbytes == nbytes
+        return Extent(one.path, one.offset, nbytes, swap, one.identity) if whole else None
     if storage.offset is None or storage.stored != nbytes:
         return None
     return file.source.extent(storage.offset, nbytes, needs_swap(element))

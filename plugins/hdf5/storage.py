@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from h5py import h5p
 
+    from raconvert.files.extent import Extent
+
     from .walk import File
 
 LAYOUTS = {
@@ -201,14 +203,15 @@ def check_size(storage: Storage, nbytes: int, item: int, file: File) -> None:
         )
 
 
-def external_pieces(storage: Storage, nbytes: int, file: File) -> list[tuple[str, int, int]]:
-    """Return (path, offset, bytes) of external storage, in order, each checked to be there."""
+def external_pieces(storage: Storage, nbytes: int, file: File) -> list[Extent]:
+    """Return the pieces of external storage, in order, each checked to be there."""
     left = nbytes
     pieces = []
     for raw, offset, length in storage.pieces:
         path = resolve(file.source, os.fsdecode(raw), "the external storage of a dataset")
         take = left if length == UNLIMITED else min(left, length)
-        size = os.stat(path).st_size
+        piece = file.source.named(path)
+        size = piece.size
         if offset + take > size:
             raise Corrupt(
                 f"external storage '{os.fsdecode(raw)}' is shorter than the dataset in it",
@@ -216,7 +219,7 @@ def external_pieces(storage: Storage, nbytes: int, file: File) -> list[tuple[str
                 expected=f"{take} bytes from {offset}",
                 got=f"a file of {size}",
             )
-        pieces.append((path, int(offset), int(take)))
+        pieces.append(piece.extent(int(offset), int(take)))
         left -= take
     if left:
         raise Corrupt("external storage is shorter than the dataset in it", path=file.path,

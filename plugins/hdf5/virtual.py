@@ -172,7 +172,7 @@ class Part:
         self.reads = 0
         self.longest = int(file.source.size)
         self.virtual: Virtual | None = None
-        self.pieces: list[tuple[str, int, int]] = []
+        self.pieces: list[Extent] = []
 
     def check_type(self, kind: Kind, tid: h5t.TypeID) -> None:
         """Refuse a conversion where it is not the library that reads."""
@@ -460,7 +460,7 @@ def _check_piece(piece: Piece, shape: tuple[int, ...], file: File) -> None:
 
 
 def read_pieces(
-    pieces: list[tuple[str, int, int]],
+    pieces: list[Extent],
     shape: tuple[int, ...],
     start: tuple[int, ...],
     count: tuple[int, ...],
@@ -497,17 +497,17 @@ def check_external_type(kind: Kind) -> None:
         raise Unsupported("strings of variable length in external storage")
 
 
-def _fill_from(pieces: list[tuple[str, int, int]], place: int, view: memoryview) -> None:
+def _fill_from(pieces: list[Extent], place: int, view: memoryview) -> None:
     """Fill a buffer from byte `place` of what pieces of files are together."""
-    for path, offset, length in pieces:
-        take = min(length - place, len(view))
+    for piece in pieces:
+        take = min(piece.nbytes - place, len(view))
         if take > 0:
-            for slab in extent_slabs(Extent(path, offset + place, take), 1 << 20):
+            for slab in extent_slabs(piece.part(place, take), 1 << 20):
                 view[: len(slab)] = slab
                 view = view[len(slab) :]
             place = 0
         else:
-            place -= length
+            place -= piece.nbytes
         if not view:
             return
 
@@ -522,7 +522,7 @@ class Assembled(Dataset):
         kind: Kind,
         space: tuple[int, ...],
         element: Element,
-        virtual: Virtual | list[tuple[str, int, int]],
+        virtual: Virtual | list[Extent],
         tid: h5t.TypeID,
     ) -> None:
         super().__init__(file, hard, kind, space, None, element)

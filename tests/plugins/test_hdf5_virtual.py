@@ -340,3 +340,17 @@ def test_sources_that_do_not_fit(shrink: str, tmp_path: Path) -> None:
         file["s"] = np.zeros((2, 3) if shrink == "smaller" else 8, "i4")
     with pytest.raises(RaconvertError):
         ours(tmp_path / "x.h5")
+
+
+def test_a_piece_that_is_replaced_after_the_look_at_it(tmp_path: Path) -> None:
+    """What is opened again is the file that was checked, or the array cannot be read."""
+    for name in ("a.bin", "b.bin"):
+        (tmp_path / name).write_bytes(bytes(4))
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("v", (8,), "i1", external=[("a.bin", 0, 4), ("b.bin", 0, 4)])
+    part = raconvert.open(tmp_path / "x.h5", "v")
+    (tmp_path / "secret").write_bytes(b"cccc")
+    (tmp_path / "b.bin").unlink()
+    (tmp_path / "b.bin").symlink_to("secret")
+    with pytest.raises(RaconvertError):
+        np.asarray(part)
