@@ -357,3 +357,43 @@ def test_skipped_and_planned_conversions_touch_nothing(out: Path, source: Path) 
     for options in ({"skip_existing": True}, {"dry_run": True, "overwrite": True}):
         with unchanged(out):
             convert(source, out / "scan", to="bundle", **options)
+
+
+# Durable in one wait ------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="syncfs is a system call of Linux")
+@pytest.mark.parametrize("count", [3, 100])
+def test_a_bundle_waits_for_the_disk_once(
+    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of few files for each of them; of many once, for the file system that they are on."""
+    waits = []
+    really = os.fsync
+
+    def counting(descriptor: int) -> None:
+        waits.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        really(descriptor)
+
+    monkeypatch.setattr(os, "fsync", counting)
+    arrays = {f"a{n}": np.arange(3) for n in range(count)}
+    raconvert.write(tmp_path / "x", arrays, to="bundle", sync=True)
+    files = [path for path in waits if path.endswith(".ra")]
+    assert len(files) == (count if count < 10 else 0)
+    assert len(waits) < 10
+    assert raconvert.read(tmp_path / "x", "a1").tolist() == [0, 1, 2]
+
+
+def test_a_wait_for_the_disk_that_fails_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from raconvert.files import places
+
+    def failing(_: str) -> bool:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(places, "_sync_file_system", failing)
+    arrays = {f"a{n}": np.arange(3) for n in range(100)}
+    with pytest.raises(WriteFailed, match="Input/output error"):
+        raconvert.write(tmp_path / "x", arrays, to="bundle", sync=True)
+    assert list(tmp_path.iterdir()) == []
