@@ -187,6 +187,8 @@ def test_a_bug_is_no_damage(folder: Path) -> None:
 
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         list(outcomes([str(folder / "a.h5")] * 2, Jobs(job)))
+    with pytest.raises(RuntimeError, match="not JSON serializable"):
+        list(outcomes([str(folder / "a.h5")] * 2, Jobs(lambda _: np.float32(1))))
 
 
 def test_an_end_in_the_middle_leaves_no_process(folder: Path) -> None:

@@ -166,14 +166,14 @@ def _serve(first: int, count: int, jobs: Jobs, asked: int, answer: int) -> None:
             if not os.read(asked, 1):
                 break
             try:
-                said = {"value": jobs.pack(jobs.do(number))}
+                said = json.dumps({"value": jobs.pack(jobs.do(number))})
             except (RaconvertError, OSError) as error:
-                said = {"error": encoded(error)}
+                said = json.dumps({"error": encoded(error)})
             except Exception:  # noqa: BLE001 - it is raised in the other process
                 import traceback
 
-                said = {"bug": traceback.format_exc()}
-            left = memoryview(json.dumps(said).encode() + b"\n")
+                said = json.dumps({"bug": traceback.format_exc()})
+            left = memoryview(said.encode() + b"\n")
             while left:
                 left = left[os.write(answer, left) :]
         code = 0
