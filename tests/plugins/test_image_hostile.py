@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import struct
 import subprocess
@@ -81,6 +82,7 @@ def test_flipped_bytes(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[s
 
 # TIFF --------------------------------------------------------------------------------------------
 
+FLOAT = 11
 GREY_TAGS = [entry(256, 4), entry(257, 2), entry(258, 8, SHORT), entry(262, 1, SHORT)]
 PIXELS = [entry(273, 8), entry(279, 8)]
 
@@ -111,6 +113,10 @@ def refused_tiff(path: Path, data: bytes, error: type[Exception], match: str) ->
         ([*GREY_TAGS, *PIXELS, entry(259, 34925, SHORT)], Corrupt, "damaged"),
         ([*GREY_TAGS, *PIXELS, entry(259, 999, SHORT)], Unsupported, "unknown compression 999"),
         ([*GREY_TAGS, *PIXELS, entry(317, 9, SHORT)], Unsupported, "predictor 9"),
+        ([*GREY_TAGS, entry(273, 0x41000000, FLOAT), entry(279, 8)], Corrupt, "damaged"),
+        ([*GREY_TAGS, entry(273, 8), entry(279, 0x41000000, FLOAT)], Corrupt, "damaged"),
+        ([entry(256, 0x40800000, FLOAT), *GREY_TAGS[1:], *PIXELS], Corrupt, "damaged"),
+        ([*GREY_TAGS, *PIXELS, entry(277, 0x3F800000, FLOAT)], Corrupt, "damaged"),
         ([*GREY_TAGS, *PIXELS, entry(339, 5, SHORT)], Unsupported, "format 5"),
         ([*GREY_TAGS, *PIXELS, entry(277, 65535, SHORT)], Corrupt, "than its"),
         ([*GREY_TAGS, *PIXELS, entry(278, 0)], Corrupt, "no pixels"),
@@ -124,6 +130,22 @@ def test_hostile_directories(
     tags: list[bytes], error: type[Exception], match: str, tmp_path: Path
 ) -> None:
     refused_tiff(tmp_path / "x.tif", tiff(tags, bytes(8)), error, match)
+
+
+@pytest.mark.parametrize("kind", [1, 2, 3, 4, 5, 7, 11, 12])
+@pytest.mark.parametrize("tag", [254, 258, 262, 266, 270, 274, 278, 282, 284, 296, 305, 317, 320,
+                                 322, 330, 338, 339, 347, 530, 700, 32997, 33550, 34665, 50839])  # fmt: skip
+def test_tags_of_unusual_types(tag: int, kind: int, tmp_path: Path) -> None:
+    """Read, or refused by an error of ours; as metadata, and where they say what the pixels are."""
+    tags = {number: item for item in [*GREY_TAGS, *PIXELS] for number in [item[:2]]}
+    for compression, count in itertools.product((1, 7, 8), (1, 3)):
+        tags[tag.to_bytes(2, "little")] = entry(tag, 8, kind, count=count)
+        packed = entry(259, compression, SHORT)
+        (tmp_path / "x.tif").write_bytes(tiff([*tags.values(), packed], bytes(range(64))))
+        try:
+            decode(tmp_path / "x.tif")
+        except RaconvertError as error:
+            assert "x.tif" in str(error)  # noqa: PT017 - not all of them are wrong
 
 
 def test_the_directory_of_those_tests_is_a_good_one(tmp_path: Path) -> None:

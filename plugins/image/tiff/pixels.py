@@ -9,6 +9,7 @@ planes are numpy's part.
 from __future__ import annotations
 
 import zlib
+from operator import index
 from struct import pack
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -49,24 +50,24 @@ class Page:
 
     def __init__(self, page: Any, source: Source) -> None:
         self.source, self.where = source, f"directory at byte {page.offset}"
-        self.height, self.width = int(page.imagelength), int(page.imagewidth)
-        self.samples = int(page.samplesperpixel)
-        self.compression, self.predictor = int(page.compression), int(page.predictor)
-        self.photometric = self.stored_photometric = int(page.tags.valueof(262, 1))
-        self.reversed_bits = int(page.fillorder) == 2
-        self.planar = int(page.planarconfig) == 2 and self.samples > 1
+        self.height, self.width = index(page.imagelength), index(page.imagewidth)
+        self.samples = index(page.samplesperpixel)
+        self.compression, self.predictor = index(page.compression), index(page.predictor)
+        self.photometric = self.stored_photometric = index(page.tags.valueof(262, 1))
+        self.reversed_bits = index(page.fillorder) == 2
+        self.planar = index(page.planarconfig) == 2 and self.samples > 1
         self.order = page.parent.byteorder
         self.tables = page.jpegtables or b""
         self.sampling = page.tags.valueof(530, (2, 2))
         fax = self.compression in (CCITT_G3, CCITT_G4)
-        self.fax = int(page.tags.valueof(289 + self.compression, 0)) if fax else 0
+        self.fax = index(page.tags.valueof(289 + self.compression, 0)) if fax else 0
         self.tiled = bool(page.is_tiled)
         size = (page.tilelength, page.tilewidth) if self.tiled else (page.rowsperstrip, self.width)
-        self.rows, self.columns = int(size[0]), int(size[1])
+        self.rows, self.columns = index(size[0]), index(size[1])
         if min(self.height, self.width, self.samples, self.rows, self.columns) < 1:
             raise self.corrupt("page, strips or tiles have no pixels")
         self.bits, self.element = self._type(page.bitspersample, page.sampleformat)
-        self._check_supported(int(page.imagedepth), int(page.tiledepth))
+        self._check_supported(index(page.imagedepth), index(page.tiledepth))
         if self.compression == JPEG and self.photometric == YCBCR:
             self.photometric = RGB  # as libtiff decodes it
         self.across, self.down = -(-self.width // self.columns), -(-self.height // self.rows)
@@ -75,7 +76,8 @@ class Page:
         self.row_bytes = -(-self.row_samples * self.bits // 8)
         count = self.across * self.down * self.planes
         last = self.rows if self.tiled else self.height - (self.down - 1) * self.rows
-        self.offsets, self.counts = tuple(page.dataoffsets), tuple(page.databytecounts)
+        self.offsets = tuple(map(index, page.dataoffsets))
+        self.counts = tuple(map(index, page.databytecounts))
         if len(self.offsets) != count or len(self.counts) != count:
             raise self.corrupt(f"has {len(self.offsets)} strips or tiles, not {count}")
         plane = [*[self.rows] * ((self.down - 1) * self.across), *[last] * self.across]

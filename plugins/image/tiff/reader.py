@@ -140,7 +140,8 @@ class _Tiff:
 def read_pages(source: Source, *, palette: str, pages: str) -> Bundle:
     """The bundle that `raconvert.plugins.image.tiff.read` promises."""
     closers: list[Callable[[], None]] = []
-    with _Tiff(source) as tiff:
+    # Guarded as a whole: any tag may be of a type that it never has in an honest file.
+    with _Tiff(source) as tiff, guarded(source.path, WHAT, source.max_memory):
         chosen = _chosen(tiff, source, pages)
         text = _text(tiff.data(chosen.page, 270))
         meta = _metadata(tiff, chosen, text)
@@ -271,7 +272,8 @@ def _stack(source: Source, chosen: _Chosen, shape: Any, stored: Any, table: Any)
                 page = tiff.pixels(tiff.page(number))
                 if page.kind != chosen.first.kind:
                     raise page.corrupt("page changed while the file was read")
-                values = page.decode()
+                with guarded(source.path, "a page", source.max_memory):
+                    values = page.decode()
                 yield values if table is None else table[values]
 
     return Stack(source, shape, dtype_of(stored), len(chosen.numbers), images)
