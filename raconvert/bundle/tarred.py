@@ -19,7 +19,7 @@ from raconvert.errors import Corrupt, Unsupported
 from raconvert.files.copy import write_all
 from raconvert.files.places import write_failed
 from raconvert.files.source import Window
-from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Plan, Source
+from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Plan, Source, trailing_note
 from raconvert.ra import plugin as ra
 
 TYPE_CHECKING = False
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "plan", "read", "sniff"]
 
 BLOCK = 512
+CHUNK_BYTES = 1 << 18
 MAX_HEADER_BYTES = 1 << 20  # of extended headers, which are read whole
 MAX_DIGITS = 512  # in a row: tarfile before 3.11.10 takes the square of their number as time
 MAX_MEMBERS = 300_000  # a hundred thousand arrays with all that may lie beside them
@@ -85,18 +86,32 @@ def sniff(source: Source) -> int:
 
 def read(source: Source, *, metadata: bool = True) -> Bundle:
     """Return the arrays of a bundle, each a window into the archive."""
-    places = _members(source)
+    places, end = _members(source)
     above = folder_of(places, source.path)
 
     def find(file: str) -> Source | None:
         place = places.get(above + file)
         return Window(source, file, *place) if place else None
 
-    return members.read(find, source.path, metadata=metadata)
+    bundle = members.read(find, source.path, metadata=metadata)
+    if trailing := _trailing_bytes(source, end + 2 * BLOCK):
+        bundle.notes.append(trailing_note(trailing, "the archive"))
+    return bundle
 
 
-def _members(source: Source) -> dict[str, tuple[int, int]]:
-    """Return offset and size of every regular file in the archive; the last of a name counts."""
+def _trailing_bytes(source: Source, place: int) -> int:
+    """Return how many bytes follow the end of an archive, if they are not zeros that fill it up."""
+    found = max(0, source.size - place)
+    while place < source.size:
+        piece = source.read_at(place, CHUNK_BYTES)
+        if piece.strip(b"\0"):
+            return found
+        place += len(piece) or CHUNK_BYTES
+    return 0
+
+
+def _members(source: Source) -> tuple[dict[str, tuple[int, int]], int]:
+    """Return offset and size of every regular file, the last of a name counting, and the end."""
     import tarfile
 
     places: dict[str, tuple[int, int]] = {}
@@ -135,7 +150,7 @@ def _members(source: Source) -> dict[str, tuple[int, int]]:
                 expected=f"{size} bytes",
                 got=max(0, source.size - offset),
             )
-    return places
+    return places, end
 
 
 def _open(file: FileIO, source: Source) -> TarFile:
