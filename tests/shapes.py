@@ -903,7 +903,7 @@ def mat_of_empty_cells(size: int) -> bytes:
 
 @shape(".mat", 2000)
 def mat_of_squeezed_empty_cells(size: int) -> bytes:
-    count = 8 * size
+    count = 2 * size
     data = zlib.compress(matrix(1, (count, 1), b"c", element(14, b"") * count), 9)
     return mat_head() + struct.pack("<II", 15, len(data)) + data
 

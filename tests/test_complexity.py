@@ -44,7 +44,7 @@ SOME_MEMORY = 1 << 20
 LARGE = 256 << 10
 SECONDS = 20  # of CPU for a large file; none takes a fifth of that
 PEAK = 800 << 20  # of memory for a large file, with the interpreter and its libraries
-MAX_TEXT = 4 << 20  # characters that `info` and `verify` print of a large file
+MAX_TEXT = 64 * LARGE  # characters that `info` and `verify` print: some for each byte of a file
 
 
 def saved(folder: Path, suffix: str, made: bytes | dict[str, bytes]) -> Path:
