@@ -88,7 +88,7 @@ def written(array: Array, folder: Path) -> Path:
     path = folder / "written.npy"
     path.unlink(missing_ok=True)
     with Target(str(path)) as target:
-        npy.write(Bundle([array]), target)
+        npy.plan(Bundle([array])).write(target)
         target.commit(sync=False)
     return path
 
@@ -552,13 +552,13 @@ FITTING = [Element("int", 8, "<"), Element("bool", 1, "|"), Element("user", 12, 
 @pytest.mark.parametrize("index_order", [None, "C", "F"])
 @pytest.mark.parametrize("element", FITTING, ids=lambda e: e.kind)
 def test_plain_arrays_fit_exactly(element: Element, index_order: str | None) -> None:
-    assert npy.fits(Bundle([Array(element, (2, 3), index_order=index_order)]), {}) == []
+    assert npy.plan(Bundle([Array(element, (2, 3), index_order=index_order)])).fits == []
 
 
 def test_user_elements_without_description_become_void(tmp_path: Path) -> None:
     array = Array(Element("user", 3, "|"), (2,), data=np.array([b"abc", b"def"], "V3"))
 
-    assert npy.fits(Bundle([array]), {}) == []
+    assert npy.plan(Bundle([array])).fits == []
     assert load(written(array, tmp_path)).dtype == np.dtype("V3")
 
 
@@ -571,7 +571,7 @@ def test_bfloat16_is_refused_unless_allowed_and_then_is_void(tmp_path: Path) -> 
 
     array = Array(Element("bfloat", 2, "<"), (3,), name="w", extent=Extent(str(raw), 0, 6))
 
-    [fit] = npy.fits(Bundle([array]), {})
+    [fit] = npy.plan(Bundle([array])).fits
 
     assert (fit.outcome, fit.property, fit.flag) == (REFUSED, "type", "--allow dtype")
     assert written(array, tmp_path).read_bytes() == saved(values)
@@ -580,7 +580,7 @@ def test_bfloat16_is_refused_unless_allowed_and_then_is_void(tmp_path: Path) -> 
 def test_metadata_is_equivalent() -> None:
     array = Array(FITTING[0], (2,), name="x", meta=Metadata(units="m"))
 
-    [of_array, of_file] = npy.fits(Bundle([array], attributes={"by": "me"}), {})
+    [of_array, of_file] = npy.plan(Bundle([array], attributes={"by": "me"})).fits
 
     assert (of_array.outcome, of_array.array, of_array.property) == (EQUIVALENT, "x", "metadata")
     assert (of_file.outcome, of_file.array, of_file.property) == (EQUIVALENT, "", "metadata")
@@ -602,7 +602,7 @@ def test_metadata_is_equivalent() -> None:
     ids=["65 axes", "2**63 bytes", "element of 2 GiB", "element of 0 bytes", "9000 fields"],
 )
 def test_beyond_numpy_is_refused(element: Element, dims: tuple[int, ...], property_: str) -> None:
-    [fit] = npy.fits(Bundle([Array(element, dims)]), {})
+    [fit] = npy.plan(Bundle([Array(element, dims)])).fits
 
     assert (fit.outcome, fit.property, fit.flag) == (REFUSED, property_, None)
 
@@ -614,7 +614,7 @@ def test_64_axes_work(tmp_path: Path) -> None:
 
     array, _ = read(path)
 
-    assert npy.fits(Bundle([array]), {}) == []
+    assert npy.plan(Bundle([array])).fits == []
     assert written(array, tmp_path).read_bytes() == path.read_bytes()
 
 
@@ -668,11 +668,11 @@ def test_plain_headers_need_no_numpy(descr: list[str], tmp_path: Path) -> None:
         "from raconvert.files.source import Source\n"
         "from raconvert.files.target import Target\n"
         f"bundle = npy.read(Source({str(path)!r}))\n"
-        "npy.fits(bundle, {})\n"
+        "npy.plan(bundle).fits\n"
         "npy.header_of(bundle.arrays[0])\n"
         "if '>' not in sys.argv[1]:\n"
         f"    with Target({str(tmp_path / 'y.npy')!r}) as target:\n"
-        "        npy.write(bundle, target)\n"
+        "        npy.plan(bundle).write(target)\n"
         "        target.commit(sync=False)\n"
         "print(sorted({'numpy', 'ast', 'inspect', 'zipfile'} & set(sys.modules)))\n"
     )

@@ -75,7 +75,7 @@ def bundle_of(**arrays: np.ndarray) -> Bundle:
 def written(bundle: Bundle, path: Path, **options: Any) -> Path:
     """Write with the plugin, replacing what is there."""
     with Target(str(path)) as target:
-        npz.write(bundle, target, **options)
+        npz.plan(bundle, **options).write(target)
         target.commit(sync=False)
     return path
 
@@ -443,7 +443,7 @@ def test_written_in_blocks(tmp_path: Path) -> None:
     progress: list[int] = []
     path = tmp_path / "x.npz"
     with Target(str(path), max_memory=1 << 19, progress=progress.append) as target:
-        npz.write(bundle_of(x=values), target)
+        npz.plan(bundle_of(x=values)).write(target)
         target.commit(sync=False)
 
     assert len(progress) > 10
@@ -488,7 +488,7 @@ def fits_of(*names: str) -> list[tuple[str, str, str, str | None]]:
     """Return outcome, array, property and flag of what writing arrays of these names would lose."""
     element = element_of(np.dtype("<f4"))
     bundle = Bundle([Array(element, (1,), name=name) for name in names])
-    return [(fit.outcome, fit.array, fit.property, fit.flag) for fit in npz.fits(bundle, {})]
+    return [(fit.outcome, fit.array, fit.property, fit.flag) for fit in npz.plan(bundle).fits]
 
 
 def test_ordinary_names_fit() -> None:
@@ -513,7 +513,7 @@ def test_what_npy_cannot_hold_is_named_per_array() -> None:
         Array(element._replace(kind="bfloat", nbytes=2), (1,), name="b"),
     ]
 
-    of_meta, of_type, of_file = npz.fits(Bundle(arrays, attributes={"by": "me"}), {})
+    of_meta, of_type, of_file = npz.plan(Bundle(arrays, attributes={"by": "me"})).fits
 
     assert (of_meta.outcome, of_meta.array) == (EQUIVALENT, "a")
     assert (of_type.outcome, of_type.array, of_type.flag) == (REFUSED, "b", "--allow dtype")
