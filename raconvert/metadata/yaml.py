@@ -7,6 +7,7 @@ bounded depth and number of values. Numbers are decimal: ``1:30:00`` is text, no
 
 from __future__ import annotations
 
+from functools import cache
 from math import isnan
 
 from raconvert.errors import Corrupt, Unsupported
@@ -64,12 +65,8 @@ def _text_of(fields: dict[str, Any]) -> bytes:
 
     import yaml
 
-    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-        def ignore_aliases(self, _: Any) -> bool:
-            return True
-
     text = BytesIO()
-    dumper = Dumper(text, allow_unicode=True, encoding="utf-8")
+    dumper = _dumper()(text, allow_unicode=True, encoding="utf-8")
     try:
         dumper.emit(yaml.StreamStartEvent(encoding="utf-8"))
         dumper.emit(yaml.DocumentStartEvent(explicit=False))
@@ -79,6 +76,18 @@ def _text_of(fields: dict[str, Any]) -> bytes:
     finally:
         dumper.dispose()
     return text.getvalue()
+
+
+@cache
+def _dumper() -> Any:
+    """Return the safe dumper, which writes what stands twice twice."""
+    import yaml
+
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+        def ignore_aliases(self, _: Any) -> bool:
+            return True
+
+    return Dumper
 
 
 def _emit(dumper: Any, value: Any) -> None:
@@ -235,6 +244,7 @@ class _Builder:
         return self._loader.yaml_constructors[tag](self._loader, node)
 
 
+@cache
 def _loader() -> Any:
     """Return the safe loader with decimal numbers only."""
     import re
