@@ -45,6 +45,7 @@ from .storage import (
     unwritten_bytes,
 )
 from .strings import fixed_width
+from .superblock import notes_of
 from .text import is_text
 from .types import (
     BOOL_NAMES,
@@ -89,7 +90,9 @@ def _bundle(source: Source, files: Files, bools: str) -> Bundle:
     walk = Walk(files)
     is_julia = julia.is_julia(files.main)
     virtual = Resolver(files, walk)
-    context = Context(files, walk, [], is_julia, scales.Scales(), [], {}, bools, virtual)
+    context = Context(
+        files, walk, notes_of(source), is_julia, scales.Scales(), [], {}, bools, virtual
+    )
     bundle = Bundle([], notes=context.notes, closers=[files.close])
     space: dict[str, Any] = {}
     left_out = list(walk.left_out)

@@ -35,7 +35,7 @@ from __future__ import annotations
 from struct import Struct
 
 from raconvert.errors import Corrupt
-from raconvert.plugin import MAYBE, NO, SURE, Bundle, Fit, Format, Option, Source
+from raconvert.plugin import MAYBE, NO, SURE, Bundle, Fit, Format, Option, Source, trailing_note
 
 from .metadata import fields_of, image_bundle, metadata_fits, whole_resolution
 from .plan import image_fits, split
@@ -57,6 +57,8 @@ MAX_SIDE = 0x7FFFFFFF
 RUN_PIXELS = 128  # for each byte: a run has two bytes and at most 255 pixels
 _CORE = Struct("<HH2H")  # of the 12-byte header: width, height, planes, bits
 _INFO = Struct("<ii2HIIiiI")  # the others: and compression, bytes, resolution x, y, colours
+_FILE = Struct("<I4sII")  # after the magic: file size, reserved, place of pixels, header size
+_PROFILE = Struct("<2I")  # of a V5 header: where the colour profile is, its bytes
 _RESOLUTION = Struct("<2i")  # pixels per metre, x and y
 _RESOLUTION_AT = 38
 _V4 = Struct("<2sIHHI IiiHHIIiiII IIII4s48x")
@@ -127,6 +129,8 @@ def read(source: Source, *, palette: str = "expand") -> Bundle:
     check_need(source, height * width, channels)
     shape = (height, width) + (channels,) * (channels > 1)
     notes = ["16-bit pixels are scaled to 8 bits for each channel"] if bits == 16 else []
+    if behind := source.size - _end(source):
+        notes.append(trailing_note(behind, "the end of the BMP"))
     kind = "bool" if mode == "1" else "uint"
     return image_bundle(
         source, kind, shape, fields, pillow_images(source, WHAT, shape, mode), notes
@@ -155,6 +159,23 @@ def _header(source: Source) -> tuple[int, dict[str, Any]]:
             path=source.path, got=f"{width} × {height} of {bits} bits in {source.size} bytes",
         )  # fmt: skip
     return bits, {"resolution": [x, y, "m"]} if x > 0 and y > 0 else {}
+
+
+def _end(source: Source) -> int:
+    """The place where the file should end: by its own length, or that of headers and pixels."""
+    if not source.head.startswith(MAGIC):
+        return source.size  # a bare DIB does not say where its pixels begin
+    declared, _, begin, size = _FILE.unpack(source.read_exact(2, _FILE.size, "the BMP header"))
+    layout = _CORE if size == 12 else _INFO
+    values = layout.unpack(source.read_exact(18, layout.size, "the BMP header"))
+    width, height, _, bits = values[:4]
+    compression, coded = values[4:6] or (0, 0)
+    rows = coded if compression in (1, 2) else (width * bits + 31) // 32 * 4 * abs(height)
+    end = begin + rows
+    if size == 124:  # V5: a colour profile may follow
+        at, nbytes = _PROFILE.unpack(source.read_exact(14 + 112, _PROFILE.size, "the BMP header"))
+        end = max(end, 14 + at + nbytes)
+    return min(max(end, declared), source.size) if rows else source.size
 
 
 # ------------------------------------------------------------------------------------- writing

@@ -33,6 +33,7 @@ from raconvert.errors import Corrupt, RaconvertError, ReadFailed, Unsupported
 from raconvert.files.extent import Extent
 from raconvert.files.source import check_unchanged
 
+from ..hdf5 import superblock
 from ..hdf5.errors import guarded
 from ..hdf5.objects import info_of
 from .fields import NAME, field_names
@@ -69,6 +70,7 @@ def read(tree: Tree) -> tuple[dict[str, Any], Any]:
     source = tree.source
     header = source.read_exact(0, 128, "the MAT header")
     file = _opened(tree)
+    tree.notes += superblock.notes_of(source)
     try:
         with guarded(source.path, what=UNREADABLE):
             _Walker(tree, file).variables()

@@ -19,10 +19,13 @@ import re
 from binascii import Error as HexError
 from binascii import unhexlify
 from bz2 import BZ2Compressor, BZ2Decompressor
+from itertools import islice
+from os import SEEK_END
 from zlib import DEFLATED, compressobj, decompressobj
 from zlib import error as zlib_error
 
 from raconvert.errors import Corrupt, Unsafe
+from raconvert.plugin import trailing_note
 
 from .data import CHUNK_BYTES, MAX_EXTRA_BYTES, Part
 from .tables import BZIP2, GZIP
@@ -83,7 +86,7 @@ def _first(
     extra = len(chunk) - left
     extra += sum(_limited(chunks, extra=extra))
     if extra and part.skip >= 0:
-        notes.append(f"{extra} decompressed bytes after the data were ignored")
+        note_once(notes, f"{extra} decompressed bytes after the data were ignored")
 
 
 def _limited(chunks: Iterable[bytes], wanted: int = 0, extra: int = 0) -> Iterator[int]:
@@ -169,10 +172,25 @@ def _next_member(file: Any, data: bytes, start: bytes, notes: list[str]) -> byte
         if not more:
             break
         data += more
-    if data.startswith(start) or not data.strip(b"\0"):
-        return data if data.startswith(start) else b""
-    notes.append("bytes after the compressed data were ignored")
+    if data.startswith(start):
+        return data
+    if rest := len(data) + left_in(file):
+        note_once(notes, trailing_note(rest, "the compressed data"))
     return b""
+
+
+def left_in(file: Any) -> int:
+    """The number of bytes that an open file has behind what was read of it."""
+    place = file.tell()
+    left: int = file.seek(0, SEEK_END) - place
+    file.seek(place)
+    return left
+
+
+def note_once(notes: list[str], note: str) -> None:
+    """Add a note; data may be decoded more than once."""
+    if note not in notes:
+        notes.append(note)
 
 
 MEMBERS: dict[str, Callable[..., Iterator[bytes]]] = {GZIP: _gzip_members, BZIP2: _bzip2_members}
@@ -185,17 +203,25 @@ def _place(file: Any) -> str:
 # --- reading hex and zrl --------------------------------------------------------------------------
 
 
-def bounded(chunks: Iterable[Any], nbytes: int, notes: list[str]) -> Iterator[Any]:
+def bounded(chunks: Iterator[Any], nbytes: int, notes: list[str]) -> Iterator[Any]:
     """Yield exactly `nbytes` bytes of the chunks; note if there are more."""
     left = nbytes
     for chunk in chunks:
         yield memoryview(chunk)[:left]
         left -= len(chunk)
-        if left < 0:
-            notes.append("values after the data were ignored")
         if left <= 0:
+            if left < 0 or _more(chunks):
+                note_once(notes, "values after the data were ignored")
             return
     raise _too_short(nbytes, nbytes - left)
+
+
+def _more(chunks: Iterator[Any]) -> bool:
+    """True if anything follows that is not white space, whether it can be decoded or not."""
+    try:
+        return any(len(chunk) for chunk in chunks)
+    except Corrupt:
+        return True
 
 
 def hexadecimal(file: Any) -> Iterator[bytes]:
@@ -261,8 +287,10 @@ def numbers(file: Any, nbytes: int, dtype: np.dtype[Any], notes: list[str]) -> I
         # The last word may go on in the next piece.
         words = text.split()
         carry = words.pop() if more and words and not text[-1:].isspace() else b""
-        if len(words) > left:
-            notes.append("values after the data were ignored")
+        if len(words) + bool(carry) > left:
+            rest = next(islice(re.finditer(rb"\S+", text), left, None)).start()
+            note_once(notes, trailing_note(len(text) - rest + left_in(file)))
+            carry = b""
             del words[left:]
         if words:
             yield _values(words, dtype, total - left).view("u1").data

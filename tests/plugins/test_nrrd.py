@@ -588,8 +588,8 @@ def test_extra_data_is_noted(tmp_path: Path) -> None:
     extra = {
         "raw": (RAW + b"123", "3 bytes after the data were ignored"),
         "gzip": (gzip.compress(RAW + b"123"), "3 decompressed bytes after the data were ignored"),
-        "bzip2": (bz2.compress(RAW) + b"rest", "bytes after the compressed data were ignored"),
-        "text": (b"5 " * 30, "values after the data were ignored"),
+        "bzip2": (bz2.compress(RAW) + b"rest", "4 bytes after the compressed data were ignored"),
+        "text": (b"5 " * 30, "12 bytes after the data were ignored"),
         "hex": (b"05" * 60, "values after the data were ignored"),
     }
     for encoding, (data, note) in extra.items():
