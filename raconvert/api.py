@@ -139,7 +139,7 @@ def _named_array(values: Any, name: str, changes: list[tuple[str, str]]) -> Arra
         return array_of(values, name)
     made = bundle_of(values, name, changes)
     if len(made.arrays) != 1:
-        raise UsageError(f"a {kind_of(values)} is no single array", got=name)
+        raise UsageError(f"a {kind_of(values)} is not a single array", got=name)
     return made.arrays[0].replace(name=name)
 
 

@@ -359,5 +359,5 @@ WRAPPERS: tuple[tuple[str, bytes, tuple[str, ...]], ...] = (
 
 
 def matches(magic: tuple[tuple[int, bytes], ...], head: bytes) -> bool:
-    """Tell whether any of the (offset, bytes) pairs is found in the head of a file."""
+    """True if any of the (offset, bytes) pairs is found in the head of a file."""
     return any(head[offset : offset + len(text)] == text for offset, text in magic)

@@ -76,7 +76,7 @@ class RaPlugin(PluginV3):
             magic = file.read(len(_MAGIC))
             file.seek(begin)
             if magic != _MAGIC:
-                raise InitializationError(f"{request.raw_uri!r} is no RA file")
+                raise InitializationError(f"{request.raw_uri!r} is not an RA file")
         elif request.extension != SUFFIX:
             raise InitializationError(f"raconvert writes {SUFFIX} files, not {request.extension}")
 
@@ -121,7 +121,7 @@ class RaPlugin(PluginV3):
         return ImageProperties(array.shape, array.dtype)
 
     def metadata(self, index: Any = None, exclude_applied: bool = True) -> dict[str, Any]:
-        """Return what header and sidecar say beyond the elements.
+        """Header and sidecar of the file: everything beyond the elements.
 
         With `exclude_applied` that is the metadata of the sidecar; without it also what reading
         has made use of: ``dims`` (fastest axis first), ``element``, ``index_order``.

@@ -29,7 +29,7 @@ Optional functions:
 ``check(source) -> None``
     What `verify` checks besides decoding every array: raises `Corrupt`.
 ``target(path, *, max_memory, progress, overwrite) -> Target``
-    The target of a format that is no single file.
+    The target of a format that is not a single file.
 ``split(array) -> int``
     For formats of low rank: how many of the slowest axes become separate files with ``--planes``.
 
@@ -38,9 +38,9 @@ one that writes a second file takes it from `Target.companion`. `file_fits` name
 file and groups where a format keeps arrays only. Properties in a `Fit` are words of this list:
 type, shape, names, metadata, index order, precision, nulls, elements, storage.
 
-What a format keeps about a file as a whole for its own way back (``Bundle.formats``) is no loss to
-name when another cannot hold it. A container format with ``meta="all"`` keeps ``Bundle.aliases``;
-for the others the core names that loss.
+What a format keeps about a file as a whole for its own way back (``Bundle.formats``) is not a loss
+to name when another cannot hold it. A container format with ``meta="all"`` keeps
+``Bundle.aliases``; for the others the core names that loss.
 
 The core does temporary files, overwriting, the loss policy, progress, digests and sidecars. Writers
 of raw data use `raconvert.arrays.raw.write_raw`, others `raconvert.arrays.blocks`.
@@ -210,7 +210,7 @@ class Plan:
 
 
 def file_fits(bundle: Bundle, title: str) -> list[Fit]:
-    """Return what a format loses that keeps nothing but arrays: what is said of file and groups."""
+    """The losses of a format that keeps arrays only: attributes and forms of file and groups."""
     groups = bundle.telling_groups()
     told = [*bundle.attributes]
     told += [f"{group}/{name}" for group, own in groups.items() for name in own]

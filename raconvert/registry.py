@@ -295,7 +295,7 @@ def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple
 
 
 def ask(source: Source, row: Row) -> tuple[int, str]:
-    """Ask one format: the magic from the table, and its sniffer only where that is no proof."""
+    """Ask one format: the magic from the table, and its sniffer only where that is not proof."""
     if row.magic and not matches(row.magic, source.head):
         return NO, "other first bytes"
     where = next((at for at, text in row.magic if source.head[at : at + len(text)] == text), 0)

@@ -205,7 +205,7 @@ CASES: dict[str, Case] = {
 
 
 def same(expected: Values, got: Values) -> bool:
-    """Tell whether two arrays agree in shape, type and every bit; numbers in either byte order."""
+    """True if two arrays agree in shape, type and every bit; numbers in either byte order."""
     if expected.shape != got.shape or _settled(expected.dtype) != _settled(got.dtype):
         return False
     if expected.dtype.names:
@@ -222,7 +222,7 @@ def _settled_bytes(values: Values) -> bytes:
 
 
 def same_values(expected: Values, got: Values) -> bool:
-    """Tell whether all values are there, in another form than the exact one.
+    """True if all values are there, in another form than the exact one.
 
     Axes of length 1 may come and go, numbers may have become another type that holds them, bools
     two numbers, complex numbers pairs on a new last axis, bytes the characters of their numbers,
@@ -294,7 +294,7 @@ def suffix_of(plugin: ModuleType) -> str:
 
 
 def contents_of(path: Path) -> dict[str, bytes]:
-    """Return what a file, or every file in a folder, holds."""
+    """The content of a file, or of every file in a folder."""
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     return {str(file.relative_to(path)): file.read_bytes() for file in files if file.is_file()}
 
@@ -579,7 +579,7 @@ def _not_well_formed(bundle: Bundle) -> Iterator[str]:
         yield f"repeated names: {bundle.names}"
     for array in bundle.arrays:
         if not isinstance(array, Array) or not isinstance(array.element, Element):
-            yield f"{array!r} is no Array of an Element"
+            yield f"{array!r} is not an Array of an Element"
         elif not isinstance(array.name, str) or not array.name:
             yield f"name {array.name!r}"
         elif not _tuple_of(int, array.dims) or min(array.dims, default=0) < 0:
@@ -788,7 +788,7 @@ FEW_SHAPES = ((), (4, 6), (3, 4, 1))  # where types and orders matter more than 
 
 
 def _fits(plugin: ModuleType, array: Array) -> list[Fit]:
-    """Return what the plugin says to an array, in an index order that it can store."""
+    """The fits of the plugin for an array, in an index order that it can store."""
     return plan_of(plugin, Bundle([adapted(array, row_of(plugin), Settings())]), {}).fits
 
 

@@ -498,7 +498,7 @@ def test_all_names_survive(tmp_path: Path, form: str) -> None:
 
 @EACH_FORM
 def test_names_that_are_no_text_or_used_twice_are_refused(tmp_path: Path, form: str) -> None:
-    for names, reason in ((["x", "\ud800"], "no valid text"), (["x", "x"], "used twice")):
+    for names, reason in ((["x", "\ud800"], "not valid text"), (["x", "x"], "used twice")):
         bundle = Bundle([array_of(np.ones(1), name) for name in names])
         with pytest.raises(WouldLose, match=reason):
             save(place(tmp_path, form), bundle)

@@ -249,8 +249,8 @@ MANIFESTS: dict[str, tuple[bytes, str, str]] = {
     "version-long": (b"raconvert_bundle: " + b"1" * 4000 + b"\n...\n", "Unsupported", "version"),
     "version-longer": (b"raconvert_bundle: " + b"1" * 9000 + b"\n...\n", "Corrupt", "YAML"),
     "of-something-else": (b"bundle:\n  name: my-job\n...\n", "Unsupported", "known version"),
-    "no-mapping": (b"- 1\n...\n", "Corrupt", "no YAML mapping"),
-    "no-yaml": (b"raconvert_bundle: 1\n]: [\n...\n", "Corrupt", "no readable YAML"),
+    "no-mapping": (b"- 1\n...\n", "Corrupt", "not a YAML mapping"),
+    "no-yaml": (b"raconvert_bundle: 1\n]: [\n...\n", "Corrupt", "not readable YAML"),
     "binary": (bytes(range(256)) + b"\n...\n", "Corrupt", "YAML"),
     "utf-16": (GOOD.decode().encode("utf-16-le"), "Corrupt", ""),
     "two-documents": (GOOD + GOOD, "Corrupt", "YAML"),
@@ -383,7 +383,7 @@ def test_hostile_arrays(outcome: Callable[..., Any], tmp_path: Path, form: str, 
 
 SIDECARS: dict[str, tuple[bytes, str]] = {
     "of-another-file": (b"describes: {}\nindex_order: F\n", "describes another file"),
-    "no-yaml": (b"describes: [\n", "no readable YAML"),
+    "no-yaml": (b"describes: [\n", "not readable YAML"),
     "alias": (b"describes: &a {}\nattributes: *a\n", "aliases"),
     "too-large": (b"describes: {}\n" + b"#" * (17 << 20), "too large"),
 }

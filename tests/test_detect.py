@@ -360,7 +360,7 @@ def test_missing_file_exit_code(tmp_path: Path) -> None:
 
 
 def test_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(Unsafe, match="a folder is no regular file"):
+    with pytest.raises(Unsafe, match="a folder is not a regular file"):
         detect(tmp_path)
 
 
@@ -401,7 +401,7 @@ def test_pipe_is_refused_by_the_library(call: str, tmp_path: Path) -> None:
         timeout=60,
     )
 
-    assert "'pipe.ra': a pipe, device or socket is no regular file" in done.stdout, done.stderr
+    assert "'pipe.ra': a pipe, device or socket is not a regular file" in done.stdout, done.stderr
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="this system has no /dev/zero")

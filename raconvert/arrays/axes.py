@@ -125,6 +125,6 @@ def _misfit(array: Array, what: str, expected: Any) -> UsageError:
 
 
 def _permuted_list(listed: list[Any], axes: tuple[int, ...]) -> list[Any]:
-    """Return what is known per axis, fastest first, for data whose axes `axes` permutes."""
+    """The axes of metadata, fastest first, for data whose axes `axes` permutes."""
     seen = listed[::-1]
     return [seen[axis] for axis in axes][::-1]

@@ -103,7 +103,7 @@ def _extent_blocks(array: Array, extent: Extent, max_bytes: int) -> Iterator[np.
 
 
 def region_of(array: Array, key: Any) -> np.ndarray[Any, Any]:
-    """Return what a key picks of the data, slowest axis first: read, where it lies in a file.
+    """The elements that a key picks, slowest axis first: read, where they lie in a file.
 
     A conversion maps nothing: a file that is cut meanwhile would end the process.
     """
@@ -231,7 +231,7 @@ def check_memory(nbytes: int, max_memory: int, what: str, got: str | None = None
 
 
 def told(array: Array) -> str | None:
-    """Return what an array's file stores of it, for messages; None if nobody knows."""
+    """The stored form of an array in its file, for messages; None if nobody knows."""
     stored = array.storage.get("stored_bytes")
     return None if stored is None else f"{stored} bytes stored in the file"
 

@@ -30,7 +30,7 @@ def some_sound(arrays: list[Array]) -> list[Array]:
 
 
 def _state(arrays: list[Array]) -> tuple[int, int]:
-    """Return what changes when arrays are added to a list, left out or renamed."""
+    """A fingerprint that changes when arrays of a list are added, left out or renamed."""
     return len(arrays), Array.renamed
 
 
@@ -133,7 +133,7 @@ class Bundle:
         return None
 
     def _place(self, name: str) -> int | None:
-        """Return where the array of this name is, as far as the names are known to have changed."""
+        """The index of the array of this name; the names are listed again if they changed."""
         known = self._known
         if not known or known[0] is not self.arrays or known[1:] != _state(self.arrays):
             self._places = {}
@@ -221,7 +221,7 @@ class Bundle:
         return other
 
     def allows(self, loss: str) -> bool:
-        """Tell whether the user allows this loss, while the bundle is written."""
+        """True if the user allows this loss, while the bundle is written."""
         return loss in self.allow or "all" in self.allow
 
     def add_notes_of(self, other: Bundle) -> None:

@@ -98,7 +98,7 @@ def as_bool(array: Array) -> Array:
         wrong = np.flatnonzero(~np.isin(block.reshape(-1), (0, 1, 255)))
         if wrong.size:
             raise WouldLose(
-                f"value {block.reshape(-1)[wrong[0]]} of array '{array.name}' is no bool",
+                f"value {block.reshape(-1)[wrong[0]]} of array '{array.name}' is not a bool",
                 where=f"index {list(index_of(array, done + int(wrong[0])))}",
             )
         return block != 0
@@ -122,7 +122,7 @@ def parse_dtype(name: str) -> np.dtype[Any]:
             f"unknown element type '{name}'", expected="such as uint8 or float32"
         ) from (error)
     if dtype.kind not in "biufc":
-        raise UsageError(f"--dtype {name} is no numeric type")
+        raise UsageError(f"--dtype {name} is not a numeric type")
     return dtype.newbyteorder("<") if dtype.itemsize > 1 else dtype
 
 
@@ -153,7 +153,7 @@ def _cast_block(
 
 
 def _way_out(value: np.ndarray[Any, Any], dtype: np.dtype[Any], round_values: bool) -> str:
-    """Return what would help a value that does not fit."""
+    """The remedy for a value that does not fit."""
     if not round_values:
         try:
             _cast_block(value, dtype, True, lambda _: (), "")
@@ -175,9 +175,9 @@ def _astype(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[An
 
 
 def _only_rounded(before: np.ndarray[Any, Any], after: np.ndarray[Any, Any]) -> Any:
-    """Tell per element whether nothing but precision is lost.
+    """True for each element of which nothing but precision is lost.
 
-    Rounding is no leave to turn a finite value into infinity, or to drop an imaginary part.
+    Rounding is not leave to turn a finite value into infinity, or to drop an imaginary part.
     """
     if before.dtype.kind == "c":
         if after.dtype.kind == "c":
@@ -187,7 +187,7 @@ def _only_rounded(before: np.ndarray[Any, Any], after: np.ndarray[Any, Any]) -> 
 
 
 def _same(before: np.ndarray[Any, Any], after: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Tell per element whether the cast kept the value (NaN stays NaN), exactly.
+    """True for each element whose value the cast kept exactly (NaN stays NaN).
 
     numpy compares integers with floats in float64, which rounds above 2^53; so floats are
     compared as floats and integers as integers, after a range check.

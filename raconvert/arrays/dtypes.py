@@ -61,7 +61,7 @@ def element(kind: str, nbytes: int, order: str = "<", descr: Any = None) -> Elem
 
 
 def swap_unit(kind: str, nbytes: int) -> int:
-    """Return how many bytes form one number: 1 where there is nothing to swap."""
+    """The number of bytes that form one number: 1 where there is nothing to swap."""
     if kind in ("user", "bool"):
         return 1
     return nbytes // 2 if kind == "complex" else nbytes

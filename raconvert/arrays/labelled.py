@@ -37,7 +37,7 @@ def kind_of(values: Any) -> str | None:
 def bundle_of(values: Any, name: str, changes: list[tuple[str, str]]) -> Bundle:
     """Return a labelled array or table as a bundle; `name` is for arrays that have none.
 
-    A Dataset becomes one array for each variable, and for each coordinate that is no dimension's
+    A Dataset becomes one array for each variable, and for each coordinate that is not a dimension's
     own; a DataFrame one for each column, and one for its index if that is more than the row's
     number. `changes` gets (array, what changed) for everything that takes another form. Raises
     `WouldLose` for what has no place: several coordinates of a DataArray, indices of several

@@ -48,7 +48,7 @@ class Axis:
 
     @classmethod
     def takes(cls, field: str, value: object) -> bool:
-        """Tell whether a value is of the type that the field has."""
+        """True if a value is of the type that the field has."""
         return isinstance(value, cls.TYPES.get(field, ())) and not isinstance(value, bool)
 
     def to_dict(self) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def region(
     strides: tuple[int, ...],
     key: Any,
 ) -> Any:
-    """Return what a key picks of an array that lies in an open file by offset and strides."""
+    """The elements that a key picks of an array which lies in an open file by strides."""
     begins, lengths, rest = _box(key, shape)
     values = np.empty(lengths, dtype)
     offset += sum(n * stride for n, stride in zip(begins, strides, strict=True))

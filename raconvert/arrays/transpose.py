@@ -2,8 +2,8 @@
 
 A slab of the result is read from a file as the runs of bytes that it consists of there, moved, and
 written while the next one is filled. The elements move through a tile that fits the second-level
-cache: copied as it lies, with a pitch that is no power of two (rows a power of two apart would all
-meet in one set of the cache), and written out transposed, one cache line of elements at a time.
+cache: copied as it lies, with a pitch that is not a power of two (rows a power of two apart would
+all meet in one set of the cache), and written out transposed, one cache line of elements at a time.
 Measured with 1 GiB, in times of copying the bytes in memory: numpy alone 13 to 15 (float32) and 40
 (uint8), tiles 4 and 7.
 
@@ -202,7 +202,7 @@ def _length(part: slice) -> int:
 
 
 def _within(whole: slice, part: int | slice) -> slice:
-    """Return what a key, relative to a part of an axis, picks of the axis."""
+    """The part of an axis that a key, relative to a part of it, picks."""
     low, high, _ = (part if isinstance(part, slice) else slice(part, part + 1)).indices(
         _length(whole)
     )

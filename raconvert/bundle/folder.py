@@ -59,12 +59,12 @@ def sniff(source: Source) -> int:
 
 
 def is_bundle(path: str) -> bool:
-    """Tell whether a folder is a bundle."""
+    """True if a folder is a bundle."""
     return os.path.isfile(os.path.join(path, MANIFEST))
 
 
 def folder_of(names: Iterable[str], path: str) -> str:
-    """Return what stands before ``bundle.yaml`` in an archive: nothing, or one folder and ``/``."""
+    """The path before ``bundle.yaml`` in an archive: nothing, or one folder and ``/``."""
     listed = [name for name in names if name.split("/")[-1] == MANIFEST and name.count("/") < 2]
     if len(listed) > 1 and MANIFEST not in listed:
         raise Unsupported(f"holds several bundles: {first_of(listed)}", path=path)
@@ -125,14 +125,14 @@ def check_target(path: str, *, overwrite: bool) -> None:
 
 def _strange(path: str, strange: str) -> TargetExists:
     return TargetExists(
-        f"holds what is no part of a bundle, such as '{strange}', and is left as it was",
+        f"holds what is not part of a bundle, such as '{strange}', and is left as it was",
         path=path,
         remedy="move that elsewhere, or name another folder",
     )
 
 
 def _strangers(folder: str) -> str | None:
-    """Return the path of a file or folder in a folder that is no part of its bundle, or None."""
+    """Return the path of a file or folder in a folder that is not part of its bundle, or None."""
     if not is_bundle(folder):
         return next(iter(os.listdir(folder)))
     try:

@@ -56,7 +56,7 @@ def text_of(bundle: Bundle, files: list[str]) -> bytes:
 
 
 def load(source: Source) -> Manifest:
-    """Return what ``bundle.yaml`` says, checked; `Corrupt`, `Unsafe` or `Unsupported` otherwise."""
+    """The checked content of ``bundle.yaml``; raises `Corrupt`, `Unsafe` or `Unsupported`."""
     if source.size > MAX_BYTES:
         raise Corrupt(
             "bundle.yaml is too large",
@@ -71,7 +71,7 @@ def load(source: Source) -> Manifest:
     version = fields.get(KEY)
     if type(version) is not int or version != VERSION:
         raise Unsupported(
-            "is no bundle of a known version",
+            "is not a bundle of a known version",
             path=source.path,
             expected=f"{KEY}: {VERSION}",
             got=f"{KEY}: {version!r}"[:80],
@@ -96,7 +96,7 @@ def told_of_file(bundle: Bundle) -> dict[str, Any]:
 
 
 def about_file(fields: dict[str, Any], path: str) -> list[dict[str, Any]]:
-    """Return what a file says of itself, checked: one mapping for each of `ABOUT_FILE`."""
+    """The checked metadata of a file as a whole: one mapping for each of `ABOUT_FILE`."""
     found = []
     for name in ABOUT_FILE:
         own = fields.get(name, {})

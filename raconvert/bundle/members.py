@@ -163,7 +163,7 @@ def fits(bundle: Bundle) -> list[Fit]:
         try:
             array.name.encode()
         except UnicodeEncodeError:
-            found.append(refused(array.name, "names", "the name is no valid text"))
+            found.append(refused(array.name, "names", "the name is not valid text"))
     return found
 
 

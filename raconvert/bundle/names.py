@@ -68,7 +68,7 @@ def _free(stem: str, suffix: str, taken: _Taken, besides: tuple[str, ...] = ("",
 
 
 def _folded(path: str) -> str:
-    """Return what two paths share that are one file somewhere: macOS composes letters itself."""
+    """The key that paths share if they are one file somewhere: macOS composes letters itself."""
     if path.isascii():
         return path.casefold()
     from unicodedata import normalize
@@ -91,7 +91,7 @@ def escaped(part: str) -> str:
 
 
 def is_inside(path: str) -> bool:
-    """Tell whether a relative path from a manifest stays below the folder it is relative to."""
+    """True if a relative path from a manifest stays below the folder it is relative to."""
     parts = path.split("/")
     plain = "\\" not in path and "\0" not in path and not re.match(r"[A-Za-z]:", path)
     return plain and all(part not in ("", ".", "..") for part in parts)

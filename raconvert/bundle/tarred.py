@@ -5,7 +5,7 @@ Specification: POSIX.1-2017, pax interchange format; `raconvert.bundle.manifest`
 Written: ``bundle.yaml`` first, then each array followed by its sidecar; fixed owner and date.
 Members begin at multiples of 512 bytes, so the data of an .ra in it at a multiple of 8.
 Reads: any uncompressed tar with a bundle at its top or in one folder; links and everything that is
-no regular file are passed over, sparse members are refused.
+a regular file are passed over, sparse members are refused.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
 
 
 def _trailing_bytes(source: Source, place: int) -> int:
-    """Return how many bytes follow the end of an archive, if they are not zeros that fill it up."""
+    """The number of bytes after the end of an archive, unless they are zeros that fill it up."""
     found = max(0, source.size - place)
     while place < source.size:
         piece = source.read_at(place, CHUNK_BYTES)
@@ -133,7 +133,7 @@ def _members(source: Source) -> tuple[dict[str, tuple[int, int]], int]:
         EOFError,
         RecursionError,
     ) as error:
-        raise Corrupt(f"is no readable tar archive ({error})", path=source.path) from error
+        raise Corrupt(f"is not a readable tar archive ({error})", path=source.path) from error
     if source.read_at(end, BLOCK) != bytes(BLOCK):  # tarfile stops at a damaged header, too
         raise Corrupt(
             "archive is cut off or damaged",

@@ -164,7 +164,7 @@ def choose_verb(words: list[str]) -> tuple[str, list[str]]:
 
 
 def _names_target(words: list[str]) -> bool:
-    """Tell whether -o, --to or --out-dir is among the words before ``--``."""
+    """True if -o, --to or --out-dir is among the words before ``--``."""
     for word in words:
         if word == "--":
             return False
@@ -217,7 +217,7 @@ def silence(stream: Any) -> None:
     """Give the interpreter somewhere to flush to when a stream cannot be written any more."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    except (OSError, ValueError):  # a stream that is no file
+    except (OSError, ValueError):  # a stream that is not a file
         pass
 
 

@@ -64,7 +64,7 @@ class Console:
 
 
 def colorful(stream: Any, when: str = "auto") -> bool:
-    """Tell whether to use color: as asked, else on a terminal without NO_COLOR."""
+    """True if color is to be used: as asked, else on a terminal without NO_COLOR."""
     if when != "auto":
         return when == "always"
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
@@ -138,7 +138,7 @@ def error_lines(error: RaconvertError, *, detects: bool) -> list[str]:
 
 
 def _as_format(cause: str, path: str) -> list[str]:
-    """Say as which format a damaged file was read, and why."""
+    """Print as which format a damaged file was read, and why."""
     from raconvert import registry
     from raconvert.errors import RaconvertError
     from raconvert.files.source import Source

@@ -51,7 +51,7 @@ def _digests(path: str, args: Any) -> tuple[list[tuple[str, str]], list[dict[str
     with open_bundle(path, **reading(args)) as bundle:
         many = registry.by_name(bundle.format).many
         for array in bundle.arrays:
-            # A part of a file is no file to sha256sum, and may be shown as it is safe.
+            # A part of a file is not a file to sha256sum, and may be shown as it is safe.
             name = f"{bundle.path}#{quoted(array.name)}" if many else path
             try:
                 found.append((name, digest_array(array, args.max_memory)))

@@ -128,7 +128,7 @@ def _array(array: dict[str, Any], width: int = 0) -> str:
 
 
 def _unless_broken(array: dict[str, Any], told: str) -> str:
-    """Return what is told of an array with why it cannot be read, if so; or that alone."""
+    """The line about an array, with the reason if it cannot be read, or that reason alone."""
     if array["problem"] is None:
         return told
     problem = f"cannot be read: {one_line(array['problem'])}"
@@ -208,7 +208,7 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _to_ra(facts: dict[str, Any]) -> str:
-    """Say what becomes of the file as .ra: exact, and what goes to the sidecar."""
+    """Print what becomes of the file as .ra: exact, and what goes to the sidecar."""
     count = len(facts["arrays"])
     kept = list(dict.fromkeys(f for array in facts["arrays"] for f in array["to_ra"]["sidecar"]))
     broken = sum(array["problem"] is not None for array in facts["arrays"])

@@ -71,10 +71,10 @@ def size(text: str) -> int:
         nbytes = int(value * 1024 ** _UNITS[unit])
     except (ValueError, KeyError, OverflowError) as error:
         raise UsageError(
-            f"'{text}' is no size", expected="such as 1G, 500M, 64KiB or plain bytes"
+            f"'{text}' is not a valid size", expected="such as 1G, 500M, 64KiB or plain bytes"
         ) from error
     if nbytes <= 0:
-        raise UsageError(f"'{text}' is no size", expected="more than 0 bytes")
+        raise UsageError(f"'{text}' is not a valid size", expected="more than 0 bytes")
     return nbytes
 
 
@@ -96,7 +96,7 @@ def number(text: str) -> float:
     try:
         return float(text)
     except ValueError as error:
-        raise UsageError(f"'{text}' is no number") from error
+        raise UsageError(f"'{text}' is not a number") from error
 
 
 def whole(text: str) -> int:
@@ -104,7 +104,7 @@ def whole(text: str) -> int:
     try:
         return int(text)
     except ValueError as error:
-        raise UsageError(f"'{text}' is no whole number") from error
+        raise UsageError(f"'{text}' is not a whole number") from error
 
 
 def width(text: str) -> int:
@@ -113,7 +113,7 @@ def width(text: str) -> int:
 
 
 def concat(text: str) -> tuple[str, int]:
-    """Return what `convert` takes for ``--concat AXIS``."""
+    """The value that `convert` takes for ``--concat AXIS``."""
     return "concat", whole(text)
 
 

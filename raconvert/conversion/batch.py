@@ -129,7 +129,7 @@ def _write_with_labels(
 
 
 def _becomes_bundle(gathered: Gathered, settings: Settings) -> bool:
-    """Tell whether a folder as destination is to be one bundle: on request, or of a container."""
+    """True if a folder as destination is to be one bundle: on request, or of a container."""
     if settings.out_dir is not None or settings.stack == "each":
         return False
     if settings.to is not None:

@@ -92,7 +92,7 @@ def open_stack(gathered: Gathered, settings: Settings) -> Bundle:
 
 
 def _any_sidecar(paths: list[str]) -> bool:
-    """Tell whether a folder of the sources holds sidecars, which only the general stack honours."""
+    """True if a folder of the sources holds sidecars, which only the general stack honours."""
     sidecars: set[str] = set()
     for folder in _folders(paths):
         with suppress(OSError):  # a folder that is not there is missed when its files are read
@@ -102,7 +102,7 @@ def _any_sidecar(paths: list[str]) -> bool:
 
 
 def _folders(paths: list[str]) -> set[str]:
-    """Return what stands before the names of files, separator included."""
+    """The folders before the names of files, separator included."""
     if os.sep == "/":  # measured: the names of a data set are many
         return {path[: path.rfind("/") + 1] for path in paths}
     return {path[: len(path) - len(os.path.basename(path))] for path in paths}
@@ -150,7 +150,8 @@ def concatenated(array: Array, axis: int, max_memory: int) -> Array:
 
     rank = array.ndim - 1
     if not -rank <= axis < rank:
-        raise UsageError(f"--concat {axis} is no axis of the items", expected=f"0 to {rank - 1}")
+        what = f"--concat {axis} is not an axis of the items"
+        raise UsageError(what, expected=f"0 to {rank - 1}")
     axis %= rank
     order = (*range(1, axis + 1), 0, *range(axis + 1, rank + 1))
     moved = axis_order.permuted(array, order, max_memory) if axis else array
@@ -267,7 +268,7 @@ def _joined(
 
 
 def _alike(a: Any, b: Any) -> bool:
-    """Tell whether two values of attributes are the same, their types too: 1 is not True."""
+    """True if two values of attributes are the same, their types too: 1 is not True."""
     return repr(a) == repr(b)
 
 

@@ -95,7 +95,7 @@ def _companions(
 def _pieces(
     bundle: Bundle, target: Target, row: Row, forms: dict[str, dict[str, Any]], *, asked: bool
 ) -> dict[str, Iterable[bytes]]:
-    """Return what belongs beside a finished file: path and content of each metadata file.
+    """The metadata files that belong beside a finished file: path and content of each.
 
     `asked`: the sidecar was asked for (``--meta sidecar``), so that it also says what is usual.
     """

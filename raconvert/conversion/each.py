@@ -184,7 +184,7 @@ def _one_of_each(
 
 
 def _becomes_many(bundle: Bundle, row: Row, dst: str | None, settings: Settings) -> bool:
-    """Tell whether each array of a file becomes a file of its own."""
+    """True if each array of a file becomes a file of its own."""
     left_out = len(bundle.unreadable) if settings.allows("arrays") else 0
     return len(bundle.arrays) - left_out > 1 and not row.many and is_folder(dst, settings)
 
@@ -192,7 +192,7 @@ def _becomes_many(bundle: Bundle, row: Row, dst: str | None, settings: Settings)
 def _folder_of_arrays(
     target: str, row: Row, gathered: Gathered, dst: str | None, settings: Settings
 ) -> str:
-    """Return where the arrays of a container go: of several containers each has its own folder."""
+    """The folder for the arrays of a container: of several containers each has its own."""
     folder = target.removesuffix(row.suffixes[0]) if gathered.many else None
     return folder or settings.out_dir or dst or "."
 

@@ -51,7 +51,7 @@ def natural_sorted(paths: Iterable[str]) -> list[str]:
 
 
 def _are_padded(paths: Sequence[str]) -> bool:
-    """Tell whether sorted names are zero-padded numbers between the same text.
+    """True if sorted names are zero-padded numbers between the same text.
 
     Sorted strings share whatever their first and last share at the front.
     """
@@ -70,7 +70,7 @@ def _are_padded(paths: Sequence[str]) -> bool:
 
 
 def is_pattern(word: str) -> bool:
-    """Tell whether a word is a glob: it has a wildcard and no file has it as its name."""
+    """True if a word is a glob: it has a wildcard and no file has it as its name."""
     return _GLOB.search(word) is not None and not os.path.lexists(word)
 
 
@@ -224,7 +224,7 @@ def _folder(
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Tell whether an entry is a folder; a link that leads nowhere is none."""
+    """True if an entry is a folder; a link that leads nowhere is none."""
     try:
         return entry.is_dir()
     except OSError:
@@ -232,7 +232,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_loop(entry: os.DirEntry[str]) -> bool:
-    """Tell whether an entry is a link to a folder that it lies in itself."""
+    """True if an entry is a link to a folder that it lies in itself."""
     if not entry.is_symlink():
         return False
     inside = os.path.join(os.path.realpath(os.path.dirname(entry.path)), "")
@@ -287,14 +287,14 @@ def sequence_note(gathered: Gathered, verb: str = "stacking") -> str:
 
 
 def repeated(paths: Sequence[str]) -> int:
-    """Return how many paths are there already under the same name."""
+    """The number of paths that are there already under the same name."""
     return len(paths) - len(set(map(os.path.normpath, paths)))
 
 
 def missing_numbers(paths: Sequence[str]) -> str:
     """Return the numbers missing from names that differ in one number: ``4-8, 12-99``.
 
-    Empty when nothing is missing or the names are no numbered sequence.
+    Empty when nothing is missing or the names are not a numbered sequence.
     """
     if len(paths) < 2:
         return ""
@@ -319,7 +319,7 @@ def missing_numbers(paths: Sequence[str]) -> str:
 
 
 def _is_dense(paths: Sequence[str]) -> bool:
-    """Tell quickly whether sorted, zero-padded names count from first to last without a gap."""
+    """True if sorted, zero-padded names count from first to last without a gap; quick."""
     ends = [_DIGITS.split(path)[-2:-1] for path in (paths[0], paths[-1])]
     if not all(ends) or int(ends[1][0]) - int(ends[0][0]) != len(paths) - 1:
         return False

@@ -45,11 +45,11 @@ class Jobs:
         return ()
 
     def pack(self, value: Any) -> Any:
-        """Return what a job returned as values of JSON."""
+        """The result of a job as values of JSON."""
         return value
 
     def unpack(self, number: int, told: Any) -> Any:  # noqa: ARG002
-        """Return what a job returned from values of JSON."""
+        """The result of a job from values of JSON."""
         return told
 
 
@@ -70,7 +70,7 @@ def outcomes(paths: Sequence[str], jobs: Jobs, fewest: int = 2) -> Iterator[Any]
 
 
 def _attempted(jobs: Jobs, number: int) -> Any:
-    """Return what a job returns or raises.
+    """Run a job in the copy; return its result, or raise its error.
 
     Not the frame of a generator catches the error: whoever lets go of its frames would end that.
     """
@@ -145,7 +145,7 @@ def _fork() -> int:
 
 
 def _one_answer(ask: int, lines: Any) -> dict[str, Any] | None:
-    """Let the copy do one job; None if it is no more."""
+    """Let the copy do one job; None if it has ended."""
     try:
         os.write(ask, b"g")
     except BrokenPipeError:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def labels_array(paths: list[str]) -> Array:
     """Return the labels of the files, one each: uint8 if they fit, else int64.
 
-    The names behind the labels, if they are no numbers, are the attribute ``labels``.
+    The names behind the labels, if they are not numbers, are the attribute ``labels``.
     """
     import numpy as np
 

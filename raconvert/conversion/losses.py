@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def all_fits(bundle: Bundle, planned: list[Fit], row: Row, settings: Settings) -> list[Fit]:
-    """Return what the plan of the plugin and the metadata mode would change or lose."""
+    """The changes and losses by the plan of the plugin and by the metadata mode."""
     fits = [*planned, *_parted(bundle), *_nameless(bundle, row)]
     mode = settings.meta
     if mode == "sidecar":
@@ -47,7 +47,7 @@ _TOLD = {
 
 
 def _parted(bundle: Bundle) -> list[Fit]:
-    """Return what the arrays lose because their companions were not chosen with them."""
+    """The losses of arrays whose companions were not chosen with them."""
     return [
         refused(
             array.name,
@@ -62,7 +62,7 @@ def _parted(bundle: Bundle) -> list[Fit]:
 
 
 def _nameless(bundle: Bundle, row: Row) -> list[Fit]:
-    """Return which further names of arrays and groups a container has no place for."""
+    """The losses of further names of arrays and groups that a container has no place for."""
     if not bundle.aliases or not row.many or row.meta == "all":
         return []
     told = [f"'{alias}' of '{real or '/'}'" for alias, real in bundle.aliases.items()]
@@ -71,7 +71,7 @@ def _nameless(bundle: Bundle, row: Row) -> list[Fit]:
 
 
 def _kept(fits: list[Fit]) -> list[Fit]:
-    """Return what remains to be said when a sidecar keeps metadata and names."""
+    """The losses that remain when a sidecar keeps metadata and names."""
     found = []
     for fit in fits:
         if fit.outcome == REFUSED and fit.flag == "--allow names":
@@ -82,7 +82,7 @@ def _kept(fits: list[Fit]) -> list[Fit]:
 
 
 def _items_without_a_place(bundle: Bundle, row: Row) -> list[Fit]:
-    """Return which arrays have metadata of single items, which lie beside single arrays only."""
+    """The losses of metadata of single items, which lie beside single arrays only."""
     if not row.many or row.name in BUNDLES:
         return []
     reason = "what the items have of their own has no place in the sidecar of a container"
@@ -109,7 +109,7 @@ def too_late(arrays: list[Array], row: Row) -> list[Fit]:
 
 
 def lost_items(origins: list[Array], arrays: list[Array]) -> list[Fit]:
-    """Return where the metadata of single items has no axis to belong to any more."""
+    """The losses of metadata of single items whose axis is not there any more."""
     reason = "what the items have of their own is left out, since their axis is gone or moved"
     return [
         equivalent(array.name, "metadata", reason)
@@ -119,7 +119,7 @@ def lost_items(origins: list[Array], arrays: list[Array]) -> list[Fit]:
 
 
 def _replaced_trailer(array: Array) -> list[Fit]:
-    """Return what has no place beside, or in, the trailer that --meta trailer writes."""
+    """The losses of metadata without a place beside, or in, the trailer of --meta trailer."""
     found = []
     if array.meta.items is not None:
         reason = "what the items have of their own has no place in a trailer"
@@ -130,7 +130,7 @@ def _replaced_trailer(array: Array) -> list[Fit]:
 
 
 def _dropped(array: Array, mode: str) -> list[Fit]:
-    """Return what an .ra loses without its sidecar."""
+    """The losses of an .ra without its sidecar."""
     fields = sidecar.fields_of(array, "ra")
     found = []
     if "dtype" in fields:

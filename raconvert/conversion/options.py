@@ -72,7 +72,7 @@ class Settings:
         return Settings(**{**self.__dict__, **changes})
 
     def allows(self, loss: str) -> bool:
-        """Tell whether ``--allow`` names this loss."""
+        """True if ``--allow`` names this loss."""
         return loss in self.allow or "all" in self.allow
 
 

@@ -27,7 +27,7 @@ PLANE_FIELDS = {"", "0", "i", "label"}
 
 
 def is_folder(dst: str | None, settings: Settings) -> bool:
-    """Tell whether every source becomes a file of its own in a folder."""
+    """True if every source becomes a file of its own in a folder."""
     if settings.stack == "each" or settings.out_dir is not None:
         return True
     return dst is not None and (dst.endswith(("/", os.sep)) or os.path.isdir(dst))

@@ -85,7 +85,7 @@ def convert(
 
 
 def _is_plain(words: list[str], dst: str, settings: Settings) -> bool:
-    """Tell the common case, one file to one file, without looking at what is rarely asked for."""
+    """True for the common case, one file to one file, with nothing that is rarely asked for."""
     return (
         len(words) == 1
         and not settings.stack

@@ -126,7 +126,7 @@ def _described(array: Array, fields: Any, source: Source, path: str, *, complete
 def select(bundle: Bundle, patterns: Sequence[str], *, literal: bool = False) -> list[Array]:
     """Return the arrays of these names, groups or globs, in the bundle's order.
 
-    A ``/`` in front is optional; `literal` names are no globs. An alias stands for its array, and
+    A ``/`` in front is optional; `literal` names are not globs. An alias stands for its array, and
     one of a group for all in it.
     """
     chosen: set[str] = set()

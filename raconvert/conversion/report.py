@@ -87,7 +87,7 @@ class Report:
             self.nbytes += array.nbytes
 
     def add_order(self, origins: list[Array], arrays: list[Array]) -> None:
-        """Say which arrays were moved to another order, or read with the axes as listed."""
+        """Record the arrays that were moved to another order, or read with the axes as listed."""
         moved: dict[str, list[str]] = {}
         for origin, array in zip(origins, arrays, strict=True):
             if array.ndim < 2:
@@ -131,7 +131,7 @@ class Report:
             )
 
     def state(self) -> tuple[Any, ...]:
-        """Return what the report says by now, for `go_back`."""
+        """The state of the report by now, for `go_back`."""
         return (list(self.notes), list(self.equivalent), list(self.allowed), len(self.arrays),
                 self.nbytes)  # fmt: skip
 
@@ -145,7 +145,7 @@ class Report:
         self.nbytes = state[4]
 
     def to_plain(self) -> dict[str, Any]:
-        """Return what the report of one file says as values of JSON."""
+        """The report of one file as values of JSON."""
         names = [name for name in self.__slots__ if name not in ("failed", "sources")]
         return {name: getattr(self, name) for name in names}
 

@@ -42,7 +42,7 @@ class Staging:
         return self
 
     def place(self, name: str, *, same_name: bool = False) -> str:
-        """Return where the file of this final name is to be written for now.
+        """The path to which the file of this final name is written for now.
 
         With its own name where what is written says it.
         """

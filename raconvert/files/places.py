@@ -59,7 +59,7 @@ def temporaries_of(folder: str, process: int) -> list[str]:
 
 
 def check_target(path: str, *, overwrite: bool) -> None:
-    """Refuse a destination that exists (exit 5), or that is no regular file."""
+    """Refuse a destination that exists (exit 5), or that is not a regular file."""
     try:
         mode = os.stat(path).st_mode
     except OSError:
@@ -108,7 +108,7 @@ def refuse_used(paths: Iterable[str], used: Iterable[str]) -> None:
 
 
 def identity(path: str, *, follow: bool = True) -> tuple[int, int] | None:
-    """Return what a file is by all of its names; None for one that is not there."""
+    """The identity of a file under all of its names; None for one that is not there."""
     try:
         status = os.stat(path) if follow else os.lstat(path)
     except (OSError, ValueError):

@@ -49,7 +49,7 @@ def resolve(source: Source, name: str, what: str) -> str:
             f"{what} '{shown}' does not exist", path=source.path, where=f"'{path[:200]}'"
         )
     if not os.path.isfile(path):
-        raise Unsafe(f"{what} is no regular file", path=source.path, got=f"'{shown}'")
+        raise Unsafe(f"{what} is not a regular file", path=source.path, got=f"'{shown}'")
     source.used.add(path)
     if not source.trust_external:
         _check_opened(source, folder, path, what, shown)
@@ -94,7 +94,7 @@ def _outside(source: Source, what: str, folder: str, shown: str) -> Unsafe:
 
 
 def _is_on_drive(folder: str, name: str) -> bool:
-    """Tell whether a name leads to the drive, or share, of a folder; always so but on Windows.
+    """True if a name leads to the drive, or share, of a folder; always so but on Windows.
 
     There a look at a share of another host alone already sends it the user's credentials.
     """
@@ -103,7 +103,7 @@ def _is_on_drive(folder: str, name: str) -> bool:
 
 
 def folders_of(source: Source) -> list[str]:
-    """Return where a source lies: the folder of the file itself, then that of a link to it."""
+    """The folders in which a source lies: that of the file itself, then that of a link to it."""
     real = os.path.dirname(os.path.realpath(source.path))
     if not os.path.islink(source.path):
         return [real]

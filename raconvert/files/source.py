@@ -297,7 +297,7 @@ def machine_memory() -> int:
 
 
 def identity_of(status: os.stat_result) -> Identity:
-    """Return what tells whether a file is still the same: device, inode, size, time of change."""
+    """The identity of a file: device, inode, size, time of change."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
@@ -336,7 +336,8 @@ def _open(path: str) -> tuple[int, os.stat_result]:
         return descriptor, status
     os.close(descriptor)
     kind = "a folder" if S_ISDIR(status.st_mode) else "a pipe, device or socket"
-    raise Unsafe(f"{kind} is no regular file", path=path, remedy="copy its content to a file first")
+    remedy = "copy its content to a file first"
+    raise Unsafe(f"{kind} is not a regular file", path=path, remedy=remedy)
 
 
 def open_regular(path: str, known: Identity | None = None) -> int:

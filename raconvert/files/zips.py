@@ -118,7 +118,7 @@ def _directory(source: Source, file: FileIO) -> tuple[list[ZipInfo], int]:
 
 
 def trailing_bytes(source: Source) -> int:
-    """Return how many bytes lie behind the end record of an archive and its comment."""
+    """The number of bytes behind the end record of an archive and its comment."""
     place, raw = _end_record(source)
     return (
         source.size - place - END_BYTES - int.from_bytes(raw[END_BYTES - 2 : END_BYTES], "little")
@@ -126,7 +126,7 @@ def trailing_bytes(source: Source) -> int:
 
 
 def _end_record(source: Source) -> tuple[int, bytes]:
-    """Return where the end record is, and the bytes from there on; as Python's library finds it."""
+    """The offset of the end record, and the bytes from there on; as Python's library finds it."""
     begin = max(0, source.size - END_BYTES - MAX_NAME_BYTES)  # a comment is no longer than a name
     tail = source.read_at(begin, source.size - begin)
     place = tail.rfind(EMPTY_MAGIC)
@@ -233,7 +233,7 @@ def _check_sizes(source: Source, info: ZipInfo) -> None:
 
 
 def _data_offset(source: Source, file: FileIO, info: ZipInfo) -> int:
-    """Return where a member's data begins, from its local header, which must agree.
+    """The offset of a member's data, from its local header, which must agree.
 
     CRC and sizes may follow the data (flag bit 3) or, in ZIP64, stand in the extra field.
     """

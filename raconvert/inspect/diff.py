@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 _NUMBERS = ("int", "uint", "float", "complex", "bool", "bfloat")
-_LARGEST_EXACT = 2.0**63  # floats from here on are no int64
+_LARGEST_EXACT = 2.0**63  # floats from here on are not an int64
 
 
 # Two files -------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ def diff(
     max_memory: int = DEFAULT_MAX_MEMORY,
     **reading: Any,
 ) -> dict[str, Any]:
-    """Return how two files differ; ``same`` tells whether they do.
+    """The differences of two files; ``same`` is True if there are none.
 
     NaN equals NaN at the same place. Two numbers differ if ``abs(x - y) > atol + rtol * max(abs(x),
     abs(y))``; `bitwise` compares bytes instead, so that -0.0 is not 0.0 and NaN payloads count.
@@ -117,11 +117,11 @@ class Rule:
 
 
 def pair_arrays(a: Bundle, b: Bundle) -> tuple[list[tuple[Array, Array]], list[str], list[str]]:
-    """Return which arrays to compare, and the names that only one side has."""
+    """The pairs of arrays to compare, and the names that only one side has."""
     many = [registry.by_name(bundle.format).many for bundle in (a, b)]
     if not all(many) and len(a.arrays) == len(b.arrays) == 1:
         return [(a.arrays[0], b.arrays[0])], [], []
-    names_a, names_b = set(a.names), set(b.names)  # their own: an alias is no array besides
+    names_a, names_b = set(a.names), set(b.names)  # their own: an alias is not another array
     pairs = [(array, b[array.name]) for array in a.arrays if array.name in names_b]
     if not all(many) and not pairs:
         single, other = (b, a) if many[0] else (a, b)
@@ -144,7 +144,7 @@ def compare_arrays(
     formats: tuple[str, str] = ("", ""),
     alone: bool = True,
 ) -> dict[str, Any]:
-    """Return how two arrays differ in type, shape, elements and, unless ignored, metadata.
+    """The differences of two arrays in type, shape, elements and, unless ignored, metadata.
 
     What a third format than the two `formats` keeps for its own way back is compared only where
     both sides have it: it says through which files the data came, not what it is.
@@ -203,7 +203,7 @@ def type_text(array: Array) -> str:
 
 
 def _incomparable(a: Array, b: Array, rule: Rule) -> UsageError | None:
-    """Return why the elements of two arrays cannot be compared; None if they can."""
+    """The reason why the elements of two arrays cannot be compared; None if they can."""
     got = f"{type_text(a)} and {type_text(b)}"
     if not _are_alike(a, b):
         return UsageError(
@@ -257,7 +257,7 @@ def compare_data(a: Array, b: Array, rule: Rule) -> dict[str, Any]:
 
 
 def _by_bytes(a: Array, b: Array, rule: Rule) -> bool:
-    """Tell whether elements are equal only if their bytes are; always so for user types."""
+    """True if elements are equal only if their bytes are; always so for user types."""
     return rule.bitwise or (
         a.element.kind == "user"
         and a.element.nbytes == b.element.nbytes
@@ -307,7 +307,7 @@ def _same_bytes(x: Values, y: Values) -> Values:
 
 
 def _same_values(x: Values, y: Values) -> Values:
-    """Tell per element whether two values are equal, exactly, NaN with NaN.
+    """True for each element that is equal in both, exactly, NaN with NaN.
 
     numpy compares integers with floats in float64, which rounds beyond 2**53: there the float is
     turned into an integer instead, if it is one.
@@ -455,7 +455,7 @@ def _without_traces(
 
 
 def _item_differences(a: Array, b: Array, formats: tuple[str, str]) -> dict[str, Any] | None:
-    """Return how what the items of two stacks have of their own differs; None if it does not.
+    """The differences of the metadata of single items of two stacks; None if there are none.
 
     ``differ`` counts the items, ``first`` is the index of the first, ``fields`` how that differs.
     """
@@ -473,7 +473,7 @@ def _item_differences(a: Array, b: Array, formats: tuple[str, str]) -> dict[str,
 
 
 def _about(a: Bundle, b: Bundle) -> dict[str, Any]:
-    """Return how two files differ in what they say of themselves, of groups, and in order."""
+    """The differences of two files in their own metadata, that of groups, and in order."""
     return {
         "metadata": meta_differences(a.attributes, b.attributes),
         "groups": meta_differences({"groups": _groups(a)}, {"groups": _groups(b)}),
@@ -483,7 +483,7 @@ def _about(a: Bundle, b: Bundle) -> dict[str, Any]:
 
 
 def _groups(bundle: Bundle) -> dict[str, Any]:
-    """Return what a file says of its groups, and what they are where their members do not tell."""
+    """The attributes of a file's groups, and their forms where their members do not show them."""
     found = bundle.telling_groups()
     for path, form in bundle.forms.items():
         found[path] = {**found.get(path, {}), "form": form}
@@ -491,7 +491,7 @@ def _groups(bundle: Bundle) -> dict[str, Any]:
 
 
 def _order_difference(a: Bundle, b: Bundle) -> dict[str, Any] | None:
-    """Return where the arrays that both files have first come in another order: index and names."""
+    """The first place where the arrays of both files differ in order: index and names."""
     both = set(a.names) & set(b.names)
     left = [name for name in a.names if name in both]
     right = [name for name in b.names if name in both]
@@ -502,7 +502,7 @@ def _order_difference(a: Bundle, b: Bundle) -> dict[str, Any] | None:
 
 
 def _trailer_digest(trailer: Any) -> str:
-    """Return what identifies bytes that stay in their file."""
+    """The identity of bytes that stay in their file."""
     import hashlib
 
     from raconvert.inspect.digest import hash_extent
@@ -590,7 +590,7 @@ def _one_sided(side: str, value: Any, name: str) -> Iterator[dict[str, Any]]:
 
 
 def _is_leaf(value: Any) -> bool:
-    """Tell whether a value is one field: plain, empty, or a list of plain values."""
+    """True if a value is one field: plain, empty, or a list of plain values."""
     return not (value and isinstance(value, dict)) and not _has_mapping(value)
 
 
@@ -599,7 +599,7 @@ def _has_mapping(value: Any) -> bool:
 
 
 def _same_meta(a: Any, b: Any) -> bool:
-    """Tell whether two values of metadata are equal, in type too; NaN equals NaN."""
+    """True if two values of metadata are equal, in type too; NaN equals NaN."""
     a, b = _settled(a), _settled(b)
     if type(a) is not type(b):
         return False

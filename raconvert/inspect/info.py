@@ -32,7 +32,7 @@ _ORDERS = {"<": "little", ">": "big", "|": None}
 
 
 def info(path: str | os.PathLike[str], **reading: Any) -> dict[str, Any]:
-    """Return what a file holds: format, sizes, arrays with type and both axis views, metadata.
+    """The content of a file: format, sizes, arrays with type and both axis views, metadata.
 
     Only headers are read. `reading` as in `raconvert.conversion.read.open_bundle` (`from_`,
     `arrays`, `in_opts`, `meta`, `index_order`, `max_memory`).
@@ -116,7 +116,7 @@ def _type_text(element: Element) -> str:
 
 
 def _to_ra(array: Array, row: Row) -> dict[str, Any]:
-    """Return what an .ra of this array would leave to its sidecar."""
+    """The metadata that an .ra of this array would leave to its sidecar."""
     if array.problem is not None:
         return {"exact": False, "sidecar": []}
     if not array.meta and array.element.kind != "user" and array.index_order != "F":
@@ -165,7 +165,7 @@ def formats() -> list[dict[str, Any]]:
 
 
 def _broken_row(name: str, error: RaconvertError) -> dict[str, Any]:
-    """Return what is known of a format whose plugin cannot be used: its name, and why."""
+    """The name of a format whose plugin cannot be used, and the reason."""
     abilities = dict.fromkeys(("reads", "writes", "many", "lazy", "stream", "proof"), False)
     nothing: dict[str, Any] = {"suffixes": (), "magic": (), "needs": ()}
     row = Row(name, module="", title="", meta="none", index_orders="", **abilities, **nothing)
@@ -225,7 +225,7 @@ _CHOICES = {int: "whole number", float: "number", bool: ["yes", "no"], str: "tex
 
 
 def why(path: str) -> dict[str, Any]:
-    """Return which format a file is taken for, and what every candidate says, even if none is.
+    """The format that a file is taken for, and the answer of every candidate, even if all deny.
 
     `format` is None when detection refuses; `reason` then says why.
     """

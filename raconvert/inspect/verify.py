@@ -84,7 +84,7 @@ def verify(
 
 
 def _checked(module: ModuleType, source: Source) -> RaconvertError | None:
-    """Return what is wrong with a file as its format checks it as a whole, or None."""
+    """The problem that the format's own check of a whole file finds, or None."""
     try:
         if hasattr(module, "check"):
             module.check(source)
@@ -94,7 +94,7 @@ def _checked(module: ModuleType, source: Source) -> RaconvertError | None:
 
 
 def _read_all(bundle: Bundle, max_memory: int, *, go_on: bool) -> list[dict[str, Any]]:
-    """Return what each array is, and its digest, or why it cannot be read; raise if all fail."""
+    """Type, shape and digest of each array, or why it cannot be read; raises if all fail."""
     found = []
     for array in bundle.arrays:
         facts: dict[str, Any] = {
@@ -314,7 +314,7 @@ def _align(
 
 
 def _distance_to(wanted: bytes, digests: list[bytes], start: int, slack: int) -> int:
-    """Return how far behind `start` the wanted digest is, up to `slack`; 0 if it is not there."""
+    """The distance of the wanted digest behind `start`, up to `slack`; 0 if it is not there."""
     for step in range(1, slack + 1):
         if digests[start + step] == wanted:
             return step

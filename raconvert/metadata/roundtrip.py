@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 NUMBERS = ("int", "uint", "float", "complex", "bool", "bfloat")
 UTF8 = "utf-8"
-MAX_TEXT_BYTES = 16 << 20  # of one string; a sidecar is no reason to allocate more
+MAX_TEXT_BYTES = 16 << 20  # of one string; a sidecar is not a reason to allocate more
 
 
 def difference(origin: Array, array: Array, back: Array) -> dict[str, Any]:
-    """Return what `restored` needs to make of `back`, as it was read, what `array` is.
+    """The record from which `restored` makes `array` again out of `back`, as it was read.
 
     `origin` is what it was before its axes were put into an order that the format can store: a
     column-major format tells an order for arrays that had none.
@@ -52,7 +52,7 @@ def difference(origin: Array, array: Array, back: Array) -> dict[str, Any]:
 
 
 def restored(array: Array, was: Any, path: str = "", encoding: Any = None) -> Array:
-    """Return an array as it was; `Corrupt` where that is no form of what the file holds.
+    """Return an array as it was; `Corrupt` where that is not a form of what the file holds.
 
     `encoding` is that of its bytes (`Metadata.encoding`) where text was made of them.
     """
@@ -70,7 +70,7 @@ def restored(array: Array, was: Any, path: str = "", encoding: Any = None) -> Ar
     array = array.replace(index_order=order)  # none last: the shape is told in the order it had
     if "name" in was:
         if not isinstance(was["name"], str):
-            raise Corrupt("metadata gives an array a name that is no text", path=path)
+            raise Corrupt("metadata gives an array a name that is not text", path=path)
         array = array.replace(name=was["name"])
     return array
 
@@ -143,7 +143,7 @@ class Reshaped:
 
 
 def _are_pairs(array: Array, element: Element) -> bool:
-    """Tell whether the fastest axis holds the real and imaginary parts of numbers of this type."""
+    """True if the fastest axis holds the real and imaginary parts of numbers of this type."""
     return array.dims[:1] == (2,) and 2 * array.element.nbytes == element.nbytes
 
 

@@ -10,7 +10,7 @@ elements, in the notation of the NPY header), and the fields of `Metadata`. Fiel
 between the items of a stack lie in ``TARGET.items.jsonl``, one JSON object per line, whose size and
 CRC-32 stand under `items_file`.
 
-Beside files that are no .ra it is `complete`: it takes the place of the metadata in the file, and
+Beside files that are not .ra it is `complete`: it takes the place of the metadata in the file, and
 `was` says what the array was before the format changed its form (`raconvert.metadata.roundtrip`).
 Beside containers the fields of each array stand under `arrays`, by name.
 """
@@ -47,7 +47,7 @@ def path_of(path: str) -> str:
 
 
 def is_ours(path: str) -> bool:
-    """True if a file exists, is no link, and is a sidecar."""
+    """True if a file exists, is not a link, and is a sidecar."""
     return os.path.isfile(path) and not os.path.islink(path) and _is_marked(path)
 
 
@@ -100,7 +100,7 @@ def text_of(fields: dict[str, Any], describes: dict[str, Any] | None = None) -> 
 
 
 def fields_of(array: Array, row_name: str) -> dict[str, Any]:
-    """Return what a target of this format leaves to its sidecar; empty when there is nothing.
+    """The metadata that a target of this format leaves to its sidecar; empty if there is none.
 
     RA itself holds type and dimensions, its own namespace and a trailer; the rest is kept here.
     Beside other formats everything is kept, so that it can take the place of what they say.
@@ -144,7 +144,7 @@ def items_lines(items: Iterable[dict[str, Any]]) -> Iterator[bytes]:
 
 
 def items_facts(items: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Return what identifies the lines of ``TARGET.items.jsonl``."""
+    """The fingerprint of the lines of ``TARGET.items.jsonl``."""
     from zlib import crc32
 
     size = state = 0
@@ -155,7 +155,7 @@ def items_facts(items: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def describe(source: Source, *, is_ra: bool) -> dict[str, Any]:
-    """Return what identifies a file: see the module's docstring."""
+    """The fingerprint of a file: see the module's docstring."""
     if is_ra:
         from raconvert.ra.header import data_offset
         from raconvert.ra.plugin import read_header
@@ -293,7 +293,7 @@ def _check_form(fields: dict[str, Any], array: Array, path: str) -> None:
         isinstance(name, str)
         for name in (*fields.get("attributes", ()), *fields.get("formats", ()))
     ):
-        raise Corrupt("metadata has a name that is no text", path=path)
+        raise Corrupt("metadata has a name that is not text", path=path)
 
 
 def _check_axis(axis: dict[str, Any], path: str) -> None:
@@ -395,11 +395,11 @@ def _read_items(beside: Source, count: int, facts: dict[str, Any]) -> Iterator[d
                 item = json.loads(line)
             except (ValueError, RecursionError) as error:
                 raise Corrupt(
-                    f"per-item metadata is no JSON: {error}", path=place, where=f"line {number}"
+                    f"per-item metadata is not JSON: {error}", path=place, where=f"line {number}"
                 ) from error
             if not isinstance(item, dict):
                 raise Corrupt(
-                    "per-item metadata is no JSON object", path=place, where=f"line {number}"
+                    "per-item metadata is not a JSON object", path=place, where=f"line {number}"
                 )
             yield item
     if number != count:

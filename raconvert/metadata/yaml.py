@@ -115,7 +115,7 @@ def _emit(dumper: Any, value: Any) -> None:
 
 
 def _alike(a: Any, b: Any) -> bool:
-    """Tell whether two values are the same, types included; NaN is NaN, tuples are lists."""
+    """True if two values are the same, types included; NaN is NaN, tuples are lists."""
     if isinstance(a, dict):
         same = isinstance(b, dict) and list(a) == list(b)
         return same and all(_alike(value, b[key]) for key, value in a.items())
@@ -137,12 +137,12 @@ def parse(text: bytes, path: str, *, limit: int = MAX_BYTES) -> dict[str, Any]:
         fields = _Builder(text, path).build()
     except (yaml.YAMLError, ValueError, RecursionError, TypeError, OverflowError) as error:
         raise Corrupt(
-            f"metadata is no readable YAML: {' '.join(str(error).split())}",
+            f"metadata is not readable YAML: {' '.join(str(error).split())}",
             path=path,
             remedy="read without it: --meta ignore",
         ) from error
     if not isinstance(fields, dict):
-        raise Corrupt("metadata is no YAML mapping", path=path, got=type(fields).__name__)
+        raise Corrupt("metadata is not a YAML mapping", path=path, got=type(fields).__name__)
     return fields
 
 
@@ -215,7 +215,7 @@ class _Builder:
             if isinstance(event, self._yaml.MappingEndEvent):
                 break
             if not isinstance(event, self._yaml.ScalarEvent):
-                raise self._refused("has a key that is no plain value", event)
+                raise self._refused("has a key that is not a plain value", event)
             key = self._scalar(event)
             if not is_key(key):
                 raise self._refused(f"has an integer beyond {MAX_KEY} as a key", event)

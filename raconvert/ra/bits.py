@@ -32,7 +32,7 @@ SLAB_BYTES = 1 << 16  # encoded bytes at a time, 512 Ki elements
 
 
 def encoded_bytes(count: int) -> int:
-    """Return how many bytes the chunks of `count` elements take: the `size` of the header."""
+    """The number of bytes of the chunks of `count` elements: the `size` of the header."""
     return -(-count // CHUNK_BITS) * CHUNK_BYTES
 
 

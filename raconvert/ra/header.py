@@ -205,7 +205,7 @@ def _check_dims(header: Header, path: str) -> None:
 
 
 def encodings_of(header: Header, file_size: int, path: str) -> tuple[str, ...]:
-    """Return which of the encodings the data segment can be in, with its length checked.
+    """The encodings that the data segment can be in, with its length checked.
 
     C (`ra compress`): flag 2, one LZ4 block, `size` is the compressed length. Julia on integers
     and bools: flag 2, LEB128 varints to the end of the file, `size` is the uncompressed length.
@@ -305,7 +305,7 @@ def carrier(header: Header) -> tuple[Element, tuple[int, ...], int]:
 
 
 def is_carried(header: Header) -> bool:
-    """Tell whether `carrier` hides the header's own type (so that metadata must keep it)."""
+    """True if `carrier` hides the header's own type (so that metadata must keep it)."""
     code = (header.eltype, header.elbyte)
     return code in _CARRIED or code == COMPLEX32
 

@@ -312,13 +312,13 @@ def size_of(array: Array) -> int:
 
 
 def _trailer(array: Array) -> Extent | bytes:
-    """Return what follows the data; metadata from elsewhere may hold anything in its place."""
+    """The bytes after the data; metadata from elsewhere may hold anything in their place."""
     trailer = array.meta.formats.get("ra", {}).get("trailer", b"")
     return trailer if isinstance(trailer, Extent | bytes) else b""
 
 
 def header_size(array: Array) -> int:
-    """Return where the data begins in the .ra that `pieces` yields."""
+    """The offset of the data in the .ra that `pieces` yields."""
     own = array.meta.formats.get("ra", {})
     return len(pack(uncarried(header_of(little(array.element), array.dims), own)))
 

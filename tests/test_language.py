@@ -1,0 +1,61 @@
+"""The words of the code: forms that are not plain English are not used."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+# Plugins whose texts are being rewritten; a name leaves this list and does not come back.
+NOT_YET = ("har", "hdf5", "image", "mat", "npy", "npz", "nrrd", "png", "scidb")
+MODULES = [
+    path
+    for folder in ("raconvert", "plugins")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if folder == "raconvert"
+    or path.relative_to(ROOT / folder).parts[0].split(".")[0] not in NOT_YET
+]
+HEADS = re.compile(r"(Returns? (what|how|whether|where|which|when|why|who)|Tells?|Says?) ")
+# "there is no", "is no longer", "None where there is no file": plain English.
+NO_NOUN = re.compile(r"(?<!there )\b(is|are) no (?!longer\b|more\b)[a-z]", re.IGNORECASE)
+
+
+def test_the_rules_find_what_they_are_for() -> None:
+    assert HEADS.match("Return what a key picks.")
+    assert HEADS.match("Tell whether a folder is a bundle.")
+    assert HEADS.match("Return the part that a key picks.") is None
+    assert NO_NOUN.search("'12x' is no size")
+    assert NO_NOUN.search("these are no numbers")
+    assert NO_NOUN.search("there is no place for it") is None
+    assert NO_NOUN.search("a comment is no longer than a name") is None
+
+
+def texts(module: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the strings of a module, with their lines: docstrings and messages."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+
+
+def docstrings(module: ast.Module) -> Iterator[tuple[int, str]]:
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.walk(module):
+        if isinstance(node, kinds) and (text := ast.get_docstring(node)):
+            yield node.body[0].lineno, text
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_docstrings_and_messages_are_plain_english(path: Path) -> None:
+    module = ast.parse(path.read_text(encoding="utf-8"))
+
+    heads = [f"{line}: {text.splitlines()[0]}" for line, text in docstrings(module)
+             if HEADS.match(text)]  # fmt: skip
+    found = [f"{line}: {match[0]}" for line, text in texts(module)
+             for match in NO_NOUN.finditer(" ".join(text.split()))]  # fmt: skip
+
+    assert heads == [], "a docstring names the result, or says 'True if'"
+    assert found == [], "write 'is not a ...'"
