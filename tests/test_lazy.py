@@ -13,7 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raconvert.arrays.array import Array
 from raconvert.arrays.blocks import gathered, recut
+from raconvert.arrays.dtypes import element_of
 from raconvert.arrays.indexing import full_key
 from raconvert.arrays.lazy import Decoded
 from raconvert.errors import Corrupt, TooLarge
@@ -71,6 +73,18 @@ def test_keys_that_numpy_refuses(key: Any) -> None:
         np.zeros((1, 1, 1))[key]
 
     assert str(ours.value) == str(theirs.value)
+
+
+@pytest.mark.parametrize("dtype", [">i4", ">M8[D]", ">U3", "S3", ">f2,u1"])
+@pytest.mark.parametrize("key", [(), ..., (1, 2)], ids=str)
+def test_one_element_keeps_its_type(dtype: str, key: Any) -> None:
+    table = np.arange(12).reshape(3, 4).astype(dtype)
+    values = table if isinstance(key, tuple) and key else table[2, 3:4].reshape(())
+    array = Array(element_of(values.dtype), values.shape[::-1], index_order="C", data=values)
+
+    assert type(array[key]) is np.ndarray
+    assert array[key].dtype == values.dtype
+    assert array[key].item() == values[key].item()
 
 
 def test_the_whole_is_decoded_once_while_a_part_is_held() -> None:

@@ -202,7 +202,10 @@ class Array:
         data = self.data
         if self.index_order == "F":
             data = data.T if isinstance(data, np.ndarray) else self.__array__()
-        return np.asarray(data[key])
+        values = data[key]
+        if isinstance(values, np.ndarray):
+            return np.asarray(values)  # of no subclass
+        return np.asarray(values, dtype=data.dtype)  # a scalar has forgotten its byte order
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """Return the whole array in logical order (a view where the data is mapped)."""

@@ -10,6 +10,7 @@ safety), 5 destination exists, 130 interrupted.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -53,6 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     # numpy starts a pool of threads for linear algebra, of which there is none here.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if argv is None:  # the process is ours: files of many arrays make no garbage to look for
+        gc.set_threshold(10_000, 20, 50)
     _fill_closed_streams()
     try:
         code = _run(words, alone=argv is None)

@@ -1,0 +1,9 @@
+"""Run the mutations; see `python -m tests.mutation --help`."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.mutation.run import main
+
+sys.exit(main(sys.argv[1:]))
