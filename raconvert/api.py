@@ -9,10 +9,11 @@ import numpy as np
 from raconvert import registry
 from raconvert.arrays.array import Array, refuse_masked
 from raconvert.arrays.axes import meta_for
-from raconvert.arrays.blocks import as_ndarray, check_memory
+from raconvert.arrays.blocks import as_ndarray
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import element_of
 from raconvert.arrays.labelled import bundle_of, kind_of
+from raconvert.arrays.memory import check_memory
 from raconvert.arrays.metadata import Metadata
 from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import prepare_target, target_spec

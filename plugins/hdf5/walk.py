@@ -16,7 +16,8 @@ from h5py import h5, h5f, h5g, h5l, h5o, h5p
 
 from raconvert.errors import RaconvertError, ReadFailed, TooLarge, Unsupported
 from raconvert.files.references import resolve
-from raconvert.files.source import Source, check_unchanged
+from raconvert.files.regular import check_unchanged
+from raconvert.files.source import Source
 
 from .errors import FAILURES, guarded, open_failed, reason_of
 from .headers import check_dataset_header

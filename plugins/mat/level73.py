@@ -31,7 +31,7 @@ import numpy as np
 from raconvert.arrays.dtypes import dtype_of, needs_swap
 from raconvert.errors import Corrupt, RaconvertError, ReadFailed, Unsupported
 from raconvert.files.extent import Extent
-from raconvert.files.source import check_unchanged
+from raconvert.files.regular import check_unchanged
 
 from ..hdf5 import superblock
 from ..hdf5.errors import guarded

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from math import prod
 
-from raconvert.arrays.dtypes import Element, dtype_of, needs_swap
+from raconvert.arrays.dtypes import Element, dtype_of
 from raconvert.arrays.indexing import full_key
 from raconvert.arrays.metadata import Metadata
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from raconvert.arrays.bundle import Bundle
     from raconvert.errors import RaconvertError
     from raconvert.files.extent import Extent
 
@@ -70,7 +69,7 @@ class Array:
         self.extent = extent
         self.storage = {} if storage is None else storage
         self.late: Any = None  # an array source that knows some metadata only at its end
-        self.owner: Bundle | None = None  # closed together with an array handed out alone
+        self.owner: Any = None  # closed together with an array handed out alone
         self.parted: dict[str, str] = {}
         self.problem: RaconvertError | None = None
         self.row_major = row_major
@@ -137,7 +136,9 @@ class Array:
         if self.problem is not None:
             raise self.problem
         if self._data is None:
-            self._data = _map_extent(self)
+            from raconvert.arrays.mapped import map_extent
+
+            self._data = map_extent(self.name, self.element, self.dims, self.extent)
         elif callable(self._data):
             self._data = self._data()
         return self._data
@@ -248,9 +249,9 @@ class Array:
 
 
 def _out_of_memory(array: Array) -> Exception:
-    from raconvert.arrays.blocks import out_of_memory
+    from raconvert.arrays.memory import out_of_memory
 
-    return out_of_memory(array)
+    return out_of_memory(array.name, array.nbytes, array.storage)
 
 
 def are_values(data: Any) -> bool:
@@ -295,31 +296,3 @@ def refuse_masked(values: Any) -> Any:
     if type(values).__module__.partition(".")[0] == "numpy" and hasattr(values, "mask"):
         raise UsageError("a masked array would lose its mask", remedy="fill it first: a.filled()")
     return values
-
-
-def _map_extent(array: Array) -> np.ndarray[Any, Any]:
-    """Map an array's extent read-only: the same bytes, no copy."""
-    import os
-
-    import numpy as np
-
-    from raconvert.arrays.blocks import check_rank
-    from raconvert.files.source import changed
-
-    check_rank(array)
-    extent = array.extent
-    shape = array.dims[::-1]
-    if array.count == 0 or array.element.nbytes == 0:
-        return np.zeros(shape, array.dtype)
-    if extent is None:
-        raise TypeError(f"array {array.name!r} has neither data nor an extent")
-    if extent.swap != needs_swap(array.element):
-        from raconvert.arrays.blocks import as_ndarray
-
-        return as_ndarray(array)
-    # A memmap of its own kind would keep `np.memmap` semantics in every result; a plain ndarray
-    # over the map is what `np.asarray` gives.
-    with open(extent.open(), "rb") as file:
-        if os.fstat(file.fileno()).st_size < extent.offset + extent.nbytes:
-            raise changed(extent.path, shorter=True)
-        return np.asarray(np.memmap(file, array.dtype, mode="r", offset=extent.offset, shape=shape))

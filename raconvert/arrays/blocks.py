@@ -14,10 +14,17 @@ from math import prod
 import numpy as np
 
 from raconvert.arrays.dtypes import dtype_of, little, needs_swap
+from raconvert.arrays.memory import (
+    MAX_RANK,
+    check_memory,
+    check_rank,
+    out_of_memory,
+    stored_bytes,
+)
 from raconvert.arrays.strided import region
-from raconvert.errors import Corrupt, TooLarge, Unsupported
+from raconvert.errors import Corrupt
 from raconvert.files.copy import check_extent, extent_slabs
-from raconvert.files.source import DEFAULT_MAX_MEMORY, machine_memory
+from raconvert.files.source import DEFAULT_MAX_MEMORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +34,23 @@ if TYPE_CHECKING:
     from raconvert.arrays.array import Array
     from raconvert.files.extent import Extent
 
-MAX_RANK = 64  # numpy's own limit since 2.0
+__all__ = [
+    "LARGEST_BLOCK",
+    "MAX_RANK",
+    "as_ndarray",
+    "block_bytes",
+    "blocks",
+    "check_memory",
+    "gathered",
+    "index_of",
+    "plain",
+    "plain_dtype",
+    "recut",
+    "region_of",
+    "runs",
+    "slabs",
+]
+
 LARGEST_BLOCK = 16 << 20  # beyond this a larger block saves nothing measurable
 
 
@@ -186,60 +209,13 @@ def as_ndarray(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> np.ndarray
     """
     if array.problem is not None:
         raise array.problem
-    check_rank(array)
+    check_rank(array.name, array.ndim, array.extent.path if array.extent else None)
     # What decodes whole needs its own room beside the result.
     more = 0 if array.extent is not None else getattr(array.data, "decoding_bytes", 0)
     what = f"array '{array.name}' whole in memory"
-    check_memory(array.nbytes + more, max_memory, what, told(array))
+    check_memory(array.nbytes + more, max_memory, what, stored_bytes(array.storage))
     dtype = dtype_of(little(array.element))
     try:
         return gathered(blocks(array), array.dims[::-1], dtype, f"array '{array.name}'")
     except MemoryError as error:
-        raise out_of_memory(array) from error
-
-
-def check_rank(array: Array) -> None:
-    """Refuse (`Unsupported`) what numpy has too few axes for; the file can still be copied."""
-    if array.ndim > MAX_RANK:
-        raise Unsupported(
-            f"array '{array.name}' has too many axes for numpy",
-            path=array.extent.path if array.extent else None,
-            expected=f"at most {MAX_RANK}",
-            got=array.ndim,
-        )
-
-
-def check_memory(nbytes: int, max_memory: int, what: str, got: str | None = None) -> None:
-    """Refuse (`TooLarge`) what would need more than `max_memory` bytes at once, or than there are.
-
-    `got` says what there is in the file instead.
-    """
-    there = machine_memory()
-    if nbytes <= min(max_memory, there):
-        return
-    remedy = f"allow it with --max-memory {-(-nbytes // (1 << 20))}M"
-    if nbytes > there:
-        remedy = "read a part of it (raconvert.open), or convert it, which needs little memory"
-    raise TooLarge(
-        f"{what} needs {nbytes} bytes",
-        expected=f"at most {max_memory} (--max-memory)"
-        if max_memory <= there
-        else f"at most {there}, the memory of this machine",
-        got=got,
-        remedy=remedy,
-    )
-
-
-def told(array: Array) -> str | None:
-    """The stored form of an array in its file, for messages; None if nobody knows."""
-    stored = array.storage.get("stored_bytes")
-    return None if stored is None else f"{stored} bytes stored in the file"
-
-
-def out_of_memory(array: Array) -> TooLarge:
-    """Return the error for an array for which the system has no memory."""
-    return TooLarge(
-        f"array '{array.name}' needs {array.nbytes} bytes, more than the system gives",
-        got=told(array),
-        remedy="read a part of it (raconvert.open), or convert it, which needs little memory",
-    )
+        raise out_of_memory(array.name, array.nbytes, array.storage) from error

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from raconvert.plugin import Fit
-
 
 def some_sound(arrays: list[Array]) -> list[Array]:
     """Return arrays of which one at least can be read; else the problem of the first is raised."""
@@ -83,7 +81,7 @@ class Bundle:
         # What the user allows to be lost, by the words of --allow; and what a plugin lost by that,
         # since it met values that the destination cannot hold while it wrote.
         self.allow: list[str] = []
-        self.lost: list[Fit] = []
+        self.lost: list[Any] = []
 
     @property
     def names(self) -> list[str]:

@@ -13,7 +13,8 @@ from weakref import ref
 
 import numpy as np
 
-from raconvert.arrays.blocks import LARGEST_BLOCK, check_memory, gathered
+from raconvert.arrays.blocks import LARGEST_BLOCK, gathered
+from raconvert.arrays.memory import check_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

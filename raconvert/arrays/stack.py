@@ -18,11 +18,13 @@ import numpy as np
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.axes import in_order
-from raconvert.arrays.blocks import blocks, check_memory, plain, plain_dtype, region_of
+from raconvert.arrays.blocks import blocks, plain, plain_dtype, region_of
 from raconvert.arrays.dtypes import dtype_of, little, type_name
+from raconvert.arrays.memory import check_memory
 from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import UsageError, WriteFailed
-from raconvert.files.source import DEFAULT_MAX_MEMORY, changed, refuse_changed
+from raconvert.files.regular import changed, refuse_changed
+from raconvert.files.source import DEFAULT_MAX_MEMORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

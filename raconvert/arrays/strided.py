@@ -9,7 +9,7 @@ import numpy as np
 
 from raconvert.arrays.indexing import full_key
 from raconvert.files.copy import read_at
-from raconvert.files.source import changed
+from raconvert.files.regular import changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ import os
 import sys
 
 from raconvert import __version__
+from raconvert.cli.streams import fill_closed, flush, silence, stdout_failed
 from raconvert.errors import RaconvertError, UsageError, did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
 # verb -> what it does, in one line; its code is the module of the same name in this package
 VERBS = {
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if argv is None:  # the process is ours: files of many arrays make no garbage to look for
         gc.set_threshold(10_000, 20, 50)
-    _fill_closed_streams()
+    fill_closed()
     try:
         code = _run(words, alone=argv is None)
         flush()
@@ -106,7 +106,7 @@ def _run(words: list[str], *, alone: bool) -> int:
         from raconvert.cli.console import Console
         from raconvert.cli.parser import parse
 
-        args = parse(verb, rest)
+        args = parse(verb, rest, VERBS[verb])
         console = Console(args)
         try:
             code: int = import_module(f"raconvert.cli.{verb}").run(args, console)
@@ -198,44 +198,3 @@ def _say(text: str, mark: str = "raconvert: ") -> None:
         sys.stderr.write(f"{mark}{text}\n")
     except OSError:  # nobody listens; the exit code says it too
         silence(sys.stderr)
-
-
-def flush() -> None:
-    """Write what waits for the standard output."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise stdout_failed(error) from error
-
-
-def stdout_failed(error: OSError) -> RaconvertError:
-    """Return our error for a standard output that cannot be written, and let go of it."""
-    silence(sys.stdout)
-    return RaconvertError(f"the standard output cannot be written: {error.strerror}")
-
-
-def silence(stream: Any) -> None:
-    """Give the interpreter somewhere to flush to when a stream cannot be written any more."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    except (OSError, ValueError):  # a stream that is not a file
-        pass
-
-
-def _fill_closed_streams() -> None:
-    """Give closed standard streams (``>&-``) something, before a file of ours gets their number.
-
-    What is said to the standard error goes nowhere then; results that nobody can get are an error.
-    """
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is not None:
-            continue
-        opened = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
-        if opened != number:
-            os.dup2(opened, number)
-            os.close(opened)
-        mode = "r" if name == "stdin" else "w"
-        stream = open(number, mode, errors="backslashreplace", closefd=False)  # noqa: SIM115
-        setattr(sys, name, stream)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from raconvert.cli import silence, stdout_failed
+from raconvert.cli.streams import silence, stdout_failed
 from raconvert.errors import LISTED, quoted
 
 TYPE_CHECKING = False

@@ -29,13 +29,13 @@ _WIDEST = 100
 argparse._ = str  # type: ignore[attr-defined]
 
 
-def parse(verb: str, words: list[str]) -> argparse.Namespace:
+def parse(verb: str, words: list[str], summary: str = "") -> argparse.Namespace:
     """Return the options and operands of a verb; `UsageError` for what it does not know.
 
     Operands may stand anywhere among the options; everything behind ``--`` is an operand.
     """
     spec = VERBS[verb]
-    parser = build(verb, spec)
+    parser = build(verb, spec, summary)
     cut = words.index("--") if "--" in words else len(words)
     args, operands = parser.parse_known_args(words[:cut])
     for word in operands:
@@ -95,15 +95,13 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(message.removeprefix("argument "), remedy=f"see {self.prog} --help")
 
 
-def build(verb: str, spec: Verb) -> argparse.ArgumentParser:
+def build(verb: str, spec: Verb, summary: str) -> argparse.ArgumentParser:
     """Return the parser of a verb's options; its operands are what is left over."""
-    from raconvert.cli import VERBS as SUMMARIES
-
     dest, _, help_text = spec.operand
     parser = _Parser(
         prog=f"raconvert {verb}",
         usage=f"raconvert {spec.usage}".replace("%", "%%"),
-        description=f"{SUMMARIES[verb]}. {OPERANDS[dest]}: {help_text}".replace("%", "%%"),
+        description=f"{summary}. {OPERANDS[dest]}: {help_text}".replace("%", "%%"),
         epilog=spec.more or None,
         formatter_class=_Formatter,
         allow_abbrev=False,

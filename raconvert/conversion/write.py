@@ -18,7 +18,7 @@ from raconvert.conversion.readback import read_back
 from raconvert.conversion.unreadable import attempt
 from raconvert.errors import RaconvertError, UsageError, WriteFailed, listed
 from raconvert.files.places import refuse_used, write_failed
-from raconvert.files.source import refuse_changed
+from raconvert.files.regular import refuse_changed
 from raconvert.files.target import Target
 from raconvert.metadata import sidecar
 from raconvert.metadata.roundtrip import undescribed

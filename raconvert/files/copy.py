@@ -13,7 +13,7 @@ import os
 from zlib import crc32
 
 from raconvert.errors import Corrupt, ReadFailed
-from raconvert.files.source import check_unchanged
+from raconvert.files.regular import check_unchanged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import namedtuple
 
+from raconvert.files.regular import open_regular
+
 # The CRC-32 of the bytes `begin` to `end` of a file, in which an extent lies; `where` names them.
 Checksum = namedtuple("Checksum", "begin end expected where")
 
@@ -41,6 +43,4 @@ class Extent:
 
     def open(self) -> int:
         """Return a descriptor of the file; `Corrupt` if it is not the one that it was."""
-        from raconvert.files.source import open_regular
-
         return open_regular(self.path, self.identity)

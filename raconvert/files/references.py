@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 
 from raconvert.errors import ReadFailed, Unsafe
-from raconvert.files.source import changed, identity_of, open_regular
+from raconvert.files.regular import changed, identity_of, open_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

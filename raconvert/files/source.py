@@ -10,26 +10,24 @@ from __future__ import annotations
 import io
 import os
 from functools import cache
-from stat import S_ISDIR, S_ISREG
 
-from raconvert.errors import Changed, Corrupt, ReadFailed, Unsafe
+from raconvert.errors import Corrupt
+from raconvert.files.extent import Checksum, Extent
+from raconvert.files.regular import changed, identity_of, open_file, read_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from io import FileIO
     from typing import Any
 
-    from raconvert.files.extent import Extent
-
-    Identity = tuple[int, int, int, int]
+    from raconvert.files.regular import Identity
 
 HEAD_BYTES = 4096  # enough for every magic and for most headers, in one page
 DEFAULT_MAX_MEMORY = 1 << 30  # 1 GiB, the default of --max-memory
 CGROUP_LIMIT = "/sys/fs/cgroup/memory.max"  # of a container, on Linux
 HELD_AT_MOST = 64  # descriptors at once: systems allow 256 to 1024, and stacks have many files
 _held: set[int] = set()  # the descriptors of sources that are open
-_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 class Source:
@@ -107,8 +105,6 @@ class Source:
 
     def extent(self, offset: int, nbytes: int, swap: int = 1) -> Extent:
         """Return a stretch of this file as an extent that is refused once the file changed."""
-        from raconvert.files.extent import Extent
-
         return Extent(self.path, self.base + offset, nbytes, swap, self.identity)
 
     def _look(self) -> None:
@@ -117,13 +113,13 @@ class Source:
         try:
             self._head = _pread(descriptor, HEAD_BYTES, 0)
         except OSError as error:
-            raise _read_failed(self.path, error) from error
+            raise read_failed(self.path, error) from error
         finally:
             self._keep(descriptor)
 
     def _open(self) -> int:
         """Return a new descriptor of the file, which must be the one that was first opened."""
-        descriptor, status = _open(self.path)
+        descriptor, status = open_file(self.path)
         known = self.seen.get(self.path)
         if known is None:
             self.seen[self.path] = identity_of(status)
@@ -152,7 +148,7 @@ class Source:
                 descriptor = self._open()
             return _pread(descriptor, wanted, offset)
         except OSError as error:
-            raise _read_failed(self.path, error) from error
+            raise read_failed(self.path, error) from error
         finally:
             if descriptor not in (-1, self._file):
                 self._keep(descriptor)
@@ -214,8 +210,6 @@ class Window(Source):
         """Return a stretch of the member, under its checksum if it has one."""
         found = super().extent(offset, nbytes, swap)
         if self._crc is not None:
-            from raconvert.files.extent import Checksum
-
             end, where = self.base + self._size, f"member '{self._name}'"
             found.checksum = Checksum(self.base, end, self._crc, where)
         return found
@@ -296,68 +290,6 @@ def machine_memory() -> int:
     return min(number for number in known if number > 0)
 
 
-def identity_of(status: os.stat_result) -> Identity:
-    """The identity of a file: device, inode, size, time of change."""
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def changed(path: str, *, shorter: bool = False) -> Changed:
-    """Return the error for a file that is not the one any more that was first opened."""
-    return Changed(
-        f"file {'became shorter' if shorter else 'changed'} while it was read",
-        path=path,
-        remedy="try again when nothing writes to it",
-    )
-
-
-def refuse_changed(seen: Mapping[str, Identity]) -> None:
-    """Refuse (`Changed`) what was read, if any of the files was changed or replaced since."""
-    for path, known in seen.items():
-        try:
-            now = identity_of(os.stat(path))
-        except OSError:
-            now = None
-        if now != known:
-            raise changed(path)
-
-
-def _open(path: str) -> tuple[int, os.stat_result]:
-    """Open a regular file for reading; return its descriptor and status.
-
-    Pipes, devices, sockets and folders are refused before anything is read from them
-    (`Unsafe`); `O_NONBLOCK` keeps the open itself from hanging on a pipe without a writer.
-    """
-    try:
-        descriptor = os.open(path, _OPEN_FLAGS | getattr(os, "O_NONBLOCK", 0))
-    except (OSError, ValueError) as error:
-        raise _read_failed(path, error) from error
-    status = os.fstat(descriptor)
-    if S_ISREG(status.st_mode):
-        return descriptor, status
-    os.close(descriptor)
-    kind = "a folder" if S_ISDIR(status.st_mode) else "a pipe, device or socket"
-    remedy = "copy its content to a file first"
-    raise Unsafe(f"{kind} is not a regular file", path=path, remedy=remedy)
-
-
-def open_regular(path: str, known: Identity | None = None) -> int:
-    """Open a regular file for reading and return its descriptor.
-
-    With `known` it must be the file that was opened before (`Changed` otherwise).
-    """
-    descriptor, status = _open(path)
-    if known is not None and identity_of(status) != known:
-        os.close(descriptor)
-        raise changed(path, shorter=status.st_size < known[2])
-    return descriptor
-
-
-def check_unchanged(descriptor: int, path: str, known: Identity | None) -> None:
-    """Refuse (`Changed`) what was read from an open file that was changed meanwhile."""
-    if known is not None and identity_of(os.fstat(descriptor)) != known:
-        raise changed(path)
-
-
 def _pread(descriptor: int, nbytes: int, offset: int) -> bytes:
     """Return `nbytes` bytes from `offset`, looping over short reads; fewer only at the end."""
     if not hasattr(os, "pread"):  # Windows: one reader at a time
@@ -380,8 +312,3 @@ def read_up_to(file: FileIO, nbytes: int) -> bytes:
             break
         data += more
     return data
-
-
-def _read_failed(path: str, error: Exception) -> ReadFailed:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return ReadFailed(f"cannot be read: {reason}", path=path)

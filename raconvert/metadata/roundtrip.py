@@ -77,7 +77,7 @@ def restored(array: Array, was: Any, path: str = "", encoding: Any = None) -> Ar
 
 def _as_shape(array: Array, shape: Any, path: str) -> Array:
     """Return the array with axes of length 1 added or removed: no element moves."""
-    from raconvert.arrays.blocks import MAX_RANK
+    from raconvert.arrays.memory import MAX_RANK
 
     known = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
     if not known or len(shape) > MAX_RANK or not _same_but_ones(shape, array.shape):

@@ -14,7 +14,8 @@ from raconvert.arrays.dtypes import dtype_of, element_of, little
 from raconvert.errors import ReadFailed, UsageError
 from raconvert.files.copy import reserve, write_all
 from raconvert.files.places import CREATE_FLAGS, PERMISSIONS, write_failed
-from raconvert.files.source import DEFAULT_MAX_MEMORY, Source, check_unchanged
+from raconvert.files.regular import check_unchanged
+from raconvert.files.source import DEFAULT_MAX_MEMORY, Source
 from raconvert.files.target import Target
 from raconvert.ra.header import FIXED, MAGIC, header_of, pack
 
@@ -87,11 +88,12 @@ def read(
 
 def _read_any(path: str, out: np.ndarray[Any, Any] | None, max_memory: int) -> np.ndarray[Any, Any]:
     """Read with every check; large plain data goes straight into its memory."""
-    from raconvert.arrays.blocks import as_ndarray, check_rank
+    from raconvert.arrays.blocks import as_ndarray
+    from raconvert.arrays.memory import check_rank
     from raconvert.ra.plugin import read as read_bundle
 
     array = read_bundle(Source(path, max_memory=max_memory)).arrays[0]
-    check_rank(array)
+    check_rank(array.name, array.ndim, path)
     extent = array.extent
     shape = array.dims[::-1]
     if extent is None or extent.swap > 1:

@@ -192,7 +192,8 @@ class _Encoded:
         if self._values is None:
             import numpy as np
 
-            from raconvert.arrays.blocks import LARGEST_BLOCK, check_memory
+            from raconvert.arrays.blocks import LARGEST_BLOCK
+            from raconvert.arrays.memory import check_memory
 
             count = prod(self.shape)
             what = f"'{self._source.path}': decoding it whole"

@@ -1,0 +1,59 @@
+"""What has room in memory: checked before anything is allocated."""
+
+from __future__ import annotations
+
+from raconvert.errors import TooLarge, Unsupported
+from raconvert.files.source import machine_memory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAX_RANK = 64  # axes: numpy's own limit since 2.0
+
+
+def check_rank(name: str, ndim: int, path: str | None = None) -> None:
+    """Refuse (`Unsupported`) what numpy has too few axes for; the file can still be copied."""
+    if ndim > MAX_RANK:
+        raise Unsupported(
+            f"array '{name}' has too many axes for numpy",
+            path=path,
+            expected=f"at most {MAX_RANK}",
+            got=ndim,
+        )
+
+
+def check_memory(nbytes: int, max_memory: int, what: str, got: str | None = None) -> None:
+    """Refuse (`TooLarge`) what would need more than `max_memory` bytes at once, or than there are.
+
+    `got` says what there is in the file instead.
+    """
+    there = machine_memory()
+    if nbytes <= min(max_memory, there):
+        return
+    remedy = f"allow it with --max-memory {-(-nbytes // (1 << 20))}M"
+    if nbytes > there:
+        remedy = "read a part of it (raconvert.open), or convert it, which needs little memory"
+    raise TooLarge(
+        f"{what} needs {nbytes} bytes",
+        expected=f"at most {max_memory} (--max-memory)"
+        if max_memory <= there
+        else f"at most {there}, the memory of this machine",
+        got=got,
+        remedy=remedy,
+    )
+
+
+def stored_bytes(storage: dict[str, Any]) -> str | None:
+    """How much of an array its file stores, for messages; None if nobody knows."""
+    stored = storage.get("stored_bytes")
+    return None if stored is None else f"{stored} bytes stored in the file"
+
+
+def out_of_memory(name: str, nbytes: int, storage: dict[str, Any]) -> TooLarge:
+    """The error for an array for which the system has no memory."""
+    return TooLarge(
+        f"array '{name}' needs {nbytes} bytes, more than the system gives",
+        got=stored_bytes(storage),
+        remedy="read a part of it (raconvert.open), or convert it, which needs little memory",
+    )
