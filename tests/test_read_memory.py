@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import raconvert
-from raconvert.arrays import blocks
+from raconvert.arrays import blocks, memory
 from raconvert.errors import RaconvertError, TooLarge
 from raconvert.files import source
 from raconvert.files.source import machine_memory
@@ -115,7 +115,7 @@ def test_a_part_can_be_read_all_the_same(tmp_path: Path) -> None:
 
 
 def test_all_arrays_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "machine_memory", lambda: 1000)
+    monkeypatch.setattr(memory, "machine_memory", lambda: 1000)
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["a"] = file["b"] = np.zeros(100, "u1")
         for n in range(10):

@@ -221,7 +221,7 @@ class Array:
         values = self.data
         if not isinstance(values, np.ndarray):
             values = values[()] if self.dims == () else values[:]
-        values = np.asarray(values)
+        values = values if isinstance(values, np.ndarray) else np.asarray(values, self.dtype)
         if self.index_order == "F":
             values = values.T
         return np.array(values, dtype=dtype, copy=copy)
