@@ -60,7 +60,9 @@ def open_file(path: str) -> tuple[int, os.stat_result]:
         return descriptor, status
     os.close(descriptor)
     kind = "a folder" if S_ISDIR(status.st_mode) else "a pipe, device or socket"
-    raise Unsafe(f"{kind} is not a regular file", path=path, remedy="copy its content to a file first")
+    raise Unsafe(
+        f"{kind} is not a regular file", path=path, remedy="copy its content to a file first"
+    )
 
 
 def open_regular(path: str, known: Identity | None = None) -> int:
