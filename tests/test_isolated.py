@@ -29,8 +29,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes canno
 DYING = """
 import os, signal, sys
 from raconvert.plugins import hdf5
-from raconvert.plugins.hdf5 import reading
-real = reading.read_file
+from raconvert.plugins.hdf5 import reader
+real = reader.read_file
 def read_file(source, *rest, **more):
     bundle = real(source, *rest, **more)
     if "bad" in os.path.basename(source.path) and "header" in source.path:
@@ -44,7 +44,7 @@ def read_file(source, *rest, **more):
         for array in bundle.arrays:
             array.extent, array._data = None, Dying(array.data)
     return bundle
-reading.read_file = read_file
+reader.read_file = read_file
 from raconvert.cli import main
 sys.exit(main(sys.argv[1:]))
 """

@@ -82,42 +82,12 @@ refused.
 
 from __future__ import annotations
 
-from raconvert.plugin import NO, SURE, Bundle, Fit, Format, Option, Source
+from raconvert.plugin import NO, SURE, Bundle, Format, Source
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from .plan import plan
+from .tables import MAT_MARKS, PLACES, READ_OPTIONS, SAMPLE, SIGNATURE, WRITE_OPTIONS
 
-    from raconvert.plugin import Target
-
-__all__ = ["FORMAT", "fits", "read", "sniff", "write"]
-
-SIGNATURE = b"\x89HDF\r\n\x1a\n"
-PLACES = (0, 512, 1024, 2048)  # in the head of a file; the library itself goes on doubling
-# Byte 124 of a MAT file of version 7.3, in both byte orders: HDF5 too, with MATLAB's classes.
-MAT_MARKS = (b"\0\2IM", b"\2\0MI")
-
-# h5py with libver "v110", no times: x = [1, 2, 3] of uint8, compact
-_SAMPLE = (
-    SIGNATURE + b"\x03\x08\x08" + bytes(9) + b"\xff" * 8 + b"\xc2\x01" + bytes(6) + b"0" + bytes(7)
-    + b"\xdc\xa7\xa9\xd6OHDR\x02\x00x\x02\x12" + bytes(4) + b"\xff" * 16
-    + b"\n\x02\x00\x01\x00\x00\x06\x0c\x00\x00\x01\x00\x01x\xb3" + bytes(8) + b"H" + bytes(74)
-    + b"i\xf9\x1c|OHDR\x02\x01\x03\x01\x01\x14\x00\x00\x02\x01\x01\x01\x03" + bytes(7)
-    + b"\x03" + bytes(7) + b"\x03\x0c\x00\x01\x10\x00\x00\x00\x01" + bytes(5)
-    + b"\x08\x00\x05\x02\x00\x01\x03\t\x08\x07\x00\x00\x03\x00\x03\x00\x01\x02\x03\x00\xc6"
-    + bytes(200) + b"\x1b\xc5\x92\xb7"
-)  # fmt: skip
-
-_READ_OPTIONS = (
-    Option("bools", "auto", ("auto", "integers"), "integers: as the bytes that they are"),
-)
-_OPTIONS = (
-    Option("compress", "none", str, "none, gzip, gzip:0 to gzip:9, or lzf"),
-    Option("chunks", "auto", str, "auto, none, or a length for each axis: 64,64"),
-    Option("shuffle", True, bool, "sort the bytes of the elements before compressing"),
-    Option("strings", "auto", ("auto", "fixed"), "fixed: never of variable length again"),
-)
-_DEFAULTS: dict[str, Any] = {option.name: option.default for option in _OPTIONS}
+__all__ = ["FORMAT", "plan", "read", "sniff"]
 
 FORMAT = Format(
     name="hdf5",
@@ -129,9 +99,9 @@ FORMAT = Format(
     index_orders="C",
     needs=(("h5py", "h5py"),),
     native=True,
-    read_options=_READ_OPTIONS,
-    write_options=_OPTIONS,
-    samples={"three_bytes.h5": _SAMPLE},
+    read_options=READ_OPTIONS,
+    write_options=WRITE_OPTIONS,
+    samples={"three_bytes.h5": SAMPLE},
     spec="https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html",
     losses="what single items of a stack have of their own; dates become tagged bytes",
 )
@@ -146,35 +116,11 @@ def sniff(source: Source) -> int:
 
 
 def read(source: Source, *, bools: str = "auto") -> Bundle:
-    """Return the datasets of an HDF5 file as lazy arrays, named by their paths.
+    """The datasets of an HDF5 file as lazy arrays, named by their paths.
 
     Raises the first reason if nothing in the file can be read; otherwise each dataset that cannot
     has its reason as `Array.problem`.
     """
-    from .reading import read_file
+    from .reader import read_file
 
     return read_file(source, bools)
-
-
-def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
-    """Return what HDF5 keeps in another form, or cannot hold."""
-    from .fitting import fits_of
-    from .plan import plan_of
-
-    return fits_of(bundle, plan_of(**{**_DEFAULTS, **options}))
-
-
-def write(
-    bundle: Bundle,
-    target: Target,
-    *,
-    compress: str = "none",
-    chunks: str = "auto",
-    shuffle: bool = True,
-    strings: str = "auto",
-) -> None:
-    """Write the arrays of the bundle in order, with groups, attributes, scales and links."""
-    from .plan import plan_of
-    from .writing import Writer
-
-    Writer(bundle, target, plan_of(compress, chunks, shuffle, strings)).run()

@@ -17,7 +17,8 @@ from raconvert.errors import Corrupt, RaconvertError, Unsupported
 
 from .descriptions import describe, type_of
 from .errors import FAILURES, PROBLEMS, reason_of
-from .headers import (
+from .files import info_of
+from .header import (
     ADDRESS_BYTES,
     REFERENCE_BYTES,
     attribute_data,
@@ -27,14 +28,13 @@ from .headers import (
     sequences,
     total_length,
 )
-from .objects import info_of
 from .types import Kind, kind_of, without_bools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .walk import File
+    from .files import File
 
     Dtype = np.dtype[Any]
     Values = np.ndarray[Any, Any]

@@ -23,12 +23,13 @@ from threading import Lock
 import numpy as np
 
 from raconvert.errors import Corrupt
+from raconvert.files.inflate import MAX_RATIO
 
-from .fletcher import CHECKSUM_BYTES, checks_out
+from .codecs import CHECKSUM_BYTES, checks_out, inflater, unshuffled
+from .tables import DEFLATE, FLETCHER32, SHUFFLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from h5py import h5d
@@ -37,11 +38,9 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-DEFLATE, SHUFFLE, FLETCHER = 1, 2, 3
-_DECODED = frozenset((DEFLATE, SHUFFLE, FLETCHER))
+_DECODED = frozenset((DEFLATE, SHUFFLE, FLETCHER32))
 LARGEST_PLAIN = 64 << 20  # of larger chunks without filters the library reads only what is needed
 PARALLEL_BYTES = 1 << 18  # boxes below this are not worth a thread
-DEFLATE_RATIO = 1032  # no deflated data is smaller than that
 LARGEST_UNCHECKED = 32 << 20  # bytes to which a chunk may inflate without a look at it
 PIECE_BYTES = 1 << 16
 _NONE: Values = np.empty(0, np.uint64)
@@ -88,8 +87,8 @@ class Chunks:
         self._fill = np.frombuffer(fill, f"V{unit}")
         self._grid = [-(-n // c) for n, c in zip(space, chunk, strict=True)]
         self._bytes = prod(chunk) * unit
-        checked = FLETCHER in filters
-        self._inflate = _inflater(self._bytes + CHECKSUM_BYTES * checked, strict=checked)
+        checked = FLETCHER32 in filters
+        self._inflate = inflater(self._bytes + CHECKSUM_BYTES * checked, strict=checked)
         self._numbers = self._offsets = self._lengths = self._masks = _NONE
 
     def one(self, offset: int, length: int, mask: int) -> None:
@@ -136,11 +135,11 @@ class Chunks:
 
         For datasets that the library reads: it would let them. Where chunks belong is no matter.
         """
-        if [number for number in self._filters if number != FLETCHER][-1:] != [DEFLATE]:
+        if [number for number in self._filters if number != FLETCHER32][-1:] != [DEFLATE]:
             return
         self._list(dataset)
         bit = self._filters.index(DEFLATE)
-        large = self._lengths * DEFLATE_RATIO > max(LARGEST_UNCHECKED, self._bytes)
+        large = self._lengths * MAX_RATIO > max(LARGEST_UNCHECKED, self._bytes)
         with self._source.open() as file:
             for row in np.flatnonzero(large & (self._masks >> bit & 1 == 0)).tolist():
                 offset, length = int(self._offsets[row]), int(self._lengths[row])
@@ -257,7 +256,7 @@ class Chunks:
         mask = int(self._masks[row])
         for index in reversed(range(len(self._filters))):
             skipped = bool(mask >> index & 1)
-            if self._filters[index] == FLETCHER:
+            if self._filters[index] == FLETCHER32:
                 raw = self._checked(raw, where, skipped=skipped)
             elif not skipped:
                 raw = self._undo(self._filters[index], raw, where)
@@ -295,51 +294,3 @@ def _read_at(file: int, nbytes: int, offset: int) -> bytes:
     with _SEEKING:  # Windows: the position belongs to all threads
         os.lseek(file, offset, os.SEEK_SET)
         return os.read(file, nbytes)
-
-
-def _inflater(size: int, *, strict: bool) -> Callable[[bytes], Any]:
-    """Return a function that inflates to at most `size` bytes, or raises ValueError.
-
-    `strict`: no bytes may stand behind the stream.
-    """
-    try:
-        import deflate
-    except ImportError:  # not built for this machine; zlib does the same, more slowly
-        return lambda raw: _inflated(raw, size, strict)
-
-    def inflate(raw: bytes) -> Any:
-        try:
-            return deflate.zlib_decompress(raw, size)
-        except deflate.DeflateError:  # a bad checksum, more bytes, or bytes behind the stream
-            return _inflated(raw, size, strict)
-
-    return inflate
-
-
-def _inflated(raw: bytes, size: int, strict: bool) -> bytes:
-    """Inflate with zlib, which says what is wrong."""
-    stream = zlib.decompressobj()
-    try:
-        data = stream.decompress(raw, size + 1)
-    except zlib.error as error:
-        raise ValueError(str(error)) from error
-    if len(data) > size:
-        raise ValueError(f"it inflates to more than {size} bytes")
-    if not stream.eof:
-        raise ValueError("it is cut off")
-    if strict and stream.unused_data:
-        raise ValueError("bytes follow it that are no checksum of it")
-    return data
-
-
-def unshuffled(raw: Any, width: int) -> Any:
-    """Return the bytes of elements whose first bytes come first, then their second bytes, ..."""
-    count = len(raw) // width
-    if width == 1 or count < 2:
-        return raw
-    planes = np.frombuffer(raw, np.uint8, count * width).reshape(width, count)
-    result = np.empty((count, width), np.uint8)
-    for index in range(width):
-        result[:, index] = planes[index]
-    rest = bytes(raw[count * width :])
-    return result.reshape(-1) if not rest else result.tobytes() + rest

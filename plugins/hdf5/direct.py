@@ -8,8 +8,8 @@ import numpy as np
 from h5py import h5d
 
 from .chunks import LARGEST_PLAIN, Chunks, are_places_sure, is_decoded
-from .headers import chunk_layout
-from .objects import info_of
+from .files import info_of
+from .header import chunk_layout
 from .storage import stored_bytes
 from .types import element_size
 

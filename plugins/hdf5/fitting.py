@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
+
 from raconvert.arrays.dtypes import little
 from raconvert.plugin import equivalent, refused
 
 from .descriptions import MAX_TYPE_BYTES, type_of, type_of_element
 from .errors import PROBLEMS, reason_of
 from .links import alias_links, link_names
+from .tables import MAX_RANK, NAMESPACE
 from .text import is_text, utf8_type
 from .types import is_variable, kind_of, without_bools
 
@@ -20,28 +23,41 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Array, Bundle, Fit
 
-    from .plan import Plan
+    from .options import Options
 
-NAMESPACE = "hdf5"
-MAX_RANK = 32  # H5S_MAX_RANK
 NAMED = 5  # further names that a reason lists
 
+# The names and types in a file: the link of each array; what further names lead to, and those of
+# them for which no link can be made; the type of each array, or why it has none.
+Structure = namedtuple("Structure", "links aliases unlinked types")
 
-def fits_of(bundle: Bundle, plan: Plan) -> list[Fit]:
-    """Return what HDF5 keeps in another form, or cannot hold."""
+
+def structure_of(bundle: Bundle, options: Options) -> Structure:
+    """The names and types that the arrays of a bundle get."""
+    space = bundle.formats.get(NAMESPACE)
+    aliases, unlinked = alias_links(bundle, space if isinstance(space, dict) else {})
+    types: list[Any] = []
+    for array in bundle.arrays:
+        try:
+            types.append(_file_type(array, options))
+        except PROBLEMS as error:
+            types.append(error)
+    return Structure(link_names(bundle.names), aliases, unlinked, types)
+
+
+def fits_of(bundle: Bundle, options: Options, structure: Structure) -> list[Fit]:
+    """What HDF5 keeps in another form, or cannot hold."""
     found: list[Fit] = []
     names: set[str] = set()
-    links = link_names(bundle.names)
-    for array, link in zip(bundle.arrays, links, strict=True):
+    for array, link, tid in zip(bundle.arrays, structure.links, structure.types, strict=True):
         if array.name in names:
             found.append(refused(array.name, "names", "the name is used twice"))
         elif link != array.name:
             reason = f"no link can have this name; it is '{link}', and the name is kept beside it"
             found.append(equivalent(array.name, "names", reason))
         names.add(array.name)
-        found += _array_fits(array, plan)
-    space = bundle.formats.get(NAMESPACE)
-    _, left = alias_links(bundle, space if isinstance(space, dict) else {})
+        found += _array_fits(array, tid, options)
+    left = structure.unlinked
     if left:
         told = [f"'{alias}' of '{bundle.aliases[alias] or '/'}'" for alias in left[:NAMED]]
         more = ", …" * (len(left) > NAMED)
@@ -50,15 +66,15 @@ def fits_of(bundle: Bundle, plan: Plan) -> list[Fit]:
     return found
 
 
-def _array_fits(array: Array, plan: Plan) -> Iterator[Fit]:
+def _array_fits(array: Array, tid: Any, options: Options) -> Iterator[Fit]:
     name = array.name
     if array.ndim > MAX_RANK:
         reason = f"{array.ndim} axes; HDF5 takes at most {MAX_RANK}"
         yield refused(name, "shape", reason)
-    if isinstance(plan.chunk, tuple) and array.ndim and len(plan.chunk) != array.ndim:
-        reason = f"chunks of {len(plan.chunk)} axes do not fit its {array.ndim}"
+    if isinstance(options.chunk, tuple) and array.ndim and len(options.chunk) != array.ndim:
+        reason = f"chunks of {len(options.chunk)} axes do not fit its {array.ndim}"
         yield refused(name, "storage", reason)
-    yield from _type_fits(array, plan)
+    yield from _type_fits(array, tid)
     if array.meta.items is not None:
         yield equivalent(
             name, "metadata", "what the items of a stack have of their own is left out"
@@ -68,7 +84,7 @@ def _array_fits(array: Array, plan: Plan) -> Iterator[Fit]:
         yield equivalent(name, "metadata", reason)
 
 
-def _type_fits(array: Array, plan: Plan) -> Iterator[Fit]:
+def _type_fits(array: Array, tid: Any) -> Iterator[Fit]:
     element, name = array.element, array.name
     if element.kind != "user":
         return
@@ -76,7 +92,8 @@ def _type_fits(array: Array, plan: Plan) -> Iterator[Fit]:
         yield refused(name, "type", f"elements of {element.nbytes} bytes; HDF5 takes 1 to 2**31-1")
         return
     try:
-        tid = file_type(array, plan)
+        if isinstance(tid, Exception):
+            raise tid
         nbytes = len(tid.encode())
     except PROBLEMS as error:
         yield refused(name, "type", f"its type has no form in HDF5 ({reason_of(error)})")
@@ -98,14 +115,14 @@ def _has_tags(descr: Any) -> bool:
     return any(_has_tags(field[1]) for field in descr or ())
 
 
-def file_type(array: Array, plan: Plan) -> h5t.TypeID:
-    """Return the type in which an array is written: the remembered one, if it still is its own."""
+def _file_type(array: Array, options: Options) -> h5t.TypeID:
+    """The type in which an array is written: the remembered one, if it still is its own."""
     element = little(array.element)
     description = array.meta.formats.get(NAMESPACE, {}).get("type")
     if description is not None:
         try:
             tid = type_of(description, None if element.kind == "user" else "<")
-            if _is_type_of(tid, array) and not (is_variable(tid) and plan.strings == "fixed"):
+            if _is_type_of(tid, array) and not (is_variable(tid) and options.strings == "fixed"):
                 return tid
         except PROBLEMS:  # edited, or another plugin's
             pass

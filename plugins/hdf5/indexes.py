@@ -12,15 +12,15 @@ from struct import Struct
 
 from raconvert.errors import Corrupt
 
-from .headers import ADDRESS_BYTES, LAYOUT, NOWHERE, messages
-from .objects import info_of
+from .files import info_of
+from .header import ADDRESS_BYTES, LAYOUT, NOWHERE, messages
 from .trees import check_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from h5py import h5d
 
-    from .walk import File
+    from .files import File
 
 CHUNKED, FILTERED = 2, 2  # layout class; flag of a single chunk
 SINGLE, IMPLICIT, FIXED, EXTENSIBLE, TREE = 1, 2, 3, 4, 5

@@ -1,65 +1,38 @@
-"""The options of writing, as one plan; and the chunks that follow from it."""
+"""What an HDF5 file will be that holds a bundle."""
 
 from __future__ import annotations
 
-from collections import namedtuple
-from math import prod
+from raconvert.plugin import Bundle, Plan
 
-from raconvert.errors import UsageError
+from .options import options_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-CHUNK_BYTES = 1 << 20
-DEFAULT_LEVEL = 4
-MAX_CHUNK_BYTES = (1 << 32) - 1
-
-# What the options say: filter is None, "gzip" or "lzf"; chunk is "auto", None or a shape;
-# strings is "auto" (of variable length where they once were) or "fixed".
-Plan = namedtuple("Plan", "filter level chunk shuffle strings")
+    from raconvert.plugin import Target
 
 
-def plan_of(compress: str, chunks: str, shuffle: bool, strings: str) -> Plan:
-    """Return the options as a plan; `UsageError` where one of them is not understood."""
-    name, _, level = compress.partition(":")
-    if name not in ("none", "gzip", "lzf") or (level and name != "gzip"):
-        raise UsageError(f"option compress={compress} is not understood",
-                         expected="none, gzip, gzip:0 to gzip:9, or lzf")  # fmt: skip
-    if level and not (level.isascii() and level.isdecimal() and int(level) <= 9):
-        raise UsageError(f"option compress={compress} has no such level", expected="0 to 9")
-    chunk: Any = {"auto": "auto", "none": None}.get(chunks, "")
-    if chunk == "":
-        parts = chunks.split(",")
-        if not all(part.isascii() and part.isdecimal() and int(part) for part in parts):
-            raise UsageError(f"option chunks={chunks} is not understood",
-                             expected="auto, none, or a length for each axis as 64,64")  # fmt: skip
-        chunk = tuple(map(int, parts))
-    if chunk is None and name != "none":
-        raise UsageError(f"compress={compress} needs chunks", expected="chunks=auto, or a shape")
-    found = None if name == "none" else name
-    return Plan(found, int(level) if level else DEFAULT_LEVEL, chunk, shuffle, strings)
+def plan(
+    bundle: Bundle,
+    *,
+    compress: str = "none",
+    chunks: str = "auto",
+    shuffle: bool = True,
+    strings: str = "auto",
+) -> Plan:
+    """Arrays in order, with groups, attributes, scales and links.
 
-
-def chunk_of(shape: tuple[int, ...], item: int, plan: Plan) -> tuple[int, ...] | None:
-    """Return the shape of the chunks of a dataset; None where it is stored in one piece.
-
-    By itself: whole rows of about 1 MiB, so that the file is written and read front to back.
-    Lengths for axes that belong to the type of the elements mean nothing.
+    `compress` is none, gzip, gzip:0 to gzip:9, or lzf; `chunks` auto, none, or a length for each
+    axis; `shuffle` sorts the bytes of elements before they are compressed; with `strings` fixed
+    none become strings of variable length again. `UsageError` for other words.
     """
-    if not shape or 0 in shape:
-        return None
-    if isinstance(plan.chunk, tuple):
-        chunk = tuple(min(*pair) for pair in zip(plan.chunk, shape, strict=False))
-        if prod(chunk) * item > MAX_CHUNK_BYTES:
-            raise UsageError("chunks are larger than HDF5 allows", expected="less than 4 GiB")
-        return chunk
-    if plan.filter is None:
-        return None
-    chunk_list = list(shape)
-    for axis, length in enumerate(shape):
-        inner = prod(shape[axis + 1 :]) * item
-        chunk_list[axis] = max(1, min(length, CHUNK_BYTES // inner))
-        if chunk_list[axis] > 1 or inner < CHUNK_BYTES:
-            break
-    return tuple(chunk_list)
+    options = options_of(compress, chunks, shuffle, strings)
+    from .fitting import fits_of, structure_of
+
+    structure = structure_of(bundle, options)
+
+    def write(target: Target) -> None:
+        from .writer import Writer
+
+        Writer(bundle, target, options, structure).run()
+
+    return Plan(fits_of(bundle, options, structure), write, names=bundle.names)

@@ -23,8 +23,9 @@ from raconvert.plugin import Axis
 
 from .attributes import Stored, value_of
 from .errors import PROBLEMS
-from .headers import sequences
-from .objects import info_of
+from .files import info_of
+from .header import sequences
+from .tables import NAMESPACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,9 +35,8 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Array
 
-    from .walk import File
+    from .files import File
 
-NAMESPACE = "hdf5"
 MAX_VALUES = 1 << 16  # longer scales give an axis only name and units
 MAX_LABELS = 1000  # and so do irregular ones above this
 ALWAYS = frozenset(["DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS"])

@@ -18,8 +18,10 @@ from raconvert.errors import (
     MissingDependency,
     TooLarge,
 )
+from raconvert.files.inflate import MAX_RATIO  # which no filter in use exceeds on real data
 from raconvert.files.references import resolve
 
+from .tables import FILTERS
 from .types import in_file
 
 TYPE_CHECKING = False
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
     from raconvert.files.extent import Extent
 
-    from .walk import File
+    from .files import File
 
 LAYOUTS = {
     h5d.COMPACT: "compact",
@@ -38,16 +40,7 @@ LAYOUTS = {
     h5d.CHUNKED: "chunked",
     h5d.VIRTUAL: "virtual",
 }
-# The HDF Group's registry of filters; those below 256 are the library's own.
-FILTERS = {
-    1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 5: "nbit", 6: "scaleoffset",
-    305: "lzo", 307: "bzip2", 32000: "lzf", 32001: "blosc", 32004: "lz4", 32008: "bitshuffle",
-    32012: "b3d", 32013: "zfp", 32015: "zstd", 32016: "sz-legacy", 32017: "sz", 32018: "fcidecomp",
-    32019: "jpeg", 32024: "sz3", 32026: "blosc2", 32028: "sperr",
-}  # fmt: skip
 UNLIMITED = (1 << 64) - 1  # H5F_UNLIMITED, H5S_UNLIMITED
-# What no filter in use exceeds on data worth converting; deflate's own limit.
-MAX_RATIO = 1032
 MAX_BYTES = 1 << 63
 MAX_VIRTUAL_DEPTH = 8
 

@@ -13,14 +13,14 @@ from raconvert.arrays.dtypes import element_of
 from raconvert.files.copy import extent_slabs
 
 from .direct import chunks_of
-from .headers import (
+from .files import info_of
+from .header import (
     ADDRESS_BYTES,
     REFERENCE_BYTES,
     check_all_heaps,
     check_references,
     compact_data,
 )
-from .objects import info_of
 from .types import cannot, in_file
 from .values import Dataset, check_width, widest
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from raconvert.arrays.dtypes import Element
 
+    from .files import File
     from .storage import Storage
     from .virtual import Virtual
-    from .walk import File
 
 
 def fixed_width(

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from raconvert.plugin import trailing_note
 
+from .tables import SIGNATURE
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from raconvert.plugin import Source
 
 __all__ = ["notes_of"]
 
-SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # version -> where the size of offsets is, where the addresses begin
 LAYOUTS = {0: (13, 24), 1: (13, 28), 2: (9, 12), 3: (9, 12)}
 END = 2  # the place of the end of file among the addresses

@@ -13,11 +13,11 @@ from struct import Struct
 
 from raconvert.errors import Corrupt
 
-from .headers import ADDRESS_BYTES, NOWHERE, messages
+from .header import ADDRESS_BYTES, NOWHERE, messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .walk import File
+    from .files import File
 
 LINK_INFO, ATTRIBUTE_INFO = 0x02, 0x15  # messages
 LINK_NAMES, LINK_ORDER, ATTRIBUTE_NAMES, ATTRIBUTE_ORDER = 5, 6, 8, 9  # kinds of trees

@@ -13,6 +13,7 @@ import numpy as np
 from h5py import h5d, h5p, h5s
 
 from raconvert.arrays.blocks import LARGEST_BLOCK, check_memory, slabs
+from raconvert.arrays.indexing import full_key
 from raconvert.errors import Corrupt, TooLarge
 from raconvert.plugin import dtype_of
 
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from raconvert.plugin import Element
 
     from .chunks import Chunks
+    from .files import File
     from .types import Kind
-    from .walk import File
 
     Values = np.ndarray[Any, Any]
 
@@ -128,7 +129,7 @@ class Dataset:
 
     def __getitem__(self, key: Any) -> Values:
         """Return a region: integers, slices and one Ellipsis, as NumPy indexes."""
-        keys = _whole_key(key, len(self.shape))
+        keys = full_key(key, len(self.shape))
         first, box, then = [], [], []
         for part, length in zip(keys, self.shape, strict=True):
             start, stop, rest = _stretch(part, length)
@@ -236,18 +237,6 @@ def _bounds(
         start.append(low)
         count.append(high - low)
     return tuple(start), tuple(count)
-
-
-def _whole_key(key: Any, rank: int) -> tuple[Any, ...]:
-    """Return a key with one part for each axis; IndexError for more parts than axes."""
-    keys = key if isinstance(key, tuple) else (key,)
-    if any(part is Ellipsis for part in keys):
-        at = next(index for index, part in enumerate(keys) if part is Ellipsis)
-        rest = (slice(None),) * (rank - len(keys) + 1)
-        keys = (*keys[:at], *rest, *keys[at + 1 :])
-    if len(keys) > rank:
-        raise IndexError(f"{len(keys)} indices for {rank} axes")
-    return (*keys, *(slice(None),) * (rank - len(keys)))
 
 
 def _stretch(part: Any, length: int) -> tuple[int, int, Any]:

@@ -23,9 +23,9 @@ from raconvert.files.copy import extent_slabs
 from raconvert.plugin import Extent
 
 from .errors import FAILURES, guarded, reason_of
-from .headers import check_all_heaps
+from .files import info_of
+from .header import check_all_heaps
 from .indexes import check_index
-from .objects import info_of
 from .selections import (
     UNLIMITED,
     Grid,
@@ -59,9 +59,10 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Element
 
+    from .files import File, Files
     from .selections import Places
     from .types import Kind
-    from .walk import File, Files, Walk
+    from .walk import Walk
 
     Values = np.ndarray[Any, Any]
     Axes = list[tuple[int, int, int, int]]

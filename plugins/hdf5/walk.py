@@ -8,20 +8,15 @@ and what is opened is always named by hard links alone.
 
 from __future__ import annotations
 
-import os
 from collections import namedtuple
-from contextlib import suppress
 
-from h5py import h5, h5f, h5g, h5l, h5o, h5p
+from h5py import h5, h5g, h5l, h5o, h5p
 
 from raconvert.errors import RaconvertError, ReadFailed, TooLarge, Unsupported
-from raconvert.files.references import resolve
-from raconvert.files.regular import check_unchanged
-from raconvert.files.source import Source
 
-from .errors import FAILURES, guarded, open_failed, reason_of
-from .headers import check_dataset_header
-from .objects import info_of
+from .errors import FAILURES, guarded, reason_of
+from .files import DATASET, GROUP, TYPE, File, Files, info_of
+from .header import check_dataset_header
 from .trees import check_trees
 
 TYPE_CHECKING = False
@@ -29,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-MAX_FILES = 100  # how many further files external links and virtual datasets may open
 MAX_STEPS = 40  # soft and external links on the way of one path; the library itself follows 16
 MAX_DEPTH = 500  # groups inside groups; the library itself recurses in places
 # In all of a file, so that work and memory stay in proportion to it:
@@ -38,78 +32,11 @@ MAX_LINKS = 200_000  # that are no first names of objects
 MAX_PARTS = 1_000_000  # of the paths that links lead along; one link can go through many others
 MAX_NAMES = 32 << 20  # characters of all paths; each has the names of its groups in it
 
-GROUP, DATASET, TYPE = h5o.TYPE_GROUP, h5o.TYPE_DATASET, h5o.TYPE_NAMED_DATATYPE
-
 # An object: `path` is its name in the bundle, `hard` its path by hard links in `file`, `address`
 # where it lies, if it has not been looked at yet.
 Found = namedtuple("Found", "path kind file hard address", defaults=(None,))
 # A second way to an object, or a way to none: kind is hard, soft or external.
 Link = namedtuple("Link", "path kind target file", defaults=(None,))
-
-
-class File:
-    """One open file: its identifier, its source, and its size for checks."""
-
-    __slots__ = (
-        "address_bytes", "attributes", "dense", "fid", "heaps", "searched", "source", "trees",
-        "unwritten", "userblock",
-    )  # fmt: skip
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.heaps: set[int] = set()  # addresses of global heaps that are sound
-        self.trees: set[int] = set()  # addresses of objects whose B-trees are sound
-        self.searched = False  # the whole file was searched for heaps
-        self.dense: dict[bytes, tuple[int, list[int]]] | None = None  # of `headers.dense_data`
-        self.attributes = 0  # bytes that its attributes take as plain values
-        self.unwritten: dict[bytes, int] = {}  # bytes of datasets that are only a fill value
-        if source.base:
-            raise Unsupported("cannot be read inside an archive; extract it", path=source.path)
-        source.identity  # noqa: B018 - opened here first: only regular files are
-        try:
-            # As h5py does: one process cannot open a file with different access properties.
-            self.fid = h5f.open(os.fsencode(source.path), h5f.ACC_RDONLY)
-            check_unchanged(self.fid.get_vfd_handle(), source.path, source.identity)
-            plist = self.fid.get_create_plist()
-            self.userblock = int(plist.get_userblock())
-            self.address_bytes = int(plist.get_sizes()[0])
-        except FAILURES as error:
-            raise open_failed(source.path, error) from error
-
-    @property
-    def path(self) -> str:
-        """The path, for messages."""
-        return self.source.path
-
-    def close(self) -> None:
-        """Close the file and whatever is open in it."""
-        with suppress(*FAILURES):  # of a damaged file; nothing was written
-            if self.fid.valid:
-                self.fid._close_open_objects(h5f.OBJ_LOCAL | ~h5f.OBJ_FILE)
-                self.fid.close()
-
-
-class Files:
-    """The file that is read and those that it names, each opened once."""
-
-    def __init__(self, source: Source) -> None:
-        self.main = File(source)
-        self._open = {os.path.realpath(source.path): self.main}
-
-    def named(self, by: File, name: str, what: str) -> File:
-        """Return the file that `by` names, if it may be read."""
-        path = resolve(by.source, name, what)
-        real = os.path.realpath(path)
-        if real not in self._open:
-            if len(self._open) > MAX_FILES:
-                raise Unsupported(f"names more than {MAX_FILES} files", path=by.path)
-            self._open[real] = File(by.source.named(path))
-        return self._open[real]
-
-    def close(self) -> None:
-        """Close them all."""
-        for file in self._open.values():
-            file.close()
 
 
 class Walk:

@@ -35,7 +35,7 @@ from raconvert.files.regular import check_unchanged
 
 from ..hdf5 import superblock
 from ..hdf5.errors import guarded
-from ..hdf5.objects import info_of
+from ..hdf5.files import info_of
 from .fields import NAME, field_names
 from .tables import (
     ELEMENTS,

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from raconvert.plugins import hdf5
-from raconvert.plugins.hdf5.data import _is_sparse
+from raconvert.plugins.hdf5.elements import _is_sparse
 from raconvert.plugins.hdf5.errors import system_reason
 
 from raconvert.arrays.array import Array
@@ -49,7 +49,7 @@ def read(path: Path | str, **options: Any) -> Bundle:
 
 def write(bundle: Bundle, path: Path, **options: Any) -> Path:
     with Target(str(path)) as target:
-        hdf5.write(bundle, target, **options)
+        hdf5.plan(bundle, **options).write(target)
         target.commit(sync=False)
     return path
 
@@ -526,7 +526,7 @@ def test_text_becomes_utf8_and_comes_back(tmp_path: Path, tool: Callable[..., st
     texts = np.array(["", "a", "日本é", "nul\0in", "\ud800x", "\U0001f600"], "<U6").reshape(2, 3)
     for values in (texts, texts.astype(">U6")):
         array = array_of(values)
-        (fit,) = hdf5.fits(Bundle([array]), {})
+        (fit,) = hdf5.plan(Bundle([array])).fits
         assert (fit.outcome, fit.property) == (EQUIVALENT, "type")
         path = write(Bundle([array]), tmp_path / f"{values.dtype.byteorder == '>'}.h5")
         with read(path) as bundle:
@@ -651,7 +651,7 @@ def test_shapes(tmp_path: Path) -> None:
     too_deep = Array(
         Element("uint", 1, "|"), (1,) * 33, name="x", index_order="C", data=np.ones(1, "u1")
     )
-    (fit,) = hdf5.fits(Bundle([too_deep]), {})
+    (fit,) = hdf5.plan(Bundle([too_deep])).fits
     assert (fit.outcome, fit.property, fit.flag) == (REFUSED, "shape", None)
 
 
@@ -841,7 +841,7 @@ def test_aliases_that_no_link_can_be_are_told(tmp_path: Path) -> None:
     arrays = [array_of(np.arange(2), "x"), array_of(np.arange(3), "g/y")]
     aliases = {"x": "g/y", "g": "x", "x/z": "x", "a//b": "x", "gone": "nothing", "fine": "x"}
     bundle = Bundle(arrays, aliases=aliases)
-    (fit,) = hdf5.fits(bundle, {})
+    (fit,) = hdf5.plan(bundle).fits
     assert (fit.array, fit.property, fit.outcome) == ("", "metadata", EQUIVALENT)
     assert "'x' of 'g/y', 'g' of 'x', 'x/z' of 'x', 'a//b' of 'x', 'gone' of" in fit.reason
     with read(write(bundle, tmp_path / "x.h5")) as found:
@@ -851,7 +851,7 @@ def test_aliases_that_no_link_can_be_are_told(tmp_path: Path) -> None:
 def test_aliases_beside_a_namespace_that_was_edited(tmp_path: Path) -> None:
     space = {"dimensions": 3, "empty": ["e"], "links": {"l": 1}}
     bundle = Bundle([array_of(np.arange(2), "x")], formats={"hdf5": space}, aliases={"y": "x"})
-    assert hdf5.fits(bundle, {}) == []
+    assert hdf5.plan(bundle).fits == []
     with read(write(bundle, tmp_path / "x.h5")) as found:
         assert found.aliases == {"y": "x"}
 
@@ -862,9 +862,9 @@ def test_a_bundle_that_lost_the_namespace_of_hdf5_keeps_its_aliases(tmp_path: Pa
         file["b"], file["h"] = file["g/a"], file["g"]
     with read(tmp_path / "x.h5") as bundle:
         assert bundle.aliases
-        assert hdf5.fits(bundle, {}) == []
+        assert hdf5.plan(bundle).fits == []
         bundle.formats = {}
-        assert hdf5.fits(bundle, {}) == []
+        assert hdf5.plan(bundle).fits == []
         write(bundle, tmp_path / "y.h5")
     assert main(["diff", str(tmp_path / "x.h5"), str(tmp_path / "y.h5")]) == 0
 
@@ -921,7 +921,7 @@ def test_groups_and_order(tmp_path: Path) -> None:
 )
 def test_names_that_no_link_can_have(tmp_path: Path, names: list[str]) -> None:
     bundle = Bundle([array_of(np.arange(n + 1), name) for n, name in enumerate(names)])
-    fits = hdf5.fits(bundle, {})
+    fits = hdf5.plan(bundle).fits
     assert {fit.outcome for fit in fits} <= {EQUIVALENT}
     assert {fit.property for fit in fits} <= {"names"}
     with read(write(bundle, tmp_path / "x.h5")) as back:
@@ -1023,7 +1023,7 @@ def test_whatever_no_attribute_can_be_is_kept_as_json(tmp_path: Path) -> None:
         groups={"g": dict(values), "not a//link": {"k": 1}},
         formats={"other": {"k": [1, b"2"]}},
     )
-    assert not hdf5.fits(bundle, {})
+    assert not hdf5.plan(bundle).fits
     with read(write(bundle, tmp_path / "x.h5")) as back:
         assert back.names == ["x"]
         assert back.attributes == bundle.attributes
@@ -1252,23 +1252,23 @@ def test_chunked_writing(tmp_path: Path, compress: str, chunks: str, shuffle: bo
 def test_options_that_make_no_sense(options: dict[str, str], tmp_path: Path) -> None:
     bundle = Bundle([array_of(np.arange(3))])
     with pytest.raises(UsageError):
-        hdf5.fits(bundle, options)
+        hdf5.plan(bundle, **options)
     with pytest.raises(UsageError), Target(str(tmp_path / "x.h5")) as target:
-        hdf5.write(bundle, target, **options)
+        hdf5.plan(bundle, **options).write(target)
     assert not list(tmp_path.iterdir())
 
 
 def test_chunks_of_another_rank_are_refused() -> None:
-    (fit,) = hdf5.fits(Bundle([array_of(np.zeros((2, 3)))]), {"chunks": "4"})
+    (fit,) = hdf5.plan(Bundle([array_of(np.zeros((2, 3)))]), chunks="4").fits
     assert (fit.outcome, fit.property) == (REFUSED, "storage")
 
 
 def test_structures_with_too_many_fields_are_refused(tmp_path: Path) -> None:
     many = np.zeros(2, [(f"field{n:05}", "i1") for n in range(4000)])
-    (fit,) = hdf5.fits(Bundle([array_of(many)]), {})
+    (fit,) = hdf5.plan(Bundle([array_of(many)])).fits
     assert (fit.outcome, fit.property) == (REFUSED, "type")
     some = np.zeros(2, [(f"f{n}", "i1") for n in range(500)])
-    assert not hdf5.fits(Bundle([array_of(some)]), {})
+    assert not hdf5.plan(Bundle([array_of(some)])).fits
     assert values_of(write(Bundle([array_of(some)]), tmp_path / "x.h5")).dtype == some.dtype
 
 
@@ -1295,7 +1295,7 @@ def test_remembered_types_are_dropped_when_they_fit_no_more(tmp_path: Path) -> N
             "empty": {"x": {}, "e": 5, "f": {"type": "bad"}}, "dimensions": {"d": {"type": "<f4"}}, "groups": 5,
             "attributes": [],
         }})  # fmt: skip
-        assert not hdf5.fits(bundle, {})
+        assert not hdf5.plan(bundle).fits
         with read(write(bundle, tmp_path / f"{number}.h5")) as back:
             assert back.names == ["x"]
             assert as_ndarray(back.arrays[0]).tolist() == [0, 1, 2]
@@ -1461,9 +1461,9 @@ def test_rows_of_chunks_larger_than_a_slab(chunks: str, compress: str, tmp_path:
     with Target(str(path), max_memory=1 << 20) as target:
         if chunks == "2,3,400":
             with pytest.raises(TooLarge, match="a row of its chunks needs 2400000 bytes"):
-                hdf5.write(Bundle([array]), target, **options)
+                hdf5.plan(Bundle([array]), **options).write(target)
             return
-        hdf5.write(Bundle([array]), target, **options)
+        hdf5.plan(Bundle([array]), **options).write(target)
         target.commit(sync=False)
     with h5py.File(path) as file:
         assert file["x"].chunks == tuple(map(int, chunks.split(",")))

@@ -9,9 +9,9 @@ import h5py
 import numpy as np
 import pytest
 from raconvert.plugins import hdf5
-from raconvert.plugins.hdf5 import attributes, headers, walk
+from raconvert.plugins.hdf5 import attributes, header, walk
 from raconvert.plugins.hdf5 import values as hdf5_values
-from raconvert.plugins.hdf5.reading import MAX_NOTES
+from raconvert.plugins.hdf5.reader import MAX_NOTES
 
 from raconvert.arrays.blocks import as_ndarray
 from raconvert.errors import TooLarge
@@ -270,7 +270,7 @@ def test_one_text_many_times_has_a_total(
 
 def test_dense_attributes_have_a_total(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = texts(tmp_path / "x.h5", 50)
-    monkeypatch.setattr(headers, "MAX_DENSE", 20)
+    monkeypatch.setattr(header, "MAX_DENSE", 20)
     with read(path) as bundle:
         assert any("more than 20 attributes" in note for note in bundle.notes)
         assert bundle["x"].meta.attributes == {}

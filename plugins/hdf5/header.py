@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from .walk import File
+    from .files import File
 
 ADDRESS_BYTES = 8  # of nearly all files
 REFERENCE_BYTES = 4 + ADDRESS_BYTES + 4

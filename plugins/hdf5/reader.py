@@ -18,18 +18,18 @@ from raconvert.errors import (
 from raconvert.metadata import sidecar
 from raconvert.plugin import Array, Bundle, Extent, Source, dtype_of
 
-from . import julia, scales
+from . import dialects, scales
 from .attributes import Attributes, read_attributes
 from .chunks import Chunks, is_decoded
 from .descriptions import describe, little_endian, type_of_dtype, type_of_element
 from .direct import chunks_of
 from .errors import FAILURES, guarded
-from .headers import (
+from .files import DATASET, GROUP, TYPE, File, Files, info_of
+from .header import (
     attribute_data,
 )
 from .indexes import check_index
-from .kept import unpacked
-from .objects import info_of
+from .metadata import unpacked
 from .storage import (
     Storage,
     check_filters,
@@ -46,6 +46,7 @@ from .storage import (
 )
 from .strings import fixed_width
 from .superblock import notes_of
+from .tables import NAMESPACE
 from .text import is_text
 from .types import (
     BOOL_NAMES,
@@ -56,7 +57,7 @@ from .types import (
 )
 from .values import Dataset
 from .virtual import Assembled, Resolver, Virtual, check_external_type, stored_of
-from .walk import DATASET, GROUP, TYPE, File, Files, Found, Walk, shown
+from .walk import Found, Walk, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +65,6 @@ if TYPE_CHECKING:
 
     from .types import Kind
 
-NAMESPACE = "hdf5"
 
 NOTED_REASONS = 10  # of objects that are left out, in the error of a file without any other
 NOTED_ALIASES = 5  # each on its own; of the others only how many they are
@@ -88,7 +88,7 @@ def read_file(source: Source, bools: str = "auto") -> Bundle:
 
 def _bundle(source: Source, files: Files, bools: str) -> Bundle:
     walk = Walk(files)
-    is_julia = julia.is_julia(files.main)
+    is_julia = dialects.is_julia(files.main)
     virtual = Resolver(files, walk)
     context = Context(
         files, walk, notes_of(source), is_julia, scales.Scales(), [], {}, bools, virtual
@@ -97,7 +97,7 @@ def _bundle(source: Source, files: Files, bools: str) -> Bundle:
     space: dict[str, Any] = {}
     left_out = list(walk.left_out)
     for found in walk.found:
-        if context.julia and found.path.split("/")[0] == julia.TYPES:
+        if context.julia and found.path.split("/")[0] == dialects.TYPES:
             continue
         try:
             _take(found, bundle, space, context)
@@ -221,7 +221,7 @@ def _finish(bundle: Bundle, space: dict[str, Any], context: Context) -> None:
 
 def _name_aliases(bundle: Bundle, context: Context) -> None:
     """Tell the further names of arrays and groups, and note the first of them."""
-    inner = (julia.TYPES,) if context.julia else ()
+    inner = (dialects.TYPES,) if context.julia else ()
     for path, target in context.walk.aliases.items():
         if target.split("/")[0] not in inner:
             bundle.aliases[path] = context.names.get(target, target)
@@ -241,7 +241,7 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
         dataset = h5d.open(found.file.fid, found.hard)
     except FAILURES:
         address = info_of(found.file.fid, found.hard).address
-        packed = julia.packed_of(found.file, address) if context.julia else None
+        packed = dialects.packed_of(found.file, address) if context.julia else None
         if packed is None:
             raise
         bundle.arrays.append(_packed_array(found, address, packed, context))
@@ -256,7 +256,7 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
         return
     shape, virtual, problem = _shape(found, dataset, plist, context)
     if context.julia and shape is not None:
-        shape = julia.take_shape(shape, attributes)
+        shape = dialects.take_shape(shape, attributes)
     tid = dataset.get_type()
     if shape is None:
         empty = {"type": describe(tid)}
@@ -376,14 +376,14 @@ def _values(
 
 def _kind(tid: h5t.TypeID, file: File, address: int, context: Context) -> Kind:
     """Return how the elements of an object are read."""
-    if context.julia and julia.is_opaque_bool(tid, file, address):
+    if context.julia and dialects.is_opaque_bool(tid, file, address):
         tid = h5t.STD_B8LE
     if context.bools == "integers":
         return without_bools(kind_of(tid))
     return kind_of(tid, bits_are_bools=context.julia)
 
 
-def _packed_array(found: Found, address: int, packed: julia.Packed, context: Context) -> Array:
+def _packed_array(found: Found, address: int, packed: dialects.Packed, context: Context) -> Array:
     """Return the array of a compressed dataset that the library does not open."""
     file = found.file
     kind = _kind(packed.tid, file, address, context)
@@ -424,7 +424,7 @@ def _packed_array(found: Found, address: int, packed: julia.Packed, context: Con
     array.problem = problem
     _keep_type(array, packed.tid, kind)
     for name in attribute_data(file, address):
-        if name != julia.DIMENSIONS.encode():
+        if name != dialects.DIMENSIONS.encode():
             where = f"attribute '{shown(name)}' of '/{found.path}'"
             context.notes.append(f"{where} was left out: HDF5 2.0 does not open the dataset")
     context.names[found.path] = found.path

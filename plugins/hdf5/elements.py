@@ -7,7 +7,6 @@ threads outside it, and handed over as they will stand in the file.
 from __future__ import annotations
 
 import os
-import zlib
 from functools import partial
 from itertools import islice, product
 from math import prod
@@ -19,6 +18,7 @@ from raconvert.arrays.blocks import block_bytes, blocks, check_memory
 from raconvert.errors import Unsupported
 from raconvert.files.copy import copy_extent_to, reserve, write_all
 
+from .codecs import deflated, shuffled
 from .creating import library
 from .text import encoded, is_text
 from .types import kind_of
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Array, Extent, Target
 
-    from .plan import Plan
+    from .options import Options
 
     Values = np.ndarray[Any, Any]
 
@@ -148,7 +148,7 @@ def write_chunks(
     tid: h5t.TypeID,
     shape: tuple[int, ...],
     chunk: tuple[int, ...],
-    plan: Plan,
+    options: Options,
     target: Target,
 ) -> None:
     """Write a dataset chunk by chunk, in slabs of whole chunks that follow each other in memory."""
@@ -161,15 +161,18 @@ def write_chunks(
     row = chunk[axis] * inner
     check_memory(2 * row, target.max_memory, f"array '{array.name}': a row of its chunks")
     boxes = list(_slab_boxes(shape, axis, chunk[axis] * max(1, budget // row)))
-    shuffle = plan.shuffle and plan.filter is not None and item > 1
+    shuffle = options.shuffle and options.filter is not None and item > 1
     encode = partial(
-        _chunk, chunk=chunk, shuffle=shuffle, level=plan.level if plan.filter == "gzip" else None
+        _chunk,
+        chunk=chunk,
+        shuffle=shuffle,
+        level=options.level if options.filter == "gzip" else None,
     )
     slabs = _slabs(_raw_blocks(array, target), [prod(count) * item for _, count in boxes])
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
         for (start, count), raw in zip(boxes, slabs, strict=True):
             slab = raw.view(f"V{item}").reshape(count)
-            if plan.filter == "lzf":
+            if options.filter == "lzf":
                 _write_slab(dataset, tid, slab, start, target)
                 continue
             places = _places(count, chunk)
@@ -245,19 +248,5 @@ def _chunk(
         part = whole
     raw = np.ascontiguousarray(part).view(np.uint8).reshape(-1)
     if shuffle:
-        units = raw.reshape(-1, slab.itemsize)
-        planes = np.empty(units.shape[::-1], np.uint8)
-        for index in range(slab.itemsize):  # plane by plane: half the time of a transposed copy
-            planes[index] = units[:, index]
-        raw = planes.reshape(-1)
-    if level is None:
-        return raw.tobytes()
-    return _deflated(raw, level)
-
-
-def _deflated(raw: Values, level: int) -> bytes:
-    try:
-        import deflate
-    except ImportError:  # not built for this machine; zlib does the same, more slowly
-        return zlib.compress(raw.data, level)
-    return bytes(deflate.zlib_compress(raw.data, level))
+        raw = shuffled(raw, slab.itemsize)
+    return raw.tobytes() if level is None else deflated(raw, level)

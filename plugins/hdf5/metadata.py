@@ -1,14 +1,58 @@
-"""Which metadata become attributes that are read back as what they were, and which would not."""
+"""Metadata: what becomes attributes of HDF5, and what has no place there.
+
+The latter is one attribute `raconvert` of JSON text. On a dataset: the fields of a sidecar that are
+not in HDF5 by themselves (axes, other formats' namespaces, values that no attribute can be), `name`
+where the link has another one, and `axis_of` on scales made from an axis. On a group: `attributes`.
+On the root: `formats`, `order`, and `groups` that no link can name.
+"""
 
 from __future__ import annotations
 
+from raconvert.errors import Corrupt
+from raconvert.metadata.json import dumps, loads
+
 from . import scales
-from .attributes import write_attribute
-from .kept import KEPT
+from .attributes import Attributes, write_attribute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+KEPT = "raconvert"  # the name of the attribute
+VERSION = 1
+
+
+def packed(fields: dict[str, Any]) -> str:
+    """The text of the attribute."""
+    return dumps({KEPT: VERSION, **fields})
+
+
+def unpacked(attributes: Attributes, path: str) -> dict[str, Any]:
+    """Take the fields out of attributes; none if the attribute is another program's."""
+    text = attributes.values.get(KEPT)
+    if not isinstance(text, str) or not text.startswith(f'{{"{KEPT}":'):
+        return {}
+    del attributes.values[KEPT]
+    attributes.types.pop(KEPT, None)
+    try:
+        fields = loads(text)
+    except ValueError as error:
+        raise Corrupt(f"attribute '{KEPT}' is not JSON of ours: {error}", path=path) from error
+    if not isinstance(fields, dict) or fields.pop(KEPT, None) != VERSION:
+        raise Corrupt(f"attribute '{KEPT}' has another version", path=path, expected=VERSION)
+    for name, kind in _FORMS:
+        if name in fields and not isinstance(fields[name], kind):
+            raise Corrupt(f"field '{name}' of attribute '{KEPT}' has the wrong form", path=path)
+    return fields
+
+
+_FORMS = (
+    ("attributes", dict),
+    ("formats", dict),
+    ("groups", dict),
+    ("name", str),
+    ("order", list),
+)
 
 
 def write_each(oid: Any, values: dict[str, Any], types: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from struct import error as struct_error
 from h5py import h5l, h5o, h5t
 
 from .errors import FAILURES
-from .headers import (
+from .header import (
     ADDRESS_BYTES,
     DATASPACE,
     FILTERS,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .attributes import Attributes
-    from .walk import File
+    from .files import File
 
 MARKS = (b"HDF5-based Julia Data Format", b"Julia data file (HDF5)")
 MARK_BYTES = 512  # the mark opens a block of so many bytes before the superblock

@@ -20,14 +20,13 @@ from raconvert.plugin import dtype_of
 from . import scales
 from .attributes import write_attribute
 from .creating import TRACKED, closing, create, created, library, utf8
-from .data import write_chunks, write_elements, write_strings
 from .descriptions import type_of
+from .elements import write_chunks, write_elements, write_strings
 from .errors import PROBLEMS
-from .fitting import NAMESPACE, file_type
-from .kept import KEPT, packed
-from .links import alias_links, component, kept_links, link_names, may_be_group, parents
-from .placing import common_names, placed, write_each
-from .plan import chunk_of
+from .links import component, kept_links, may_be_group, parents
+from .metadata import KEPT, common_names, packed, placed, write_each
+from .options import chunk_of
+from .tables import NAMESPACE
 from .types import is_variable, kind_of
 
 TYPE_CHECKING = False
@@ -39,17 +38,22 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Array, Bundle, Target
 
-    from .plan import Plan
+    from .fitting import Structure
+    from .options import Options
 
 
 class Writer:
     """One file being written: the library's handle, groups made so far, elements yet to copy."""
 
-    def __init__(self, bundle: Bundle, target: Target, plan: Plan) -> None:
+    def __init__(
+        self, bundle: Bundle, target: Target, options: Options, structure: Structure
+    ) -> None:
         self.bundle = bundle
         self.target = target
-        self.plan = plan
-        self.links = dict(zip(bundle.names, link_names(bundle.names), strict=True))
+        self.options = options
+        self.links = dict(zip(bundle.names, structure.links, strict=True))
+        self.types = dict(zip(bundle.names, structure.types, strict=True))
+        self.aliases = structure.aliases
         self.groups: dict[str, Any] = {}
         self.datasets: dict[str, h5d.DatasetID] = {}  # by the name in the bundle
         self.taken = frozenset(self.links.values())
@@ -58,7 +62,6 @@ class Writer:
         self.raw: list[tuple[int, Array]] = []
         space = bundle.formats.get(NAMESPACE)
         self.space: dict[str, Any] = space if isinstance(space, dict) else {}
-        self.aliases, _ = alias_links(bundle, self.space)
 
     def run(self) -> None:
         """Write the whole file."""
@@ -104,11 +107,11 @@ class Writer:
     def _dataset(self, array: Array) -> None:
         """Make one dataset, and write its data if the library must do it."""
         with library(self.target.path):
-            tid = file_type(array, self.plan)
+            tid = self.types[array.name]
             dims = kind_of(tid).dims
             shape = array.dims[::-1][: array.ndim - len(dims)]
             variable = is_variable(tid)
-            chunk = None if variable else chunk_of(shape, tid.get_size(), self.plan)
+            chunk = None if variable else chunk_of(shape, tid.get_size(), self.options)
             plist = self._plist(array, tid, chunk, variable)
             space = h5s.create_simple(shape) if shape else h5s.create(h5s.SCALAR)
             dataset = h5d.create(self.groups[""], None, tid, space, plist)
@@ -119,7 +122,7 @@ class Writer:
         if variable:
             write_strings(array, dataset, tid, shape, self.target)
         elif chunk is not None:
-            write_chunks(array, dataset, tid, shape, chunk, self.plan, self.target)
+            write_chunks(array, dataset, tid, shape, chunk, self.options, self.target)
         else:
             with library(self.target.path):
                 offset = dataset.get_offset()
@@ -132,11 +135,11 @@ class Writer:
         if chunk is not None:
             plist.set_chunk(chunk)
             plist.set_fill_time(h5d.FILL_TIME_NEVER)
-            if self.plan.filter and self.plan.shuffle and tid.get_size() > 1:
+            if self.options.filter and self.options.shuffle and tid.get_size() > 1:
                 plist.set_shuffle()
-            if self.plan.filter == "gzip":
-                plist.set_deflate(self.plan.level)
-            elif self.plan.filter == "lzf":
+            if self.options.filter == "gzip":
+                plist.set_deflate(self.options.level)
+            elif self.options.filter == "lzf":
                 plist.set_filter(h5z.FILTER_LZF, h5z.FLAG_OPTIONAL)
         elif not variable:
             plist.set_layout(h5d.CONTIGUOUS)
@@ -300,7 +303,7 @@ class Writer:
         if self.links[array.name] != array.name:
             found["name"] = array.name
         if array.element.kind == "user" and array.element.descr is not None:
-            kind = kind_of(file_type(array, self.plan))
+            kind = kind_of(self.types[array.name])
             if kind.element is not None and kind.element != array.element:
                 found["dtype"] = code_of(array.element)
         return found

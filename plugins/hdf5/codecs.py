@@ -1,0 +1,139 @@
+"""Filters of chunks, in both directions: deflate, shuffle, fletcher32.
+
+File format specification 3.0, IV.A.2.l "The Filter Pipeline Message". Fletcher32, as the library
+computes it, is two sums modulo 65535 over 16-bit words: of the words, and of the first sum after
+each word. It stands behind the chunk, little-endian; libraries before 1.6.3 wrote it with the bytes
+of each half swapped, and the library takes both.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Values = np.ndarray[Any, Any]
+
+CHECKSUM_BYTES = 4
+_MODULUS = 65535
+_ROW = 4096  # words; the sums over rows and columns of so many need no larger numbers
+
+
+# --- deflate: one zlib stream --------------------------------------------------------------------
+
+
+def deflated(raw: Values, level: int) -> bytes:
+    """The bytes as a zlib stream."""
+    try:
+        import deflate
+    except ImportError:  # not built for this machine; zlib does the same, more slowly
+        return zlib.compress(raw.data, level)
+    return bytes(deflate.zlib_compress(raw.data, level))
+
+
+def inflater(size: int, *, strict: bool) -> Callable[[bytes], Any]:
+    """Return a function that inflates to at most `size` bytes, or raises ValueError.
+
+    `strict`: no bytes may stand behind the stream.
+    """
+    try:
+        import deflate
+    except ImportError:  # not built for this machine; zlib does the same, more slowly
+        return lambda raw: _inflated(raw, size, strict)
+
+    def inflate(raw: bytes) -> Any:
+        try:
+            return deflate.zlib_decompress(raw, size)
+        except deflate.DeflateError:  # a bad checksum, more bytes, or bytes behind the stream
+            return _inflated(raw, size, strict)
+
+    return inflate
+
+
+def _inflated(raw: bytes, size: int, strict: bool) -> bytes:
+    """Inflate with zlib, which says what is wrong."""
+    stream = zlib.decompressobj()
+    try:
+        data = stream.decompress(raw, size + 1)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    if len(data) > size:
+        raise ValueError(f"it inflates to more than {size} bytes")
+    if not stream.eof:
+        raise ValueError("it is cut off")
+    if strict and stream.unused_data:
+        raise ValueError("bytes follow it that are no checksum of it")
+    return data
+
+
+# --- shuffle: all first bytes of the elements, then all second ones, ... --------------------------
+
+
+def shuffled(raw: Values, width: int) -> Values:
+    """The bytes of elements with all first bytes in front, then all second bytes, ..."""
+    units = raw.reshape(-1, width)
+    planes = np.empty(units.shape[::-1], np.uint8)
+    for index in range(width):  # plane by plane: half the time of a transposed copy
+        planes[index] = units[:, index]
+    return planes.reshape(-1)
+
+
+def unshuffled(raw: Any, width: int) -> Any:
+    """Return the bytes of elements whose first bytes come first, then their second bytes, ..."""
+    count = len(raw) // width
+    if width == 1 or count < 2:
+        return raw
+    planes = np.frombuffer(raw, np.uint8, count * width).reshape(width, count)
+    result = np.empty((count, width), np.uint8)
+    for index in range(width):
+        result[:, index] = planes[index]
+    rest = bytes(raw[count * width :])
+    return result.reshape(-1) if not rest else result.tobytes() + rest
+
+
+# --- fletcher32 -----------------------------------------------------------------------------------
+
+
+def fletcher32(raw: Any) -> int:
+    """Return the checksum of bytes."""
+    view = memoryview(raw).cast("B")
+    odd = bytes(view[len(view) & ~1 :])
+    words = np.frombuffer(view, "<u2", len(view) // 2)
+    count = len(words) + len(odd)
+    whole = len(words) // _ROW
+    rows = words[: whole * _ROW].reshape(whole, _ROW)
+    last = np.zeros(_ROW, "<u2")
+    last[: len(words) - whole * _ROW] = words[whole * _ROW :]
+    if odd:
+        last[len(words) - whole * _ROW] = odd[0]
+    down = rows.sum(axis=0, dtype=np.uint64) + last
+    across = np.append(rows.sum(axis=1, dtype=np.uint64), last.sum(dtype=np.uint64))
+    if not across.any():
+        return 0
+    # Word number i counts (count - i) times in the second sum; 256: the words are big-endian.
+    left = (count - _ROW * np.arange(len(across), dtype=np.int64)) % _MODULUS
+    before = np.arange(_ROW, dtype=np.int64)
+    second = int((left * (across % _MODULUS).astype(np.int64)).sum())
+    second -= int((before * (down % _MODULUS).astype(np.int64)).sum())
+    first = int(across.sum())
+    return _folded(256 * second) << 16 | _folded(256 * first)
+
+
+def _folded(total: int) -> int:
+    """Return a sum that is not 0 as the library's folding leaves it: 65535 in the place of 0."""
+    return (total - 1) % _MODULUS + 1
+
+
+def checks_out(raw: Any) -> bool:
+    """True if the last four bytes are the checksum of those before them."""
+    if len(raw) < CHECKSUM_BYTES:
+        return False
+    view = memoryview(raw).cast("B")
+    told = bytes(view[-CHECKSUM_BYTES:])
+    found = fletcher32(view[:-CHECKSUM_BYTES]).to_bytes(CHECKSUM_BYTES, "little")
+    return told in (found, bytes((found[1], found[0], found[3], found[2])))

@@ -1,0 +1,65 @@
+"""The options of writing, and the chunks that follow from them."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from math import prod
+
+from raconvert.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+CHUNK_BYTES = 1 << 20
+DEFAULT_LEVEL = 4
+MAX_CHUNK_BYTES = (1 << 32) - 1
+
+# What the options say: filter is None, "gzip" or "lzf"; chunk is "auto", None or a shape;
+# strings is "auto" (of variable length where they once were) or "fixed".
+Options = namedtuple("Options", "filter level chunk shuffle strings")
+
+
+def options_of(compress: str, chunks: str, shuffle: bool, strings: str) -> Options:
+    """The options in terms of HDF5; `UsageError` where one of them is not understood."""
+    name, _, level = compress.partition(":")
+    if name not in ("none", "gzip", "lzf") or (level and name != "gzip"):
+        raise UsageError(f"option compress={compress} is not understood",
+                         expected="none, gzip, gzip:0 to gzip:9, or lzf")  # fmt: skip
+    if level and not (level.isascii() and level.isdecimal() and int(level) <= 9):
+        raise UsageError(f"option compress={compress} has no such level", expected="0 to 9")
+    chunk: Any = {"auto": "auto", "none": None}.get(chunks, "")
+    if chunk == "":
+        parts = chunks.split(",")
+        if not all(part.isascii() and part.isdecimal() and int(part) for part in parts):
+            raise UsageError(f"option chunks={chunks} is not understood",
+                             expected="auto, none, or a length for each axis as 64,64")  # fmt: skip
+        chunk = tuple(map(int, parts))
+    if chunk is None and name != "none":
+        raise UsageError(f"compress={compress} needs chunks", expected="chunks=auto, or a shape")
+    found = None if name == "none" else name
+    return Options(found, int(level) if level else DEFAULT_LEVEL, chunk, shuffle, strings)
+
+
+def chunk_of(shape: tuple[int, ...], item: int, options: Options) -> tuple[int, ...] | None:
+    """Return the shape of the chunks of a dataset; None where it is stored in one piece.
+
+    By itself: whole rows of about 1 MiB, so that the file is written and read front to back.
+    Lengths for axes that belong to the type of the elements mean nothing.
+    """
+    if not shape or 0 in shape:
+        return None
+    if isinstance(options.chunk, tuple):
+        chunk = tuple(min(*pair) for pair in zip(options.chunk, shape, strict=False))
+        if prod(chunk) * item > MAX_CHUNK_BYTES:
+            raise UsageError("chunks are larger than HDF5 allows", expected="less than 4 GiB")
+        return chunk
+    if options.filter is None:
+        return None
+    chunk_list = list(shape)
+    for axis, length in enumerate(shape):
+        inner = prod(shape[axis + 1 :]) * item
+        chunk_list[axis] = max(1, min(length, CHUNK_BYTES // inner))
+        if chunk_list[axis] > 1 or inner < CHUNK_BYTES:
+            break
+    return tuple(chunk_list)

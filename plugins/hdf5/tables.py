@@ -1,0 +1,46 @@
+r"""Signatures, names and numbers of HDF5 that need no library.
+
+Specification: "HDF5 File Format Specification Version 3.0"; the HDF Group's registry of filters.
+"""
+
+from __future__ import annotations
+
+from raconvert.plugin import Option
+
+NAMESPACE = "hdf5"  # of what a bundle and its arrays keep for the way back
+MAX_RANK = 32  # H5S_MAX_RANK
+
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+PLACES = (0, 512, 1024, 2048)  # in the head of a file; the library itself goes on doubling
+# Byte 124 of a MAT file of version 7.3, in both byte orders: HDF5 too, with MATLAB's classes.
+MAT_MARKS = (b"\0\2IM", b"\2\0MI")
+
+READ_OPTIONS = (
+    Option("bools", "auto", ("auto", "integers"), "integers: as the bytes that they are"),
+)
+WRITE_OPTIONS = (
+    Option("compress", "none", str, "none, gzip, gzip:0 to gzip:9, or lzf"),
+    Option("chunks", "auto", str, "auto, none, or a length for each axis: 64,64"),
+    Option("shuffle", True, bool, "sort the bytes of the elements before compressing"),
+    Option("strings", "auto", ("auto", "fixed"), "fixed: never of variable length again"),
+)
+
+# Those below 256 are the library's own.
+DEFLATE, SHUFFLE, FLETCHER32 = 1, 2, 3
+FILTERS = {
+    DEFLATE: "deflate", SHUFFLE: "shuffle", FLETCHER32: "fletcher32", 4: "szip", 5: "nbit",
+    6: "scaleoffset", 305: "lzo", 307: "bzip2", 32000: "lzf", 32001: "blosc", 32004: "lz4",
+    32008: "bitshuffle", 32012: "b3d", 32013: "zfp", 32015: "zstd", 32016: "sz-legacy", 32017: "sz",
+    32018: "fcidecomp", 32019: "jpeg", 32024: "sz3", 32026: "blosc2", 32028: "sperr",
+}  # fmt: skip
+
+# h5py with libver "v110", no times: x = [1, 2, 3] of uint8, compact
+SAMPLE = (
+    SIGNATURE + b"\x03\x08\x08" + bytes(9) + b"\xff" * 8 + b"\xc2\x01" + bytes(6) + b"0" + bytes(7)
+    + b"\xdc\xa7\xa9\xd6OHDR\x02\x00x\x02\x12" + bytes(4) + b"\xff" * 16
+    + b"\n\x02\x00\x01\x00\x00\x06\x0c\x00\x00\x01\x00\x01x\xb3" + bytes(8) + b"H" + bytes(74)
+    + b"i\xf9\x1c|OHDR\x02\x01\x03\x01\x01\x14\x00\x00\x02\x01\x01\x01\x03" + bytes(7)
+    + b"\x03" + bytes(7) + b"\x03\x0c\x00\x01\x10\x00\x00\x00\x01" + bytes(5)
+    + b"\x08\x00\x05\x02\x00\x01\x03\t\x08\x07\x00\x00\x03\x00\x03\x00\x01\x02\x03\x00\xc6"
+    + bytes(200) + b"\x1b\xc5\x92\xb7"
+)  # fmt: skip
