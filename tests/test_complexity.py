@@ -177,12 +177,12 @@ LIMITS: dict[str, tuple[int, Callable[[int], tuple[str, bytes | dict[str, bytes]
         "nested too deep",
     ),
     "npy-header-bytes": (
-        npy.MAX_HEADER_BYTES,
+        npy.header.MAX_HEADER_BYTES,
         lambda most: (".npy", shapes.npy(" " * (most + 1))),
         "too long to be parsed safely",
     ),
     "npy-axes": (
-        npy.MAX_RANK,
+        npy.header.MAX_RANK,
         lambda most: (".npy", shapes.npy(shapes.npy_of("'|u1'", f"({'1,' * (most + 1)})"), b"1")),
         "too many axes",
     ),

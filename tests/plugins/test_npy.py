@@ -194,7 +194,7 @@ def test_trailing_bytes_are_noted() -> None:
 
 def test_more_than_2_gib(tmp_path: Path) -> None:
     path = tmp_path / "x.npy"
-    head = npy.header_of(Array(Element("uint", 1, "|"), (3 << 30,)))
+    head = npy.header.header_of(Array(Element("uint", 1, "|"), (3 << 30,)))
     with path.open("wb") as file:
         file.write(head)
         try:
@@ -378,11 +378,13 @@ def test_hostile_fixture_is_refused_by_cause(name: str) -> None:
 
 def test_header_above_the_limit(tmp_path: Path) -> None:
     path = tmp_path / "x.npy"
-    length = npy.MAX_HEADER_BYTES + 1
-    fixed = npy.MAGIC + b"\2\0" + length.to_bytes(4, "little")
+    length = npy.header.MAX_HEADER_BYTES + 1
+    fixed = npy.header.MAGIC + b"\2\0" + length.to_bytes(4, "little")
     path.write_bytes(fixed + b"[" * length)
 
-    with pytest.raises(Unsupported, match=f"at most {npy.MAX_HEADER_BYTES} bytes, got {length}"):
+    with pytest.raises(
+        Unsupported, match=f"at most {npy.header.MAX_HEADER_BYTES} bytes, got {length}"
+    ):
         npy.read(Source(str(path)))
 
 
@@ -439,7 +441,7 @@ def test_version_grows_with_the_header_as_in_numpy() -> None:
     for length in range(65_380, 65_560):  # around the longest header of version 1.0
         values = np.zeros(1, [("x" * length, "u1")])
 
-        head = npy.header_of(array_of(values))
+        head = npy.header.header_of(array_of(values))
 
         assert head == saved(values)[: len(head)]
         versions.add(head[6])
@@ -450,7 +452,7 @@ def test_version_3_for_names_beyond_latin_1() -> None:
     for name, version in (("é", 1), ("日", 3)):
         values = np.zeros(2, [(name, "<i4")])
 
-        head = npy.header_of(array_of(values))
+        head = npy.header.header_of(array_of(values))
 
         assert head == saved(values)[: len(head)]
         assert head[6] == version
@@ -459,7 +461,7 @@ def test_version_3_for_names_beyond_latin_1() -> None:
 def test_unknown_index_order_is_row_major() -> None:
     values = np.arange(6).reshape(2, 3)
 
-    head = npy.header_of(array_of(values, index_order=None))
+    head = npy.header.header_of(array_of(values, index_order=None))
 
     assert head == saved(values)[:128]
 
@@ -468,8 +470,8 @@ def test_fortran_order_is_kept_where_both_orders_agree() -> None:
     column = Array(Element("uint", 1, "|"), (4, 1), index_order="F")
     vector = Array(Element("uint", 1, "|"), (4,), index_order="F")
 
-    assert b"'fortran_order': True, 'shape': (4, 1)" in npy.header_of(column)
-    assert b"'fortran_order': False, 'shape': (4,)" in npy.header_of(vector)
+    assert b"'fortran_order': True, 'shape': (4, 1)" in npy.header.header_of(column)
+    assert b"'fortran_order': False, 'shape': (4,)" in npy.header.header_of(vector)
 
 
 @given(
@@ -517,9 +519,9 @@ def test_parse_of_format_is_identity(data: st.DataObject) -> None:
     array = Array(
         Element(kind, nbytes, order, descr), dims, index_order=data.draw(st.sampled_from("CF"))
     )
-    head = npy.header_of(array)
+    head = npy.header.header_of(array)
 
-    header = npy.read_header(Bytes(head + bytes(array.nbytes)))
+    header = npy.header.read_header(Bytes(head + bytes(array.nbytes)))
 
     assert header.element == little(array.element)
     assert header.offset == len(head)
@@ -660,7 +662,7 @@ def test_plain_headers_need_no_numpy(descr: list[str], tmp_path: Path) -> None:
     path = tmp_path / "x.npy"
     text = f"{{'descr': {descr[0]}, 'fortran_order': False, 'shape': (3, 2), }}\n".encode()
     path.write_bytes(
-        npy.MAGIC + b"\1\0" + len(text).to_bytes(2, "little") + text + bytes(6 * width)
+        npy.header.MAGIC + b"\1\0" + len(text).to_bytes(2, "little") + text + bytes(6 * width)
     )
     code = (
         "import sys\n"
@@ -669,7 +671,7 @@ def test_plain_headers_need_no_numpy(descr: list[str], tmp_path: Path) -> None:
         "from raconvert.files.target import Target\n"
         f"bundle = npy.read(Source({str(path)!r}))\n"
         "npy.plan(bundle).fits\n"
-        "npy.header_of(bundle.arrays[0])\n"
+        "npy.header.header_of(bundle.arrays[0])\n"
         "if '>' not in sys.argv[1]:\n"
         f"    with Target({str(tmp_path / 'y.npy')!r}) as target:\n"
         "        npy.plan(bundle).write(target)\n"

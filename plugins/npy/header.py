@@ -1,44 +1,4 @@
-r"""NPY: one NumPy array in one file, read and write.
-
-Specification: NEP 1 "A Simple File Format for NumPy Arrays" and the docstring of
-`numpy.lib.format` (versions 1.0, 2.0, 3.0). Compared with: NumPy itself, byte for byte.
-
-Layout::
-
-    offset  size  type     meaning
-    0       6     bytes    magic \x93NUMPY
-    6       1     uint8    major version: 1, 2 or 3
-    7       1     uint8    minor version: 0
-    8       2|4   uint LE  length of the header text; 2 bytes in version 1.0, else 4
-    10|12   ...   text     {'descr': ..., 'fortran_order': ..., 'shape': ...}, a Python literal,
-                           padded with spaces and ended by a newline (NumPy: to a multiple of 64);
-                           Latin-1 in versions 1.0 and 2.0, UTF-8 in 3.0
-    then          bytes    the elements, in C order or (fortran_order True) in Fortran order
-
-Reads: the three versions; headers with or without padding, with Python 2's ``2L``; C and Fortran
-order; both byte orders; bool, integers, floats, complex; strings, datetimes, void and structured
-types (nested, aligned, with titles). Data is never read here: the array carries an extent.
-
-Writes: the smallest version that fits and the very header that `numpy.save` writes, little-endian.
-
-Mapping: C order gives the reversed shape as `dims` and index order C; Fortran order gives the shape
-as `dims` and index order F; no data is moved between formats that name their order. Where axes are
-only listed (RA, NRRD), an array in Fortran order is moved to row-major: it is the same array as its
-twin in C order, and gives the same file. Arrays of rank 0 and 1 are C. Numbers become RA's
-numeric types. Strings, datetimes and structured types become user elements whose bytes, byte order
-included, are kept verbatim; their `descr` travels in the metadata. The sub-array type
-``('<f4', (2,))`` adds its axes as the fastest ones.
-
-Refused: Python objects, which only pickle could restore (there is no flag for it); long doubles,
-whose layout depends on the machine; elements of 0 bytes, since any shape would fit no data;
-sub-array types in Fortran order; headers above 256 KiB; a repeated header key, which readers
-resolve differently (refused also where the values agree, and then the message says so); shapes that
-are no tuple of non-negative integers, of more than 64 axes, or that no array could have; data that
-is cut off. Bytes after the data are accepted with a note.
-
-Writing loses what NPY has no place for: metadata (named as equivalent), and the type of bfloat16,
-which would become ``V2`` (refused without ``--allow dtype``).
-"""
+"""The header of an NPY file: bytes to `Header`, and an array to the bytes before its data."""
 
 from __future__ import annotations
 
@@ -46,31 +6,13 @@ import re
 from collections import namedtuple
 from math import prod
 
-from raconvert.arrays.dtypes import element_of_code, needs_swap
-from raconvert.arrays.raw import write_raw
+from raconvert.arrays.dtypes import element_of_code
 from raconvert.errors import Corrupt, Unsafe, Unsupported
-from raconvert.plugin import (
-    NO,
-    SURE,
-    Array,
-    Bundle,
-    Element,
-    Fit,
-    Format,
-    Plan,
-    Source,
-    element_of,
-    equivalent,
-    file_fits,
-    refused,
-)
-from raconvert.plugin import trailing_note as bytes_after
+from raconvert.plugin import Array, Element, element_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn, Protocol
-
-    from raconvert.plugin import Target
 
     class Readable(Protocol):
         """What a header is read from: a file, or one member of an archive."""
@@ -86,20 +28,6 @@ if TYPE_CHECKING:
         def read_exact(self, offset: int, nbytes: int, what: str) -> bytes:
             """Return exactly `nbytes` bytes from `offset`; `Corrupt` where they end."""
 
-
-__all__ = [
-    "FORMAT",
-    "MAGIC",
-    "SAMPLE",
-    "Header",
-    "array_fits",
-    "header_of",
-    "plan",
-    "read",
-    "read_header",
-    "sniff",
-    "trailing_note",
-]
 
 MAGIC = b"\x93NUMPY"
 ALIGN = 64  # NumPy pads magic, version, length and header to a multiple of this
@@ -152,57 +80,6 @@ SAMPLE = (
     + b" " * 60
     + b"\n\x01\x02\x03"
 )
-
-FORMAT = Format(
-    name="npy",
-    title="NumPy NPY",
-    suffixes=(".npy",),
-    magic=((0, MAGIC),),
-    proof=True,
-    stream=True,
-    meta="none",
-    index_orders="CF",
-    samples={"three_bytes.npy": SAMPLE},
-    spec="https://numpy.org/neps/nep-0001-npy-format.html; numpy.lib.format",
-    losses="no metadata; bfloat16 would become V2; objects (pickle) and long doubles are refused",
-)
-
-
-def sniff(source: Source) -> int:
-    r"""Sure by the magic ``\x93NUMPY``."""
-    return SURE if source.head.startswith(MAGIC) else NO
-
-
-def read(source: Source) -> Bundle:
-    """Return the one array of an NPY file, named after the file's stem, as an extent.
-
-    Shape: as NumPy shows it; index order C or F as the header says. Raises `Corrupt`,
-    `Unsupported` and `Unsafe` (pickled objects) before any data is read or mapped.
-    """
-    header = read_header(source)
-    nbytes = _nbytes(header)
-    array = Array(
-        header.element,
-        header.dims,
-        name=source.stem,
-        index_order=header.index_order,
-        row_major=header.index_order == "F",
-        extent=source.extent(header.offset, nbytes, needs_swap(header.element)),
-    )
-    end = header.offset + nbytes
-    if source.size == end:
-        return Bundle([array])
-    more = source.read_at(end, len(MAGIC)) == MAGIC
-    return Bundle([array], notes=[trailing_note(source.size - end, more=more)])
-
-
-def trailing_note(nbytes: int, *, more: bool) -> str:
-    """Return the note about bytes after the data; `more`: another array begins there."""
-    note = bytes_after(nbytes)
-    return f"{note} (another NPY array begins there; only the first is read)" if more else note
-
-
-# --- reading the header ---------------------------------------------------------------------------
 
 
 def read_header(source: Readable) -> Header:
@@ -440,9 +317,9 @@ def _check_size(header: Header, source: Readable) -> None:
             expected=f"at most {MAX_RANK}",
             got=len(dims),
         )
-    if _spanned(dims, header.element) > MAX_ARRAY_BYTES:
+    if spanned(dims, header.element) > MAX_ARRAY_BYTES:
         _refuse_header("shape", "fewer than 2**63 bytes", dims, source, header.offset)
-    needed, there = _nbytes(header), source.size - header.offset
+    needed, there = nbytes_of(header), source.size - header.offset
     if needed > there:
         raise Corrupt(
             "data is cut off",
@@ -453,57 +330,19 @@ def _check_size(header: Header, source: Readable) -> None:
         )
 
 
-def _nbytes(header: Header) -> int:
+def nbytes_of(header: Header) -> int:
+    """The bytes of the data."""
     nbytes: int = prod(header.dims) * header.element.nbytes
     return nbytes
 
 
-def _spanned(dims: tuple[int, ...], element: Element) -> int:
+def spanned(dims: tuple[int, ...], element: Element) -> int:
     """Return the bytes that the axes span when empty ones are left out, as NumPy counts them."""
     nbytes: int = prod(axis for axis in dims if axis) * element.nbytes
     return nbytes
 
 
 # --- writing --------------------------------------------------------------------------------------
-
-
-def plan(bundle: Bundle) -> Plan:
-    """Header and elements in stored order; metadata, bfloat16 and more than 64 axes do not fit."""
-    found = [fit for array in bundle.arrays for fit in array_fits(array)]
-    return Plan(
-        [*found, *file_fits(bundle, "NPY")],
-        lambda target: _write(bundle.arrays[0], target),
-        names=bundle.names,
-    )
-
-
-def array_fits(array: Array) -> list[Fit]:
-    """Return what NPY cannot hold of one array."""
-    found = []
-    name, element = array.name, array.element
-    if element.kind == "bfloat":
-        reason = "NPY has no bfloat16; its type would be lost (V2, two bytes without meaning)"
-        found.append(refused(name, "type", reason, "--allow dtype"))
-    if not 0 < element.nbytes <= MAX_ITEM_BYTES:
-        reason = f"elements of {element.nbytes} bytes; NumPy takes 1 to {MAX_ITEM_BYTES}"
-        found.append(refused(name, "type", reason))
-    elif isinstance(element.descr, tuple) and len(header_of(array)) > MAX_HEADER_BYTES:
-        reason = f"{len(element.descr)} fields need a header above {MAX_HEADER_BYTES} bytes"
-        found.append(refused(name, "type", reason))
-    if array.ndim > MAX_RANK:
-        reason = f"{array.ndim} axes; NumPy takes at most {MAX_RANK}"
-        found.append(refused(name, "shape", reason))
-    if _spanned(array.dims, element) > MAX_ARRAY_BYTES:
-        found.append(refused(name, "shape", "axes span 2**63 bytes or more, beyond NumPy"))
-    if array.meta:
-        fields = [*array.meta.to_dict(), *(["items"] if array.meta.items else [])]
-        reason = f"NPY has no place for it: {', '.join(fields)}"
-        found.append(equivalent(name, "metadata", reason))
-    return found
-
-
-def _write(array: Array, target: Target) -> None:
-    write_raw(target, header_of(array), array)
 
 
 def header_of(array: Array) -> bytes:

@@ -1,0 +1,60 @@
+"""Whether arrays fit an NPY file, and the file itself."""
+
+from __future__ import annotations
+
+from raconvert.arrays.raw import write_raw
+from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, file_fits, refused
+
+from .header import (
+    MAX_ARRAY_BYTES,
+    MAX_HEADER_BYTES,
+    MAX_ITEM_BYTES,
+    MAX_RANK,
+    header_of,
+    spanned,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from raconvert.plugin import Target
+
+__all__ = ["array_fits", "plan"]
+
+
+def plan(bundle: Bundle) -> Plan:
+    """Header and elements in stored order; metadata, bfloat16 and more than 64 axes do not fit."""
+    found = [fit for array in bundle.arrays for fit in array_fits(array)]
+    return Plan(
+        [*found, *file_fits(bundle, "NPY")],
+        lambda target: _write(bundle.arrays[0], target),
+        names=bundle.names,
+    )
+
+
+def array_fits(array: Array) -> list[Fit]:
+    """What NPY cannot hold of one array."""
+    found = []
+    name, element = array.name, array.element
+    if element.kind == "bfloat":
+        reason = "NPY has no bfloat16; its type would be lost (V2, two bytes without meaning)"
+        found.append(refused(name, "type", reason, "--allow dtype"))
+    if not 0 < element.nbytes <= MAX_ITEM_BYTES:
+        reason = f"elements of {element.nbytes} bytes; NumPy takes 1 to {MAX_ITEM_BYTES}"
+        found.append(refused(name, "type", reason))
+    elif isinstance(element.descr, tuple) and len(header_of(array)) > MAX_HEADER_BYTES:
+        reason = f"{len(element.descr)} fields need a header above {MAX_HEADER_BYTES} bytes"
+        found.append(refused(name, "type", reason))
+    if array.ndim > MAX_RANK:
+        reason = f"{array.ndim} axes; NumPy takes at most {MAX_RANK}"
+        found.append(refused(name, "shape", reason))
+    if spanned(array.dims, element) > MAX_ARRAY_BYTES:
+        found.append(refused(name, "shape", "axes span 2**63 bytes or more, beyond NumPy"))
+    if array.meta:
+        fields = [*array.meta.to_dict(), *(["items"] if array.meta.items else [])]
+        reason = f"NPY has no place for it: {', '.join(fields)}"
+        found.append(equivalent(name, "metadata", reason))
+    return found
+
+
+def _write(array: Array, target: Target) -> None:
+    write_raw(target, header_of(array), array)

@@ -1,0 +1,80 @@
+"""Whether arrays fit an NPZ file, and the file itself."""
+
+from __future__ import annotations
+
+from raconvert.files import zips
+from raconvert.files.places import write_failed
+from raconvert.plugin import Array, Bundle, Plan, file_fits, refused
+
+from ..npy.header import header_of
+from ..npy.plan import array_fits
+from .tables import LONGEST_NAME, METHODS, SUFFIX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+    from zipfile import ZipFile
+
+    from raconvert.plugin import Target
+
+__all__ = ["plan"]
+
+
+def plan(bundle: Bundle, *, compress: str = "none") -> Plan:
+    """One NPY member for each array; names that NumPy cannot tell apart do not fit."""
+    found = []
+    names: set[str] = set()
+    all_names = set(bundle.names)
+    for array in bundle.arrays:
+        reason = _name_problem(array.name, names, all_names)
+        if reason:
+            found.append(refused(array.name, "names", reason))
+        found += array_fits(array)
+        names.add(array.name)
+    return Plan(
+        [*found, *file_fits(bundle, "NPZ")],
+        lambda target: _write(bundle, target, METHODS[compress]),
+        names=bundle.names,
+    )
+
+
+def _name_problem(name: str, before: set[str], all_names: set[str]) -> str | None:
+    """The reason why a name cannot be used: `before` are those of earlier arrays."""
+    if not name:
+        return "an empty name"
+    if name in before:
+        return "the name is used twice"
+    if name + SUFFIX in all_names:
+        return f"numpy.load cannot tell it from '{name}{SUFFIX}' in one archive"
+    if "\0" in name:
+        return "ZIP ends a name at a NUL"
+    try:
+        nbytes = len(name.encode())
+    except UnicodeEncodeError:
+        return "the name is not valid text"
+    return f"the name is above {LONGEST_NAME} bytes" if nbytes > LONGEST_NAME else None
+
+
+def _write(bundle: Bundle, target: Target, method: int) -> None:
+    """Write the arrays of the bundle in order, block by block, little-endian."""
+    try:
+        with zips.begin_archive(target.open()) as archive:
+            for array in bundle.arrays:
+                _write_member(archive, array, method, target)
+    except OSError as error:
+        raise write_failed(target.path, error) from error
+
+
+def _write_member(archive: ZipFile, array: Array, method: int, target: Target) -> None:
+    import numpy as np
+
+    from raconvert.arrays.blocks import block_bytes, blocks
+
+    def pieces() -> Iterator[Any]:
+        yield header_of(array)
+        for block in target.counted(blocks(array, block_bytes(target.max_memory))):
+            yield block.reshape(-1).view(np.uint8).data
+
+    info = zips.new_member(archive, array.name + SUFFIX, method)
+    zips.write_member(archive, info, pieces())

@@ -1,0 +1,33 @@
+"""What reader and writer of NPZ share: the suffix of members, methods, limits, a sample."""
+
+from __future__ import annotations
+
+from raconvert.errors import RaconvertError
+from raconvert.files.unzip import DEFLATED, STORED
+from raconvert.files.zips import MAX_NAME_BYTES, Member
+
+from ..npy.header import SAMPLE as NPY_SAMPLE
+
+SUFFIX = ".npy"
+MAX_TRAILING_BYTES = 1 << 20
+METHODS = {"none": STORED, "deflate": DEFLATED}  # option -> ZIP method
+LONGEST_NAME = MAX_NAME_BYTES - len(SUFFIX)
+
+# numpy.savez of x = numpy.array([1, 2, 3], "u1")
+SAMPLE = (
+    b"PK\x03\x04-\x00\x00\x00\x00\x00\x00\x00!\x00*\xe3\x8e\xb1\xff\xff"
+    b"\xff\xff\xff\xff\xff\xff\x05\x00\x14\x00x.npy\x01\x00\x10\x00\x83"
+    b"\x00\x00\x00\x00\x00\x00\x00\x83\x00\x00\x00\x00\x00\x00\x00"
+    + NPY_SAMPLE
+    + b"PK\x01\x02-\x03-\x00\x00\x00\x00\x00\x00\x00!\x00*\xe3\x8e\xb1"
+    b"\x83\x00\x00\x00\x83\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+    b"\x80\x01\x00\x00\x00\x00x.npyPK\x05\x06\x00\x00\x00\x00\x01"
+    b"\x00\x01\x003\x00\x00\x00\xba\x00\x00\x00\x00\x00"
+)
+
+
+def in_member(error: RaconvertError, member: Member) -> RaconvertError:
+    """Say in which member an error was found."""
+    place = f"member {member.filename!r}"
+    error.where = f"{place}, {error.where}" if error.where else place
+    return error
