@@ -1,8 +1,8 @@
 """The encodings of NRRD data: gzip, bzip2, hex, text and zrl to bytes, and bytes back.
 
 Decoders take an open file and yield pieces of a bounded size. Each gives exactly the bytes that
-the array needs, or raises `Corrupt`; what follows is told in a note, or refused where there is too
-much of it.
+the array needs, or raises `Corrupt`; what follows is counted up to `MAX_EXTRA_BYTES` and named in a
+note, so that a damaged end is found and a decompression bomb is not followed.
 
 * gzip (RFC 1952) and bzip2: one or more members; every checksum that the array touches is checked,
   and that of the last member too.
@@ -19,15 +19,17 @@ import re
 from binascii import Error as HexError
 from binascii import unhexlify
 from bz2 import BZ2Compressor, BZ2Decompressor
-from itertools import islice
+from decimal import Decimal
+from itertools import chain, islice
 from os import SEEK_END
-from zlib import DEFLATED, compressobj, decompressobj
-from zlib import error as zlib_error
+from zlib import DEFLATED, compressobj
+
+import numpy as np
 
 from raconvert.errors import Corrupt, Unsafe
+from raconvert.files import inflate
 from raconvert.plugin import trailing_note
 
-from .data import CHUNK_BYTES, MAX_EXTRA_BYTES, Part
 from .tables import BZIP2, GZIP
 
 TYPE_CHECKING = False
@@ -35,19 +37,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
     from typing import Any
 
-    import numpy as np
+    from .datafiles import Part
 
+CHUNK_BYTES = 1 << 19  # of decoded data: large enough for two threads, small enough for caches
+MAX_EXTRA_BYTES = 64 << 20  # decoded behind the array, or before it where it is its end
 READ_BYTES = 1 << 17  # what a decompressor does not take at once, it copies
 TEXT_BYTES = 1 << 18
 MAX_WORD_BYTES = 1 << 11  # of one number; the longest exact double has 1079 characters
 LINE_BYTES = 39  # of hexadecimal text: 78 digits, as Teem writes it
-GZIP_WBITS = 31  # zlib: with the header and trailer of gzip
 
 
 # --- reading compressed data ----------------------------------------------------------------------
 
 
-def inflated(
+def decompressed(
     file: Any, members: Callable[..., Iterator[bytes]], part: Part, notes: list[str]
 ) -> Generator[Any, None, None]:
     """Yield the bytes of a compressed part: skip, exactly the array's, and a checked end."""
@@ -113,32 +116,17 @@ def _too_short(expected: int, got: int) -> Corrupt:
 
 
 def _gzip_members(file: Any, notes: list[str]) -> Iterator[bytes]:
-    """Yield what all gzip members hold that follow each other in the file.
-
-    All pieces of a member but its last one have `CHUNK_BYTES`, so that nobody has to copy them.
-    """
-    data = file.read(READ_BYTES) or b""
+    """Yield what all gzip members hold that follow each other in the file."""
+    data = b""
     while True:
-        decoder = decompressobj(GZIP_WBITS)
-        held: list[bytes] = []
-        missing = CHUNK_BYTES
-        while not decoder.eof:
-            try:
-                piece = decoder.decompress(data, missing)
-            except zlib_error as error:
-                raise Corrupt(f"gzip data is damaged ({error})", where=_place(file)) from error
-            held.append(piece)
-            missing -= len(piece)
-            if not missing or decoder.eof:
-                yield b"".join(held) if len(held) > 1 else piece
-                held.clear()
-                missing = CHUNK_BYTES
-            data = decoder.unconsumed_tail
-            if not data and not decoder.eof:
-                data = file.read(READ_BYTES) or b""
-                if not data and not piece:
-                    raise Corrupt("gzip data is cut off", where=_place(file))
-        data = _next_member(file, decoder.unused_data, b"\x1f\x8b", notes)
+        compressed = chain((data,), iter(lambda: file.read(READ_BYTES) or b"", b""))
+        member = inflate.Inflater(compressed, inflate.GZIP, "")
+        try:
+            yield from member.pieces(CHUNK_BYTES)
+        except Corrupt as error:
+            error.what, error.where = f"gzip: {error.what}", _place(file)
+            raise
+        data = _next_member(file, member.behind, b"\x1f\x8b", notes)
         if not data:
             return
 
@@ -166,7 +154,7 @@ def _bzip2_members(file: Any, notes: list[str]) -> Iterator[bytes]:
 
 
 def _next_member(file: Any, data: bytes, start: bytes, notes: list[str]) -> bytes:
-    """Return what follows a member, if it is another one; note what it is otherwise."""
+    """The bytes behind a member, if they are another one; a note where they are not."""
     while len(data) < len(start):
         more = file.read(READ_BYTES)
         if not more:
@@ -304,18 +292,14 @@ def numbers(file: Any, nbytes: int, dtype: np.dtype[Any], notes: list[str]) -> I
 
 
 def _number_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type of the numbers in text: parts of complex ones; 0 and 1 for bools."""
-    import numpy as np
-
+    """The type of the numbers in text: parts of complex ones; 0 and 1 for bools."""
     if dtype.kind == "c":
         return np.dtype(f"<f{dtype.itemsize // 2}")
     return np.dtype("u1") if dtype.kind == "b" else dtype
 
 
 def _values(words: list[bytes], dtype: np.dtype[Any], done: int) -> np.ndarray[Any, Any]:
-    """Return the numbers that the words stand for; `done` of them came before."""
-    import numpy as np
-
+    """The numbers that the words stand for; `done` of them came before."""
     wide = np.dtype({"i": "<i8", "u": "<u8", "f": "<f8"}[dtype.kind])
     parse = _floats if dtype.kind == "f" else _integers
     try:
@@ -337,9 +321,7 @@ _OF_FLOATS = re.compile(rb"[-+0-9.eEnaNAifIFtTyY ]+")
 
 
 def _integers(words: list[bytes], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return the integers; ValueError or OverflowError if one is none, or beyond 64 bits."""
-    import numpy as np
-
+    """The integers; ValueError or OverflowError if one is none, or beyond 64 bits."""
     text = b" ".join(words)
     if not _OF_INTEGERS.fullmatch(text) or len(max(words, key=len)) > MAX_WORD_BYTES:
         raise ValueError
@@ -347,9 +329,7 @@ def _integers(words: list[bytes], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 
 def _floats(words: list[bytes], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return the doubles; ValueError if one is none."""
-    import numpy as np
-
+    """The doubles; ValueError if one is none."""
     # Python's float takes "1_0" and no digit but these letters' words: nan, inf, infinity.
     if not _OF_FLOATS.fullmatch(b" ".join(words)) or len(max(words, key=len)) > MAX_WORD_BYTES:
         raise ValueError
@@ -368,7 +348,7 @@ def _is_number(word: bytes, dtype: np.dtype[Any]) -> bool:
 def _no_number(word: bytes, index: int, dtype: np.dtype[Any]) -> Corrupt:
     shown = word if len(word) <= 40 else word[:37] + b"..."
     return Corrupt(
-        f"text is no number of type {dtype.name}", where=f"value {index}", got=repr(shown)
+        f"text is not a number of type {dtype.name}", where=f"value {index}", got=repr(shown)
     )
 
 
@@ -377,26 +357,16 @@ def _as_single(values: np.ndarray[Any, Any], words: list[bytes]) -> np.ndarray[A
 
     A double that lies exactly between two singles may have been rounded to there itself.
     """
-    import numpy as np
-
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         single = values.astype("<f4")
         other = np.nextafter(single, np.where(values > single, np.inf, -np.inf).astype("<f4"))
-        halfway = (single.astype("f8") + other.astype("f8")) / 2 == values
-        halfway &= values != single
-    for at in np.flatnonzero(halfway):
-        single[at] = _nearest(words[at], float(values[at]), single[at], other[at])
+        between = (single.astype("f8") + other) / 2 == values
+    for at in np.flatnonzero(between & (values != single)):
+        exact, middle = Decimal(words[at].decode()), Decimal(float(values[at]))
+        if exact != middle:
+            nearest = max if exact > middle else min
+            single[at] = nearest(single[at], other[at])
     return single
-
-
-def _nearest(word: bytes, value: float, single: Any, other: Any) -> Any:
-    """Return which of two singles the exact decimal is nearer to; `single` if to neither."""
-    from fractions import Fraction
-
-    exact, middle = Fraction(word.decode()), Fraction(value)
-    if exact == middle:
-        return single
-    return max(single, other) if exact > middle else min(single, other)
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -406,7 +376,7 @@ def compressed(blocks: Iterable[np.ndarray[Any, Any]], encoding: str, level: int
     """Yield one gzip member, without time or name, or one bzip2 stream."""
     made: Any = BZ2Compressor(level)
     if encoding == GZIP:
-        made = compressobj(level, DEFLATED, GZIP_WBITS)
+        made = compressobj(level, DEFLATED, inflate.GZIP)
     for block in blocks:
         yield made.compress(block.reshape(-1).view("u1").data)
     yield made.flush()

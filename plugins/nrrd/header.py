@@ -1,4 +1,4 @@
-"""Reading a NRRD header: its lines, the fields they are, and what the fields must agree on.
+"""A NRRD header: its lines, the fields they are, what the fields must agree on; and back to lines.
 
 Rules (format definition, section 2 and 3; where it is silent, Teem's ``parseNrrd.c``):
 
@@ -14,6 +14,9 @@ Rules (format definition, section 2 and 3; where it is silent, Teem's ``parseNrr
 
 A header is at most 16 MiB in at most 65536 lines of at most 4 MiB: whatever it says, parsing it
 costs little memory and time.
+
+What is written is what unu, ITK, pynrrd and VTK all read: the lowest version that has its fields,
+at most 0005; canonical names in lower case; fields in Teem's order; LF; no time stamp.
 """
 
 from __future__ import annotations
@@ -25,10 +28,21 @@ from math import prod
 from raconvert.errors import Corrupt, ReadFailed, Unsupported
 from raconvert.files.seal import MARK
 
+from .fields import (
+    BLANKS,
+    DATA_FILE,
+    FIELD_OF,
+    FIELDS,
+    MAX_SKIP,
+    BadValue,
+    integer,
+    parsed,
+    rank_of,
+    text_of,
+)
 from .tables import (
     BLOCK,
     ELEMENTS,
-    FIELD_OF,
     KIND_SIZES,
     LIST,
     MAGIC,
@@ -37,7 +51,6 @@ from .tables import (
     TEXT,
     VERSIONS,
 )
-from .values import BLANKS, MAX_SKIP, BadValue, integer, parsed, rank_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +70,11 @@ SHOWN = 60  # how many characters of a bad value a message shows
 # A header. `fields` maps each field that is there to its typed value; `offset` is where attached
 # data begins; `charset` is what the bytes of the texts are.
 # `seal` is the comment that ties a header to its data file (`raconvert.files.seal`), if any.
-Header = namedtuple("Header", "version fields attributes comments files offset charset notes seal")
+Header = namedtuple(
+    "Header",
+    "version fields attributes comments files offset charset notes seal",
+    defaults=(0, "utf-8", (), ""),
+)
 # The data files as the header names them. `names` are file names, or a `Pattern`; `skips` are the
 # bytes to skip in each (SKIPLIST), or None; `rank` is the number of axes that one file holds.
 Files = namedtuple("Files", "names skips rank line")
@@ -67,14 +84,14 @@ _PATTERN = re.compile(r"%([0-9]*)d")
 
 
 def read_header(source: Source) -> Header:
-    """Return the header of a file, checked in everything but the files that it names."""
+    """The header of a file, checked in everything but the files that it names."""
     try:
         with source.open() as file:
             lines, offset, ended = _lines(file, source.path)
     except OSError as error:
         raise ReadFailed(f"cannot be read: {error.strerror}", path=source.path) from error
     version = _version(lines, source)
-    charset = _charset(lines)
+    charset = _charset(b"\n".join(lines))
     parser = _Parser(source.path)
     texts = [line.decode(charset) for line in lines]
     for number, text in enumerate(texts[1:], 2):
@@ -94,11 +111,53 @@ def read_header(source: Source) -> Header:
     )
 
 
+def lowest_version(header: Header) -> str:
+    """The lowest version that has all that a header says."""
+    fields = header.fields
+    return f"{max([1 + bool(header.attributes), *(FIELDS[field].version for field in fields)]):04}"
+
+
+def header_bytes(header: Header) -> bytes:
+    """The bytes of a header, its empty line included: what `read_header` makes this header of."""
+    lines = [f"NRRD{header.version}"]
+    lines += [f"#{comment}" for comment in ([header.seal] if header.seal else []) + header.comments]
+    lines += [
+        f"{row.spelled or field}: {text_of(field, header.fields[field])}"
+        for field, row in FIELDS.items()
+        if field in header.fields
+    ]
+    if header.files is not None:
+        lines.append(f"{DATA_FILE}: {_written_name(header)}")
+    lines += [f"{escaped(key)}:={escaped(value)}" for key, value in header.attributes.items()]
+    return _encoded("\n".join([*lines, "", ""]), header.charset)
+
+
+def _written_name(header: Header) -> str:
+    """The name of the one data file, for readers of this version."""
+    (name,) = header.files.names
+    # Before version 4 a bare name was relative to the folder of the process.
+    bare = header.version < "0004" or name.startswith(("-", LIST, SKIPLIST))
+    return f"./{name}" if bare else name
+
+
+def escaped(text: str) -> str:
+    r"""A text with a newline as ``\n`` and a backslash as two."""
+    return text.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def _encoded(text: str, charset: str) -> bytes:
+    """The bytes of a header; in Latin-1 only where the reader will see that it is."""
+    raw = text.encode(charset)
+    if charset == "utf-8" or _charset(raw) == charset:
+        return raw
+    return raw if raw.decode() == text else text.encode()
+
+
 # --- lines ----------------------------------------------------------------------------------------
 
 
 def _lines(file: Any, path: str) -> tuple[list[bytes], int, bool]:
-    """Return the lines of the header, where it ends, and whether an empty line ended it."""
+    """The lines of the header, where it ends, and True if an empty line ended it."""
     buffer = file.read(FIRST_READ) or b""
     lines: list[bytes] = []
     place, whole = 0, False
@@ -158,13 +217,13 @@ def _version(lines: list[bytes], source: Source) -> str:
     return text
 
 
-def _charset(lines: list[bytes]) -> str:
-    """Return the encoding of the texts: UTF-8, or Latin-1, which takes any bytes.
+def _charset(text: bytes) -> str:
+    """The encoding of a header: UTF-8, or Latin-1, which takes any bytes.
 
     The format says ASCII; files have both.
     """
     try:
-        b"\n".join(lines).decode()
+        text.decode()
     except UnicodeDecodeError:
         return "latin-1"
     return "utf-8"
@@ -234,14 +293,16 @@ class _Parser:
             self.note(f"line {self.line}: unknown field '{_shown(name)}', kept as a key/value pair")
             self.attributes[name] = description.lstrip(BLANKS)
         else:
-            self.fail("line is no field, key/value pair or comment", "field: ...", text)
+            self.fail(
+                "line is neither a field nor a key/value pair nor a comment", "field: ...", text
+            )
 
     def _take_field(self, field: str, description: str, charset: str) -> None:
         description = description.lstrip(BLANKS)
         try:
             if field in self._texts:
                 self._take_again(field, description)
-            elif field == "data file":
+            elif field == DATA_FILE:
                 self.files = self._files(_file_name(description, charset))
             else:
                 self.fields[field] = parsed(field, description, self.fields)
@@ -254,7 +315,7 @@ class _Parser:
         """Accept a field that is there already, if all readers find the same value in it."""
         before = self._texts[field]
         same = before == description
-        if not same and field != "data file":
+        if not same and field != DATA_FILE:
             same = parsed(field, description, self.fields) == self.fields[field]
         if not same:
             what = f"field '{field}' is repeated (its values differ)"
@@ -262,7 +323,7 @@ class _Parser:
         self.note(f"line {self.line}: field '{field}' is repeated")
 
     def _files(self, text: str) -> Files:
-        """Return what ``data file:`` says."""
+        """The data files that ``data file:`` names."""
         word, *rest = text.split(None, 1) or [""]
         if word in (LIST, SKIPLIST):
             self._listed = []
@@ -412,7 +473,7 @@ class Pattern(namedtuple("Pattern", "word low high step")):
 
 
 def _file_name(text: str, charset: str) -> str:
-    """Return a file name as the system takes it: the bytes of the header, whatever they are."""
+    """A file name as the system takes it: the bytes of the header, whatever they are."""
     return text.encode(charset).decode("utf-8", "surrogateescape")
 
 

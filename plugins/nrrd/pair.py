@@ -14,31 +14,24 @@ Its value is a mapping, in JSON, of
 ``file``              attributes, groups and formats of the bundle
 ====================  ==============================================================================
 
-Values that JSON lacks are mappings with one key: ``$bytes`` (base64), ``$float``, ``$date`` and
-``$time`` (ISO 8601), ``$dict`` (a list of pairs, of a mapping with odd keys).
+The notation of values that JSON lacks is that of `raconvert.metadata.json`.
 """
 
 from __future__ import annotations
 
-import json
-from base64 import b64decode, b64encode
-from datetime import date, datetime
-from math import isfinite
-
 from raconvert.arrays.dtypes import dtype_of, element, frozen
 from raconvert.errors import RaconvertError
-from raconvert.metadata.yaml import MAX_KEY, is_key
+from raconvert.metadata import json
 from raconvert.plugin import Array, Axis, Bundle, Element, Extent, Metadata
-
-from .meta import KEY, NAMESPACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from .header import Header
 
+NAMESPACE = "nrrd"
+KEY = "raconvert"
 # Parsing costs up to 24 times the length in memory; escaped, it fits one line of the header.
 MAX_JSON_BYTES = 1 << 20
 _POSITIONAL = ("element", "dims", "index_order", "axes")  # these depend on type and sizes
@@ -48,34 +41,24 @@ _POSITIONAL = ("element", "dims", "index_order", "axes")  # these depend on type
 
 
 def extras_text(fields: dict[str, Any]) -> str:
-    """Return the mapping as JSON in ASCII; ValueError for what it cannot hold."""
-    try:
-        text = json.dumps(_plain(fields), separators=(",", ":"), allow_nan=False)
-    except (TypeError, RecursionError) as error:
-        raise ValueError(str(error)) from error
+    """The mapping as JSON in ASCII; ValueError for what it cannot hold."""
+    text = json.dumps(fields)
     if len(text) > MAX_JSON_BYTES:
         raise ValueError(f"it is longer than {MAX_JSON_BYTES} bytes")
     return text
 
 
 def parse_extras(text: str) -> dict[str, Any]:
-    """Return the mapping that `extras_text` made a text of; ValueError for any other text."""
+    """The mapping that `extras_text` made a text of; ValueError for any other text."""
     if len(text) > MAX_JSON_BYTES:
         raise ValueError(f"it is longer than {MAX_JSON_BYTES} characters")
-    try:
-        fields = json.loads(text, object_hook=_rich, parse_constant=_refuse_constant)
-    except (RecursionError, TypeError, LookupError, AttributeError) as error:
-        raise ValueError(str(error)) from error
+    fields = json.loads(text, strict=True)
     if not isinstance(fields, dict):
-        raise ValueError("it is no JSON object")  # noqa: TRY004 - as every other fault in it
-    for name, form in _FORMS.items():
-        if name in fields and not form(fields[name]):
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - as every other fault in it
+    for name, has_form in _FORMS.items():
+        if name in fields and not has_form(fields[name]):
             raise ValueError(f"its field '{name}' has a wrong form")
     return fields
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
 
 
 def _is_dict_of_dicts(value: Any) -> bool:
@@ -103,51 +86,8 @@ _FORMS = {
 
 
 def is_axis(value: Any) -> bool:
-    """Tell whether a value is a mapping of fields of `Axis`, each of its type."""
+    """True if a value is a mapping of fields of `Axis`, each of its type."""
     return isinstance(value, dict) and all(Axis.takes(name, v) for name, v in value.items())
-
-
-def _plain(value: Any) -> Any:
-    """Return what JSON can hold; ValueError for what even our notation cannot."""
-    if isinstance(value, dict):
-        if all(isinstance(key, str) and not key.startswith("$") for key in value):
-            return {key: _plain(item) for key, item in value.items()}
-        pairs = [_with_key(key, item) for key, item in value.items()]
-        return {"$dict": [[_plain(key), _plain(item)] for key, item in pairs]}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, bytes):
-        return {"$bytes": b64encode(value).decode("ascii")}
-    if isinstance(value, float) and not isfinite(value):
-        return {"$float": str(value)}
-    if type(value) in (date, datetime):
-        return {"$date" if type(value) is date else "$time": value.isoformat()}
-    if value is None or type(value) in (bool, int, float, str):
-        return value
-    raise ValueError(f"a value of type {type(value).__name__} has no place in JSON")
-
-
-def _rich(value: dict[str, Any]) -> Any:
-    """Return what a mapping stands for; what is in it is as it was already."""
-    if len(value) != 1:
-        return value
-    ((key, inner),) = value.items()
-    return _RICH[key](inner) if key in _RICH else value
-
-
-_RICH: dict[str, Callable[[Any], Any]] = {
-    "$bytes": lambda inner: b64decode(inner, validate=True),
-    "$float": float,
-    "$date": date.fromisoformat,
-    "$time": datetime.fromisoformat,
-    "$dict": lambda inner: dict(_with_key(key, item) for key, item in inner),
-}
-
-
-def _with_key(key: Any, item: Any) -> tuple[Any, Any]:
-    if not is_key(key):
-        raise ValueError(f"it has an integer beyond {MAX_KEY} as a key")
-    return key, item
 
 
 def without_extents(space: dict[str, Any]) -> dict[str, Any]:
@@ -159,7 +99,7 @@ def without_extents(space: dict[str, Any]) -> dict[str, Any]:
 
 
 def taken(header: Header, meta: Metadata, notes: list[str], *, restore: bool) -> dict[str, Any]:
-    """Return what our own key/value pair says, which is then no attribute any more.
+    """The mapping of our own key/value pair, which is then not an attribute any more.
 
     Without `restore` what it says of the array as it was is left out, as it is where the array is
     another one.
@@ -228,7 +168,9 @@ def _join_pairs(array: Array, notes: list[str]) -> None:
     meta = array.meta
     first = meta.axes[0] if meta.axes else Axis()
     if kind != "float" or array.dims[0] != 2 or first.kind != "complex":
-        notes.append("there are no complex numbers: no fastest axis of kind complex, two floats")
+        notes.append(
+            "there are no complex numbers: the fastest axis is not two floats of kind complex"
+        )
         return
     array.element, array.dims = element("complex", 2 * nbytes, order), array.dims[1:]
     own = meta.formats.get(NAMESPACE, {})
@@ -245,7 +187,7 @@ def _join_pairs(array: Array, notes: list[str]) -> None:
 
 
 def _described(stored: Element, descr: Any, notes: list[str]) -> Element:
-    """Return the element of a block with its description, if that describes it."""
+    """The element of a block with its description, if that describes it."""
     described = Element("user", stored.nbytes, "|", descr)
     try:
         dtype = dtype_of(described)

@@ -1,7 +1,7 @@
-"""The words of a NRRD header: fields, types, encodings, kinds and spaces, with their aliases.
+"""The words of a NRRD header: types, encodings, kinds and spaces, with their aliases.
 
 Sources: the format definition (teem.sourceforge.net/nrrd/format.html, sections 3 to 5) and Teem's
-``enumsNrrd.c``, which has more aliases than the definition. Words of fields and values are compared
+``enumsNrrd.c``, which has more aliases than the definition. Words are compared
 without regard to case; ``LIST``, ``SKIPLIST``, ``none`` and ``???`` are not.
 """
 
@@ -15,21 +15,6 @@ MAX_RANK = 16  # NRRD_DIM_MAX
 MAX_SPACE_RANK = 8  # NRRD_SPACE_DIM_MAX
 MAX_BLOCK_BYTES = (1 << 31) - 1
 MAX_ARRAY_BYTES = (1 << 63) - 1  # NumPy's limit for one array
-
-# --- fields ---------------------------------------------------------------------------------------
-
-FIELDS = (
-    "content", "number", "type", "block size", "dimension", "space", "space dimension", "sizes",
-    "spacings", "thicknesses", "axis mins", "axis maxs", "space directions", "centers", "kinds",
-    "labels", "units", "min", "max", "old min", "old max", "endian", "encoding", "line skip",
-    "byte skip", "sample units", "space units", "space origin", "measurement frame", "data file",
-)  # fmt: skip
-# spelling in lower case -> field
-FIELD_OF = {
-    **{field: field for field in FIELDS},
-    **{field.replace(" ", ""): field for field in FIELDS},
-    "centerings": "centers",
-}
 
 # --- types ----------------------------------------------------------------------------------------
 
@@ -102,7 +87,7 @@ _KIND_ROWS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
 
 
 def _spellings(kind: str) -> tuple[str, ...]:
-    """Return the ways to write a matrix kind: -sym-, and -tensor for -matrix."""
+    """The ways to write a matrix kind: -sym-, and -tensor for -matrix."""
     found = (kind, kind.replace("-matrix", "-tensor"))
     return found + tuple(name.replace("symmetric", "sym") for name in found)
 

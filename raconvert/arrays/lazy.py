@@ -78,7 +78,8 @@ class Decoded:
         raise NotImplementedError
 
     def __getitem__(self, key: Any) -> Any:
-        return self.whole()[key]
+        # An index of nothing gives a scalar, which has lost the width of a text.
+        return self.whole()[... if isinstance(key, tuple) and not key else key]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
         return np.array(self.whole(), dtype=dtype, copy=copy)

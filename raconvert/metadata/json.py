@@ -11,6 +11,8 @@ from base64 import b64decode, b64encode
 from datetime import date, datetime
 from math import isfinite
 
+from raconvert.metadata.yaml import MAX_KEY, is_key
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 1 << 24  # of one text
 MAX_DEPTH = 64
-MAX_KEY = 1 << 53  # integers beyond it can be made to have equal hashes
 
 
 def dumps(value: Any) -> str:
@@ -26,14 +27,22 @@ def dumps(value: Any) -> str:
     return json.dumps(_plain(value, 0), separators=(",", ":"), allow_nan=False)
 
 
-def loads(text: str) -> Any:
-    """Return the value that `dumps` was given; `ValueError` for any other text."""
+def loads(text: str, *, strict: bool = False) -> Any:
+    """The value that `dumps` was given; `ValueError` for any other text.
+
+    NaN and Infinity as bare words are taken, though `dumps` writes none, unless it is `strict`.
+    """
     if len(text) > MAX_BYTES:
         raise ValueError(f"it is longer than {MAX_BYTES} characters")
     try:
-        return json.loads(text, object_hook=_rich)
+        constant = _refuse_constant if strict else None
+        return json.loads(text, object_hook=_rich, parse_constant=constant)
     except (RecursionError, TypeError, LookupError, AttributeError) as error:
         raise ValueError(str(error)) from error
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _plain(value: Any, depth: int) -> Any:
@@ -71,7 +80,7 @@ def _mapping(pairs: Any) -> dict[Any, Any]:
 
 
 def _pair(key: Any, item: Any) -> tuple[Any, Any]:
-    if isinstance(key, int) and abs(key) > MAX_KEY:
+    if not is_key(key):
         raise ValueError(f"it has an integer beyond {MAX_KEY} as a key")
     return key, item
 

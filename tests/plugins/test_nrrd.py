@@ -78,7 +78,7 @@ CORPUS_REFUSED: dict[str, tuple[type[RaconvertError], str]] = {
     "dup_field.nrrd": (Corrupt, "field 'sizes' is repeated (its values differ), at line 6"),
     "fmt_zero_step.nhdr": (Corrupt, "a step that leads from MIN to MAX"),
     "gz_is_raw.nrrd": (Corrupt, "data is not encoded by gzip"),
-    "gz_trunc.nrrd": (Corrupt, "gzip data is cut off"),
+    "gz_trunc.nrrd": (Corrupt, "gzip: deflated data is cut off"),
     "huge_raw.nrrd": (Corrupt, "data is cut off"),
     "list_short.nhdr": (Corrupt, "number of data files"),
     "no_endian.nrrd": (Corrupt, "header lacks the field 'endian'"),
@@ -320,9 +320,9 @@ def test_pairs_fields_and_unknown_fields(tmp_path: Path) -> None:
 
 
 WRONG_LINES = {
-    "neither": ("just text", "line is no field"),
-    "indented": (" # comment", "line is no field"),
-    "blank_line_of_blanks": ("   ", "line is no field"),
+    "neither": ("just text", "line is neither a field"),
+    "indented": (" # comment", "line is neither a field"),
+    "blank_line_of_blanks": ("   ", "line is neither a field"),
     "no_key": (":=value", "without a key"),
     "repeated": ("encoding: gzip", "is repeated (its values differ)"),
     "repeated_badly": ("encoding: rwa", "raw, text, hex"),
@@ -641,7 +641,7 @@ def test_text_holds_the_whole_range(type_name: str, text: str, tmp_path: Path) -
 def test_text_that_the_type_does_not_hold(type_name: str, text: str, tmp_path: Path) -> None:
     path = file_of(tmp_path / "x.nrrd", text.encode(), type=type_name, sizes="2", encoding="text")
 
-    refuse(path, Corrupt, "text is no number of type", "value 1")
+    refuse(path, Corrupt, "text is not a number of type", "value 1")
 
 
 def test_text_of_floats_is_rounded_once(tmp_path: Path) -> None:

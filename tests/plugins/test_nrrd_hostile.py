@@ -64,7 +64,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "gzip_fewer_than_promised.nrrd": (
         lambda: header(sizes="1000 1000", encoding="gzip") + zeros_in_gzip(1)[:-30] + bytes(5000),
-        "gzip data is",
+        "gzip: ",
     ),
     "bzip2_petabytes.nrrd": (
         lambda: header(sizes="1000000000 1000000", encoding="bzip2") + bz2.compress(bytes(100)),
@@ -279,7 +279,7 @@ def test_damaged_files(copies: Path) -> None:
 # What unu takes and we refuse, each of them on purpose.
 STRICTER = (
     "data is not encoded by", "a whole number from", "is repeated", "text is no number",
-    "outside the folder", "is not a NRRD file", "does not exist", "gzip data is damaged",
+    "outside the folder", "is not a NRRD file", "does not exist", "gzip: data cannot be inflated",
     "numbers in each vector",
 )  # fmt: skip
 

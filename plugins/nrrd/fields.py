@@ -1,4 +1,4 @@
-r"""The values of header fields: read from text, each by its own grammar, and written as text.
+r"""The fields of a header: one row for each, from which texts are read and written.
 
 Numbers are those of C's ``strtod`` without hexadecimal ones; ``nan`` is a value that is not known,
 and so is ``none`` where a vector stands. A quoted text has one escape, ``\"``; before anything
@@ -9,6 +9,7 @@ section 3, and Teem's ``parseNrrd.c``.
 from __future__ import annotations
 
 import re
+from collections import namedtuple
 from math import inf, isfinite, isinf, isnan
 
 from .tables import (
@@ -22,6 +23,7 @@ from .tables import (
     NO_VECTOR,
     SPACE_OF,
     SPACE_RANKS,
+    TEXT,
     TYPE_OF,
     UNKNOWN,
 )
@@ -52,15 +54,21 @@ class BadValue(ValueError):
 
 
 def parsed(field: str, text: str, fields: dict[str, Any]) -> Any:
-    """Return what a field of this text is; `BadValue`, a ValueError, if it is not legal.
+    """The value of a field with this text; `BadValue`, a ValueError, if it is not legal.
 
     `fields` are those before it: how many values there must be depends on `dimension` and `space`.
     """
-    return _PARSERS[field](text, fields)
+    return FIELDS[field].parse(text, fields)
+
+
+def text_of(field: str, value: Any) -> str:
+    """The text from which `parsed` makes this value; TypeError or ValueError for other values."""
+    text: str = FIELDS[field].write(value)
+    return text
 
 
 def rank_of(fields: dict[str, Any]) -> int:
-    """Return the number of axes."""
+    """The number of axes."""
     if "dimension" not in fields:
         raise BadValue("the field 'dimension' before it", "none")
     rank: int = fields["dimension"]
@@ -68,7 +76,7 @@ def rank_of(fields: dict[str, Any]) -> int:
 
 
 def space_rank_of(fields: dict[str, Any]) -> int:
-    """Return the number of axes of the space around the array."""
+    """The number of axes of the space around the array."""
     if "space" in fields:
         return SPACE_RANKS[fields["space"]]
     if "space dimension" not in fields:
@@ -81,7 +89,7 @@ def space_rank_of(fields: dict[str, Any]) -> int:
 
 
 def integer(text: str, low: int, high: int) -> int:
-    """Return a whole number of this range."""
+    """A whole number of this range."""
     text = text.strip(BLANKS)
     if _INTEGER.fullmatch(text):
         value = int(text)
@@ -111,7 +119,7 @@ def _vector(text: str | None, rank: int) -> list[float] | None:
 
 
 def _sample_units(text: str, fields: dict[str, Any]) -> str:
-    """Return the text without the quotes in which Teem puts it (at each round trip once more)."""
+    """The text without the quotes in which Teem puts it (at each round trip once more)."""
     text = text.rstrip(BLANKS)
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
 
@@ -138,7 +146,7 @@ def _as_it_is(text: str, fields: dict[str, Any]) -> str:
 
 
 def _word_of(known: dict[str, str], what: str) -> Callable[..., str]:
-    """Return the parser of one word of a table, in any case."""
+    """The parser of one word of a table, in any case."""
 
     def parse(text: str, fields: dict[str, Any]) -> str:
         word = text.rstrip(BLANKS).lower()
@@ -153,7 +161,7 @@ def _word_of(known: dict[str, str], what: str) -> Callable[..., str]:
 
 
 def _words(text: str, fields: dict[str, Any]) -> list[str]:
-    """Return one word for each axis."""
+    """One word for each axis."""
     rank = rank_of(fields)
     words = text.split(None, rank)
     if len(words) != rank:
@@ -180,7 +188,7 @@ def _kinds(text: str, fields: dict[str, Any]) -> list[str | None]:
 
 
 def _doubles(is_valid: Callable[[float], bool], expected: str) -> Callable[..., list[float | None]]:
-    """Return the parser of one number for each axis; ``nan`` is None: not known."""
+    """The parser of one number for each axis; ``nan`` is None: not known."""
 
     def parse(text: str, fields: dict[str, Any]) -> list[float | None]:
         values = [_double(word) for word in _words(text, fields)]
@@ -193,7 +201,7 @@ def _doubles(is_valid: Callable[[float], bool], expected: str) -> Callable[..., 
 
 
 def _quoted(count: Callable[[dict[str, Any]], int]) -> Callable[..., list[str]]:
-    """Return the parser of quoted texts, of which there are `count`."""
+    """The parser of quoted texts, of which there are `count`."""
 
     def parse(text: str, fields: dict[str, Any]) -> list[str]:
         number = count(fields)
@@ -204,7 +212,7 @@ def _quoted(count: Callable[[dict[str, Any]], int]) -> Callable[..., list[str]]:
 
 
 def _vectors(count: Callable[[dict[str, Any]], int]) -> Callable[..., list[list[float] | None]]:
-    """Return the parser of space vectors, of which there are `count`; ``none`` is None."""
+    """The parser of space vectors, of which there are `count`; ``none`` is None."""
 
     def parse(text: str, fields: dict[str, Any]) -> list[list[float] | None]:
         number, rank = count(fields), space_rank_of(fields)
@@ -215,7 +223,7 @@ def _vectors(count: Callable[[dict[str, Any]], int]) -> Callable[..., list[list[
 
 
 def _matches(form: re.Pattern[str], text: str, number: int, expected: str) -> list[re.Match[str]]:
-    """Return so many matches, one after the other, that are the whole text."""
+    """So many matches, one after the other, that are the whole text."""
     found, place = [], 0
     for _ in range(number):
         match = form.match(text, place)
@@ -228,46 +236,11 @@ def _matches(form: re.Pattern[str], text: str, number: int, expected: str) -> li
     return found
 
 
-_positions = _doubles(isfinite, "finite numbers, or nan where not known")
-_texts_per_axis = _quoted(rank_of)
-
-_PARSERS: dict[str, Callable[[str, dict[str, Any]], Any]] = {
-    "content": _as_it_is,
-    "number": _as_it_is,
-    "min": _as_it_is,
-    "max": _as_it_is,
-    "type": _word_of(TYPE_OF, "the name of a type"),
-    "block size": lambda text, fields: integer(text, 1, MAX_BLOCK_BYTES),
-    "dimension": lambda text, fields: integer(text, 1, MAX_RANK),
-    "sizes": _sizes,
-    "encoding": _word_of(ENCODING_OF, ", ".join(dict.fromkeys(ENCODING_OF.values()))),
-    "endian": _word_of({"little": "little", "big": "big"}, "little or big"),
-    "line skip": lambda text, fields: integer(text, 0, MAX_SKIP),
-    "byte skip": lambda text, fields: integer(text, -MAX_SKIP, MAX_SKIP),
-    "spacings": _doubles(lambda v: v != 0 and abs(v) < inf, "finite numbers other than 0, or nan"),
-    "thicknesses": _doubles(lambda v: 0 <= v < inf, "finite numbers from 0, or nan"),
-    "axis mins": _positions,
-    "axis maxs": _positions,
-    "centers": _centers,
-    "kinds": _kinds,
-    "labels": _texts_per_axis,
-    "units": _texts_per_axis,
-    "old min": lambda text, fields: _double(text),
-    "old max": lambda text, fields: _double(text),
-    "sample units": _sample_units,
-    "space": _space,
-    "space dimension": _space_dimension,
-    "space units": _quoted(space_rank_of),
-    "space origin": _space_origin,
-    "space directions": _vectors(rank_of),
-    "measurement frame": _vectors(space_rank_of),
-}
-
-# --- writing --------------------------------------------------------------------------------------
+# --- the texts of values --------------------------------------------------------------------------
 
 
-def number_text(value: Any) -> str:
-    """Return the shortest text that is read as the same double; None is ``nan``."""
+def _number_text(value: Any) -> str:
+    """The shortest text that is read as the same double; None is ``nan``."""
     if value is None:
         return "nan"
     if isinstance(value, bool):
@@ -275,19 +248,85 @@ def number_text(value: Any) -> str:
     return repr(float(value)).removesuffix(".0")
 
 
-def vector_text(value: Any) -> str:
-    """Return the text of a vector; None is ``none``."""
-    return NO_VECTOR if value is None else f"({','.join(map(number_text, value))})"
+def _vector_text(value: Any) -> str:
+    """The text of a vector; None is ``none``."""
+    return NO_VECTOR if value is None else f"({','.join(map(_number_text, value))})"
 
 
-def quoted_text(text: Any) -> str:
-    """Return a text in quotes; None is an empty one. A backslash cannot stand at the end."""
+def _quoted_text(text: Any) -> str:
+    """A text in quotes; None is an empty one. A backslash cannot stand at the end."""
     text = "" if text is None else text
     if text.endswith("\\"):
         raise ValueError("a backslash before the closing quote would hide it")
     return '"' + text.replace('"', '\\"') + '"'
 
 
-def word_text(text: Any) -> str:
-    """Return a kind or a centering; None is ``???``."""
+def _word_text(text: Any) -> str:
+    """A kind or a centering; None is ``???``."""
     return UNKNOWN[0] if text is None else str(text)
+
+
+def _each(text: Callable[[Any], str]) -> Callable[[Any], str]:
+    """The writer of values of which each has this text."""
+    return lambda values: " ".join(map(text, values))
+
+
+# --- the fields -----------------------------------------------------------------------------------
+
+# A field: how its text is read (`parse`, of the text and the fields before it), how its value is
+# written, the lowest version that has it, and how Teem spells it where that is another word.
+Field = namedtuple("Field", "parse write version spelled", defaults=(1, ""))
+
+_position = Field(_doubles(isfinite, "finite numbers, or nan where not known"), _each(_number_text))
+_quoted_per_axis = Field(_quoted(rank_of), _each(_quoted_text))
+_line = Field(_as_it_is, str)
+_double_field = Field(lambda text, fields: _double(text), _number_text)
+
+# In the order of Teem's writer. `dimension` comes before what has one value for each axis, `space`
+# or `space dimension` before what has one for each axis of the space.
+FIELDS: dict[str, Field] = {
+    "content": _line,
+    "number": _line,
+    "type": Field(_word_of(TYPE_OF, "the name of a type"), str),
+    "block size": Field(lambda text, fields: integer(text, 1, MAX_BLOCK_BYTES), str),
+    "dimension": Field(lambda text, fields: integer(text, 1, MAX_RANK), str),
+    "space": Field(_space, str, 4),
+    "space dimension": Field(_space_dimension, str, 4),
+    "sizes": Field(_sizes, _each(str)),
+    "spacings": Field(
+        _doubles(lambda v: v != 0 and abs(v) < inf, "finite numbers other than 0, or nan"),
+        _each(_number_text),
+    ),
+    "thicknesses": Field(
+        _doubles(lambda v: 0 <= v < inf, "finite numbers from 0, or nan"), _each(_number_text), 4
+    ),
+    "axis mins": _position,
+    "axis maxs": _position,
+    "space directions": Field(_vectors(rank_of), _each(_vector_text), 4),
+    "centers": Field(_centers, _each(_word_text), 1, "centerings"),
+    "kinds": Field(_kinds, _each(_word_text), 3),
+    "labels": _quoted_per_axis,
+    "units": _quoted_per_axis,
+    "min": _line,
+    "max": _line,
+    "old min": _double_field,
+    "old max": _double_field,
+    "endian": Field(_word_of({"little": "little", "big": "big"}, "little or big"), str),
+    "encoding": Field(
+        _word_of(ENCODING_OF, ", ".join(dict.fromkeys(ENCODING_OF.values()))),
+        lambda encoding: "ascii" if encoding == TEXT else encoding,
+    ),
+    "line skip": Field(lambda text, fields: integer(text, 0, MAX_SKIP), str),
+    "byte skip": Field(lambda text, fields: integer(text, -MAX_SKIP, MAX_SKIP), str),
+    "sample units": Field(_sample_units, str, 4),
+    "space units": Field(_quoted(space_rank_of), _each(_quoted_text), 4),
+    "space origin": Field(_space_origin, _vector_text, 4),
+    "measurement frame": Field(_vectors(space_rank_of), _each(_vector_text), 5),
+}
+DATA_FILE = "data file"  # the last field: its value is `header.Files`
+# spelling in lower case -> field
+FIELD_OF = {
+    spelling: field
+    for field in (*FIELDS, DATA_FILE)
+    for spelling in (field, field.replace(" ", ""))
+} | {row.spelled: field for field, row in FIELDS.items() if row.spelled}

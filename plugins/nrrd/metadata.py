@@ -1,70 +1,249 @@
-"""Writing: how an array becomes a NRRD array, its header, and the data behind or beside it.
+r"""Header fields as metadata, and back.
 
-The header is what unu, ITK, pynrrd and VTK all read: the lowest version that has its fields, at
-most 0005; canonical names in lower case; fields in Teem's order; LF; little-endian; no time stamp.
+================  ===================================================================
+``content``       `Metadata.description`
+``sample units``  `Metadata.units`
+``key:=value``    `Metadata.attributes`, always texts
+``labels``        `Axis.name` (an empty label: none)
+``kinds``         `Axis.kind`, in the spelling of the definition
+``units``         `Axis.units`; an axis along one axis of the space has that axis's units
+``spacings``      `Axis.spacing` (``nan``: none); where it is not given, the length of the space
+                  direction, or along one axis of the space its signed component; or, where it is
+                  known whether samples are nodes or cells, what ``axis mins`` and ``axis maxs`` say
+``axis mins``     `Axis.origin`, the position of the first sample: the minimum itself where samples
+                  are nodes, half a spacing further where they are cells; with a space direction
+                  along one axis of the space, that component of the ``space origin``
+================  ===================================================================
+
+Everything else of the header lies in the namespace ``nrrd``: ``space`` or ``space_dimension``,
+``space_units``, ``space_origin``, ``measurement_frame``, ``old_min``, ``old_max``, ``number``,
+``min``, ``max``, ``comments``, ``charset`` (``latin-1`` where the header is not UTF-8), ``endian``
+(of blocks, whose bytes are kept as they are) and ``axes``: one mapping per axis, parallel to
+`Metadata.axes`, of ``direction``, ``center``, ``min``, ``max``, ``thickness``, and ``spacing``
+where it is given and minimum and maximum say the same. ``complex_axis`` is the mapping of the axis
+that complex numbers were made of, with its ``name``, ``units``, ...
+
+What NRRD has no field for travels in one key/value pair: see ``pair.py``.
 """
 
 from __future__ import annotations
 
-import os
+import re
 from collections import namedtuple
-from math import isfinite
+from math import hypot, isfinite
 
-from raconvert.errors import Unsupported, WouldLose
-from raconvert.plugin import Array, Axis, Bundle
+from raconvert.errors import Unsupported
+from raconvert.plugin import Array, Axis, Bundle, Metadata
 
-from .header import MAX_HEADER_BYTES, MAX_LINE_BYTES, MAX_LINES
-from .meta import (
-    AXIS_FIELDS,
-    KEY,
-    NAMESPACE,
-    OWN_FIELDS,
+from .fields import parsed, text_of
+from .header import (
+    MAX_HEADER_BYTES,
+    MAX_LINE_BYTES,
+    MAX_LINES,
+    Header,
     escaped,
-    flattened,
-    implied_by,
-    is_encodable,
-    is_kind,
-    is_line,
-    is_pair,
-    is_quotable,
+    lowest_version,
 )
-from .pair import extras_text, is_axis, without_extents
-from .tables import BLOCK, LIST, NAME_OF_TYPE, SKIPLIST, TEXT
-from .values import number_text, parsed, quoted_text, vector_text, word_text
+from .pair import KEY, NAMESPACE, extras_text, is_axis, without_extents
+from .tables import BLOCK, KIND_SIZES, NAME_OF_TYPE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
-
-    from raconvert.plugin import Target
 
     Entry = dict[str, Any]
 
-# What an array is in NRRD: type, bytes of a block (else 0), sizes, whether an axis of two stands
-# for the parts of complex numbers, and the marker that makes the array again what it was.
-Form = namedtuple("Form", "type block sizes pairs marker")
+# field of the header -> field of the entries in `axes`
+AXIS_FIELDS = {
+    "space directions": "direction",
+    "centers": "center",
+    "axis mins": "min",
+    "axis maxs": "max",
+    "thicknesses": "thickness",
+}
+# and what of an axis is common metadata -> its key in a column
+COLUMNS = AXIS_FIELDS | {
+    "spacings": "spacing",
+    "kinds": "kind",
+    "labels": "name",
+    "units": "units",
+}
+# field of the header -> field of the namespace
+OWN_FIELDS = {
+    name: name.replace(" ", "_")
+    for name in (
+        "space", "space dimension", "space units", "space origin", "measurement frame",
+        "old min", "old max", "number", "min", "max",
+    )
+}  # fmt: skip
+KNOWN_OWN = {*OWN_FIELDS.values(), "comments", "charset", "endian", "axes", "complex_axis"}
 
 PAIRS_BYTES = MAX_HEADER_BYTES // 2  # room for key/value pairs
 PAIRS = MAX_LINES // 2
 MAX_TEXT_BYTES = MAX_LINE_BYTES // 2
 LONG_LINE = 1000  # characters that other readers see of a text that cannot be written as it is
-# the lowest version that has a field
-_VERSION_OF = {
-    "kinds": 3, "thicknesses": 4, "sample units": 4, "space": 4, "space dimension": 4,
-    "space directions": 4, "space origin": 4, "space units": 4, "measurement frame": 5,
-}  # fmt: skip
-_ORDER = (
-    "content", "number", "type", "block size", "dimension", "space", "space dimension", "sizes",
-    "spacings", "thicknesses", "axis mins", "axis maxs", "space directions", "centers", "kinds",
-    "labels", "units", "min", "max", "old min", "old max", "endian", "encoding", "sample units",
-    "space units", "space origin", "measurement frame", "data file",
-)  # fmt: skip
-_KNOWN_OWN = {*OWN_FIELDS.values(), "comments", "charset", "endian", "axes", "complex_axis"}
+
+
+# --- header to metadata ---------------------------------------------------------------------------
+
+
+def metadata_of(header: Header) -> Metadata:
+    """The metadata of a header, its axes parallel to `sizes`, our own pair still in it."""
+    fields = header.fields
+    own: dict[str, Any] = {
+        key: fields[name] for name, key in OWN_FIELDS.items() if fields.get(name) is not None
+    }
+    if header.comments:
+        own["comments"] = header.comments
+    if header.charset != "utf-8":
+        own["charset"] = header.charset
+    if fields["type"] == "block" and fields.get("endian") == "big":
+        own["endian"] = "big"
+    rank = len(fields["sizes"])
+    entries: list[Entry] = [{} for _ in range(rank)]
+    for name, key in AXIS_FIELDS.items():
+        for entry, value in zip(entries, fields.get(name, ()), strict=False):
+            if value is not None:
+                entry[key] = value
+    axes = [_axis(header, at, entries[at], own) for at in range(rank)]
+    if any(entries):
+        own["axes"] = entries
+    return Metadata(
+        description=fields.get("content") or None,
+        units=fields.get("sample units") or None,
+        axes=axes if any(axis.to_dict() for axis in axes) else [],
+        attributes=dict(header.attributes),
+        formats={NAMESPACE: own} if own else {},
+    )
+
+
+def _axis(header: Header, at: int, entry: Entry, own: dict[str, Any]) -> Axis:
+    def given(name: str) -> Any:
+        values = header.fields.get(name)
+        return values[at] if values else None
+
+    axis = Axis(name=given("labels") or None, kind=given("kinds"))
+    implied = implied_by(entry, own, given("spacings"), header.fields["sizes"][at])
+    axis.spacing, axis.origin, axis.units = implied
+    if given("spacings") is not None:
+        if axis.spacing == given("spacings") and "direction" not in entry:
+            entry["spacing"] = axis.spacing
+        axis.spacing = given("spacings")
+    if given("units"):
+        axis.units = given("units")
+    if is_plain_node(entry):
+        entry.clear()
+    return axis
+
+
+def is_plain_node(entry: Entry) -> bool:
+    """True if an entry says nothing but where the first sample is, as `Axis.origin` does."""
+    return set(entry) == {"center", "min"} and entry["center"] == "node"
+
+
+def implied_by(
+    entry: Entry, own: dict[str, Any], spacing: float | None, size: int
+) -> tuple[float | None, float | None, str | None]:
+    """Spacing, origin and units of an axis, as far as other fields tell them."""
+    direction = entry.get("direction")
+    if direction is not None:
+        return _implied_by_direction(direction, own)
+    low, high, center = entry.get("min"), entry.get("max"), entry.get("center")
+    if low is None or center is None:
+        return None, None, None
+    step = _step(low, high, size - (center == "node")) if high is not None else None
+    if center == "node":
+        return step, low, None
+    width = step if spacing is None else spacing
+    return step, None if width is None else low + width / 2, None
+
+
+def _step(low: float, high: float, count: int) -> float | None:
+    """The spacing of so many steps between the ends of an axis, if it can be one."""
+    step = (high - low) / count if count else 0.0
+    return step if step and isfinite(step) else None
+
+
+def _implied_by_direction(
+    direction: list[float], own: dict[str, Any]
+) -> tuple[float | None, float | None, str | None]:
+    units = own.get("space_units") or []
+    along = [at for at, value in enumerate(direction) if value]
+    if len(along) == 1:
+        at = along[0]
+        origin = own.get("space_origin")
+        return direction[at], origin[at] if origin else None, units[at] or None if units else None
+    one = units[0] or None if units and len(set(units)) == 1 else None
+    return hypot(*direction) or None, None, one
+
+
+# --- metadata to header ---------------------------------------------------------------------------
+
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # all but the tab
+_CONTROL_IN_PAIR = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")  # and but the newline, which is escaped
+
+
+def is_line(text: Any, charset: str) -> bool:
+    """True if a text can be the rest of a header line and is read as it is."""
+    return (
+        isinstance(text, str)
+        and not _CONTROL.search(text)
+        and not text.startswith((" ", "\t"))
+        and is_encodable(text, charset)
+    )
+
+
+def is_quotable(text: Any, charset: str) -> bool:
+    r"""True if a text can be put in quotes, where ``\"`` is the only escape."""
+    return (
+        isinstance(text, str)
+        and not _CONTROL.search(text)
+        and not text.endswith("\\")
+        and is_encodable(text, charset)
+    )
+
+
+def is_pair(key: Any, value: Any, charset: str) -> bool:
+    """True if an attribute can be a key/value pair, also for Teem."""
+    if not (isinstance(key, str) and isinstance(value, str)) or key in ("", KEY):
+        return False
+    odd_key = key.startswith("#") or ":=" in key or ": " in key or "\n" in key
+    return (
+        not odd_key
+        and not _CONTROL_IN_PAIR.search(key + value)
+        and is_encodable(key + value, charset)
+    )
+
+
+def is_encodable(text: str, charset: str) -> bool:
+    """True if this encoding has all characters of a text."""
+    try:
+        text.encode(charset)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def flattened(text: str, charset: str) -> str:
+    """A text on one line, for readers that know nothing of our pair."""
+    line = _CONTROL.sub(" ", text).strip(" \t")
+    return line.encode(charset, "replace").decode(charset)
+
+
+def is_kind(kind: Any, size: int) -> bool:
+    """True if NRRD has this kind, for an axis of this size."""
+    return isinstance(kind, str) and KIND_SIZES.get(kind, -1) in (0, size)
+
+
+# --- an array as a header -------------------------------------------------------------------------
+
+# What an array is in NRRD: type, bytes of a block (else 0), sizes, whether an axis of two stands
+# for the parts of complex numbers, and the marker that makes the array again what it was.
+Form = namedtuple("Form", "type block sizes pairs marker")
 
 
 def form_of(array: Array) -> Form:
-    """Return how an array that NRRD can hold is written."""
+    """The form in which an array that NRRD can hold is written."""
     kind, nbytes, _, descr = array.element
     sizes, block, pairs = array.dims, 0, False
     marker: dict[str, Any] = {}
@@ -87,58 +266,50 @@ def form_of(array: Array) -> Form:
 
 
 def is_void(array: Array) -> bool:
-    """Tell whether user elements are nothing but bytes."""
+    """True if user elements are nothing but bytes."""
     descr = array.element.descr
     return descr is None or descr == f"|V{array.element.nbytes}"
 
 
-# --- the header -----------------------------------------------------------------------------------
-
-
-def header_of(bundle: Bundle, encoding: str, data_file: str | None = None) -> tuple[bytes, list]:
-    """Return the header of the one array of a bundle, and the names of what it cannot hold.
+def header_of(bundle: Bundle, encoding: str) -> tuple[Header, list[str]]:
+    """The header of the one array of a bundle, and the names of what it cannot hold.
 
     A field of the namespace that has a wrong form raises `Unsupported` with its name.
     """
-    writer = _Writer(bundle, data_file)
-    writer.add_form(encoding)
-    writer.add_own()
-    writer.add_axes()
-    writer.add_texts()
-    return writer.header(), writer.lost
+    draft = _Draft(bundle)
+    draft.add_form(encoding)
+    draft.add_own()
+    draft.add_axes()
+    draft.add_texts()
+    return draft.header(), draft.lost
 
 
-class _Writer:
+class _Draft:
     """Collects the fields of one header."""
 
-    def __init__(self, bundle: Bundle, data_file: str | None) -> None:
+    def __init__(self, bundle: Bundle) -> None:
         self.bundle = bundle
         self.array = bundle.arrays[0]
         self.form = form_of(self.array)
         self.meta = self.array.meta
-        own = self.meta.formats.get(NAMESPACE, {})
-        self.own: dict[str, Any] = own
-        self.fields: dict[str, str] = {}
-        if data_file is not None:
-            self.fields["data file"] = data_file
-        # File names are UTF-8, and a header is read in one encoding.
-        latin = own.get("charset") == "latin-1" and (data_file or "").isascii()
-        self.charset = "latin-1" if latin else "utf-8"
-        self.typed: dict[str, Any] = {}  # the fields that others depend on, as they are read
+        self.own: dict[str, Any] = self.meta.formats.get(NAMESPACE, {})
+        self.charset = "latin-1" if self.own.get("charset") == "latin-1" else "utf-8"
+        self.fields: dict[str, Any] = {}
         self.pairs: dict[str, str] = {}
         self.extras: dict[str, Any] = dict(self.form.marker)
         self.lost: list[str] = []
 
-    def add(self, field: str, text: str) -> None:
-        """Add a field whose text comes from the namespace, if it is one that can be read."""
+    def add(self, field: str, value: Any) -> None:
+        """Add a field, if its value is one that can be read again."""
         try:
-            self.typed[field] = parsed(field, text, self.typed)
+            text = text_of(field, value)
+            found = parsed(field, text, self.fields)
             text.encode(self.charset)
-        except ValueError as error:
-            raise self._wrong(field, text, error) from error
+        except (TypeError, ValueError) as error:
+            raise self._wrong(field, value, error) from error
         if "\n" in text or "\r" in text:
-            raise self._wrong(field, text, ValueError("there is a line end in it"))
-        self.fields[field] = text
+            raise self._wrong(field, value, ValueError("there is a line end in it"))
+        self.fields[field] = found
 
     def _wrong(self, field: str, value: object, error: Exception) -> Unsupported:
         return Unsupported(
@@ -152,38 +323,22 @@ class _Writer:
         form = self.form
         self.add("type", form.type)
         if form.block:
-            self.add("block size", str(form.block))
-        self.add("dimension", str(len(form.sizes)))
-        self.add("sizes", " ".join(map(str, form.sizes)))
+            self.add("block size", form.block)
+        self.add("dimension", len(form.sizes))
+        self.add("sizes", form.sizes)
         width = form.block or self.array.element.nbytes // (2 if form.pairs else 1)
         if width > 1:
             big = form.block and self.own.get("endian") == "big"
             self.add("endian", "big" if big else "little")
-        self.add("encoding", "ascii" if encoding == TEXT else encoding)
+        self.add("encoding", encoding)
 
     def add_own(self) -> None:
         """Add the fields of the namespace that are about the whole array."""
-        formats: dict[str, Callable[[Any], str]] = {
-            "space": str,
-            "space dimension": str,
-            "space origin": vector_text,
-            "space units": lambda value: " ".join(map(quoted_text, value)),
-            "measurement frame": lambda value: " ".join(map(vector_text, value)),
-            "old min": number_text,
-            "old max": number_text,
-            "number": str,
-            "min": str,
-            "max": str,
-        }
-        for field, form in formats.items():
-            value = self.own.get(OWN_FIELDS[field])
+        for field, key in OWN_FIELDS.items():
+            value = self.own.get(key)
             if value is not None:
-                try:
-                    text = form(value)
-                except (TypeError, ValueError) as error:
-                    raise self._wrong(field, value, error) from error
-                self.add(field, text)
-        odd = {key: value for key, value in self.own.items() if key not in _KNOWN_OWN}
+                self.add(field, value)
+        odd = {key: value for key, value in self.own.items() if key not in KNOWN_OWN}
         if odd:
             self.extras.setdefault("formats", {})[NAMESPACE] = odd
 
@@ -211,14 +366,10 @@ class _Writer:
         if any(more):
             self.extras["axes"] = more
         columns += [{} for _ in self.form.sizes[len(columns) :]]
-        for field, (key, form) in _COLUMNS.items():
+        for field, key in COLUMNS.items():
             values = [column.get(key) for column in columns]
             if any(value is not None for value in values):
-                try:
-                    text = " ".join(map(form, values))
-                except (TypeError, ValueError) as error:
-                    raise self._wrong(field, values, error) from error
-                self.add(field, text)
+                self.add(field, values)
 
     def _entries(self, ndim: int) -> list[Entry]:
         entries = self.own.get("axes", [])
@@ -237,7 +388,7 @@ class _Writer:
         return value
 
     def _column(self, axis: Axis, entry: Entry, size: int) -> tuple[Entry, Entry]:
-        """Return what the header holds of an axis, and the fields of `Axis` that it does not."""
+        """The column of an axis in the header, and the fields of `Axis` that it does not."""
         rest: Entry = {}
         column = {key: entry.get(key) for key in AXIS_FIELDS.values()}
         said = entry.get("spacing") is not None
@@ -344,8 +495,8 @@ class _Writer:
 
     # --- all of it
 
-    def header(self) -> bytes:
-        """Return the bytes of the header, its empty line included."""
+    def header(self) -> Header:
+        """The header, with our own pair in it."""
         if self.extras:
             form = self.form
             self.pairs[KEY] = self._extras_that_fit(
@@ -355,22 +506,11 @@ class _Writer:
         if not isinstance(comments, list) or not all(is_comment(c, self.charset) for c in comments):
             error = ValueError("a list of single lines was expected")
             raise self._wrong("comments", comments, error)
-        version = max([1 + bool(self.pairs), *(_VERSION_OF.get(field, 1) for field in self.fields)])
-        name = self.fields.get("data file")
-        if name and (version < 4 or name.startswith(("-", LIST, SKIPLIST))):
-            # Before version 4 a bare name was relative to the folder of the process.
-            self.fields["data file"] = f"./{name}"
-        lines = [f"NRRD000{version}", *(f"#{comment}" for comment in comments)]
-        lines += [
-            f"{_SPELLED.get(field, field)}: {self.fields[field]}"
-            for field in _ORDER
-            if field in self.fields
-        ]
-        lines += [f"{escaped(key)}:={escaped(value)}" for key, value in self.pairs.items()]
-        return _encoded("\n".join([*lines, "", ""]), self.charset)
+        found = Header("", self.fields, self.pairs, comments, None, charset=self.charset)
+        return found._replace(version=lowest_version(found))
 
     def _extras_that_fit(self, extras: dict[str, Any]) -> str:
-        """Return the JSON text; what makes it too long is left out, largest part first."""
+        """The JSON text; what makes it too long is left out, largest part first."""
         while True:
             try:
                 return extras_text(extras)
@@ -381,32 +521,16 @@ class _Writer:
                 self.lost.append(f"{largest}, too much for one line of the header")
 
 
-def _encoded(text: str, charset: str) -> bytes:
-    """Return the bytes of a header; Latin-1 only where the reader will see that it is."""
-    raw = text.encode(charset)
-    if charset != "utf-8":
-        try:
-            if raw.decode() != text:
-                return text.encode()
-        except UnicodeDecodeError:
-            pass
-    return raw
-
-
 def is_comment(text: Any, charset: str) -> bool:
-    """Tell whether a text can follow the # of a comment."""
+    """True if a text can follow the # of a comment."""
     try:
         return "\n" not in text and "\r" not in text and bool(text.encode(charset) or True)
     except (TypeError, AttributeError, UnicodeEncodeError):
         return False
 
 
-# Teem writes the longer name; both are read everywhere.
-_SPELLED = {"centers": "centerings"}
-
-
 def _is_double(value: Any) -> bool:
-    """Tell whether a number is one that a double holds."""
+    """True if a number is one that a double holds."""
     try:
         return not isinstance(value, bool) and isfinite(value) and float(value) == value
     except (TypeError, OverflowError):
@@ -415,101 +539,3 @@ def _is_double(value: Any) -> bool:
 
 def _is_spacing(value: Any) -> bool:
     return value is not None and _is_double(value) and value != 0
-
-
-# field of the header -> its key in a column, and how one value is written
-_COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
-    "spacings": ("spacing", number_text),
-    "thicknesses": ("thickness", number_text),
-    "axis mins": ("min", number_text),
-    "axis maxs": ("max", number_text),
-    "space directions": ("direction", vector_text),
-    "centers": ("center", word_text),
-    "kinds": ("kind", word_text),
-    "labels": ("name", quoted_text),
-    "units": ("units", quoted_text),
-}
-
-
-# --- the data -------------------------------------------------------------------------------------
-
-
-def write_data(
-    array: Array, target: Target, header: bytes, encoding: str, level: int, *, any_nan: bool
-) -> bool:
-    """Write the header and the encoded elements behind it.
-
-    Returns whether signs or payloads of NaN were lost in text, as `any_nan` allows; otherwise they
-    are refused (`WouldLose`).
-    """
-    from raconvert.arrays.blocks import block_bytes, blocks
-    from raconvert.files.copy import write_all
-
-    from . import codecs
-
-    file = target.open()
-    write_all(file, [header])
-    pieces = target.counted(blocks(array, block_bytes(target.max_memory)))
-    odd_nans: list[int] = []
-    if encoding == TEXT:
-        row = 1 if array.ndim < 2 else array.dims[0]
-        pieces = _watched(pieces, odd_nans, array, any_nan=any_nan)
-        encoded = codecs.as_text(pieces, 2 if array.element.kind == "complex" else row)
-    elif encoding == "hex":
-        encoded = codecs.as_hex(pieces)
-    else:
-        encoded = codecs.compressed(pieces, encoding, level)
-    write_all(file, encoded)
-    return bool(odd_nans)
-
-
-def _watched(
-    pieces: Iterable[Any], odd_nans: list[int], array: Array, *, any_nan: bool
-) -> Iterator[Any]:
-    """Yield the pieces, and note where a NaN is that ``nan`` does not stand for.
-
-    Raises `WouldLose` there, unless it may be any NaN.
-    """
-    done = 0
-    for piece in pieces:
-        places = _odd_nans(piece)
-        if places.size and not any_nan:
-            from raconvert.arrays.blocks import index_of
-
-            raise WouldLose(
-                f"a NaN of array '{array.name}' has a sign or a payload, which text does not keep",
-                where=f"index {list(index_of(array, done + int(places[0])))}",
-                remedy="nothing was written; --allow precision makes it a plain nan; the other "
-                "encodings hold it",
-            )
-        odd_nans += places[:1].tolist()
-        done += piece.size
-        yield piece
-
-
-def _odd_nans(piece: Any) -> Any:
-    """Return the places of the elements with a NaN whose bits are not those of a quiet one."""
-    import numpy as np
-
-    width = piece.dtype.itemsize // (2 if piece.dtype.kind == "c" else 1)
-    if piece.dtype.kind not in "fc":
-        return np.empty(0, np.int64)
-    bits = piece.reshape(-1).view(f"<u{width}")
-    plain = np.array(np.nan, f"<f{width}").view(bits.dtype)
-    odd = np.isnan(bits.view(f"<f{width}")) & (bits != plain)
-    return np.flatnonzero(odd) // (piece.dtype.itemsize // width)
-
-
-def companion_name(path: str, suffix: str) -> str:
-    """Return the name of the data file beside a detached header, as the header can say it."""
-    name = os.path.splitext(os.path.basename(path))[0] + suffix
-    odd = "\r" in name or "\n" in name or "%" in name or name != name.strip(" \t")
-    if odd or not is_encodable(name, "utf-8"):
-        raise Unsupported(
-            "a NRRD header cannot name a data file with such a name",
-            path=path,
-            expected="a name in UTF-8, without %, line ends, or blanks at its ends",
-            got=repr(name),
-            remedy="choose another name, or write an attached .nrrd",
-        )
-    return name

@@ -1,0 +1,205 @@
+"""Where the data of a NRRD file is: in which files, behind which skips, and if it can be there.
+
+One array lies in one file or, piece after piece, in many (`Part` each).
+
+Facts: ``line skip`` is about lines of the file as it lies there; ``byte skip`` is about the file,
+but with gzip and bzip2 about what is inside. ``byte skip: -1`` takes the last bytes, ``-1-K`` those
+before the last K (Teem's ``nrrdByteSkip``; the definition knows -1 only).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import namedtuple
+from itertools import islice
+from math import prod
+
+from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
+from raconvert.files.inflate import MAX_RATIO
+from raconvert.files.references import resolve
+from raconvert.files.source import read_up_to
+from raconvert.plugin import Element, Extent, Source, trailing_note
+
+from .tables import BZIP2, COMPRESSED, GZIP, HEX, RAW, TEXT, ZRL
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .header import Header
+
+MAX_LINES_BYTES = 64 << 20  # how far line ends are looked for
+SKIP_READ = 1 << 18
+_ZRL_RATIO = 65535 / 4  # "00 00 lo hi" is up to 65535 zeros
+_STARTS = {GZIP: b"\x1f\x8b", BZIP2: b"BZh"}
+
+# What one file contributes: `nbytes` of the array, which begin at `offset` in the file as it lies
+# there; `skip` bytes of what is decoded come first (negative: count from the end).
+Part = namedtuple("Part", "source offset nbytes skip")
+
+
+def parts_of(source: Source, header: Header, element: Element, notes: list[str]) -> list[Part]:
+    """The parts of the array, in order, each checked against its file.
+
+    Raises `Unsafe` for files outside the folder of the header and for what is no regular file,
+    `Corrupt` where a file cannot hold its part. Notes what lies behind the data.
+    """
+    fields, files = header.fields, header.files
+    nbytes = prod(fields["sizes"]) * element.nbytes
+    if files is None:
+        parts = [_part(source, header, header.offset, nbytes, fields.get("byte skip", 0))]
+    else:
+        share = nbytes // len(files.names)
+        parts = []
+        opened: dict[str, Source] = {}
+        for number, name in enumerate(files.names):
+            if name not in opened:
+                opened[name] = _open_named(source, name, files.line)
+            skip = files.skips[number] if files.skips else fields.get("byte skip", 0)
+            parts.append(_named_part(opened[name], header, share, skip, source))
+    try:
+        for part in parts:
+            _check_room(part, fields["encoding"], element)
+    except RaconvertError as error:
+        raise of_header(error, source.path) from None
+    if fields["encoding"] == RAW:
+        _note_rest(parts, fields, notes)
+    return parts
+
+
+def _open_named(source: Source, name: str, line: int) -> Source:
+    what = "the data file"
+    try:
+        if name in ("", "-"):
+            raise Unsafe(f"{what} has no name", path=source.path, got=f"'{name}'")
+        path = resolve(source, name, what)
+        named = source.named(path)
+        named.size  # noqa: B018 - opened here, so that a file that cannot be is found
+    except RaconvertError as error:
+        error.where = error.where or f"line {line}"
+        raise of_header(error, source.path) from None
+    return named
+
+
+def of_header(error: RaconvertError, header: str) -> RaconvertError:
+    """An error about a data file with the path of the header that names it."""
+    if error.path not in (None, header):
+        error.what += f" (a data file of '{header}')"
+    return error
+
+
+def _named_part(named: Source, header: Header, nbytes: int, skip: int, source: Source) -> Part:
+    try:
+        return _part(named, header, 0, nbytes, skip)
+    except RaconvertError as error:
+        raise of_header(error, source.path) from None
+
+
+def _part(source: Source, header: Header, start: int, nbytes: int, skip: int) -> Part:
+    """Apply the skips, as far as they are about the file as it lies there."""
+    fields = header.fields
+    encoding = fields["encoding"]
+    lines = fields.get("line skip", 0)
+    offset = _after_lines(source, start, lines) if lines else start
+    if encoding in COMPRESSED:
+        return Part(source, offset, nbytes, skip)
+    if skip < 0 and encoding != RAW:
+        raise Corrupt(
+            f"a negative 'byte skip' has no meaning with encoding {encoding}",
+            path=source.path,
+            expected="one of at least 0",
+            got=skip,
+        )
+    begin = offset + skip if skip >= 0 else source.size - nbytes + skip + 1
+    if begin < start:
+        raise Corrupt(
+            "data is cut off",
+            path=source.path,
+            where=f"byte {source.size}",
+            expected=f"{nbytes - skip - 1} bytes from byte {start}",
+            got=max(0, source.size - start),
+        )
+    return Part(source, begin, nbytes, 0)
+
+
+def _after_lines(source: Source, start: int, lines: int) -> int:
+    """The place where the file goes on after so many lines; they end with LF, CRLF or CR."""
+    left, offset, data = lines, start, b""
+    with source.open() as file:
+        file.seek(start)
+        while offset - start <= MAX_LINES_BYTES:
+            more = read_up_to(file, SKIP_READ)
+            data += more
+            # A CR that ends the piece may be the first half of CRLF.
+            body = data[:-1] if more and data.endswith(b"\r") else data
+            ends = body.count(b"\n") + body.count(b"\r") - body.count(b"\r\n")
+            if ends >= left:
+                found = islice(re.finditer(rb"\r\n|\n|\r", body), left - 1, None)
+                return offset + next(found).end()
+            if not more:
+                raise Corrupt(
+                    "file has fewer lines than 'line skip' says",
+                    path=source.path,
+                    expected=f"{lines} lines",
+                    got=lines - left + ends,
+                )
+            left -= ends
+            offset += len(body)
+            data = data[len(body) :]
+    raise Unsupported(
+        "'line skip' leads too far into the file",
+        path=source.path,
+        expected=f"at most {MAX_LINES_BYTES} bytes of lines",
+        got="more",
+        remedy="say it with 'byte skip'",
+    )
+
+
+def _check_room(part: Part, encoding: str, element: Element) -> None:
+    """Refuse a part that its file cannot hold, before anything is decoded or allocated."""
+    there = max(0, part.source.size - part.offset)
+    needed = part.nbytes + max(0, part.skip)
+    if encoding == RAW:
+        least, what = part.nbytes, "bytes"
+    elif encoding == HEX:
+        least, what = 2 * part.nbytes, "hexadecimal digits"
+    elif encoding == TEXT:
+        least, what = 2 * (part.nbytes // element.nbytes) - 1, "bytes of text"
+    elif encoding == ZRL:
+        least, what = int(part.nbytes / _ZRL_RATIO), "bytes or more"
+    elif encoding == GZIP:
+        least, what = -(-needed // MAX_RATIO), "bytes or more"
+    else:
+        least, what = 1, "bytes or more"
+    if there < least:
+        raise Corrupt(
+            "data is cut off",
+            path=part.source.path,
+            where=f"byte {part.source.size}",
+            expected=f"{least} {what} from byte {part.offset}",
+            got=f"{there} ({least - there} missing)",
+        )
+    start = _STARTS.get(encoding, b"")
+    got = part.source.read_at(part.offset, len(start))
+    if got != start:
+        raise Corrupt(
+            f"data is not encoded by {encoding}, as the header says",
+            path=part.source.path,
+            where=f"byte {part.offset}",
+            expected=start,
+            got=got,
+        )
+
+
+def _note_rest(parts: list[Part], fields: dict[str, Any], notes: list[str]) -> None:
+    if fields.get("byte skip", 0) < 0:
+        return
+    rest = sum(part.source.size - part.offset - part.nbytes for part in parts)
+    if rest and len({part.source.path for part in parts}) == len(parts):
+        notes.append(trailing_note(rest))
+
+
+def extent_of(part: Part, swap: int) -> Extent:
+    """The place of the bytes of a raw part; `swap` is the width of the numbers to reverse."""
+    source = part.source
+    return source.extent(part.offset, part.nbytes, swap)

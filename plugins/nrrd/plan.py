@@ -1,0 +1,96 @@
+"""What a NRRD file will be that holds an array: its header, and what that does not hold."""
+
+from __future__ import annotations
+
+from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, refused
+
+from .tables import BZIP2, GZIP, HEX, MAX_ARRAY_BYTES, MAX_BLOCK_BYTES, MAX_RANK, RAW, TEXT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from raconvert.plugin import Target
+
+HOLDERS = "RA, NPY and HDF5 hold it"
+# name of the option -> encoding, level
+ENCODINGS = {
+    "raw": (RAW, 0),
+    "gzip": (GZIP, 6),
+    **{f"gzip:{level}": (GZIP, level) for level in range(1, 10)},
+    "bzip2": (BZIP2, 9),
+    "ascii": (TEXT, 0),
+    "text": (TEXT, 0),
+    "hex": (HEX, 0),
+}
+
+
+def plan(bundle: Bundle, *, encoding: str = "raw") -> Plan:
+    """The NRRD file that holds the one array of a bundle; data and most metadata come back.
+
+    Raises `Unsupported` for a field of our namespace that has a wrong form.
+    """
+    from .metadata import header_of
+
+    how, level = ENCODINGS[encoding]
+    headers = []
+    fits = []
+    for array in bundle.arrays:
+        of_form = [*_shape_fits(array), *_type_fits(array, how)]
+        fits += of_form
+        if any(fit.outcome == "refused" for fit in of_form):
+            continue
+        header, lost = header_of(bundle.like([array]), how)
+        headers.append(header)
+        if lost:
+            fits.append(equivalent(array.name, "metadata", f"not kept: {', '.join(lost)}"))
+
+    def write(target: Target) -> None:
+        from .writer import write
+
+        write(bundle.arrays[0], headers[0], level, target)
+
+    return Plan(fits, write, names=bundle.names)
+
+
+def _shape_fits(array: Array) -> list[Fit]:
+    name = array.name
+    rank = array.ndim + (array.element.kind == "complex")
+    if 0 in array.dims:
+        return [refused(name, "shape", f"NRRD has no axes of length 0; {HOLDERS}")]
+    if rank > MAX_RANK:
+        reason = f"{rank} axes, those of complex pairs included; NRRD has 16; {HOLDERS}"
+        return [refused(name, "shape", reason)]
+    if array.nbytes > MAX_ARRAY_BYTES:
+        return [refused(name, "shape", "2**63 bytes or more")]
+    if rank == 0:
+        return [equivalent(name, "shape", "no axes become one of length 1")]
+    return []
+
+
+def _type_fits(array: Array, encoding: str) -> list[Fit]:
+    from .metadata import is_void
+
+    name, (kind, nbytes, _, _) = array.name, array.element
+    if kind == "bfloat" or (kind, nbytes) == ("float", 2):
+        reason = f"NRRD has no {'b' if kind == 'bfloat' else ''}float16; float32 holds it exactly"
+        return [refused(name, "type", reason, "--dtype float32")]
+    if kind == "user":
+        return _block_fits(array, encoding, only_bytes=is_void(array))
+    found = []
+    if kind == "complex":
+        reason = "complex numbers become pairs on a new fastest axis of kind complex"
+        found.append(equivalent(name, "type", reason))
+    elif kind == "bool":
+        found.append(equivalent(name, "type", "bool becomes uint8"))
+    return found
+
+
+def _block_fits(array: Array, encoding: str, *, only_bytes: bool) -> list[Fit]:
+    name, nbytes = array.name, array.element.nbytes
+    if not 0 < nbytes <= MAX_BLOCK_BYTES:
+        return [refused(name, "type", f"elements of {nbytes} bytes; {HOLDERS}")]
+    if encoding == TEXT:
+        return [refused(name, "type", "blocks of bytes cannot be text; another encoding can be")]
+    if only_bytes:
+        return []
+    reason = f"elements become blocks of {nbytes} bytes, which only raconvert understands"
+    return [equivalent(name, "type", reason)]

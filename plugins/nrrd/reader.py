@@ -1,0 +1,96 @@
+"""Reading a NRRD file: its header, where its data is, and the array as it was before."""
+
+from __future__ import annotations
+
+from raconvert.arrays.dtypes import needs_swap
+from raconvert.files.seal import check_seal
+from raconvert.plugin import Array, Bundle, Element, Source, element, little
+
+from .tables import BLOCK, ELEMENTS, RAW, TEXT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .header import Header
+
+
+def read(source: Source, *, complex: str = "auto", restore: bool = True) -> Bundle:
+    """The one array of a NRRD file, named after the file's stem.
+
+    `dims` are the `sizes` of the header, index order None; elements of one raw piece keep their
+    byte order, others are little-endian. Nothing of the data is decoded here, but files, places and
+    lengths are checked. Raises `Corrupt`, `Unsupported` and `Unsafe`.
+    """
+    from . import pair
+    from .datafiles import extent_of, parts_of
+    from .header import read_header
+    from .metadata import metadata_of
+
+    header = read_header(source)
+    fields, notes = header.fields, header.notes
+    stored = _stored_element(fields)
+    swap = needs_swap(stored)
+    parts = parts_of(source, header, stored, notes)
+    if header.seal and header.files and len(parts) == 1:
+        _check_seal(header, source, parts[0].source)
+
+    def open_data() -> Any:
+        """The array source: opened late, as a sidecar may say what is inside the elements."""
+        from .sources import EncodedParts, RawParts
+
+        encoding = fields["encoding"]
+        if encoding == RAW:
+            return RawParts(numbers, parts, source.path, swap)
+        return EncodedParts(numbers, parts, source.path, swap, encoding=encoding, notes=notes)
+
+    bundle = Bundle([], notes=notes)
+    meta = metadata_of(header)
+    extras = pair.taken(header, meta, notes, restore=restore)
+    is_extent = len(parts) == 1 and fields["encoding"] == RAW
+    data = None if is_extent else open_data
+    array = numbers = Array(stored, fields["sizes"], name=source.stem, meta=meta, data=data)
+    pair.restore(array, extras, bundle, complex)
+    if is_extent:
+        array.extent = extent_of(parts[0], swap)
+    else:
+        array.element = little(array.element)
+    array.storage = _storage(header, len(parts))
+    if extras.get("element") == "bool" and array.element == element("uint", 1):
+        from .sources import Bools
+
+        bools = Bools(array, source.path)
+        array = array.replace(element=element("bool", 1), extent=None, data=bools)
+    bundle.arrays.append(array)
+    return bundle
+
+
+def _check_seal(header: Header, source: Source, data: Source) -> None:
+    """Refuse (`Corrupt`) a data file that is not the one that the header was written with."""
+    from .header import MAX_HEADER_BYTES
+
+    text = source.read_at(0, min(source.size, MAX_HEADER_BYTES))
+    line = f"#{header.seal}\n".encode()
+    check_seal(header.seal, text.replace(line, b"", 1), data, source.path)
+
+
+def _stored_element(fields: dict[str, Any]) -> Element:
+    """The elements as they lie in the file."""
+    if fields["type"] == BLOCK:
+        return Element("user", fields["block size"], "|")
+    known = ELEMENTS[fields["type"]]
+    big = fields.get("endian") == "big" and fields["encoding"] != TEXT
+    return element(known.kind, known.nbytes, ">" if big else "<")
+
+
+def _storage(header: Header, files: int) -> dict[str, Any]:
+    storage = {
+        "version": f"NRRD{header.version}",
+        "type": header.fields["type"],
+        "encoding": header.fields["encoding"],
+    }
+    if "endian" in header.fields:
+        storage["endian"] = header.fields["endian"]
+    if header.files is not None:
+        storage["data_files"] = files
+    return storage

@@ -1,0 +1,193 @@
+"""Array sources over the data of NRRD files: raw parts in many files, encoded parts, bools.
+
+Raw parts are read where they are asked for. Encoded ones are decoded front to back, in pieces of
+`CHUNK_BYTES` whatever the size of the array, and never further than the array needs. `shape` is
+slowest axis first; elements are little-endian.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from raconvert.arrays.blocks import blocks, check_memory, recut
+from raconvert.arrays.dtypes import dtype_of, little
+from raconvert.arrays.indexing import full_key
+from raconvert.arrays.lazy import Decoded
+from raconvert.arrays.prefetch import ahead
+from raconvert.errors import Corrupt, RaconvertError
+from raconvert.files.copy import extent_slabs, swap_in_place
+
+from . import codecs
+from .codecs import CHUNK_BYTES
+from .datafiles import extent_of, of_header
+from .tables import COMPRESSED, HEX, TEXT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.plugin import Array, Extent
+
+    from .datafiles import Part
+
+    Values = np.ndarray[Any, Any]
+
+AHEAD_BYTES = 8 << 20  # parts below this are decompressed without a thread
+AHEAD_CHUNKS = 8
+
+
+class RawParts:
+    """Array source: raw parts in many files, of which only those are read that are asked for.
+
+    `header` is the path of the file that names them; numbers of `swap` bytes are reversed.
+    """
+
+    def __init__(self, array: Array, parts: list[Part], header: str, swap: int) -> None:
+        self.shape = array.dims[::-1]
+        self.dtype = dtype_of(little(array.element))
+        self._header = header
+        self._max_memory = parts[0].source.max_memory
+        self._extents = [extent_of(part, swap) for part in parts]
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield pieces of at most `max_bytes`, file after file."""
+        step = max(1, max_bytes // self.dtype.itemsize) * self.dtype.itemsize
+        for extent in self._extents:
+            for slab in self._slabs(extent, step):
+                yield np.frombuffer(slab, self.dtype)
+
+    def _slabs(self, extent: Extent, step: int) -> Iterator[memoryview]:
+        try:
+            yield from extent_slabs(extent, step)
+        except RaconvertError as error:
+            raise of_header(error, self._header) from error.__cause__
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
+        return np.array(self[...], dtype=dtype, copy=copy)
+
+    def __getitem__(self, key: Any) -> Any:
+        first, *rest = full_key(key, len(self.shape))
+        rows = range(self.shape[0])
+        if not isinstance(first, slice):
+            at = rows[first]
+            return self._rows(at, at + 1)[(0, *rest)]
+        wanted = rows[first]
+        low = min(wanted, default=0)
+        found = self._rows(low, max(wanted, default=-1) + 1)
+        return found[np.arange(wanted.start, wanted.stop, wanted.step) - low][(slice(None), *rest)]
+
+    def _rows(self, start: int, stop: int) -> Values:
+        """These indices of the slowest axis; only files that hold some of them are read."""
+        row_bytes = prod(self.shape[1:]) * self.dtype.itemsize
+        begin, nbytes = start * row_bytes, (stop - start) * row_bytes
+        check_memory(nbytes, self._max_memory, "this part of the array")
+        raw = np.empty(nbytes, np.uint8)
+        place = 0
+        for extent in self._extents:
+            low, high = max(begin - place, 0), min(begin + nbytes - place, extent.nbytes)
+            if low < high:
+                piece = extent.part(low, high - low)
+                done = place + low - begin
+                for slab in self._slabs(piece, CHUNK_BYTES):
+                    raw[done : done + len(slab)] = slab
+                    done += len(slab)
+            place += extent.nbytes
+        return raw.view(self.dtype).reshape(stop - start, *self.shape[1:])
+
+
+class EncodedParts(Decoded):
+    """Array source: encoded parts, decoded one after the other.
+
+    `header` is the path of the file that names them; numbers of `swap` bytes are reversed. `notes`
+    takes what is found behind the data.
+    """
+
+    def __init__(
+        self,
+        array: Array,
+        parts: list[Part],
+        header: str,
+        swap: int,
+        *,
+        encoding: str,
+        notes: list[str],
+    ) -> None:
+        source = parts[0].source
+        super().__init__(
+            array.dims[::-1],
+            dtype_of(little(array.element)),
+            what=f"'{source.path}': the array, encoded by {encoding},",
+            max_memory=source.max_memory,
+        )
+        self._parts = parts
+        self._header = header
+        self._swap = swap
+        self._encoding = encoding
+        self._notes = notes
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield pieces of at most `max_bytes`, each valid until the next one."""
+        width = self.dtype.itemsize
+        step = max(1, min(max_bytes, CHUNK_BYTES) // width) * width
+        for part in self._parts:
+            chunks = (np.frombuffer(chunk, np.uint8) for chunk in self._decoded(part))
+            for piece in recut(chunks, min(step, part.nbytes), np.dtype(np.uint8)):
+                yield (self._swapped(piece) if self._swap > 1 else piece).view(self.dtype)
+
+    def _swapped(self, piece: Values) -> Values:
+        own = piece if piece.flags.writeable else piece.copy()
+        swap_in_place(own.data, self._swap)
+        return own
+
+    def _decoded(self, part: Part) -> Iterator[Any]:
+        """Yield the bytes of a part, in pieces of any size; an error says where it is."""
+        with part.source.open() as file:
+            file.seek(part.offset)
+            try:
+                if self._encoding in COMPRESSED:
+                    members = codecs.MEMBERS[self._encoding]
+                    chunks = codecs.decompressed(file, members, part, self._notes)
+                    yield from chunks if part.nbytes < AHEAD_BYTES else ahead(chunks, AHEAD_CHUNKS)
+                elif self._encoding == TEXT:
+                    yield from codecs.numbers(file, part.nbytes, self.dtype, self._notes)
+                else:
+                    decode = codecs.hexadecimal if self._encoding == HEX else codecs.zero_runs
+                    yield from codecs.bounded(decode(file), part.nbytes, self._notes)
+            except RaconvertError as error:
+                error.path = error.path or part.source.path
+                raise of_header(error, self._header) from error.__cause__
+
+
+class Bools:
+    """Array source: numbers that were bools when raconvert wrote them, and must still be 0 or 1.
+
+    (Other tools change the numbers and keep the key/value pair that says so.)
+    """
+
+    def __init__(self, numbers: Array, path: str) -> None:
+        self.shape = numbers.dims[::-1]
+        self.dtype = np.dtype(bool)
+        self._numbers = numbers
+        self._path = path
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield the blocks of the numbers."""
+        for block in blocks(self._numbers, max_bytes):
+            yield self._checked(block)
+
+    def __getitem__(self, key: Any) -> Values:
+        return self._checked(np.asarray(self._numbers.data[key]))
+
+    def _checked(self, values: Values) -> Values:
+        if values.size and values.max() > 1:
+            raise Corrupt(
+                "numbers are not bools, though the key/value pair 'raconvert' says so",
+                path=self._path,
+                expected="0 and 1",
+                got=int(values.max()),
+                remedy="read them as numbers with --in-opt restore=no",
+            )
+        return values.view(bool)
