@@ -77,7 +77,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: header(encoding="zrl") + b"\0\0\1", "inside a run of zeros",
     ),
     "text_one_long_number.nrrd": (
-        lambda: header(sizes="1", encoding="text") + b"1" * 3_000_000, "no number",
+        lambda: header(sizes="1", encoding="text") + b"1" * 3_000_000, "not a number",
     ),
     "text_of_nothing_but_commas.nrrd": (
         lambda: header(encoding="text") + b"," * 3_000_000, "too few values",
@@ -216,9 +216,9 @@ def test_what_no_header_may_name(
             os.chdir(folder)
 
         told = refused(path)
-        assert "outside the folder" in told or "no regular file" in told
+        assert "outside the folder" in told or "not a regular file" in told
         if name != "passwd":
-            assert "no regular file" in refused(path, trust=["external"])
+            assert "not a regular file" in refused(path, trust=["external"])
 
 
 # --- damage ---------------------------------------------------------------------------------------
