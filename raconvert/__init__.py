@@ -17,6 +17,24 @@ from __future__ import annotations
 
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # for type checkers, what `_PUBLIC` says at run time
+    from raconvert import ra as ra
+    from raconvert.api import open as open
+    from raconvert.api import read as read
+    from raconvert.api import write as write
+    from raconvert.arrays.array import Array as Array
+    from raconvert.arrays.bundle import Bundle as Bundle
+    from raconvert.arrays.metadata import Metadata as Metadata
+    from raconvert.conversion.pipeline import convert as convert
+    from raconvert.errors import RaconvertError as RaconvertError
+    from raconvert.inspect.digest import digest as digest
+    from raconvert.inspect.info import formats as formats
+    from raconvert.inspect.info import info as info
+    from raconvert.inspect.verify import verify as verify
+    from raconvert.ra.query import query as query
+    from raconvert.registry import refresh as refresh
+
 __version__ = "0.1.0"
 
 _PUBLIC = {

@@ -5,7 +5,7 @@ Specification: POSIX.1-2017, pax interchange format; `raconvert.bundle.manifest`
 Written: ``bundle.yaml`` first, then each array followed by its sidecar; fixed owner and date.
 Members begin at multiples of 512 bytes, so the data of an .ra in it at a multiple of 8.
 Reads: any uncompressed tar with a bundle at its top or in one folder; links and everything that is
-a regular file are passed over, sparse members are refused.
+not a regular file are passed over, sparse members are refused.
 """
 
 from __future__ import annotations
