@@ -7,19 +7,38 @@ recognised by content only to be named in the refusal.
 
 from __future__ import annotations
 
-from collections import namedtuple
+from raconvert.records import Record
 
-# module: the dotted path of the plugin; the other fields are those of `raconvert.plugin.Format`.
-Row = namedtuple(
-    "Row",
-    "name module title suffixes magic proof reads writes many lazy stream meta index_orders needs "
-    "native",
-    defaults=(False,),
-)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Row(Record):
+    """A format as far as it is known without its plugin: fields of `raconvert.plugin.Format`."""
+
+    name: str
+    module: str  # the dotted path of the plugin
+    title: str
+    suffixes: tuple[str, ...]
+    magic: tuple[tuple[int, bytes], ...]
+    proof: bool
+    reads: bool
+    writes: bool
+    many: bool
+    lazy: bool
+    stream: bool
+    meta: str
+    index_orders: str
+    needs: tuple[tuple[str, str], ...]
+    native: bool = False
+
 
 # Formats made of .ra files, each with its own sidecar, and a manifest.
 BUNDLES = ("bundle", "zip", "tar")
-_FROM_RA = {"many": True, "reads": True, "writes": True, "lazy": True, "stream": False, "needs": ()}
+_FROM_RA: dict[str, Any] = {
+    "many": True, "reads": True, "writes": True, "lazy": True, "stream": False, "needs": (),
+}  # fmt: skip
 _IMAGEIO = ("imageio", "imageio")
 _PILLOW = ("PIL", "pillow")
 # Byte 124: v5 and v7.3. The first word of v4 is decimal: byte order, 0, storage (0 to 5), kind (0
@@ -315,7 +334,17 @@ ROWS: tuple[Row, ...] = (
 
 # Recognised, and named when met. `magic` as above; `note` is one sentence for the error message;
 # `read_as` is the format whose plugin reads it: such a name is refused as a destination only.
-Foreign = namedtuple("Foreign", "title magic suffixes note read_as", defaults=("", None))
+
+
+class Foreign(Record):
+    """A format that is recognised to be named."""
+
+    title: str
+    magic: tuple[tuple[int, bytes], ...]
+    suffixes: tuple[str, ...]
+    note: str = ""
+    read_as: str | None = None
+
 
 FOREIGN: tuple[Foreign, ...] = (
     Foreign(

@@ -81,7 +81,7 @@ class RaconvertError(Exception):
         remedy: str | None = None,
     ) -> None:
         self.what = what
-        self.path = None if path is None else str(path)
+        self.path: str | None = None if path is None else str(path)
         self.where = where
         self.expected = expected
         self.got = got

@@ -49,8 +49,6 @@ Options are explicit keyword-only parameters, one `Option` row in `FORMAT` for e
 
 from __future__ import annotations
 
-from collections import namedtuple
-
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import Element, dtype_of, element, element_of, little, type_name
@@ -58,6 +56,7 @@ from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import listed, quoted
 from raconvert.files.extent import Extent
 from raconvert.files.source import Source
+from raconvert.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,31 +99,33 @@ API = 2  # the version of this contract
 NO, MAYBE, SURE = 0, 1, 2  # what a sniffer answers
 EQUIVALENT, REFUSED = "equivalent", "refused"  # the outcomes of `fits` worth a word
 
-_FORMAT_FIELDS = (
-    "api",  # version of the contract: 2
-    "name",  # short lower-case name, used by --from and --to
-    "title",  # what people call it
-    "suffixes",  # with the dot, lower case; the first is the usual one
-    "magic",  # ((offset, bytes), ...): any of them must be there
-    "proof",  # True if the magic alone proves the format
-    "reads",
-    "writes",
-    "many",  # holds many named arrays
-    "lazy",  # data is read when it is asked for
-    "stream",  # writes front to back, so that it can go to a pipe
-    "meta",  # "all" | "some" | "none": how much common metadata it can hold
-    "index_orders",  # the index orders it can store without moving data: "C", "F", "CF", "" = none
-    "needs",  # ((import name, requirement), ...)
-    "native",  # read by native code that a damaged file may crash: in runs, in another process
-    "read_options",
-    "write_options",
-    "samples",  # {file name: bytes}: small whole files that `sniff` must be sure of
-    "spec",  # where the format is defined
-    "losses",  # what cannot be held, in a line or two for `raconvert formats NAME`
-)
+
+class _Format(Record):
+    """The fields of a format."""
+
+    api: int  # version of the contract: 2
+    name: str  # short lower-case name, used by --from and --to
+    title: str  # what people call it
+    suffixes: tuple[str, ...]  # with the dot, lower case; the first is the usual one
+    magic: tuple[tuple[int, bytes], ...]  # ((offset, bytes), ...): any of them must be there
+    proof: bool  # True if the magic alone proves the format
+    reads: bool
+    writes: bool
+    many: bool  # holds many named arrays
+    lazy: bool  # data is read when it is asked for
+    stream: bool  # writes front to back, so that it can go to a pipe
+    meta: str  # "all" | "some" | "none": how much common metadata it can hold
+    index_orders: str  # those it can store without moving data: "C", "F", "CF", "" = none
+    needs: tuple[tuple[str, str], ...]  # ((import name, requirement), ...)
+    native: bool  # read by native code that a damaged file may crash: in runs, in another process
+    read_options: tuple[Option, ...]
+    write_options: tuple[Option, ...]
+    samples: dict[str, bytes]  # {file name: bytes}: small whole files that `sniff` must be sure of
+    spec: str  # where the format is defined
+    losses: str  # what cannot be held, in a line or two for `raconvert formats NAME`
 
 
-class Format(namedtuple("Format", _FORMAT_FIELDS)):  # type: ignore[misc]
+class Format(_Format):
     """What a format is and can do; a frozen record."""
 
     __slots__ = ()
@@ -154,19 +155,23 @@ class Format(namedtuple("Format", _FORMAT_FIELDS)):  # type: ignore[misc]
         losses: str = "",
     ) -> Format:
         """Fill in what most formats have in common."""
-        return super().__new__(  # type: ignore[call-arg]
+        return super().__new__(
             cls, api, name, title, suffixes, magic, proof, reads, writes, many, lazy, stream,
             meta, index_orders, needs, native, read_options, write_options, samples or {}, spec,
             losses,
         )  # fmt: skip
 
 
-# One option of `read` or `write`. `choices` is a tuple of allowed words, or a type (int, float,
-# bool, str); `default` is what the parameter's default is.
-Option = namedtuple("Option", "name default choices help")
+class Option(Record):
+    """One option of `read` or `plan`; `default` is that of the parameter."""
+
+    name: str
+    default: Any
+    choices: Any  # a tuple of allowed words, or a type: int, float, bool, str
+    help: str
 
 
-class Fit(namedtuple("Fit", "outcome array property reason flag")):
+class Fit(Record):
     """One thing that writing `array` would change, or the reason why it cannot be written.
 
     `outcome` is `EQUIVALENT` or `REFUSED`; `property` names what is concerned (``type``,
@@ -174,7 +179,11 @@ class Fit(namedtuple("Fit", "outcome array property reason flag")):
     is what would allow a refused one (None: no flag can).
     """
 
-    __slots__ = ()
+    outcome: str
+    array: str
+    property: str
+    reason: str
+    flag: str | None
 
     def __str__(self) -> str:
         text = f"array '{self.array}': " if self.array else ""
@@ -204,9 +213,9 @@ class Plan:
     __slots__ = ("fits", "names", "write")
 
     def __init__(self, fits: list[Fit], write: Callable[[Any], None], *, names: list[str]) -> None:
-        self.fits = fits
-        self.write = write
-        self.names = names
+        self.fits: list[Fit] = fits
+        self.write: Callable[[Any], None] = write
+        self.names: list[str] = names
 
 
 def file_fits(bundle: Bundle, title: str) -> list[Fit]:

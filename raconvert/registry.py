@@ -8,7 +8,6 @@ format name, and for `raconvert formats`.
 
 from __future__ import annotations
 
-from collections import namedtuple
 from importlib import import_module
 
 from raconvert.catalogue import FOREIGN, ROWS, WRAPPERS, Row, matches
@@ -22,6 +21,7 @@ from raconvert.errors import (
     did_you_mean,
 )
 from raconvert.plugin import API, MAYBE, NO, SURE, Plan
+from raconvert.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,8 +37,23 @@ GROUP = "raconvert.formats"
 VERDICTS = {NO: "no", MAYBE: "maybe", SURE: "sure"}
 
 # One answer to "is it yours?", kept so that a refusal can list all of them.
-Candidate = namedtuple("Candidate", "name verdict reason")
-Detection = namedtuple("Detection", "row reason candidates")
+
+
+class Candidate(Record):
+    """The answer of one format that was asked about a file."""
+
+    name: str
+    verdict: str
+    reason: str
+
+
+class Detection(Record):
+    """The format that a file is taken for, the reason, and all that were asked."""
+
+    row: Row
+    reason: str
+    candidates: list[Candidate]
+
 
 _third_party: tuple[Row, ...] | None = None
 _broken: dict[str, RaconvertError] = {}

@@ -30,7 +30,6 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections import namedtuple
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
@@ -50,6 +49,7 @@ from raconvert.conversion.write import adapted, write_bundle
 from raconvert.errors import RaconvertError, WouldLose
 from raconvert.files.source import Source
 from raconvert.plugin import API, EQUIVALENT, MAYBE, NO, REFUSED, SURE, Fit, Format, Option
+from raconvert.records import Record
 from raconvert.registry import plan_of
 
 TYPE_CHECKING = False
@@ -84,7 +84,7 @@ def require_none(problems: Iterable[str], of: str) -> None:
 # Arrays to write -------------------------------------------------------------------------------
 
 
-class Case(namedtuple("Case", "type shape order")):
+class Case(Record):
     """One array of the round trips.
 
     `type` is a dtype or what numpy makes one of, `shape` the logical shape; `order` is the index
@@ -92,7 +92,9 @@ class Case(namedtuple("Case", "type shape order")):
     whose memory is not contiguous.
     """
 
-    __slots__ = ()
+    type: Any
+    shape: tuple[int, ...]
+    order: str
 
     @property
     def values(self) -> Values:

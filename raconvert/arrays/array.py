@@ -46,7 +46,7 @@ class Array:
         "_data", "_meta", "_name", "dims", "element", "extent", "index_order", "late", "owner",
         "parted", "problem", "row_major", "storage",
     )  # fmt: skip
-    renamed = 0  # how often any array got another name: what bundles know of names may be stale
+    renamed: int = 0  # how often any array was renamed: what bundles know of names may be stale
 
     def __init__(
         self,
@@ -61,18 +61,18 @@ class Array:
         storage: dict[str, Any] | None = None,
         row_major: bool = False,
     ) -> None:
-        self.element = element
-        self.dims = tuple(dims)
-        self.index_order = index_order
+        self.element: Element = element
+        self.dims: tuple[int, ...] = tuple(dims)
+        self.index_order: str | None = index_order
         self._name = name
         self._meta = Metadata() if meta is None else meta
-        self.extent = extent
-        self.storage = {} if storage is None else storage
+        self.extent: Extent | None = extent
+        self.storage: dict[str, Any] = {} if storage is None else storage
         self.late: Any = None  # an array source that knows some metadata only at its end
         self.owner: Any = None  # closed together with an array handed out alone
         self.parted: dict[str, str] = {}
         self.problem: RaconvertError | None = None
-        self.row_major = row_major
+        self.row_major: bool = row_major
         self._data = data
 
     @classmethod

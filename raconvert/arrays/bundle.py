@@ -62,22 +62,22 @@ class Bundle:
         closers: list[Callable[[], None]] | None = None,
         aliases: dict[str, str] | None = None,
     ) -> None:
-        self.arrays = arrays
-        self.attributes = {} if attributes is None else attributes
-        self.groups = {} if groups is None else groups
-        self.formats = {} if formats is None else formats
-        self.notes = [] if notes is None else notes  # may grow while data is read
-        self.aliases = {} if aliases is None else aliases
+        self.arrays: list[Array] = arrays
+        self.attributes: dict[str, Any] = {} if attributes is None else attributes
+        self.groups: dict[str, dict[str, Any]] = {} if groups is None else groups
+        self.formats: dict[str, dict[str, Any]] = {} if formats is None else formats
+        self.notes: list[str] = [] if notes is None else notes  # may grow while data is read
+        self.aliases: dict[str, str] = {} if aliases is None else aliases
         self._closers = [] if closers is None else closers
         self._places: dict[str, int] = {}  # of the arrays, by name, as they were when `_known`
         self._known: tuple[Any, ...] = ()
         # Set by the core: where the bundle comes from, all files that are read for it, what those
         # were that were opened (`Source.seen`), and why it was taken for that format.
-        self.path = ""
+        self.path: str = ""
         self.used: set[str] = set()
         self.seen: dict[str, tuple[int, int, int, int]] = {}
-        self.format = ""
-        self.reason = ""
+        self.format: str = ""
+        self.reason: str = ""
         # What the user allows to be lost, by the words of --allow; and what a plugin lost by that,
         # since it met values that the destination cannot hold while it wrote.
         self.allow: list[str] = []

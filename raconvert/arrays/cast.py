@@ -48,7 +48,7 @@ class Converted:
         dtype: np.dtype[Any],
         convert: Callable[[np.ndarray[Any, Any], int], np.ndarray[Any, Any]],
     ) -> None:
-        self.shape = array.dims[::-1]
+        self.shape: tuple[int, ...] = array.dims[::-1]
         self.dtype = dtype
         self._array = array
         self._convert = convert

@@ -13,9 +13,8 @@ Type codes: RA README, "Elemental Type Specification"; code 5 of width 2 is bflo
 
 from __future__ import annotations
 
-from collections import namedtuple
-
 from raconvert.errors import Unsupported
+from raconvert.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +22,15 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-Element = namedtuple("Element", "kind nbytes order descr", defaults=(None,))
+
+class Element(Record):
+    """The type of an array's elements: see the module's docstring."""
+
+    kind: str
+    nbytes: int
+    order: str
+    descr: Any = None
+
 
 # kind, bytes, RA eltype, numpy type string without byte order
 _ROWS = (
@@ -168,7 +175,7 @@ def dtype_of(element: Element) -> np.dtype[Any]:
             return np.dtype((np.void, element.nbytes))
         return np.dtype(_thawed(element.descr))
     if element.kind == "bfloat":
-        return bfloat16().newbyteorder(element.order)
+        return bfloat16().newbyteorder(">" if element.order == ">" else "<")
     return np.dtype(element.order + _CODES[element.kind, element.nbytes])
 
 

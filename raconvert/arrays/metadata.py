@@ -39,12 +39,12 @@ class Axis:
         origin: float | None = None,
         labels: list[Any] | None = None,
     ) -> None:
-        self.name = name
-        self.kind = kind
-        self.units = units
-        self.spacing = spacing
-        self.origin = origin
-        self.labels = labels
+        self.name: str | None = name
+        self.kind: str | None = kind
+        self.units: str | None = units
+        self.spacing: float | None = spacing
+        self.origin: float | None = origin
+        self.labels: list[Any] | None = labels
 
     @classmethod
     def takes(cls, field: str, value: object) -> bool:
@@ -82,13 +82,13 @@ class Metadata:
         formats: dict[str, dict[str, Any]] | None = None,
         encoding: str | None = None,
     ) -> None:
-        self.description = description
-        self.units = units
-        self.encoding = encoding
+        self.description: str | None = description
+        self.units: str | None = units
+        self.encoding: str | None = encoding
         self.index_order: str | None = None
-        self.axes = axes or []
-        self.attributes = attributes or {}
-        self.formats = formats or {}
+        self.axes: list[Axis] = axes or []
+        self.attributes: dict[str, Any] = attributes or {}
+        self.formats: dict[str, dict[str, Any]] = formats or {}
         self.items: Callable[[], Iterator[dict[str, Any]]] | None = None
 
     @property

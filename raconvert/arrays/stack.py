@@ -71,9 +71,9 @@ class Stack:
         open_one: Callable[[str], Array],
         max_memory: int,
     ) -> None:
-        self.shape = (len(paths), *first.dims[::-1])
-        self.dtype = dtype_of(little(first.element))
-        self.items_meta = ItemMetadata(paths)
+        self.shape: tuple[int, ...] = (len(paths), *first.dims[::-1])
+        self.dtype: np.dtype[Any] = dtype_of(little(first.element))
+        self.items_meta: ItemMetadata = ItemMetadata(paths)
         self.notes: list[str] = []
         self.parted: dict[str, str] = {}  # of all items, as `Array.parted`
         self._paths = paths

@@ -54,8 +54,8 @@ class Transposed:
         self._array = array
         self._axes = axes
         self._max_memory = max_memory
-        self.shape = tuple(array.dims[::-1][axis] for axis in axes)
-        self.dtype = dtype_of(little(array.element))
+        self.shape: tuple[int, ...] = tuple(array.dims[::-1][axis] for axis in axes)
+        self.dtype: np.dtype[Any] = dtype_of(little(array.element))
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield slabs in stored order, whole or in parts of at most `max_bytes`."""

@@ -16,11 +16,10 @@ the axes are only listed, fastest first, as RA does it.
 
 from __future__ import annotations
 
-from collections import namedtuple
-
 from raconvert.bundle.names import is_inside
 from raconvert.errors import Corrupt, Unsafe, Unsupported
 from raconvert.metadata.yaml import dump, parse
+from raconvert.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,8 +34,25 @@ MARK = f"{KEY}: ".encode()
 END = b"\n...\n"  # at the start of a line, where no text of the content can be
 MAX_BYTES = 64 << 20  # a hundred thousand arrays and their groups
 
-Entry = namedtuple("Entry", "name file index_order")
-Manifest = namedtuple("Manifest", "entries groups attributes formats aliases")
+
+class Entry(Record):
+    """One array of a bundle: the path of its .ra file, and its index order."""
+
+    name: str
+    file: str
+    index_order: str | None
+
+
+class Manifest(Record):
+    """The content of ``bundle.yaml``."""
+
+    entries: list[Entry]
+    groups: dict[str, dict[str, Any]]
+    attributes: dict[str, Any]
+    formats: dict[str, dict[str, Any]]
+    aliases: dict[str, str]
+
+
 ABOUT_FILE = Manifest._fields[1:]
 _FIELDS = (KEY, "arrays", *ABOUT_FILE)
 _VALUES = {"groups": dict, "attributes": object, "formats": dict, "aliases": str}

@@ -21,9 +21,9 @@ class Console:
     """The two output streams, with what -q, -v, --json and --color say."""
 
     def __init__(self, args: Any = None) -> None:
-        self.quiet = getattr(args, "quiet", False)
-        self.verbose = getattr(args, "verbose", 0)
-        self.json = getattr(args, "json", False)
+        self.quiet: bool = getattr(args, "quiet", False)
+        self.verbose: int = getattr(args, "verbose", 0)
+        self.json: bool = getattr(args, "json", False)
         self._color = getattr(args, "color", "auto")
         self._detects = getattr(args, "from_", None) is None
 

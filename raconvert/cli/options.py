@@ -8,21 +8,41 @@ which only one may be given, `dest` is the name of the parameter of
 
 from __future__ import annotations
 
-from collections import namedtuple
-
 from raconvert.conversion.options import LOSSES, META_MODES, TRUSTS
 from raconvert.errors import UsageError, did_you_mean
 from raconvert.files.source import DEFAULT_MAX_MEMORY
+from raconvert.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# usage: the operands; operand: (dest, nargs, help) of the operands; options: rows; more: an epilog
-Verb = namedtuple("Verb", "usage operand options more", defaults=("",))
+
+class Verb(Record):
+    """One command: its operands as shown, as (dest, nargs, help), its options, an epilog."""
+
+    usage: str
+    operand: tuple[str, str | int | None, str]
+    options: tuple[Opt, ...]
+    more: str = ""
 
 
-class Opt(namedtuple("Opt", "flags dest how help metavar kind choices default exclusive const")):
+class _Opt(Record):
+    """The fields of an option."""
+
+    flags: tuple[str, ...]
+    dest: str
+    how: str
+    help: str
+    metavar: str | None
+    kind: Callable[[str], object] | None
+    choices: tuple[str, ...]
+    default: object
+    exclusive: str
+    const: object
+
+
+class Opt(_Opt):
     """One option of the command line."""
 
     __slots__ = ()

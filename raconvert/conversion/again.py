@@ -37,8 +37,8 @@ class Again:
 
     def __init__(self, bundle: Bundle, spec: str, settings: Settings, number: int) -> None:
         array = bundle.arrays[number]
-        self.shape = array.dims[::-1]
-        self.dtype = dtype_of(little(array.element))
+        self.shape: tuple[int, ...] = array.dims[::-1]
+        self.dtype: np.dtype[Any] = dtype_of(little(array.element))
         self._type = array.element, array.dims
         self._path = bundle.path
         self._seen = bundle.seen

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections import namedtuple
 from itertools import islice, pairwise
 from operator import lt
 
@@ -17,6 +16,7 @@ from raconvert.catalogue import ROWS
 from raconvert.errors import ReadFailed, UsageError
 from raconvert.files.unfinished import refuse_unfinished
 from raconvert.metadata.sidecar import ITEMS_SUFFIX, SUFFIX
+from raconvert.records import Record
 from raconvert.registry import by_suffix
 
 TYPE_CHECKING = False
@@ -24,9 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-# paths: in order; many: True if they get a leading axis even when there is only one;
-# order: how they are sorted, in words.
-Gathered = namedtuple("Gathered", "paths many order")
+
+class Gathered(Record):
+    """The sources of one run."""
+
+    paths: list[str]  # in order
+    many: bool  # they get a leading axis even if there is only one
+    order: str  # how they are sorted, in words
+
 
 SORTS = ("natural", "given", "name", "mtime")
 _GLOB = re.compile(r"[*?\[]")

@@ -62,21 +62,21 @@ class Report:
     )  # fmt: skip
 
     def __init__(self, sources: list[str]) -> None:
-        self.sources = sources
-        self.source_count = len(sources)
-        self.source_format = ""
-        self.target_format = ""
-        self.target = ""
+        self.sources: list[str] = sources
+        self.source_count: int = len(sources)
+        self.source_format: str = ""
+        self.target_format: str = ""
+        self.target: str = ""
         self.written: list[str] = []
         self.skipped: list[tuple[str, str]] = []
         self.failed: list[tuple[str, Exception]] = []
-        self.notes = _Once()
-        self.equivalent = _Once()
-        self.allowed = _Once()
+        self.notes: _Once = _Once()
+        self.equivalent: _Once = _Once()
+        self.allowed: _Once = _Once()
         self.arrays: list[tuple[str, str, tuple[int, ...], str]] = []
-        self.nbytes = 0
-        self.planned = False
-        self.files = 0  # destinations written, or planned, whatever belongs to each
+        self.nbytes: int = 0
+        self.planned: bool = False
+        self.files: int = 0  # destinations written, or planned, whatever belongs to each
 
     def begin(self, bundle: Bundle, row: Row, path: str) -> None:
         """Record what is about to be written."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import namedtuple
 from contextlib import suppress
 
 from raconvert.files.places import (
@@ -19,11 +18,23 @@ from raconvert.files.places import (
 )
 from raconvert.files.unfinished import Unfinished
 from raconvert.metadata.sidecar import left_over
+from raconvert.records import Record
 
-# One finished file: where it is, where it goes, whether it may replace what is there.
-Staged = namedtuple("Staged", "path name overwrite")
-# What is undone if another fails: a place, the second name of what was there, the new file.
-Step = namedtuple("Step", "place kept new")
+
+class Staged(Record):
+    """One finished file: where it is, and where it goes."""
+
+    path: str
+    name: str
+    overwrite: bool  # it may replace what is there
+
+
+class Step(Record):
+    """What is undone if another file fails."""
+
+    place: str
+    kept: str  # the second name of what was there
+    new: tuple[int, int] | None  # the identity of the new file; None: none
 
 
 class Staging:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
-
 from raconvert.files.regular import open_regular
+from raconvert.records import Record
 
-# The CRC-32 of the bytes `begin` to `end` of a file, in which an extent lies; `where` names them.
-Checksum = namedtuple("Checksum", "begin end expected where")
+
+class Checksum(Record):
+    """The CRC-32 of the bytes `begin` to `end` of a file, in which an extent lies."""
+
+    begin: int
+    end: int
+    expected: int
+    where: str  # names the bytes in messages
 
 
 class Extent:
@@ -30,12 +35,12 @@ class Extent:
         identity: tuple[int, int, int, int] | None = None,
         checksum: Checksum | None = None,
     ) -> None:
-        self.path = path
-        self.offset = offset
-        self.nbytes = nbytes
-        self.swap = swap
-        self.identity = identity
-        self.checksum = checksum
+        self.path: str = path
+        self.offset: int = offset
+        self.nbytes: int = nbytes
+        self.swap: int = swap
+        self.identity: tuple[int, int, int, int] | None = identity
+        self.checksum: Checksum | None = checksum
 
     def part(self, start: int, nbytes: int) -> Extent:
         """Return a stretch of this extent that begins `start` bytes into it."""

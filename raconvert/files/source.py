@@ -54,13 +54,13 @@ class Source:
         stand_ins: dict[str, str] | None = None,
     ) -> None:
         self._file = -1
-        self.path = os.fspath(path)
-        self.max_memory = max_memory
-        self.trust_external = trust_external
-        self.stand_ins = stand_ins or {}
+        self.path: str = os.fspath(path)
+        self.max_memory: int = max_memory
+        self.trust_external: bool = trust_external
+        self.stand_ins: dict[str, str] = stand_ins or {}
         self.used: set[str] = set()
         self.seen: dict[str, Identity] = {}
-        self.base = 0  # where byte 0 is in the file at `path`
+        self.base: int = 0  # where byte 0 is in the file at `path`
         self._head: bytes | None = None
 
     @property
@@ -199,7 +199,8 @@ class Window(Source):
         self, whole: Source, name: str, base: int, size: int, crc: int | None = None
     ) -> None:
         super().__init__(whole.path, max_memory=whole.max_memory)
-        self.seen, self.used = whole.seen, whole.used
+        self.seen: dict[str, Identity] = whole.seen
+        self.used: set[str] = whole.used
         self._whole = whole
         self._name = name
         self._size = size

@@ -65,17 +65,17 @@ class Target:
         follow: bool = True,
         allow: Iterable[str] = (),
     ) -> None:
-        self.path = os.fspath(path)
-        self.follow = follow and os.path.islink(self.path)
+        self.path: str = os.fspath(path)
+        self.follow: bool = follow and os.path.islink(self.path)
         # A link is written through, as every other tool does; the folder of its end holds `temp`.
-        self.place = os.path.realpath(self.path) if self.follow else self.path
-        self.temp = temporary(self.place)
-        self.max_memory = max_memory
-        self.progress = progress
-        self.overwrite = bool(overwrite)
+        self.place: str = os.path.realpath(self.path) if self.follow else self.path
+        self.temp: str = temporary(self.place)
+        self.max_memory: int = max_memory
+        self.progress: Callable[[int], object] | None = progress
+        self.overwrite: bool = bool(overwrite)
         self._replaces = overwrite is not False
-        self.used = used
-        self.allow = frozenset(allow)
+        self.used: Iterable[str] = used
+        self.allow: frozenset[str] = frozenset(allow)
         self.lost: list[Any] = []
         self.notes: list[str] = []
         self.companions: list[Target] = []

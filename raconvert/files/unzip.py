@@ -11,7 +11,7 @@ from raconvert.errors import Corrupt, TooLarge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from io import FileIO
     from typing import Any
 
@@ -117,4 +117,6 @@ def lzma_error() -> type[Exception]:
     return lzma.LZMAError
 
 
-DECODERS = {STORED: _plain, DEFLATED: _inflated, BZIP2: _bunzipped, LZMA: _unlzma}
+DECODERS: dict[int, Callable[[Source, FileIO, Member], Iterator[bytes]]] = {
+    STORED: _plain, DEFLATED: _inflated, BZIP2: _bunzipped, LZMA: _unlzma,
+}  # fmt: skip

@@ -8,7 +8,6 @@ Stored members are written so that their data begins where it can be mapped in p
 
 from __future__ import annotations
 
-from collections import namedtuple
 from struct import Struct
 from struct import error as struct_error
 from zlib import crc32
@@ -16,6 +15,7 @@ from zlib import crc32
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 from raconvert.files.copy import write_all
 from raconvert.files.unzip import BZIP2, DECODERS, LZMA, STORED
+from raconvert.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,10 +49,24 @@ DEFLATE_RATIO = 1032  # deflate's limit: 258 bytes for two bits
 #   22  I   size          decoded bytes; likewise
 #   26  H   name_bytes
 #   28  H   extra_bytes
-Local = namedtuple(
-    "Local",
-    "signature version flags method time date crc compressed size name_bytes extra_bytes",
-)
+
+
+class Local(Record):
+    """A local file header."""
+
+    signature: bytes
+    version: int
+    flags: int
+    method: int
+    time: int
+    date: int
+    crc: int
+    compressed: int
+    size: int
+    name_bytes: int
+    extra_bytes: int
+
+
 LOCAL = Struct("<4s5H3I2H")
 _LATER, _UTF8 = 0x0008, 0x0800  # flags
 _ENCRYPTED = 0x0001 | 0x0040 | 0x2000  # traditional, strong, masked headers
@@ -65,9 +79,17 @@ _PADDING = Struct("<3H")  # zipalign's extra field: ID 0xD935, length, alignment
 _PADDING_ID = 0xD935
 _ZIP64_EXTRA_BYTES = 20  # what zipfile adds to the local header of every large-file member
 
-# One member, from the central directory: `compressed` bytes at `offset` become `size` bytes;
-# `begin` is where its local header is.
-Member = namedtuple("Member", "filename method crc compressed size begin offset")
+
+class Member(Record):
+    """One member, by the central directory: `compressed` bytes at `offset` become `size` bytes."""
+
+    filename: str
+    method: int
+    crc: int
+    compressed: int
+    size: int
+    begin: int  # of its local header
+    offset: int
 
 
 def members(source: Source, name_of: Callable[[str], str] = str) -> list[Member]:
@@ -269,8 +291,8 @@ class Decoded:
     """
 
     def __init__(self, source: Source, member: Member) -> None:
-        self.path = source.path
-        self.size = member.size
+        self.path: str = source.path
+        self.size: int = member.size
         self._start = b""  # what `read_exact` has read
         self._pieces = _pieces(source, member)
         self._rest = memoryview(b"")

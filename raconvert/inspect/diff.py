@@ -110,10 +110,10 @@ class Rule:
         bitwise: bool = False,
         max_memory: int = DEFAULT_MAX_MEMORY,
     ) -> None:
-        self.atol = atol
-        self.rtol = rtol
-        self.bitwise = bitwise
-        self.max_memory = max_memory
+        self.atol: float = atol
+        self.rtol: float = rtol
+        self.bitwise: bool = bitwise
+        self.max_memory: int = max_memory
 
 
 def pair_arrays(a: Bundle, b: Bundle) -> tuple[list[tuple[Array, Array]], list[str], list[str]]:

@@ -166,6 +166,7 @@ def formats() -> list[dict[str, Any]]:
 
 def _broken_row(name: str, error: RaconvertError) -> dict[str, Any]:
     """The name of a format whose plugin cannot be used, and the reason."""
+    abilities: dict[str, Any]
     abilities = dict.fromkeys(("reads", "writes", "many", "lazy", "stream", "proof"), False)
     nothing: dict[str, Any] = {"suffixes": (), "magic": (), "needs": ()}
     row = Row(name, module="", title="", meta="none", index_orders="", **abilities, **nothing)

@@ -127,7 +127,7 @@ class Reshaped:
 
     def __init__(self, array: Array, shape: tuple[int, ...]) -> None:
         self.shape = shape
-        self.dtype = array.dtype
+        self.dtype: np.dtype[Any] = array.dtype
         self._array = array
 
     def stream(self, max_bytes: int) -> Any:

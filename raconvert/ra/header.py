@@ -23,11 +23,11 @@ Three dialects hide behind flag bit 1; they are told apart by size and type (`di
 from __future__ import annotations
 
 import struct
-from collections import namedtuple
 from math import prod
 
 from raconvert.arrays.dtypes import ELTYPES, KINDS, Element, element
 from raconvert.errors import Corrupt, Unsupported
+from raconvert.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,16 @@ BIG_ENDIAN, ENCODED, BITS = 1, 2, 4  # flags
 KNOWN_FLAGS = BIG_ENDIAN | ENCODED | BITS
 LARGEST = 2**63 - 1  # bytes or elements that any file system or numpy can address
 
-Header = namedtuple("Header", "flags eltype elbyte size dims")
+
+class Header(Record):
+    """The fixed fields and the dims of an RA header; `dims` lists the fastest axis first."""
+
+    flags: int
+    eltype: int
+    elbyte: int
+    size: int
+    dims: tuple[int, ...]
+
 
 SHOWN_DIMS = 32  # in messages
 

@@ -33,6 +33,7 @@ from raconvert.errors import Corrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
 
 __all__ = ["DTYPES", "MAX_GROUP_BYTES", "DecodedBlocks", "decode_blocks", "encode_blocks"]
 
@@ -41,7 +42,7 @@ SLAB_BYTES = 1 << 16  # encoded bytes at a time: slab and words stay in the proc
 SLAB_ELEMENTS = 1 << 13  # elements at a time when encoding: 64 KiB of 64-bit values
 
 # (kind of element, bytes per element) -> type of the decoded blocks
-DTYPES = {
+DTYPES: dict[tuple[str, int], np.dtype[Any]] = {
     **{("int", nbytes): np.dtype(f"<i{nbytes}") for nbytes in (1, 2, 4, 8)},
     **{("uint", nbytes): np.dtype(f"<u{nbytes}") for nbytes in (1, 2, 4, 8)},
     ("bool", 1): np.dtype(np.bool_),
@@ -106,7 +107,7 @@ class DecodedBlocks:
         offset: int,
         max_bytes: int,
     ) -> None:
-        self.consumed = 0
+        self.consumed: int = 0
         self._read = read
         self._count = count
         self._kind = element_kind
