@@ -9,7 +9,7 @@ Reads: stored, deflated, bzip2 and LZMA members, ZIP64, members without the suff
 NumPy does). Names are kept verbatim, minus ``.npy``; they are never used as paths. The headers of
 all members are checked when the file is opened, the data is decoded when it is asked for, front to
 back in bounded memory; a region of it needs the whole array in memory (`TooLarge` above
-``--max-memory``).
+``--max-memory``). An array in Fortran order above that is decoded several times on its way to RA.
 
 Every member is decoded through its CRC-32, also the stored ones: an extent into the archive would
 make the copy a little faster and hand out damaged data without a word.

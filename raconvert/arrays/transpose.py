@@ -19,8 +19,17 @@ from math import prod
 
 import numpy as np
 
-from raconvert.arrays.blocks import LARGEST_BLOCK, plain, plain_dtype, region_of, slabs
+from raconvert.arrays.blocks import (
+    LARGEST_BLOCK,
+    blocks,
+    plain,
+    plain_dtype,
+    region_of,
+    slabs,
+)
 from raconvert.arrays.dtypes import dtype_of, little, needs_swap
+from raconvert.arrays.indexing import full_key
+from raconvert.arrays.lazy import Decoded
 from raconvert.arrays.prefetch import ahead
 from raconvert.errors import ReadFailed
 from raconvert.files.copy import check_extent, read_at, read_extent_into
@@ -69,7 +78,8 @@ class Transposed:
     def _slabs(self, largest: int) -> Generator[Values, None, None]:
         """Yield slabs in stored order, in as many buffers by turns as may be in use at once."""
         rooms = [np.empty(0, self.dtype)] * BUFFERS
-        with _Regions(self._array, largest) as regions:
+        again = _again(self._array, self._max_memory)
+        with _Regions(self._array, largest, again=again) as regions:
             for key in slabs(self.shape, self.dtype.itemsize, largest):
                 region = self._region(key)
                 shape = tuple(region[axis].stop - region[axis].start for axis in self._axes)
@@ -85,6 +95,8 @@ class Transposed:
         """Return a size of slabs whose runs in the source are worth reading."""
         length = max(1, self._array.dims[0] if self._array.dims else 1)
         rows = self._array.count // length
+        if _again(self._array, self._max_memory):  # each slab decodes all of it
+            return max(1, self._max_memory // 4)
         wanted = min(max(LARGEST_BLOCK, rows * WANTED_RUN), LARGEST_SLAB)
         return min(max(wanted, rows * LEAST_RUN), self._max_memory // 8)
 
@@ -104,10 +116,19 @@ class Transposed:
         return tuple(parts[self._axes.index(axis)] for axis in range(len(self.shape)))
 
 
-class _Regions:
-    """Regions of an array, each moved to another axis order; at most `largest` bytes are read."""
+def _again(array: Array, max_memory: int) -> bool:
+    """True if the data can only be decoded front to back, and is too large to be kept."""
+    return array.extent is None and array.nbytes > max_memory and isinstance(array.data, Decoded)
 
-    def __init__(self, array: Array, largest: int) -> None:
+
+class _Regions:
+    """Regions of an array, each moved to another axis order; at most `largest` bytes are read.
+
+    `again`: the whole is decoded anew for each region, so that only its part is kept.
+    """
+
+    def __init__(self, array: Array, largest: int, *, again: bool = False) -> None:
+        self._again = again
         self._array = array
         self._shape = array.dims[::-1]
         self._largest = largest
@@ -130,21 +151,43 @@ class _Regions:
 
     def fill(self, out: Values, region: tuple[slice, ...], axes: tuple[int, ...]) -> None:
         """Fill `out` with a region, its axes in another order."""
+        if self._again:
+            step = min(self._largest, LARGEST_BLOCK)
+            self._fill(out, region, axes, _decoded_boxes(self._array, step))
+            return
         if self._extent is None:
             values = region_of(self._array, region)
             transpose_into(out, plain(values).transpose(axes))
             # A view of what had to be decoded whole keeps that for the regions to come.
             self._whole = values if values.base is not None else None
             return
-        box = self._widened(region)
-        for key in slabs(tuple(map(_length, box)), out.itemsize, self._largest):
-            part = tuple(map(_within, box, [*key, *[slice(None)] * (len(box) - len(key))]))
-            both = tuple(map(_overlap, part, region))
+        self._fill(out, region, axes, self._boxes(self._extent, region, out.itemsize))
+
+    @staticmethod
+    def _fill(
+        out: Values,
+        region: tuple[slice, ...],
+        axes: tuple[int, ...],
+        boxes: Iterator[tuple[tuple[slice, ...], Values]],
+    ) -> None:
+        """Fill `out` with what boxes of the array hold of a region."""
+        for box, values in boxes:
+            both = tuple(map(_overlap, box, region))
             if any(_length(overlap) <= 0 for overlap in both):
                 continue
             place = tuple(map(_relative, both, region))
-            values = self._read(self._extent, part)[tuple(map(_relative, both, part))]
-            transpose_into(out[tuple(place[axis] for axis in axes)], values.transpose(axes))
+            part = values[tuple(map(_relative, both, box))]
+            transpose_into(out[tuple(place[axis] for axis in axes)], part.transpose(axes))
+
+    def _boxes(
+        self, extent: Extent, region: tuple[slice, ...], itemsize: int
+    ) -> Iterator[tuple[tuple[slice, ...], Values]]:
+        """Yield boxes that cover a region, and what is in them, valid until the next one."""
+        whole = self._widened(region)
+        for key in slabs(tuple(map(_length, whole)), itemsize, self._largest):
+            box = tuple(map(_within, whole, full_key(key, len(whole))))
+            if all(_length(_overlap(*pair)) > 0 for pair in zip(box, region, strict=True)):
+                yield box, self._read(extent, box)
 
     def _widened(self, region: tuple[slice, ...]) -> tuple[slice, ...]:
         """Return the region with whole axes in the place of parts that make very short runs."""
@@ -182,6 +225,28 @@ class _Regions:
         except OSError as error:
             raise ReadFailed(f"cannot be read: {error.strerror}", path=extent.path) from error
         return self._room[:nbytes].view(dtype).reshape(lengths)
+
+
+def _decoded_boxes(array: Array, step: int) -> Iterator[tuple[tuple[slice, ...], Values]]:
+    """Yield the boxes of a decoded array in stored order, and what is in them."""
+    shape = array.dims[::-1]
+    whole = tuple(slice(0, length) for length in shape)
+    pieces = iter(blocks(array, step))
+    rest = np.empty(0, plain_dtype(dtype_of(little(array.element))))
+    room = np.empty(max(1, step // rest.itemsize), rest.dtype)
+    for key in slabs(shape, rest.itemsize, step):
+        box = tuple(map(_within, whole, full_key(key, len(shape))))
+        lengths = list(map(_length, box))
+        filled, count = 0, prod(lengths)
+        while filled < count:
+            if not rest.size:
+                rest = plain(next(pieces).reshape(-1))
+            take = min(count - filled, rest.size)
+            room[filled : filled + take] = rest[:take]
+            filled, rest = filled + take, rest[take:]
+        yield box, room[:count].reshape(lengths)
+    for _ in pieces:  # to the end, where checksums are
+        pass
 
 
 def _starts(lengths: list[int], strides: list[int]) -> Iterator[int]:

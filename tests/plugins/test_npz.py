@@ -7,6 +7,7 @@ import io
 import json
 import os
 import struct
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from raconvert.plugins import npz
 
+import raconvert
 from raconvert.arrays.array import Array
 from raconvert.arrays.blocks import as_ndarray, blocks
 from raconvert.arrays.bundle import Bundle
@@ -548,3 +550,33 @@ def test_a_damaged_member_leaves_nothing_behind(tmp_path: Path) -> None:
 
     assert list(tmp_path.iterdir()) == []
     assert as_ndarray(read(FIXTURES / "good" / "stored.npz")["third"]) == 1.5
+
+
+@pytest.mark.parametrize("shape", [(512, 384, 17), (1_700_001, 2)])
+def test_fortran_order_above_the_limit(shape: tuple[int, ...], tmp_path: Path) -> None:
+    """A member is decoded once for each slab of the result, and never held as a whole."""
+    limit = 4 << 20
+    values = np.random.default_rng(5).integers(0, 99, shape).astype("<u4")
+    np.savez_compressed(tmp_path / "x.npz", x=np.asfortranarray(values))
+
+    tracemalloc.start()
+    try:
+        raconvert.convert(tmp_path / "x.npz", tmp_path / "x.ra", max_memory=limit)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert (tmp_path / "x.ra").read_bytes().endswith(values.tobytes())
+    assert peak < 2 * limit < values.nbytes
+
+
+def test_damage_behind_a_slab_of_fortran_order(tmp_path: Path) -> None:
+    values = np.asfortranarray(np.arange(1 << 19).reshape(512, 1024))
+    path = tmp_path / "x.npz"
+    np.savez(path, x=values)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(Corrupt, match="damaged"):
+        raconvert.convert(path, tmp_path / "x.ra", max_memory=1 << 20)
+    assert not (tmp_path / "x.ra").exists()
