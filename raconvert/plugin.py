@@ -15,7 +15,7 @@ state, no registration by import:
     is read: `fits` (what would be changed or lost; nothing to say means exact), `names` (under
     which the arrays are found again, where a format cannot keep every name or every order), and
     `write(target)`, which writes through `target.open()` or below `target.temp`; the core renames,
-    or removes, it. What only shows while data is read goes to `Target.lose`, where
+    or removes, it. What only shows while data is read goes to `Target.lost`, where
     `Target.allows` it, and to `Target.notes`.
 
 Optional functions:

@@ -28,9 +28,14 @@ PROJECT_FOLDERS = ("benchmarks", "docs", "fixtures", "plugins", "raconvert", "te
 PROJECT_FILES = (
     ".ci/run",
     ".gitattributes",
+    ".pre-commit-config.yaml",
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "CONTRIBUTING.md",
     "LICENSE",
     "MANIFEST.in",
     "README.md",
+    "SECURITY.md",
     "pyproject.toml",
     "setup.py",
 )

@@ -1,4 +1,4 @@
-"""TOY: one line of text and the bytes of one array; a third-party plugin, whole.
+"""TOY: one line of text and the bytes of one array; a whole plugin.
 
 Layout: ``TOY1 TYPE LENGTH...`` and a newline, lengths slowest axis first, then the elements in C
 order, little-endian. TYPE is ``u1``, ``i4`` or ``f8``; there are no empty axes.
@@ -37,23 +37,23 @@ def read(source: core.Source) -> core.Bundle:
     extent = core.Extent(source.path, header.end(), source.size - header.end())
     array = core.Array(kind, dims, name=source.stem, index_order="C", extent=extent)
     if array.nbytes != extent.nbytes:
-        what = "data is no whole array"
+        what = "data is not a whole array"
         raise Corrupt(what, path=source.path, expected=array.nbytes, got=extent.nbytes)
     return core.Bundle([array])
 
 
-def fits(bundle: core.Bundle, options: dict) -> list[core.Fit]:
+def plan(bundle: core.Bundle) -> core.Plan:
     name, array = bundle.names[0], bundle.arrays[0]
-    found = [core.equivalent(name, "metadata", "TOY has no place for it")] * bool(array.meta)
-    if core.little(array.element) not in TYPES.values():
+    fits = [core.equivalent(name, "metadata", "TOY has no place for it")] * bool(array.meta)
+    codes = [code for code, kind in TYPES.items() if kind == core.little(array.element)]
+    if not codes:
         reason = f"TOY has no {core.type_name(array.element)}"
-        found.append(core.refused(name, "type", reason, "--dtype float64"))
+        fits.append(core.refused(name, "type", reason, "--dtype float64"))
     if 0 in array.dims or array.ndim > 32:
-        found.append(core.refused(name, "shape", f"TOY has no {array.shape}"))
-    return found
+        fits.append(core.refused(name, "shape", f"TOY has no {array.shape}"))
 
+    def write(target: core.Target) -> None:
+        header = " ".join(["TOY1", *codes, *map(str, array.shape)]) + "\n"
+        write_raw(target, header.encode(), array)
 
-def write(bundle: core.Bundle, target: core.Target) -> None:
-    array = bundle.arrays[0]
-    code = next(code for code, kind in TYPES.items() if kind == core.little(array.element))
-    write_raw(target, " ".join(["TOY1", code, *map(str, array.shape)]).encode() + b"\n", array)
+    return core.Plan(fits, write, names=bundle.names)

@@ -1,0 +1,187 @@
+"""The pages that show the way: what they name is there."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import raconvert
+from docs import changelog
+
+ROOT = Path(__file__).resolve().parents[1]
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+AUTHORS = (ROOT / "docs" / "plugin-authors.md").read_text(encoding="utf-8")
+
+
+def rows(text: str) -> list[list[str]]:
+    """The rows of the tables of a page, without their heads."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+    rules = [n for n, line in enumerate(lines) if set(line) <= set("|-")]
+    return [row for n, row in enumerate(cells) if n not in rules and n + 1 not in rules]
+
+
+QUESTIONS = rows(ARCHITECTURE.split("## Where is")[1])
+
+
+def names_in(path: Path) -> set[str]:
+    """The names that a module defines: of functions, classes, and what stands in classes."""
+    found = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            for inner in node.body:
+                own = [getattr(inner, "name", "")]
+                own += [getattr(target, "id", "") for target in getattr(inner, "targets", ())]
+                found |= {f"{node.name}.{name}" for name in [*own, _annotated(inner)] if name}
+    return found
+
+
+def _annotated(node: ast.stmt) -> str:
+    return getattr(node.target, "id", "") if isinstance(node, ast.AnnAssign) else ""
+
+
+# The way of the data ----------------------------------------------------------------------------
+
+
+def test_ten_questions_are_answered() -> None:
+    assert len(QUESTIONS) >= 10
+    assert all(question.endswith("?") for question, _ in QUESTIONS)
+
+
+@pytest.mark.parametrize(("question", "answer"), QUESTIONS, ids=[row[0] for row in QUESTIONS])
+def test_answers_name_what_is_there(question: str, answer: str) -> None:
+    places = re.findall(r"`([\w/]+\.py)`: `([\w.]+)`", answer)
+
+    assert places
+    for path, name in places:
+        assert name in names_in(ROOT / path), f"{path} has no {name}"
+
+
+def test_every_package_has_a_row_and_every_row_a_package() -> None:
+    table = ARCHITECTURE.split("## The packages")[1].split("## Where is")[0]
+    named = set(
+        re.findall(r"`((?:raconvert/)?\w+(?:/|\.py))`", " ".join(r[0] for r in rows(table)))
+    )
+    here = {f"raconvert/{p.parent.name}/" for p in (ROOT / "raconvert").glob("*/__init__.py")}
+
+    # testing is a module or a package, whichever it is at the time
+    assert here <= named
+    for path in named - {"raconvert/testing/"}:
+        assert (ROOT / path).exists(), path
+
+
+def test_the_picture_shows_the_stages() -> None:
+    picture = ARCHITECTURE.split("```mermaid")[1].split("```")[0]
+    stages = re.search(r"inputs( --> \w+)+", picture)[0].split(" --> ")
+
+    for stage in stages:
+        assert (ROOT / "raconvert" / "conversion" / f"{stage}.py").is_file(), stage
+
+
+# Words ------------------------------------------------------------------------------------------
+
+
+def test_glossary_is_sorted_and_says_every_word_once() -> None:
+    words = [word for word, _ in rows(GLOSSARY)]
+
+    assert words == sorted(words, key=str.casefold)
+    assert len(words) == len(set(words))
+
+
+def test_glossary_names_classes_that_are_there() -> None:
+    core = importlib.import_module("raconvert.plugin")
+    records = importlib.import_module("raconvert.records")
+    for name in re.findall(r"\(`([A-Z]\w+)`\)", GLOSSARY):
+        assert hasattr(core, name) or hasattr(records, name), name
+
+
+# Plugin authors ---------------------------------------------------------------------------------
+
+
+def test_the_first_plugin_of_the_page_is_the_one_that_is_tested() -> None:
+    toy = ROOT / "tests" / "third_party" / "raconvert-toy" / "raconvert_toy.py"
+    first = re.search(r"^```py\n(.*?)^```$", AUTHORS, re.MULTILINE | re.DOTALL)[1]
+
+    assert first == toy.read_text(encoding="utf-8")  # tests/test_third_party.py runs it
+    assert len(first.splitlines()) <= 60
+
+
+def test_a_built_in_format_needs_at_most_eight_places() -> None:
+    places = re.findall(
+        r"^(\d+)\. ", AUTHORS.split("## A plugin in this repository")[1], re.MULTILINE
+    )
+
+    assert 1 <= len(places) <= 8
+
+
+# The project ------------------------------------------------------------------------------------
+
+
+def test_citation_has_the_version_and_the_licence() -> None:
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    assert f"\nversion: {raconvert.__version__}\n" in text
+    assert f"\nlicense: {project['license']}\n" in text
+
+
+def test_template_for_a_new_format_asks_for_what_it_needs() -> None:
+    yaml = pytest.importorskip("yaml")
+    path = ROOT / ".github" / "ISSUE_TEMPLATE" / "new-format.yml"
+    if not path.exists():
+        pytest.skip("not part of a source archive")
+    body = yaml.safe_load(path.read_text(encoding="utf-8"))["body"]
+    asked = {item["id"] for item in body if item.get("validations", {}).get("required")}
+
+    assert asked == {"specification", "sample", "reader", "survive"}
+
+
+def test_hooks_are_those_that_ci_runs() -> None:
+    yaml = pytest.importorskip("yaml")
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    entries = [hook["entry"] for repo in hooks["repos"] for hook in repo["hooks"]]
+
+    assert [entry for entry in entries if entry.startswith("ruff check")] == ["ruff check"]
+    assert "ruff check" in ci
+    assert "ruff format --check" in ci
+
+
+def test_fragments_of_the_changelog_are_named_as_they_should_be() -> None:
+    for path in changelog.fragments():
+        assert path.read_text(encoding="utf-8").strip(), path
+
+
+def test_a_release_collects_the_fragments(tmp_path: Path) -> None:
+    folder = tmp_path / "docs" / "changes"
+    folder.mkdir(parents=True)
+    (folder / "README.md").write_text("about\n")
+    (folder / "b.fixed.md").write_text("It is\nright now.\n")
+    (folder / "a.added.md").write_text("It is new.\n")
+    (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n{changelog.MARK}\n## 0.1.0 (old)\n")
+
+    changelog.collect("0.2.0", tmp_path)
+
+    text = (tmp_path / "CHANGELOG.md").read_text()
+    assert re.sub(r"\d{4}-\d\d-\d\d", "DAY", text) == (
+        f"# Changelog\n\n{changelog.MARK}\n## 0.2.0 (DAY)\n\n### Added\n\n- It is new.\n\n"
+        "### Fixed\n\n- It is right now.\n\n## 0.1.0 (old)\n"
+    )
+    assert [path.name for path in folder.iterdir()] == ["README.md"]
+
+
+def test_a_fragment_of_no_known_kind_is_an_error(tmp_path: Path) -> None:
+    folder = tmp_path / "docs" / "changes"
+    folder.mkdir(parents=True)
+    (folder / "something.md").write_text("x\n")
+
+    with pytest.raises(ValueError, match="WORDS.KIND.md"):
+        changelog.fragments(tmp_path)
