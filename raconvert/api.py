@@ -19,6 +19,7 @@ from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import prepare_target, target_spec
 from raconvert.conversion.read import open_bundle
 from raconvert.conversion.report import Report
+from raconvert.conversion.run import Conversion
 from raconvert.conversion.write import write_bundle
 from raconvert.errors import RaconvertError, TooLarge, UsageError, listed
 from raconvert.files.source import machine_memory
@@ -132,7 +133,7 @@ def write(
     report = Report([])
     prepare_target(place, row, [], settings, report)
     report.equivalent.add(equivalent(one, "metadata", what) for one, what in changes)
-    return write_bundle(bundle, place, row, settings, report, name=name)
+    return write_bundle(Conversion(place, row, settings, report, name=name), bundle)
 
 
 def _named_array(values: Any, name: str, changes: list[tuple[str, str]]) -> Array:

@@ -53,7 +53,7 @@ from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import Element, dtype_of, element, element_of, little, type_name
 from raconvert.arrays.metadata import Axis, Metadata
-from raconvert.errors import listed, quoted
+from raconvert.errors import Unsupported, listed, quoted
 from raconvert.files.extent import Extent
 from raconvert.files.source import Source
 from raconvert.records import Record
@@ -61,9 +61,47 @@ from raconvert.records import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, Protocol
 
     from raconvert.files.target import Target
+
+    # The functions of a plugin. Options are further keyword-only parameters of its own.
+
+    class Sniff(Protocol):
+        """`NO`, `MAYBE` or `SURE`; never raises on foreign bytes."""
+
+        def __call__(self, source: Source, /) -> int: ...
+
+    class Read(Protocol):
+        """The arrays of a file, lazily; raises `Corrupt`, `Unsupported`, `Unsafe`, …."""
+
+        def __call__(self, source: Source, /, **options: Any) -> Bundle: ...
+
+    class MakePlan(Protocol):
+        """What a file will be that holds a bundle, before any data is read."""
+
+        def __call__(self, bundle: Bundle, /, **options: Any) -> Plan: ...
+
+    class ReadStack(Protocol):
+        """Many files of one shape and type as one lazy array on a new slowest axis."""
+
+        def __call__(self, paths: list[str], /, *, max_memory: int, **options: Any) -> Array: ...
+
+    class Check(Protocol):
+        """What `verify` checks besides decoding every array; raises `Corrupt`."""
+
+        def __call__(self, source: Source, /) -> None: ...
+
+    class MakeTarget(Protocol):
+        """The target of a format that is not a single file."""
+
+        def __call__(self, path: str, /, **named: Any) -> Target: ...
+
+    class Split(Protocol):
+        """The number of slowest axes that become separate files with ``--planes``."""
+
+        def __call__(self, array: Array, /) -> int: ...
+
 
 __all__ = [
     "API",
@@ -216,6 +254,56 @@ class Plan:
         self.fits: list[Fit] = fits
         self.write: Callable[[Any], None] = write
         self.names: list[str] = names
+
+
+class Plugin:
+    """The functions of a loaded plugin, checked once; an optional one that it lacks is None.
+
+    `Unsupported` if `module`, what was imported, lacks a function that its `FORMAT` promises.
+    """
+
+    __slots__ = ("FORMAT", "check", "plan", "read", "read_stack", "sniff", "split", "target")
+
+    def __init__(self, module: Any) -> None:
+        self.FORMAT: Format = module.FORMAT
+        self.sniff: Sniff = _function(module, "sniff", needed=self.FORMAT.reads)
+        self.read: Read = _function(module, "read", needed=self.FORMAT.reads)
+        self.plan: MakePlan = _planner(module) or _function(
+            module, "plan", needed=self.FORMAT.writes
+        )
+        self.read_stack: ReadStack | None = _function(module, "read_stack")
+        self.check: Check | None = _function(module, "check")
+        self.target: MakeTarget | None = _function(module, "target")
+        self.split: Split | None = _function(module, "split")
+
+
+def _function(module: Any, name: str, *, needed: bool = False) -> Any:
+    """The function of this name, or None where there is none and none is needed."""
+    found = getattr(module, name, None)
+    if callable(found) or (found is None and not needed):
+        return found
+    raise Unsupported(
+        f"plugin {module.__name__} has no function `{name}`",
+        expected=f"what version {API} of the plugin contract asks for",
+        remedy="install a version of it made for this raconvert",
+    )
+
+
+def _planner(module: Any) -> Any:
+    """The three functions of a plugin that is not yet of contract 2, as one; else None."""
+    if callable(getattr(module, "plan", None)) or not hasattr(module, "fits"):
+        return None
+
+    def plan(bundle: Bundle, /, **options: Any) -> Plan:
+        def write(target: Any) -> None:
+            bundle.allow = list(target.allow)
+            module.write(bundle, target, **options)
+            target.lost += bundle.lost
+
+        names = module.names(bundle, options) if hasattr(module, "names") else bundle.names
+        return Plan(module.fits(bundle, options), write, names=names)
+
+    return plan
 
 
 def file_fits(bundle: Bundle, title: str) -> list[Fit]:

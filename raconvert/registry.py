@@ -20,18 +20,14 @@ from raconvert.errors import (
     UsageError,
     did_you_mean,
 )
-from raconvert.plugin import API, MAYBE, NO, SURE, Plan
+from raconvert.plugin import API, MAYBE, NO, SURE, Plugin
 from raconvert.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from types import ModuleType
     from typing import Any
 
-    from raconvert.arrays.bundle import Bundle
     from raconvert.files.source import Source
-    from raconvert.files.target import Target
 
 GROUP = "raconvert.formats"
 VERDICTS = {NO: "no", MAYBE: "maybe", SURE: "sure"}
@@ -159,7 +155,7 @@ def by_name(name: str) -> Row:
     raise UnknownFormat(f"no format is called '{name}'{hint}", remedy=remedy)
 
 
-def load(row: Row) -> ModuleType:
+def load(row: Row) -> Plugin:
     """Import the plugin of a format; `MissingDependency` names the install line."""
     missing = missing_needs(row)
     if missing:
@@ -167,24 +163,7 @@ def load(row: Row) -> ModuleType:
             f"format {row.name} needs a package that is not installed: {', '.join(missing)}",
             remedy=f"pip install {' '.join(missing)}",
         )
-    return import_module(row.module)
-
-
-def plan_of(
-    module: ModuleType, bundle: Bundle, options: dict[str, Any], allow: Iterable[str] = ()
-) -> Plan:
-    """Ask a plugin what it will write; those not yet of contract 2 have three functions for it."""
-    if callable(getattr(module, "plan", None)):
-        plan: Plan = module.plan(bundle, **options)
-        return plan
-    bundle.allow = list(allow)
-
-    def write(target: Target) -> None:
-        module.write(bundle, target, **options)
-        target.lost += bundle.lost
-
-    names = module.names(bundle, options) if hasattr(module, "names") else bundle.names
-    return Plan(module.fits(bundle, options), write, names=names)
+    return Plugin(import_module(row.module))
 
 
 def missing_needs(row: Row) -> list[str]:

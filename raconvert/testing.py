@@ -45,12 +45,12 @@ from raconvert.catalogue import FOREIGN, ROWS, Row
 from raconvert.conversion.options import Settings
 from raconvert.conversion.read import apply_sidecar
 from raconvert.conversion.report import Report
+from raconvert.conversion.run import Conversion
 from raconvert.conversion.write import adapted, write_bundle
 from raconvert.errors import RaconvertError, WouldLose
 from raconvert.files.source import Source
-from raconvert.plugin import API, EQUIVALENT, MAYBE, NO, REFUSED, SURE, Fit, Format, Option
+from raconvert.plugin import API, EQUIVALENT, MAYBE, NO, REFUSED, SURE, Fit, Format, Option, Plugin
 from raconvert.records import Record
-from raconvert.registry import plan_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -260,7 +260,8 @@ def row_of(plugin: ModuleType) -> Row:
 def write(plugin: ModuleType, arrays: Iterable[Array], path: Path, **settings: Any) -> Report:
     """Write arrays to a file through the plugin, with every check of the core."""
     chosen = Settings(sync=False, max_memory=MAX_MEMORY, **settings)
-    return write_bundle(Bundle(list(arrays)), str(path), row_of(plugin), chosen, Report([]))
+    run = Conversion(str(path), row_of(plugin), chosen, Report([]))
+    return write_bundle(run, Bundle(list(arrays)))
 
 
 def read(plugin: ModuleType, path: Path) -> Bundle:
@@ -571,7 +572,7 @@ def check_read_is_lazy(plugin: ModuleType) -> None:
                 decoded = [
                     array.name
                     for array in bundle.arrays
-                    if isinstance(array._data, np.ndarray) and plugin.FORMAT.lazy
+                    if isinstance(array.source, np.ndarray) and plugin.FORMAT.lazy
                 ]
                 require(not decoded, f"the data of {decoded} was decoded by read")
 
@@ -791,7 +792,7 @@ FEW_SHAPES = ((), (4, 6), (3, 4, 1))  # where types and orders matter more than 
 
 def _fits(plugin: ModuleType, array: Array) -> list[Fit]:
     """The fits of the plugin for an array, in an index order that it can store."""
-    return plan_of(plugin, Bundle([adapted(array, row_of(plugin), Settings())]), {}).fits
+    return Plugin(plugin).plan(Bundle([adapted(array, row_of(plugin), Settings())])).fits
 
 
 def check_fits_is_pure(plugin: ModuleType) -> None:
@@ -807,7 +808,9 @@ def check_fits_is_pure(plugin: ModuleType) -> None:
         before = _facts(array)
         for options in [{}, *choices]:
             try:
-                first, again = (plan_of(plugin, Bundle([array]), options).fits for _ in range(2))
+                first, again = (
+                    Plugin(plugin).plan(Bundle([array]), **options).fits for _ in range(2)
+                )
             except Exception as error:  # noqa: BLE001 - any error is what is looked for
                 return f"raises {error!r}"
             if not all(map(_is_fit, first)):
@@ -824,7 +827,7 @@ def _no_data() -> Any:
 
 
 def _facts(array: Array) -> tuple[object, ...]:
-    return array.element, array.dims, array.name, array.index_order, repr(array.meta), array._data
+    return array.element, array.dims, array.name, array.index_order, repr(array.meta), array.source
 
 
 def _is_fit(fit: object) -> bool:

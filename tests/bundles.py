@@ -20,6 +20,7 @@ from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import prepare_target
 from raconvert.conversion.read import open_bundle
 from raconvert.conversion.report import Report
+from raconvert.conversion.run import Conversion
 from raconvert.conversion.write import write_bundle
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def save(path: Path, bundle: Bundle, to: str | None = None, **options: Any) -> R
     settings = Settings(**{"sync": False, **options})
     report = Report([])
     prepare_target(str(path), row, [], settings, report)
-    return write_bundle(bundle, str(path), row, settings, report)
+    return write_bundle(Conversion(str(path), row, settings, report), bundle)
 
 
 def facts(bundle: Bundle) -> dict[str, Any]:

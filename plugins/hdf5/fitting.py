@@ -79,7 +79,7 @@ def _array_fits(array: Array, tid: Any, options: Options) -> Iterator[Fit]:
         yield equivalent(
             name, "metadata", "what the items of a stack have of their own is left out"
         )
-    elif array.late is not None and array.meta:
+    elif array.meta.later is not None and array.meta:
         reason = "what is known only when all items were read came too late for the attributes"
         yield equivalent(name, "metadata", reason)
 

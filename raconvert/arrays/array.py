@@ -35,16 +35,15 @@ class Array:
     ``/`` between them. `data` is an array source (anything with `shape`, `dtype` and basic slicing,
     slowest axis first) or a callable without arguments that opens one when it is first needed.
     Without it the data is mapped from `extent`. `storage` says in plain values how the file stores
-    the array (layout, chunks, filters, stored bytes), for people to read. `parted` are its
-    companions (`Metadata.companions`) that were not chosen with it. `problem` is the error why its
-    elements cannot be read, raised when they are asked for; None for nearly all arrays.
+    the array (layout, chunks, filters, stored bytes), for people to read. `problem` is the error
+    why its elements cannot be read, raised when they are asked for; None for nearly all arrays.
     `row_major` is True for an array of a row-major format that lies in Fortran order in this one
     file: where axes are only listed, it is moved to row-major, as its equals are listed.
     """
 
     __slots__ = (
-        "_data", "_meta", "_name", "dims", "element", "extent", "index_order", "late", "owner",
-        "parted", "problem", "row_major", "storage",
+        "_data", "_meta", "_name", "dims", "element", "extent", "index_order", "owner", "problem",
+        "row_major", "storage",
     )  # fmt: skip
     renamed: int = 0  # how often any array was renamed: what bundles know of names may be stale
 
@@ -68,9 +67,7 @@ class Array:
         self._meta = Metadata() if meta is None else meta
         self.extent: Extent | None = extent
         self.storage: dict[str, Any] = {} if storage is None else storage
-        self.late: Any = None  # an array source that knows some metadata only at its end
         self.owner: Any = None  # closed together with an array handed out alone
-        self.parted: dict[str, str] = {}
         self.problem: RaconvertError | None = None
         self.row_major: bool = row_major
         self._data = data
@@ -143,6 +140,15 @@ class Array:
             self._data = self._data()
         return self._data
 
+    @data.setter
+    def data(self, source: Any) -> None:
+        self._data = source
+
+    @property
+    def source(self) -> Any:
+        """The array source as it was given: maybe a callable, None for an extent not yet mapped."""
+        return self._data
+
     def replace(self, **changes: Any) -> Array:
         """Return a copy with some fields changed; give `extent` and `data` anew with `dims`.
 
@@ -170,24 +176,14 @@ class Array:
         new_values = "data" in changes and are_values(changes["data"])
         if new_values:
             _take_values(fields, changes)
+            if fields["meta"].later is not None:  # it was about other values
+                fields["meta"] = fields["meta"].copy()
+                fields["meta"].later = None
         other = Array(fields.pop("element"), fields.pop("dims"), **fields)
-        other.owner, other.parted = self.owner, self.parted
+        other.owner = self.owner
         if not new_values:
-            other.late, other.problem = self.late, self.problem
+            other.problem = self.problem
         return other
-
-    def take_late(self) -> bool:
-        """Take over the metadata that the source knows now that all data was read; True if any.
-
-        `late` has `common` (what all items of a stack share) and `items` (what differs).
-        """
-        if self.late is None:
-            return False
-        found = Metadata.from_dict(self.late.common)
-        self.meta.attributes = {**found.attributes, **self.meta.attributes}
-        self.meta.formats = {**found.formats, **self.meta.formats}
-        self.meta.items = self.late.items
-        return bool(self.meta)
 
     def __getitem__(self, key: Any) -> Any:
         """Return a region as an ndarray, indexed in logical order."""

@@ -48,7 +48,7 @@ class Bundle:
 
     __slots__ = (
         "_closers", "_known", "_places", "aliases", "allow", "arrays", "attributes", "format",
-        "formats", "groups", "lost", "notes", "path", "reason", "seen", "used",
+        "formats", "groups", "lost", "notes", "path",
     )  # fmt: skip
 
     def __init__(
@@ -71,13 +71,9 @@ class Bundle:
         self._closers = [] if closers is None else closers
         self._places: dict[str, int] = {}  # of the arrays, by name, as they were when `_known`
         self._known: tuple[Any, ...] = ()
-        # Set by the core: where the bundle comes from, all files that are read for it, what those
-        # were that were opened (`Source.seen`), and why it was taken for that format.
+        # Set by the core: where the bundle comes from, and the name of the format it is in.
         self.path: str = ""
-        self.used: set[str] = set()
-        self.seen: dict[str, tuple[int, int, int, int]] = {}
         self.format: str = ""
-        self.reason: str = ""
         # What the user allows to be lost, by the words of --allow; and what a plugin lost by that,
         # since it met values that the destination cannot hold while it wrote.
         self.allow: list[str] = []
@@ -214,8 +210,7 @@ class Bundle:
             notes=self.notes,
             aliases=self.aliases,
         )
-        other.path, other.format, other.reason = self.path, self.format, self.reason
-        other.used, other.seen = self.used, self.seen
+        other.path, other.format = self.path, self.format
         return other
 
     def allows(self, loss: str) -> bool:
@@ -223,11 +218,13 @@ class Bundle:
         return loss in self.allow or "all" in self.allow
 
     def add_notes_of(self, other: Bundle) -> None:
-        """Take over the notes of another bundle, what it uses, and the duty to close it."""
+        """Take over the notes of another bundle, and the duty to close it."""
         self.notes += [f"'{other.path}': {note}" for note in other.notes]
-        self.used |= other.used
-        self.seen |= other.seen
-        self._closers.append(other.close)
+        self.close_with(other.close)
+
+    def close_with(self, closer: Callable[[], None]) -> None:
+        """Call `closer` when the bundle is closed; the last one goes first."""
+        self._closers.append(closer)
 
     def close(self) -> None:
         """Close whatever the arrays need open."""

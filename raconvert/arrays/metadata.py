@@ -65,11 +65,14 @@ class Metadata:
     of an ndarray; None: as of row-major arrays, the last axis of the shape first. A plugin reads
     the common fields and its own namespace; the others travel through untouched. `encoding` says
     how bytes are text (``utf-8``; None: they are bytes, or ASCII). `items` is set on stacks whose
-    sources differ in metadata: a callable that returns an iterator of one mapping per item.
+    sources differ in metadata: a callable that returns an iterator of one mapping per item. `later`
+    is an array source that knows more when all elements have been read (`complete`): `common`, a
+    mapping as of `to_dict`, and `items`.
     """
 
     __slots__ = (
-        "attributes", "axes", "description", "encoding", "formats", "index_order", "items", "units",
+        "attributes", "axes", "description", "encoding", "formats", "index_order", "items",
+        "later", "units",
     )  # fmt: skip
     FIELDS = ("description", "units", "encoding", "axes", "attributes", "formats")
 
@@ -90,6 +93,7 @@ class Metadata:
         self.attributes: dict[str, Any] = attributes or {}
         self.formats: dict[str, dict[str, Any]] = formats or {}
         self.items: Callable[[], Iterator[dict[str, Any]]] | None = None
+        self.later: Any = None
 
     @property
     def companions(self) -> dict[str, str]:
@@ -115,8 +119,18 @@ class Metadata:
             {name: dict(space) for name, space in self.formats.items()},
             self.encoding,
         )
-        other.items, other.index_order = self.items, self.index_order
+        other.items, other.later, other.index_order = self.items, self.later, self.index_order
         return other
+
+    def complete(self) -> bool:
+        """Take over what is known now that all elements have been read; True if there is any."""
+        if self.later is None:
+            return False
+        found = Metadata.from_dict(self.later.common)
+        self.attributes = {**found.attributes, **self.attributes}
+        self.formats = {**found.formats, **self.formats}
+        self.items = self.later.items
+        return bool(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain YAML-safe values of the fields that are set; empty when there is nothing."""

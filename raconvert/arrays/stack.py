@@ -12,6 +12,7 @@ import os
 from array import array
 from contextlib import suppress
 from tempfile import TemporaryFile, gettempdir
+from typing import TYPE_CHECKING, Protocol
 from weakref import finalize
 
 import numpy as np
@@ -26,39 +27,52 @@ from raconvert.errors import UsageError, WriteFailed
 from raconvert.files.regular import changed, refuse_changed
 from raconvert.files.source import DEFAULT_MAX_MEMORY
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
+    from typing import Any, Self
+
+
+class Item(Protocol):
+    """A file that is open: its one array, and what its files were when they were opened."""
+
+    @property
+    def array(self) -> Array:
+        """The one array of the file."""
+
+    seen: dict[str, tuple[int, int, int, int]]
+
+    def __enter__(self) -> Self:
+        """The file itself, to be closed at the end of the block."""
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
 
 
 def stack(
     paths: list[str],
-    open_one: Callable[[str], Array],
+    first: Item,
+    open_one: Callable[[str], Item],
     max_memory: int = DEFAULT_MAX_MEMORY,
 ) -> Array:
-    """Return the stack of the arrays that `open_one` finds in each path.
+    """Return the stack of the arrays that `open_one` finds in each path; `first` is open already.
 
     Shape (N, *shape of one), element type of the first, index order C. All headers are read here,
     so that an odd file is found before any data is read.
     """
-    first = in_order(open_one(paths[0]), "C", max_memory)
     source = Stack(paths, first, open_one, max_memory)
-    first.close()
+    one = source.first
     meta = Metadata.from_dict(source.items_meta.common)
     meta.items = source.items_meta.items
     if meta.axes:
         meta.axes.append(Axis())
-    made = Array(
-        little(first.element),
-        (*first.dims, len(paths)),
-        name=first.name,
+    return Array(
+        little(one.element),
+        (*one.dims, len(paths)),
+        name=one.name,
         index_order="C",
         meta=meta,
         data=source,
     )
-    made.parted = source.parted
-    return made
 
 
 class Stack:
@@ -67,25 +81,24 @@ class Stack:
     def __init__(
         self,
         paths: list[str],
-        first: Array,
-        open_one: Callable[[str], Array],
+        first: Item,
+        open_one: Callable[[str], Item],
         max_memory: int,
     ) -> None:
-        self.shape: tuple[int, ...] = (len(paths), *first.dims[::-1])
-        self.dtype: np.dtype[Any] = dtype_of(little(first.element))
+        self.first: Array = in_order(first.array, "C", max_memory)  # what all others are to be like
+        self.shape: tuple[int, ...] = (len(paths), *self.first.dims[::-1])
+        self.dtype: np.dtype[Any] = dtype_of(little(self.first.element))
         self.items_meta: ItemMetadata = ItemMetadata(paths)
         self.notes: list[str] = []
-        self.parted: dict[str, str] = {}  # of all items, as `Array.parted`
         self._paths = paths
-        self._first = first
         self._open_one = open_one
         self._max_memory = max_memory
         self._marks = array("q")  # of what the files were: 8 bytes each, there may be many
-        for path in paths:
-            with self._item(path) as item:
-                self._marks.append(_mark(item))
+        for number, path in enumerate(paths):
+            with first if number == 0 else open_one(path) as opened:
+                item = self._checked(opened, path)
+                self._marks.append(_mark(opened))
                 fields = item.meta.to_dict()
-                self.parted |= item.parted
                 if fields.get("formats", {}).get("ra", {}).pop("trailer", None) is not None:
                     self.notes = ["the trailers of the stacked files are not kept"]
                 if item.meta.items is not None:
@@ -97,22 +110,21 @@ class Stack:
     def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
         """Yield blocks of at most `max_bytes`, one item after the other."""
         for number in range(len(self._paths)):
-            with self._same_item(number) as item:
-                yield from blocks(item, max_bytes)
-                if item.owner is not None:
-                    refuse_changed(item.owner.seen)
+            with self._open_one(self._paths[number]) as opened:
+                yield from blocks(self._same_item(opened, number), max_bytes)
+                refuse_changed(opened.seen)
 
-    def _same_item(self, number: int) -> Array:
-        """Open an item again, which must be the file whose header was read."""
-        item = self._item(self._paths[number])
-        if _mark(item) != self._marks[number]:
-            item.close()
+    def _same_item(self, opened: Item, number: int) -> Array:
+        """The array of an item that is open again, and must be the file whose header was read."""
+        item = self._checked(opened, self._paths[number])
+        if _mark(opened) != self._marks[number]:
             raise changed(self._paths[number])
         return item
 
-    def _item(self, path: str) -> Array:
-        item = in_order(self._open_one(path), "C", self._max_memory)
-        first = self._first
+    def _checked(self, opened: Item, path: str) -> Array:
+        """The array of an item in C order, if it is like that of the first."""
+        item = in_order(opened.array, "C", self._max_memory)
+        first = self.first
         same_type = little(item.element) == little(first.element)
         same_type &= _carried(item) == _carried(first)
         if item.dims != first.dims or not same_type:
@@ -143,14 +155,14 @@ class Stack:
 
     def _part(self, number: int, key: tuple[Any, ...]) -> np.ndarray[Any, Any]:
         """Return a region of one item, in memory of its own."""
-        with self._same_item(number) as item:
-            region = region_of(item, key)
+        with self._open_one(self._paths[number]) as opened:
+            region = region_of(self._same_item(opened, number), key)
             return plain(region).astype(plain_dtype(self.dtype)).view(self.dtype)
 
 
-def _mark(item: Array) -> int:
-    """Return a number that differs when any of the files that are read for an item was changed."""
-    return 0 if item.owner is None else hash(tuple(item.owner.seen.items()))
+def _mark(opened: Item) -> int:
+    """A number that differs when any of the files that are read for an item was changed."""
+    return hash(tuple(opened.seen.items()))
 
 
 def _carried(array: Array) -> tuple[Any, Any]:

@@ -80,7 +80,7 @@ def _array(
     except RaconvertError as error:
         raise _located(error, path, entry.file) from error.__cause__
     if array.extent is None and source.path == path:
-        array._data = partial(_Member, array._data, path, entry.file, check)
+        array.data = partial(_Member, array.source, path, entry.file, check)
     elif not array.nbytes:  # no bytes will ever pass
         check(entry.file)
     array.name = entry.name
@@ -179,8 +179,7 @@ def manifest_of(bundle: Bundle) -> bytes:
 
 def sidecars_of(array: Array, file: str, written: Source) -> Iterator[tuple[str, list[bytes]]]:
     """Yield path and content of the metadata files of an array whose .ra has been written."""
-    if array.late is not None:
-        array.take_late()
+    array.meta.complete()
     fields = sidecar.fields_of(array, "ra")
     if not fields:
         return

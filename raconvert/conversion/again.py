@@ -20,36 +20,38 @@ if TYPE_CHECKING:
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
     from raconvert.conversion.options import Settings
+    from raconvert.conversion.read import Opened
 
 
-def closed(bundle: Bundle, spec: str, settings: Settings) -> list[Array]:
-    """Close a bundle that was opened from `spec`; return its arrays, to be read when asked for."""
+def closed(opened: Opened, spec: str, settings: Settings) -> list[Array]:
+    """Close what was opened from `spec`; return its arrays, to be read when asked for."""
     found = [
-        array if array.extent is not None else array.replace(data=Again(bundle, spec, settings, n))
-        for n, array in enumerate(bundle.arrays)
+        array if array.extent is not None else array.replace(data=Again(opened, spec, settings, n))
+        for n, array in enumerate(opened.bundle.arrays)
     ]
-    bundle.close()
+    opened.bundle.close()
     return found
 
 
 class Again:
     """Array source: array number `number` of a file that is opened for every pass over it."""
 
-    def __init__(self, bundle: Bundle, spec: str, settings: Settings, number: int) -> None:
-        array = bundle.arrays[number]
+    def __init__(self, opened: Opened, spec: str, settings: Settings, number: int) -> None:
+        array = opened.bundle.arrays[number]
         self.shape: tuple[int, ...] = array.dims[::-1]
         self.dtype: np.dtype[Any] = dtype_of(little(array.element))
         self._type = array.element, array.dims
-        self._path = bundle.path
-        self._seen = bundle.seen
+        self._path = opened.bundle.path
+        self._seen = opened.seen
         self._spec = spec
         self._settings = settings
         self._number = number
 
     def _open(self) -> Bundle:
         """Return the bundle, opened again, which must be what it was."""
-        bundle = open_spec(self._spec, self._settings)
-        same = {path: self._seen.get(path) for path in bundle.seen} == bundle.seen
+        opened = open_spec(self._spec, self._settings)
+        bundle = opened.bundle
+        same = {path: self._seen.get(path) for path in opened.seen} == opened.seen
         array = bundle.arrays[self._number] if self._number < len(bundle.arrays) else None
         if not same or array is None or (array.element, array.dims) != self._type:
             bundle.close()

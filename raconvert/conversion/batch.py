@@ -9,12 +9,11 @@ container one named array each (`raconvert.conversion.combine`), a folder or a t
 from __future__ import annotations
 
 from raconvert import registry
-from raconvert.arrays.bundle import Bundle
 from raconvert.conversion.combine import concatenated, open_named, open_stack
 from raconvert.conversion.each import convert_each
 from raconvert.conversion.inputs import gather, missing_numbers, repeated, sequence_note
 from raconvert.conversion.labels import check_labels, labels_array, stage_labels
-from raconvert.conversion.losses import lost_items
+from raconvert.conversion.losses import judge, lost_items
 from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import (
     EACH_FIELDS,
@@ -27,6 +26,7 @@ from raconvert.conversion.outputs import (
 from raconvert.conversion.planes import write_planes
 from raconvert.conversion.read import open_spec
 from raconvert.conversion.report import Report, few
+from raconvert.conversion.run import Conversion
 from raconvert.conversion.transaction import Staging
 from raconvert.conversion.write import write_bundle
 from raconvert.errors import UsageError
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from raconvert.arrays.array import Array
     from raconvert.catalogue import Row
     from raconvert.conversion.inputs import Gathered
+    from raconvert.conversion.read import Opened
 
 
 def convert_many(words: list[str], dst: str | None, settings: Settings) -> Report:
@@ -54,9 +55,14 @@ def convert_many(words: list[str], dst: str | None, settings: Settings) -> Repor
         sort=settings.sort,
     )
     _check_sequence(gathered, settings)
-    if dst is not None and is_folder(dst, settings) and _becomes_bundle(gathered, settings):
-        settings = settings.replace(to="bundle")
-    elif is_folder(dst, settings) or template_fields(dst) & EACH_FIELDS:
+    if dst is not None and is_folder(dst, settings):
+        if settings.to == "bundle" and settings.out_dir is None and settings.stack != "each":
+            return _convert_to_one(gathered, dst, settings)
+        if _may_become_bundle(gathered, settings):
+            with open_spec(gathered.paths[0], settings) as opened:
+                if _is_container(opened):
+                    return _convert_to_one(gathered, dst, settings.replace(to="bundle"), opened)
+    if is_folder(dst, settings) or template_fields(dst) & EACH_FIELDS:
         if settings.labels or settings.planes:
             flag = "--labels" if settings.labels else "--planes"
             raise UsageError(f"{flag} goes with one destination, not with one file for each source")
@@ -66,8 +72,10 @@ def convert_many(words: list[str], dst: str | None, settings: Settings) -> Repor
     return _convert_to_one(gathered, dst, settings)
 
 
-def _convert_to_one(gathered: Gathered, dst: str, settings: Settings) -> Report:
-    """Convert the sources to one file, or to its planes."""
+def _convert_to_one(
+    gathered: Gathered, dst: str, settings: Settings, opened: Opened | None = None
+) -> Report:
+    """Convert the sources to one file, or to its planes; `opened` is the one source, if it is."""
     path, name = target_spec(dst, settings.to)
     row = registry.target_row(path, settings.to)
     planes = bool(template_fields(dst) & PLANE_FIELDS) or settings.planes
@@ -80,15 +88,16 @@ def _convert_to_one(gathered: Gathered, dst: str, settings: Settings) -> Report:
         check_labels(settings.labels, path, gathered.paths, settings)
         labels = labels_array(gathered.paths)
         stage_labels(labels, settings.labels, None, settings, report)
-    with _open(gathered, row, name, settings, report) as bundle:
+    with opened or _open(gathered, row, name, settings, report) as source:
         if settings.labels:
-            refuse_used([settings.labels], bundle.used)
+            refuse_used([settings.labels], source.used)
 
         def write(before: Callable[[], object] = bool) -> None:
             if planes:
-                write_planes(bundle, path, row, gathered.paths, settings, report)
+                write_planes(source, path, row, gathered.paths, settings, report)
             else:
-                write_bundle(bundle, path, row, settings, report, name=name, before=before)
+                run = Conversion(path, row, settings, report, name=name, opened=source)
+                write_bundle(run, source.bundle, before)
 
         if settings.labels and not settings.dry_run:
             _write_with_labels(write, path, labels, settings, report)
@@ -128,16 +137,14 @@ def _write_with_labels(
     report.written += published
 
 
-def _becomes_bundle(gathered: Gathered, settings: Settings) -> bool:
-    """True if a folder as destination is to be one bundle: on request, or of a container."""
-    if settings.out_dir is not None or settings.stack == "each":
-        return False
-    if settings.to is not None:
-        return settings.to == "bundle"
-    if gathered.many or settings.labels or settings.planes:
-        return False
-    with open_spec(gathered.paths[0], settings) as bundle:
-        return len(bundle.arrays) > 1 or bool(registry.by_name(bundle.format).many)
+def _may_become_bundle(gathered: Gathered, settings: Settings) -> bool:
+    """True if a folder as destination takes one bundle, should the source be a container."""
+    asked = settings.out_dir is not None or settings.stack == "each" or settings.to is not None
+    return not (asked or gathered.many or settings.labels or settings.planes)
+
+
+def _is_container(opened: Opened) -> bool:
+    return len(opened.bundle.arrays) > 1 or bool(registry.by_name(opened.bundle.format).many)
 
 
 def _check_sequence(gathered: Gathered, settings: Settings) -> None:
@@ -151,19 +158,19 @@ def _check_sequence(gathered: Gathered, settings: Settings) -> None:
 
 def _open(
     gathered: Gathered, row: Row, name: str | None, settings: Settings, report: Report
-) -> Bundle:
+) -> Opened:
     """Open the sources as what the target takes: one file, one array each, or a stack."""
     if not gathered.many and not settings.stack:
         return open_spec(gathered.paths[0], settings)
     if row.many and not settings.stack and name is None:
-        bundle, fits = open_named(gathered, settings)
-        report.judge(fits, settings)
-        return bundle
+        together, fits = open_named(gathered, settings)
+        judge(fits, settings, report)
+        return together
     joined = isinstance(settings.stack, tuple)
     report.add_notes([sequence_note(gathered, "joining" if joined else "stacking")])
-    bundle = open_stack(gathered, settings)
+    opened = open_stack(gathered, settings)
     if isinstance(settings.stack, tuple):
-        stack = bundle.arrays[0]
-        bundle.arrays = [concatenated(stack, settings.stack[1], settings.max_memory)]
-        report.judge(lost_items([stack], bundle.arrays), settings)
-    return bundle
+        stack = opened.array
+        opened.bundle.arrays = [concatenated(stack, settings.stack[1], settings.max_memory)]
+        judge(lost_items([stack], opened.bundle.arrays), settings, report)
+    return opened

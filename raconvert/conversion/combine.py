@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from functools import partial
 
 from raconvert import registry
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.metadata import Axis
-from raconvert.conversion.inputs import split_spec
 from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import stem_of
-from raconvert.conversion.read import open_spec
+from raconvert.conversion.read import Opened, find, open_found, open_spec
 from raconvert.conversion.unreadable import without
 from raconvert.errors import UsageError, listed
-from raconvert.files.source import Source
 from raconvert.metadata.roundtrip import Reshaped
 from raconvert.metadata.sidecar import SUFFIX, path_of
 from raconvert.plugin import equivalent, first_of
@@ -46,49 +43,63 @@ def open_sources(specs: Sequence[str], **reading: Any) -> Bundle:
     gathering = {name: reading.pop(name) for name in GATHERING if name in reading}
     settings = Settings(**reading)
     if len(specs) == 1 and os.path.isfile(specs[0]) and not gathering:
-        return open_spec(specs[0], settings)
+        return open_spec(specs[0], settings).bundle
     from raconvert.conversion.inputs import gather
 
     gathered = gather(specs, **gathering)
     if not gathered.many:
-        return open_spec(gathered.paths[0], settings)
+        return open_spec(gathered.paths[0], settings).bundle
 
-    return open_stack(gathered, settings)
+    return open_stack(gathered, settings).bundle
 
 
 # Stacks ----------------------------------------------------------------------------------------
 
 
-def open_stack(gathered: Gathered, settings: Settings) -> Bundle:
+def open_stack(gathered: Gathered, settings: Settings) -> Opened:
     """Return the files as one lazy array on a new first axis.
 
     Formats that can read many small files at once (`read_stack`) do; the others go through the
     general stack, file by file.
     """
     paths = gathered.paths
-    first = Source(split_spec(paths[0])[0], max_memory=settings.max_memory)
-    row = registry.detect(first, settings.from_).row
-    module = registry.load(row)
+    first = find(paths[0], settings)
+    row = first.row
+    read_stack = registry.load(row).read_stack
     # A quick stack knows the metadata of its items only at its end; these need it first.
     joined = isinstance(settings.stack, tuple)
     used = set(paths)
+    missing: dict[str, str] = {}
     first_metadata = settings.axes or settings.meta == "trailer" or joined or settings.arrays
-    if hasattr(module, "read_stack") and not first_metadata and not _any_sidecar(paths):
+    if read_stack is not None and not first_metadata and not _any_sidecar(paths):
+        first.source.close()
         options = registry.check_options(row, "read", settings.in_opts or {})
-        array = module.read_stack(paths, max_memory=settings.max_memory, **options)
+        array = read_stack(paths, max_memory=settings.max_memory, **options)
     else:
         from raconvert.arrays.stack import stack
 
         notes: dict[str, None] = {}  # in order, each once: every file is opened twice
-        open_one = partial(_only_array, settings=settings, row=row, notes=notes, used=used)
-        array = stack(paths, open_one, settings.max_memory)
+
+        def one_array(path: str, opened: Opened | None = None) -> Opened:
+            opened = _with_one_array(
+                opened or open_spec(path, settings), path, settings, row, notes
+            )
+            used.update(opened.used)
+            for companions in opened.left_behind.values():
+                missing.update(companions)
+            return opened
+
+        opened = one_array(paths[0], open_found(first, settings))
+        array = stack(paths, opened, one_array, settings.max_memory)
         array.data.notes.extend(_first_notes(notes))
-    if hasattr(array._data, "common"):
-        array.late = array._data
+    if hasattr(array.source, "common"):
+        array.meta.later = array.source
     array.name = array.name or os.path.splitext(os.path.basename(paths[0]))[0]
-    bundle = Bundle([array], notes=getattr(array._data, "notes", []))
-    bundle.path, bundle.format, bundle.used = paths[0], row.name, used
-    return bundle
+    bundle = Bundle([array], notes=getattr(array.source, "notes", []))
+    bundle.path, bundle.format = paths[0], row.name
+    stacked = Opened(bundle, used, {}, first.reason)  # the stack itself checks that nothing changed
+    stacked.left_behind = {array.name: missing} if missing else {}
+    return stacked
 
 
 def _any_sidecar(paths: list[str]) -> bool:
@@ -114,12 +125,22 @@ def _first_notes(notes: dict[str, None]) -> list[str]:
     return found if len(found) < 5 else [*found[:3], f"{len(found) - 3} more notes on single files"]
 
 
+def _with_one_array(
+    opened: Opened, path: str, settings: Settings, row: Row, notes: dict[str, None]
+) -> Opened:
+    """The file as an item of a stack: in the format of the first, and with one array."""
+    try:
+        opened.bundle.arrays = [_only_array(opened.bundle, path, settings, row, notes)]
+    except BaseException:
+        opened.bundle.close()
+        raise
+    return opened
+
+
 def _only_array(
-    path: str, *, settings: Settings, row: Row, notes: dict[str, None], used: set[str]
+    bundle: Bundle, path: str, settings: Settings, row: Row, notes: dict[str, None]
 ) -> Array:
-    """Open one item of a stack: the same format as the first, and one array in it."""
-    bundle = open_spec(path, settings)
-    used |= bundle.used
+    """The one array of a file, with what the file says."""
     notes.update(dict.fromkeys(f"'{path}': {note}" for note in bundle.notes))
     if bundle.format != row.name:
         raise UsageError(
@@ -130,18 +151,17 @@ def _only_array(
             remedy="convert each on its own with --each",
         )
     whole, lost = without(bundle, settings)
-    bundle.arrays = whole.arrays
     notes.update(dict.fromkeys(f"'{path}': array '{fit.array}' {fit.reason}" for fit in lost))
-    if len(bundle.arrays) != 1:
+    if len(whole.arrays) != 1:
         raise UsageError(
-            f"has {len(bundle.arrays)} arrays; a stack needs one of each file",
+            f"has {len(whole.arrays)} arrays; a stack needs one of each file",
             path=path,
-            remedy=f"choose with --array NAME: {listed(bundle.names)}",
+            remedy=f"choose with --array NAME: {listed(whole.names)}",
         )
-    bundle.arrays[0], renamed = _with_attributes(bundle.arrays[0], bundle)
+    array, renamed = _with_attributes(whole.arrays[0], bundle)
     if renamed:
         notes[f"'{path}': {_RENAMED}: {first_of(renamed)}"] = None
-    return bundle.only()
+    return array
 
 
 def concatenated(array: Array, axis: int, max_memory: int) -> Array:
@@ -175,28 +195,32 @@ OPEN_AT_ONCE = 32  # files: each may keep a descriptor, and its library a cache
 _RENAMED = "attributes of one name, of the file, its groups and its array, are kept as"
 
 
-def open_named(gathered: Gathered, settings: Settings) -> tuple[Bundle, list[Fit]]:
-    """Return a bundle with one array per file, named after the stems, and what that changes."""
-    bundle = Bundle([])
+def open_named(gathered: Gathered, settings: Settings) -> tuple[Opened, list[Fit]]:
+    """Open files as one array each, named after the stems; also what that changes."""
+    together = Opened(Bundle([]), set(), {})
     try:
-        return bundle, _add_named(bundle, gathered.paths, settings)
+        return together, _add_named(together, gathered.paths, settings)
     except BaseException:
-        bundle.close()
+        together.bundle.close()
         raise
 
 
-def _add_named(bundle: Bundle, paths: list[str], settings: Settings) -> list[Fit]:
+def _add_named(together: Opened, paths: list[str], settings: Settings) -> list[Fit]:
     """Add the arrays of the files; return what of them has another form, or no place."""
+    bundle = together.bundle
     seen: dict[str, str] = {}
     renamed: list[str] = []
     lost: list[str] = []
     for number, path in enumerate(paths):
-        one = open_spec(path, settings)
+        opened = open_spec(path, settings)
+        one = opened.bundle
         if number >= OPEN_AT_ONCE:
             from raconvert.conversion.again import closed
 
-            one.arrays = closed(one, path, settings)
+            one.arrays = closed(opened, path, settings)
         bundle.add_notes_of(one)
+        together.used |= opened.used
+        together.seen |= opened.seen
         stem = stem_of(path)
         alone, chosen = len(one.arrays) == 1, one.path != path  # FILE#NAME
         for array in one.arrays:
@@ -210,6 +234,8 @@ def _add_named(bundle: Bundle, paths: list[str], settings: Settings) -> list[Fit
                 )
             seen[name] = path
             bundle.arrays.append(array.replace(name=name))
+            if array.name in opened.left_behind:
+                together.left_behind[name] = opened.left_behind[array.name]
         if alone:
             told, again = _with_attributes(one.arrays[0], one)
             bundle.arrays[-1] = told.replace(name=bundle.arrays[-1].name)

@@ -22,27 +22,20 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.catalogue import Row
-    from raconvert.conversion.options import Settings
-    from raconvert.conversion.report import Report
+    from raconvert.conversion.run import Conversion
 
 
-def commit(
-    bundle: Bundle,
-    target: Target,
-    row: Row,
-    settings: Settings,
-    report: Report,
-    forms: dict[str, dict[str, Any]],
-) -> None:
+def commit(run: Conversion, target: Target) -> None:
     """Rename all or none: the sidecar, then the file; a left-over sidecar goes last."""
     left = sidecar.left_over(target.path, overwrite=target.overwrite)
-    target.companions += _companions(bundle, target, row, settings, forms, left)
+    target.companions += _companions(run, target, left)
     target.rename()
+    report = run.report
     report.written += [companion.path for companion in target.companions]
     for path in left:
         if path not in report.written:
             _remove_left_over(path)
-    if settings.sync:
+    if run.settings.sync:
         sync_folder(target.path)
 
 
@@ -58,22 +51,16 @@ def _remove_left_over(path: str) -> None:
         ) from error
 
 
-def _companions(
-    bundle: Bundle,
-    target: Target,
-    row: Row,
-    settings: Settings,
-    forms: dict[str, dict[str, Any]],
-    left: list[str],
-) -> list[Target]:
+def _companions(run: Conversion, target: Target, left: list[str]) -> list[Target]:
     """Write the sidecar and the per-item metadata of a finished file, where there is any.
 
     Those in `left` are of the file that was there, and may be replaced.
     """
+    row, settings = run.row, run.settings
     usual = settings.meta == "auto" and row.name == "ra"
     if not usual and (settings.meta != "sidecar" or row.name in BUNDLES):
         return []
-    pieces = _pieces(bundle, target, row, forms, asked=settings.meta == "sidecar")
+    pieces = _pieces(run, target, asked=settings.meta == "sidecar")
     for path in pieces:
         check_target(path, overwrite=target.overwrite or path in left)
     written: list[Target] = []
@@ -92,13 +79,12 @@ def _companions(
     return written
 
 
-def _pieces(
-    bundle: Bundle, target: Target, row: Row, forms: dict[str, dict[str, Any]], *, asked: bool
-) -> dict[str, Iterable[bytes]]:
+def _pieces(run: Conversion, target: Target, *, asked: bool) -> dict[str, Iterable[bytes]]:
     """The metadata files that belong beside a finished file: path and content of each.
 
     `asked`: the sidecar was asked for (``--meta sidecar``), so that it also says what is usual.
     """
+    bundle, row, forms = run.bundle, run.row, run.forms
     described = {
         name: sidecar.fields_of(array, row.name)
         for name, array in zip(forms, bundle.arrays, strict=True)

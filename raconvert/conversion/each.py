@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from raconvert import registry
 from raconvert.conversion.isolated import Jobs, outcomes
+from raconvert.conversion.losses import judge
 from raconvert.conversion.outputs import (
     is_folder,
     prepare_target,
@@ -17,6 +18,7 @@ from raconvert.conversion.outputs import (
 )
 from raconvert.conversion.read import open_spec
 from raconvert.conversion.report import Report, few
+from raconvert.conversion.run import Conversion
 from raconvert.conversion.transaction import Staging
 from raconvert.conversion.unreadable import attempt
 from raconvert.conversion.write import progress_of, write_bundle
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from raconvert.catalogue import Row
     from raconvert.conversion.inputs import Gathered
     from raconvert.conversion.options import Settings
+    from raconvert.conversion.read import Opened
     from raconvert.plugin import Fit
 
 
@@ -168,14 +171,14 @@ def _one_of_each(
         return
     made: list[str] = []
     try:
-        with open_spec(source, settings) as bundle:
-            if _becomes_many(bundle, row, dst, settings):
+        with open_spec(source, settings) as opened:
+            if _becomes_many(opened.bundle, row, dst, settings):
                 folder = _folder_of_arrays(target, row, gathered, dst, settings)
-                _arrays_of_one(bundle, folder, source, row, settings, report, places)
+                _arrays_of_one(opened, folder, source, row, settings, report, places)
                 return
             if not settings.dry_run:
                 made = make_folders(os.path.dirname(target))
-            write_bundle(bundle, target, row, settings, report)
+            write_bundle(Conversion(target, row, settings, report, opened=opened), opened.bundle)
     except BaseException:
         for place in reversed(made):
             with suppress(OSError):  # something else has come into it
@@ -234,11 +237,11 @@ def _refuse_read_by_others(
         target, source = pairs[number]
         row = registry.target_row(target, settings.to)
         names = [target]
-        with open_spec(source, settings) as bundle:
-            used = [*bundle.used]
-            if _becomes_many(bundle, row, dst, settings):
+        with open_spec(source, settings) as opened:
+            used = [*opened.used]
+            if _becomes_many(opened.bundle, row, dst, settings):
                 folder = _folder_of_arrays(target, row, gathered, dst, settings)
-                names = _names_of_arrays(bundle, folder, row)
+                names = _names_of_arrays(opened.bundle, folder, row)
         return used, names
 
     found = outcomes(list(targets.values()), Jobs(look))
@@ -262,7 +265,7 @@ def _refuse_read_by_others(
 
 
 def _arrays_of_one(
-    bundle: Bundle,
+    opened: Opened,
     folder: str,
     source: str,
     row: Row,
@@ -275,18 +278,24 @@ def _arrays_of_one(
     def write(whole: Bundle, lost: list[Fit]) -> Report:
         names = _names_of_arrays(whole, folder, row)
         _claim(names, source, places)
-        report.judge(lost, settings)
-        return _each_array(whole, folder, names, row, settings, report)
+        judge(lost, settings, report)
+        return _each_array(opened, whole, folder, names, row, settings, report)
 
-    attempt(bundle, settings, report, write)
+    attempt(opened.bundle, settings, report, write)
 
 
 def _each_array(
-    bundle: Bundle, folder: str, names: list[str], row: Row, settings: Settings, report: Report
+    opened: Opened,
+    bundle: Bundle,
+    folder: str,
+    names: list[str],
+    row: Row,
+    settings: Settings,
+    report: Report,
 ) -> Report:
     """Write every array of a container to a file of its own."""
     refuse_sources(names, [bundle.path])
-    refuse_used(names, bundle.used)
+    refuse_used(names, opened.used)
     chosen = set(replaceable(names, [bundle.path], settings, report))
     total = progress_of(settings.progress, sum(array.nbytes for array in bundle.arrays))
     one = settings.replace(progress=None, sync=False)
@@ -297,7 +306,8 @@ def _each_array(
             part = Report(report.sources)
             staged = name if settings.dry_run else staging.place(name)
             try:
-                write_bundle(bundle.like([array]), staged, row, one, part)
+                run = Conversion(staged, row, one, part, opened=opened)
+                write_bundle(run, bundle.like([array]))
             except RaconvertError as error:
                 error.path = name if error.path == staged else error.path
                 raise

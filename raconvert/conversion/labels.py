@@ -10,6 +10,7 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.conversion.inputs import labels_of
 from raconvert.conversion.outputs import refuse_sources
 from raconvert.conversion.report import Report
+from raconvert.conversion.run import Conversion
 from raconvert.conversion.write import write_bundle
 from raconvert.errors import RaconvertError, UsageError
 from raconvert.files.places import check_target
@@ -62,7 +63,8 @@ def stage_labels(
     part = Report(report.sources)
     staged = path if staging is None else staging.place(path, same_name=True)
     try:
-        write_bundle(Bundle([labels]), staged, registry.target_row(path), plain, part)
+        run = Conversion(staged, registry.target_row(path), plain, part)
+        write_bundle(run, Bundle([labels]))
     except RaconvertError as error:
         error.path = path if error.path == staged else error.path
         raise

@@ -6,8 +6,9 @@ Nothing is written before `fits` has said yes; nothing is renamed before everyth
 from __future__ import annotations
 
 from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import type_name
 from raconvert.catalogue import BUNDLES
-from raconvert.errors import UsageError
+from raconvert.errors import LISTED, UsageError, WouldLose
 from raconvert.metadata import sidecar
 from raconvert.plugin import EQUIVALENT, REFUSED, equivalent, file_fits, first_of, refused
 
@@ -16,13 +17,69 @@ if TYPE_CHECKING:
     from raconvert.arrays.array import Array
     from raconvert.catalogue import Row
     from raconvert.conversion.options import Settings
+    from raconvert.conversion.report import Report
+    from raconvert.conversion.run import Conversion
     from raconvert.plugin import Fit
 
 
-def all_fits(bundle: Bundle, planned: list[Fit], row: Row, settings: Settings) -> list[Fit]:
+def judge(fits: list[Fit], settings: Settings, report: Report) -> None:
+    """Sort out changes: recorded in the report, allowed, or refused for all reasons at once.
+
+    Raises `WouldLose`, which names every loss that is not allowed.
+    """
+    reasons = []
+    for fit in fits:
+        if fit in report.equivalent or fit in report.allowed:
+            continue
+        if fit.outcome == EQUIVALENT:
+            if settings.strict:
+                reasons.append(f"{fit} (refused by --strict)")
+            report.equivalent.append(fit)
+        elif _is_allowed(fit, settings):
+            report.allowed.append(fit)
+        else:
+            reasons.append(str(fit) if fit.flag else f"{fit} (no flag allows this)")
+    if reasons:
+        raise WouldLose(
+            f"{report.target_format} cannot hold this as it is",
+            path=report.target,
+            remedy="\n  ".join([*_first(reasons), "nothing was written"]),
+        )
+
+
+def _is_allowed(fit: Fit, settings: Settings) -> bool:
+    flag, _, loss = (fit.flag or "").partition(" ")
+    return flag == "--allow" and settings.allows(loss)
+
+
+def _first(lines: list[str]) -> list[str]:
+    """The first of many lines, and how many more there are."""
+    more = [f"and {len(lines) - LISTED} more"] if len(lines) > LISTED else []
+    return [*lines[:LISTED], *more]
+
+
+def rounded(arrays: list[Array]) -> list[Fit]:
+    """The arrays that lost precision while they were written, as --allow let them."""
+    return [
+        refused(
+            array.name,
+            "precision",
+            f"some values were rounded to {type_name(array.element)}",
+            "--allow precision",
+        )
+        for array in arrays
+        if getattr(array.source, "rounded", False)
+    ]
+
+
+def all_fits(run: Conversion) -> list[Fit]:
     """The changes and losses by the plan of the plugin and by the metadata mode."""
-    fits = [*planned, *_parted(bundle), *_nameless(bundle, row)]
-    mode = settings.meta
+    bundle, row, mode = run.bundle, run.row, run.settings.meta
+    fits = [
+        *run.plan.fits,
+        *left_behind(run.origins, run.bundle.arrays, run.left_behind),
+        *_nameless(bundle, row),
+    ]
     if mode == "sidecar":
         return [*_kept(fits), *_items_without_a_place(bundle, row)]
     if mode == "trailer" and row.name != "ra":
@@ -46,7 +103,9 @@ _TOLD = {
 }
 
 
-def _parted(bundle: Bundle) -> list[Fit]:
+def left_behind(
+    origins: list[Array], arrays: list[Array], companions: dict[str, dict[str, str]]
+) -> list[Fit]:
     """The losses of arrays whose companions were not chosen with them."""
     return [
         refused(
@@ -56,8 +115,8 @@ def _parted(bundle: Bundle) -> list[Fit]:
             "--array",
             f"--allow {loss}",
         )
-        for array in bundle.arrays
-        for name, loss in array.parted.items()
+        for origin, array in zip(origins, arrays, strict=True)
+        for name, loss in companions.get(origin.name, {}).items()
     ]
 
 

@@ -13,6 +13,7 @@ from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import prepare_target, target_spec
 from raconvert.conversion.read import open_spec
 from raconvert.conversion.report import Report
+from raconvert.conversion.run import Conversion
 from raconvert.conversion.write import write_bundle
 from raconvert.files.source import DEFAULT_MAX_MEMORY
 
@@ -110,5 +111,6 @@ def _convert_one(word: str, dst: str, settings: Settings) -> Report:
     row = registry.target_row(path, settings.to)
     if not prepare_target(path, row, [word], settings, report):
         return report
-    with open_spec(word, settings) as bundle:
-        return write_bundle(bundle, path, row, settings, report, name=name)
+    with open_spec(word, settings) as opened:
+        run = Conversion(path, row, settings, report, name=name, opened=opened)
+        return write_bundle(run, opened.bundle)

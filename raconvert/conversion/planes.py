@@ -11,7 +11,7 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import little, type_name
 from raconvert.arrays.metadata import Metadata
 from raconvert.conversion.inputs import labels_of
-from raconvert.conversion.losses import lost_items
+from raconvert.conversion.losses import judge, left_behind, lost_items, rounded
 from raconvert.conversion.outputs import (
     prepare_target,
     refuse_sources,
@@ -19,6 +19,7 @@ from raconvert.conversion.outputs import (
     template_fields,
 )
 from raconvert.conversion.report import Report
+from raconvert.conversion.run import Conversion
 from raconvert.conversion.transaction import Staging
 from raconvert.conversion.unreadable import without
 from raconvert.conversion.write import adapted, progress_of, write_bundle
@@ -28,30 +29,32 @@ from raconvert.files.places import refuse_used
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import ModuleType
     from typing import Any
 
     from raconvert.catalogue import Row
     from raconvert.conversion.options import Settings
+    from raconvert.conversion.read import Opened
+    from raconvert.plugin import Split
 
 
 def write_planes(
-    bundle: Bundle, path: str, row: Row, sources: list[str], settings: Settings, report: Report
+    opened: Opened, path: str, row: Row, sources: list[str], settings: Settings, report: Report
 ) -> None:
     """Write one file per plane: all beside the destination first, then renamed together."""
-    bundle, lost = without(bundle, settings)
-    module = _planes_module(bundle, path, row)
+    bundle, lost = without(opened.bundle, settings)
+    split = _split_of(bundle, path, row)
     array = adapted(bundle.arrays[0], row, settings)
     report.target, report.target_format = path, row.name
-    report.judge(lost + lost_items(bundle.arrays, [array]), settings)
-    leading = module.split(array)
+    missing = left_behind(bundle.arrays, [array], opened.left_behind)
+    judge(lost + missing + lost_items(bundle.arrays, [array]), settings, report)
+    leading = split(array)
     if 0 in array.shape or (leading == 0 and not template_fields(path)):
         if prepare_target(path, row, sources, settings, report):
-            write_bundle(bundle, path, row, settings, report)
+            write_bundle(Conversion(path, row, settings, report, opened=opened), bundle)
         return
     names = _plane_names(path, prod(array.shape[:leading]), sources)
     refuse_sources(names, sources)
-    refuse_used(names, bundle.used)
+    refuse_used(names, opened.used)
     chosen = set(replaceable(names, sources, settings, report))
     # What was asked for is applied once, to the whole; single planes are not synced one by one.
     one = settings.replace(axes=None, scale=None, dtype=None, progress=None, sync=False)
@@ -63,7 +66,7 @@ def write_planes(
             part = Report(report.sources)
             staged = name if settings.dry_run else staging.place(name)
             try:
-                write_bundle(Bundle([plane]), staged, row, one, part)
+                write_bundle(Conversion(staged, row, one, part), Bundle([plane]))
             except RaconvertError as error:
                 error.path = name if error.path == staged else error.path
                 raise
@@ -73,19 +76,19 @@ def write_planes(
             staging.add(staged, name, part.written, overwrite=settings.overwrite or settings.update)
             if advance is not None:
                 advance(plane.nbytes)
-        report.add_rounded([array])
+        report.allowed += rounded([array])
         report.arrays = [(array.name, type_name(array.element), array.shape, f"{len(names)} files")]
         report.nbytes = array.nbytes
         report.target = path if template_fields(path) else f"{names[0]} … {names[-1]}"
         report.written += staging.publish()
 
 
-def _planes_module(bundle: Bundle, path: str, row: Row) -> ModuleType:
-    """Return the plugin that writes planes; refuse where planes make no sense."""
-    module = registry.load(row)
+def _split_of(bundle: Bundle, path: str, row: Row) -> Split:
+    """The function that says which axes become planes; refuse where planes make no sense."""
+    split = registry.load(row).split
     if path == "-":
         raise UsageError("planes are several files, the standard output is one", path=path)
-    if not hasattr(module, "split"):
+    if split is None:
         raise UsageError(
             f"format {row.name} holds arrays of any rank in one file",
             path=path,
@@ -97,7 +100,7 @@ def _planes_module(bundle: Bundle, path: str, row: Row) -> ModuleType:
             path=bundle.path,
             remedy=f"choose with --array NAME: {listed(bundle.names)}",
         )
-    return module
+    return split
 
 
 def _plane_names(path: str, count: int, sources: list[str]) -> list[str]:

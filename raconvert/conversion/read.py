@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import namedtuple
 
 from raconvert import registry
 from raconvert.catalogue import BUNDLES
@@ -20,10 +21,51 @@ if TYPE_CHECKING:
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
     from raconvert.catalogue import Row
+    from raconvert.files.regular import Identity
 
 
-def open_spec(spec: str, settings: Settings) -> Bundle:
+class Opened:
+    """A source that is open: its arrays, and what was found out while it was opened.
+
+    `reason` says why it was taken for its format; `used` are the paths of all files that are read
+    for it, `seen` what those were that were opened (`Source.seen`); `left_behind` maps arrays to
+    their companions (`Metadata.companions`) that were not chosen with them, and what those tell.
+    """
+
+    __slots__ = ("bundle", "left_behind", "reason", "seen", "used")
+
+    def __init__(
+        self, bundle: Bundle, used: set[str], seen: dict[str, Identity], reason: str = ""
+    ) -> None:
+        self.bundle = bundle
+        self.used = used
+        self.seen = seen
+        self.reason = reason
+        self.left_behind: dict[str, dict[str, str]] = {}
+
+    @property
+    def array(self) -> Array:
+        """The one array."""
+        return self.bundle.arrays[0]
+
+    def __enter__(self) -> Opened:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bundle.close()
+
+
+# A source whose format is known: `name` is that of an array in it, or None.
+Found = namedtuple("Found", "source name row reason")
+
+
+def open_spec(spec: str, settings: Settings) -> Opened:
     """Open one source, ``FILE`` or ``FILE#name``, with its sidecar honoured."""
+    return open_found(find(spec, settings), settings)
+
+
+def find(spec: str, settings: Settings) -> Found:
+    """Look at the first bytes of a source, ``FILE`` or ``FILE#name``, to know its format."""
     path, name = spec, None
     if not os.path.lexists(spec):
         from raconvert.conversion.inputs import split_spec
@@ -33,16 +75,21 @@ def open_spec(spec: str, settings: Settings) -> Bundle:
     source = Source(
         path, max_memory=settings.max_memory, trust_external="external" in settings.trust
     )
-    row, reason = _detect(source, settings.from_)
-    module = registry.load(row)
+    return Found(source, name, *_detect(source, settings.from_))
+
+
+def open_found(found: Found, settings: Settings) -> Opened:
+    """Open a source whose format is known, with its sidecar honoured."""
+    source, name, row, reason = found
+    plugin = registry.load(row)
     options = registry.check_options(row, "read", settings.in_opts or {})
     if settings.meta == "ignore" and row.name in BUNDLES:
         options["metadata"] = False
-    bundle: Bundle = module.read(source, **options)
-    bundle.path, bundle.format, bundle.reason = path, row.name, reason
-    bundle.used, bundle.seen = source.used, source.seen
-    bundle._closers.append(source.close)
-    bundle.used.add(path)
+    bundle = plugin.read(source, **options)
+    bundle.path, bundle.format = source.path, row.name
+    bundle.close_with(source.close)
+    source.used.add(source.path)
+    opened = Opened(bundle, source.used, source.seen, reason)
     try:
         if settings.meta != "ignore" and row.name not in BUNDLES:
             apply_sidecar(bundle, source, row)
@@ -53,12 +100,14 @@ def open_spec(spec: str, settings: Settings) -> Bundle:
                     array.index_order = settings.index_order
         patterns = [name] if name is not None else settings.arrays
         if patterns:
+            names = set(bundle.names)
             bundle.arrays = select(bundle, patterns, literal=name is not None)
+            opened.left_behind = _left_behind(bundle.arrays, names)
             _keep_of_chosen(bundle)
     except BaseException:
         bundle.close()
         raise
-    return bundle
+    return opened
 
 
 def _detect(source: Source, name: str | None) -> tuple[Row, str]:
@@ -135,13 +184,17 @@ def select(bundle: Bundle, patterns: Sequence[str], *, literal: bool = False) ->
         if not found:
             raise _no_array(bundle, pattern)
         chosen |= found
-    arrays = [array for array in bundle.arrays if array.name in chosen]
-    for array in arrays:
-        array.parted = _left_behind(array, set(bundle.names), chosen)
-    return arrays
+    return [array for array in bundle.arrays if array.name in chosen]
 
 
-def _left_behind(array: Array, names: set[str], chosen: set[str]) -> dict[str, str]:
+def _left_behind(chosen: list[Array], names: set[str]) -> dict[str, dict[str, str]]:
+    """The companions that are there but not chosen, for each chosen array that has any."""
+    taken = {array.name for array in chosen}
+    found = {array.name: _missing(array, names, taken) for array in chosen}
+    return {name: missing for name, missing in found.items() if missing}
+
+
+def _missing(array: Array, names: set[str], chosen: set[str]) -> dict[str, str]:
     """Return the companions of an array that are there but not chosen, and what they tell.
 
     The name may have got groups in front since it was noted; then those of its companions have too.
@@ -206,4 +259,4 @@ def open_bundle(spec: str | os.PathLike[str], **reading: Any) -> Bundle:
     `reading` are arguments of `convert` that concern sources: `from_`, `arrays`, `in_opts`,
     `meta`, `index_order`, `trust`, `max_memory`.
     """
-    return open_spec(os.fspath(spec), Settings(**reading))
+    return open_spec(os.fspath(spec), Settings(**reading)).bundle

@@ -16,36 +16,30 @@ from raconvert.metadata.roundtrip import difference, restored
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
     from typing import Any
 
     from raconvert.arrays.array import Array
     from raconvert.catalogue import Row
+    from raconvert.conversion.run import Conversion
+    from raconvert.plugin import Plugin
 
 
-def read_back(
-    module: ModuleType,
-    target: Target,
-    origins: list[Array],
-    bundle: Bundle,
-    row: Row,
-    names: list[str],
-    exact: set[str],
-    in_opts: dict[str, Any] | None,
-) -> list[dict[str, Any]]:
+def read_back(run: Conversion, target: Target) -> None:
     """Read what was written before it takes the destination's place, headers only.
 
-    Of the arrays named in `exact` every element is compared. Returns for each array how its form
-    differs from what is read back (`raconvert.metadata.roundtrip`).
+    With ``--verify`` every element is compared, too, of arrays without a loss. How the form of each
+    array differs from what is read back goes to `run.forms` (`raconvert.metadata.roundtrip`).
     """
+    names, row, run.forms = run.plan.names, run.row, {}
+    lossy = {fit.array for fit in run.report.allowed}
+    in_opts = run.settings.in_opts if run.report.source_format == row.name else None
     stand_ins = {os.path.realpath(other.path): other.temp for other in target.companions}
     source = Source(target.temp, max_memory=target.max_memory, stand_ins=stand_ins)
-    forms = []
-    with _read_written(module, row, source, names, in_opts) as written:
-        parts = zip(origins, bundle.arrays, names, strict=True)
+    with _read_written(run.plugin, row, source, names, in_opts) as written:
+        parts = zip(run.origins, run.bundle.arrays, names, strict=True)
         for number, (origin, array, name) in enumerate(parts):
             found = written.get(name) if row.many else written.arrays[number]
-            if found is None or len(written.arrays) != len(bundle.arrays):
+            if found is None or len(written.arrays) != len(names):
                 raise WriteFailed(
                     "the written file does not read back; this is a bug, nothing was replaced",
                     path=target.path,
@@ -60,32 +54,31 @@ def read_back(
                 again = restored(back, form, target.path, array.meta.encoding)
             except Corrupt:  # no way back from this form; the values are there nevertheless
                 form, again = {key: form[key] for key in ("name",) if key in form}, None
-            forms.append(form)
-            if array.name in exact:
+            run.forms[name] = form
+            if run.settings.verify and not lossy & {array.name, ""}:
                 if again is None:
-                    again = _as_the_source(module, row, source, in_opts)
+                    again = _as_the_source(run.plugin, row, source, in_opts)
                 _compare(array, again, target.path)
-    return forms
 
 
 def _read_written(
-    module: ModuleType, row: Row, source: Source, names: list[str], in_opts: dict[str, Any] | None
+    plugin: Plugin, row: Row, source: Source, names: list[str], in_opts: dict[str, Any] | None
 ) -> Bundle:
     """Read a written file as anybody will; as its source was read only where arrays are missing."""
-    written: Bundle = module.read(source)
+    written = plugin.read(source)
     if len(written.arrays) != len(names) and in_opts and row.many:
         written.close()
-        written = module.read(source, **registry.check_options(row, "read", in_opts))
+        written = plugin.read(source, **registry.check_options(row, "read", in_opts))
     return written
 
 
 def _as_the_source(
-    module: ModuleType, row: Row, source: Source, in_opts: dict[str, Any] | None
+    plugin: Plugin, row: Row, source: Source, in_opts: dict[str, Any] | None
 ) -> Array | None:
     """Return the one array of a written file, read as a source of the same format was; or None."""
     if not in_opts or row.many:
         return None
-    array: Array = module.read(source, **registry.check_options(row, "read", in_opts)).only()
+    array: Array = plugin.read(source, **registry.check_options(row, "read", in_opts)).only()
     return array
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import type_name
-from raconvert.errors import LISTED, WouldLose
-from raconvert.plugin import EQUIVALENT, Fit, first_of, refused
+from raconvert.plugin import Fit, first_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
     from raconvert.catalogue import Row
-    from raconvert.conversion.options import Settings
 
 
 _MOVES = {
@@ -109,27 +107,6 @@ class Report:
             else:
                 self.add_notes([f"array '{name}': {what}" for name in names])
 
-    def judge(self, fits: list[Fit], settings: Settings) -> None:
-        """Sort out what `fits` said: recorded, allowed, or refused for all reasons at once."""
-        reasons = []
-        for fit in fits:
-            if fit in self.equivalent or fit in self.allowed:
-                continue
-            if fit.outcome == EQUIVALENT:
-                if settings.strict:
-                    reasons.append(f"{fit} (refused by --strict)")
-                self.equivalent.append(fit)
-            elif _is_allowed(fit, settings):
-                self.allowed.append(fit)
-            else:
-                reasons.append(str(fit) if fit.flag else f"{fit} (no flag allows this)")
-        if reasons:
-            raise WouldLose(
-                f"{self.target_format} cannot hold this as it is",
-                path=self.target,
-                remedy="\n  ".join([*_first(reasons), "nothing was written"]),
-            )
-
     def state(self) -> tuple[Any, ...]:
         """The state of the report by now, for `go_back`."""
         return (list(self.notes), list(self.equivalent), list(self.allowed), len(self.arrays),
@@ -162,13 +139,6 @@ class Report:
             kept.add(told[name] if name == "notes" else [Fit(*fit) for fit in told[name]])
             setattr(report, name, kept)
         return report
-
-    def add_rounded(self, arrays: list[Array]) -> None:
-        """Record which arrays lost precision while they were written, as --allow let them."""
-        for array in arrays:
-            if getattr(array._data, "rounded", False):
-                reason = f"some values were rounded to {type_name(array.element)}"
-                self.allowed.append(refused(array.name, "precision", reason, "--allow precision"))
 
     def add_notes(self, notes: list[str]) -> None:
         """Add remarks, each once."""
@@ -206,20 +176,9 @@ class Report:
         return f"{text}, from {done} file{'s' if done != 1 else ''}" if self.source_count else text
 
 
-def _first(lines: list[str]) -> list[str]:
-    """Return the first of many lines, and how many more there are."""
-    more = [f"and {len(lines) - LISTED} more"] if len(lines) > LISTED else []
-    return [*lines[:LISTED], *more]
-
-
 def few(paths: list[str]) -> list[str]:
     """Return the sources as a report names them: of many the first and the last."""
     return paths if len(paths) <= 16 else [paths[0], paths[-1]]
-
-
-def _is_allowed(fit: Fit, settings: Settings) -> bool:
-    flag, _, loss = (fit.flag or "").partition(" ")
-    return flag == "--allow" and settings.allows(loss)
 
 
 def axes(array: Array) -> str:

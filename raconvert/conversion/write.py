@@ -8,12 +8,11 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 
-from raconvert import registry
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.metadata import Metadata
 from raconvert.catalogue import BUNDLES
 from raconvert.conversion.commit import commit
-from raconvert.conversion.losses import all_fits, lost_items, too_late
+from raconvert.conversion.losses import all_fits, judge, lost_items, rounded, too_late
 from raconvert.conversion.readback import read_back
 from raconvert.conversion.unreadable import attempt
 from raconvert.errors import RaconvertError, UsageError, WriteFailed, listed
@@ -31,106 +30,98 @@ if TYPE_CHECKING:
     from raconvert.catalogue import Row
     from raconvert.conversion.options import Settings
     from raconvert.conversion.report import Report
+    from raconvert.conversion.run import Conversion
     from raconvert.plugin import Fit, Plan
 
 
-def write_bundle(
-    bundle: Bundle,
-    path: str,
-    row: Row,
-    settings: Settings,
-    report: Report,
-    *,
-    name: str | None = None,
-    before: Callable[[], object] = bool,
-) -> Report:
+def write_bundle(run: Conversion, bundle: Bundle, before: Callable[[], object] = bool) -> Report:
     """Adapt, judge and write one bundle to one file, with its sidecar; fill in the report.
 
     `before` is called when all is written and about to appear. Arrays that cannot be read are
     refused by name, or left out where that is allowed.
     """
-    _check_count(bundle, path, row, name)
+    _check_count(bundle, run)
     return attempt(
-        bundle,
-        settings,
-        report,
-        lambda whole, lost: _write_whole(whole, path, row, settings, report, name, lost, before),
+        bundle, run.settings, run.report, lambda whole, lost: _convert(run, whole, lost, before)
     )
 
 
-def _write_whole(
-    bundle: Bundle,
-    path: str,
-    row: Row,
-    settings: Settings,
-    report: Report,
-    name: str | None,
-    lost: list[Fit],
-    before: Callable[[], object],
+def _convert(
+    run: Conversion, bundle: Bundle, lost: list[Fit], before: Callable[[], object]
 ) -> Report:
     """Write a bundle of arrays that can be read, as far as is known; `lost` are the others."""
-    module = registry.load(row)
-    options = registry.check_options(row, "write", settings.out_opts or {})
-    if path == "-":
-        settings = _for_stdout(row, settings)
-    report.source_format = bundle.format
-    origins = list(bundle.arrays)
-    # Of several arrays only the numbers are cast and scaled; text stays what it is.
-    text = settings.replace(dtype=None, scale=None) if len(origins) > 1 else settings
-    bundle = bundle.like(
-        [adapted(a, row, text if a.element.kind == "user" else settings) for a in origins]
-    )
-    if name is not None:
-        bundle.arrays = [bundle.arrays[0].replace(name=name)]
-        bundle.aliases = {}
-    report.begin(bundle, row, path)
-    if settings.axes != "keep-memory":
-        report.add_order(origins, bundle.arrays)
-    plan = registry.plan_of(module, _as_written(bundle, row, settings), options, settings.allow)
-    fits = all_fits(bundle, plan.fits, row, settings)
-    report.judge(lost + lost_items(origins, bundle.arrays) + fits, settings)
-    if path != "-":
-        beside = [sidecar.path_of(path), sidecar.items_path_of(path)]
-        refuse_used([path, *beside], bundle.used)
-    if settings.dry_run:
+    report = run.report
+    if run.path == "-":
+        run.settings = _for_stdout(run.row, run.settings)
+    _adapt(run, bundle)
+    run.plan = run.plugin.plan(_as_written(run.bundle, run.row, run.settings), **run.options)
+    judge(lost + lost_items(run.origins, run.bundle.arrays) + all_fits(run), run.settings, report)
+    if run.path != "-":
+        beside = [sidecar.path_of(run.path), sidecar.items_path_of(run.path)]
+        refuse_used([run.path, *beside], run.used)
+    if run.settings.dry_run:
         report.planned, report.files = True, 1
         return report
-    make = getattr(module, "target", Target)
-    overwrite = settings.overwrite or settings.update
-    if path != "-":
-        sidecar.left_over(path, overwrite=overwrite)
-    with (
-        _place_of(path) as place,
-        make(
-            place,
-            max_memory=settings.max_memory,
-            progress=progress_of(settings.progress, sum(array.nbytes for array in bundle.arrays)),
-            overwrite=overwrite,
-            used=bundle.used,
-            allow=settings.allow,
-        ) as target,
-    ):
-        _write(plan, target)
-        report.add_rounded(bundle.arrays)
-        report.allowed += target.lost
-        late = [array for array in bundle.arrays if array.take_late()]
-        if late:
-            report.judge(all_fits(bundle, too_late(late, row), row, settings), settings)
-        report.add_notes([*bundle.notes, *target.notes])
-        target.finish(sync=settings.sync)
-        lossy = {fit.array for fit in report.allowed}
-        exact = {n for n in bundle.names if settings.verify and not lossy & {n, ""}}
-        alike = settings.in_opts if report.source_format == row.name else None
-        forms = read_back(module, target, origins, bundle, row, plan.names, exact, alike)
-        refuse_changed(bundle.seen)
-        if path == "-":
+    if run.path != "-":
+        sidecar.left_over(run.path, overwrite=run.replaces)
+    with _place_of(run.path) as place, _target_of(run, place) as target:
+        _write(run.plan, target)
+        _judge_late(run, target)
+        target.finish(sync=run.settings.sync)
+        read_back(run, target)
+        if run.opened is not None:
+            refuse_changed(run.opened.seen)
+        if run.path == "-":
             _to_stdout(target)
         else:
             before()
-            commit(bundle, target, row, settings, report, dict(zip(plan.names, forms, strict=True)))
-    report.written.append(path)
+            commit(run, target)
+    report.written.append(run.path)
     report.files = 1
     return report
+
+
+def _adapt(run: Conversion, bundle: Bundle) -> None:
+    """Give the arrays the type and order that was asked for, or that the target needs."""
+    settings, report = run.settings, run.report
+    report.source_format = bundle.format
+    run.origins = list(bundle.arrays)
+    # Of several arrays only the numbers are cast and scaled; text stays what it is.
+    text = settings.replace(dtype=None, scale=None) if len(run.origins) > 1 else settings
+    run.bundle = bundle.like(
+        [adapted(a, run.row, text if a.element.kind == "user" else settings) for a in run.origins]
+    )
+    if run.name is not None:
+        run.bundle.arrays = [run.bundle.arrays[0].replace(name=run.name)]
+        run.bundle.aliases = {}
+    report.begin(run.bundle, run.row, run.path)
+    if settings.axes != "keep-memory":
+        report.add_order(run.origins, run.bundle.arrays)
+
+
+def _target_of(run: Conversion, place: str) -> Target:
+    """The target of the plugin, or a file."""
+    settings = run.settings
+    make = run.plugin.target or Target
+    total = sum(array.nbytes for array in run.bundle.arrays)
+    return make(
+        place,
+        max_memory=settings.max_memory,
+        progress=progress_of(settings.progress, total),
+        overwrite=run.replaces,
+        used=run.used,
+        allow=settings.allow,
+    )
+
+
+def _judge_late(run: Conversion, target: Target) -> None:
+    """Record what was lost, and judge what is known, only since the data has been written."""
+    report = run.report
+    report.allowed += rounded(run.bundle.arrays) + target.lost
+    late = [array for array in run.bundle.arrays if array.meta.complete()]
+    if late:
+        judge([*too_late(late, run.row), *all_fits(run)], run.settings, report)
+    report.add_notes([*run.bundle.notes, *target.notes])
 
 
 def _write(plan: Plan, target: Target) -> None:
@@ -157,7 +148,6 @@ def _stripped(bundle: Bundle) -> Bundle:
     for array in bundle.arrays:
         own = {"ra": array.meta.formats.get("ra", {})}
         plain = undescribed(array).replace(meta=Metadata(formats=own), index_order=None)
-        plain.late = None
         arrays.append(plain)
     return Bundle(arrays, notes=bundle.notes)
 
@@ -174,14 +164,14 @@ def _for_stdout(row: Row, settings: Settings) -> Settings:
     return settings.replace(meta="ignore") if settings.meta == "auto" else settings
 
 
-def _check_count(bundle: Bundle, path: str, row: Row, name: str | None) -> None:
+def _check_count(bundle: Bundle, run: Conversion) -> None:
     names = [array.name for array in bundle.arrays if array.problem is None] or bundle.names
-    if len(names) == 1 or (row.many and name is None and names):
+    if len(names) == 1 or (run.row.many and run.name is None and names):
         return
     if not names:
         raise UsageError("the source holds no array", path=bundle.path)
     raise UsageError(
-        f"source has {len(names)} arrays, '{path}' holds one",
+        f"source has {len(names)} arrays, '{run.path}' holds one",
         path=bundle.path,
         remedy=f"choose with --array NAME or FILE#NAME: {listed(names)}",
     )

@@ -11,7 +11,8 @@ from raconvert import registry
 from raconvert.arrays.array import UNKNOWN
 from raconvert.arrays.dtypes import type_name
 from raconvert.catalogue import BUNDLES, ROWS, Row
-from raconvert.conversion.read import open_bundle
+from raconvert.conversion.options import Settings
+from raconvert.conversion.read import open_spec
 from raconvert.conversion.unreadable import why as why_not
 from raconvert.errors import RaconvertError
 from raconvert.files.source import Source
@@ -37,11 +38,11 @@ def info(path: str | os.PathLike[str], **reading: Any) -> dict[str, Any]:
     Only headers are read. `reading` as in `raconvert.conversion.read.open_bundle` (`from_`,
     `arrays`, `in_opts`, `meta`, `index_order`, `max_memory`).
     """
-    with open_bundle(path, **reading) as bundle:
-        return describe(bundle, os.fspath(path))
+    with open_spec(os.fspath(path), Settings(**reading)) as opened:
+        return describe(opened.bundle, os.fspath(path), opened.reason)
 
 
-def describe(bundle: Bundle, path: str) -> dict[str, Any]:
+def describe(bundle: Bundle, path: str, reason: str) -> dict[str, Any]:
     """Return the facts of an open bundle; the keys are the same for every format."""
     row = registry.by_name(bundle.format)
     sidecar = bundle.path + ".yaml"
@@ -49,7 +50,7 @@ def describe(bundle: Bundle, path: str) -> dict[str, Any]:
         "path": path,
         "format": row.name,
         "title": row.title,
-        "reason": bundle.reason,
+        "reason": reason,
         "plugin": row.module,
         "container": row.many,
         "stored_bytes": _stored_bytes(bundle.path),

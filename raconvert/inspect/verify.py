@@ -21,11 +21,11 @@ from raconvert.inspect.digest import digest_array
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import ModuleType
     from typing import Any
 
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
+    from raconvert.plugin import Check
 
 
 def verify(
@@ -56,8 +56,8 @@ def verify(
         own = {name: reading[name] for name in ("arrays", "meta", "index_order") if name in reading}
         reading = {name: value for name, value in reading.items() if name != "arrays"}
     with open_bundle(path, max_memory=max_memory, **own) as bundle:
-        module = registry.load(registry.by_name(bundle.format))
-        damage = _checked(module, Source(bundle.path, max_memory=max_memory))
+        plugin = registry.load(registry.by_name(bundle.format))
+        damage = _checked(plugin.check, Source(bundle.path, max_memory=max_memory))
         if damage is not None and not go_on:
             raise damage
         many = registry.by_name(bundle.format).many
@@ -83,11 +83,11 @@ def verify(
     return found
 
 
-def _checked(module: ModuleType, source: Source) -> RaconvertError | None:
+def _checked(check: Check | None, source: Source) -> RaconvertError | None:
     """The problem that the format's own check of a whole file finds, or None."""
     try:
-        if hasattr(module, "check"):
-            module.check(source)
+        if check is not None:
+            check(source)
     except RaconvertError as error:
         return error
     return None

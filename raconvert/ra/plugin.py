@@ -145,7 +145,7 @@ def read(source: Source, *, unknown_flags: bool = False, encoding: str = AUTO) -
         array.extent = source.extent(offset, header.size, swap)
     else:
         # Late, since a sidecar may say by then what is inside user elements.
-        array._data = lambda: _Encoded(source, header, encoding, array.element, dims, swap)
+        array.data = lambda: _Encoded(source, header, encoding, array.element, dims, swap)
     end = offset + header.size
     if encoding != LEB128 and source.size > end:
         trailer = source.extent(end, source.size - end)
