@@ -42,7 +42,7 @@ def info(path: str | os.PathLike[str], **reading: Any) -> dict[str, Any]:
         return describe(opened.bundle, os.fspath(path), opened.reason)
 
 
-def describe(bundle: Bundle, path: str, reason: str) -> dict[str, Any]:
+def describe(bundle: Bundle, path: str, reason: str = "") -> dict[str, Any]:
     """Return the facts of an open bundle; the keys are the same for every format."""
     row = registry.by_name(bundle.format)
     sidecar = bundle.path + ".yaml"
