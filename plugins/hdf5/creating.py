@@ -66,14 +66,16 @@ def _discard(fid: h5f.FileID) -> None:
             os.close(null)
 
 
-def create(path: str) -> h5f.FileID:
-    """Return a new file: superblock 0, creation order kept, no times."""
+def create(path: str, userblock: int = 0) -> h5f.FileID:
+    """A new file: superblock 0, creation order kept, no times; behind `userblock` bytes."""
     access = h5p.create(h5p.FILE_ACCESS)
     access.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_V110)
     access.set_fclose_degree(h5f.CLOSE_STRONG)
-    access.set_alignment(ALIGN_FROM, ALIGN)
+    if not userblock:  # which would have to be as long
+        access.set_alignment(ALIGN_FROM, ALIGN)
     plist = created(h5p.FILE_CREATE)
     plist.set_link_creation_order(TRACKED)
+    plist.set_userblock(userblock)
     return h5f.create(os.fsencode(path), h5f.ACC_TRUNC, plist, access)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-from h5py import h5d
+from h5py import h5, h5d
 
 from .chunks import LARGEST_PLAIN, Chunks, are_places_sure, is_decoded
 from .files import info_of
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from .storage import Storage
     from .types import Kind
     from .values import Dataset
+
+# Older libraries leave the user block out of the offsets of chunks.
+COUNTS_USER_BLOCKS = (2, 0, 0)
 
 
 def chunks_of(
@@ -48,8 +51,8 @@ def chunks_of(
         values.checks.insert(0, chunks.check_found)
     if fill is None or (numbers and partial_plain):
         return None
-    # Older libraries leave the user block out of the offsets of chunks.
-    if not is_decoded(numbers) or kind.memory is not None or file.userblock:
+    misplaced = file.userblock and h5.get_libversion() < COUNTS_USER_BLOCKS
+    if not is_decoded(numbers) or kind.memory is not None or misplaced:
         return None
     plain = not numbers and prod(storage.chunk) * unit > LARGEST_PLAIN
     shuffled = dict(storage.filters).get(2, (unit,))

@@ -15,7 +15,7 @@ import numpy as np
 from h5py import h5d, h5s
 
 from raconvert.arrays.blocks import block_bytes, blocks, check_memory
-from raconvert.errors import Unsupported
+from raconvert.errors import Corrupt, Unsupported
 from raconvert.files.copy import copy_extent_to, reserve, write_all
 
 from .codecs import deflated, shuffled
@@ -25,7 +25,7 @@ from .types import kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from io import FileIO
     from typing import Any
 
@@ -51,11 +51,11 @@ def write_elements(raw: list[tuple[int, Array]], file: FileIO, target: Target) -
             copy_extent_to(array.extent, file, offset, target.progress)
             continue
         file.seek(offset)
-        for block in _raw_blocks(array, target):
+        for block in raw_blocks(array, target):
             write_all(file, [block])
 
 
-def _raw_blocks(array: Array, target: Target) -> Iterator[Values]:
+def raw_blocks(array: Array, target: Target) -> Iterator[Values]:
     """Yield the bytes of an array as they stand in the file."""
     for block in target.counted(blocks(array, block_bytes(target.max_memory))):
         yield _encoded(block, array).reshape(-1).view(np.uint8)
@@ -143,7 +143,8 @@ def _boxes(
 
 
 def write_chunks(
-    array: Array,
+    pieces: Iterator[Values],
+    name: str,
     dataset: h5d.DatasetID,
     tid: h5t.TypeID,
     shape: tuple[int, ...],
@@ -151,7 +152,11 @@ def write_chunks(
     options: Options,
     target: Target,
 ) -> None:
-    """Write a dataset chunk by chunk, in slabs of whole chunks that follow each other in memory."""
+    """Write a dataset chunk by chunk, in slabs of whole chunks that follow each other in memory.
+
+    `pieces` are the bytes of its elements in stored order; `name` is that of the array, for
+    messages. `Corrupt` if there are fewer or more of them than its shape says.
+    """
     from concurrent.futures import ThreadPoolExecutor
 
     item = tid.get_size()
@@ -159,7 +164,7 @@ def write_chunks(
     axis = _slab_axis(shape, chunk, item, budget)
     inner = prod(shape[axis + 1 :]) * item
     row = chunk[axis] * inner
-    check_memory(2 * row, target.max_memory, f"array '{array.name}': a row of its chunks")
+    check_memory(2 * row, target.max_memory, f"array '{name}': a row of its chunks")
     boxes = list(_slab_boxes(shape, axis, chunk[axis] * max(1, budget // row)))
     shuffle = options.shuffle and options.filter is not None and item > 1
     encode = partial(
@@ -168,7 +173,7 @@ def write_chunks(
         shuffle=shuffle,
         level=options.level if options.filter == "gzip" else None,
     )
-    slabs = _slabs(_raw_blocks(array, target), [prod(count) * item for _, count in boxes])
+    slabs = _slabs(pieces, [prod(count) * item for _, count in boxes], name)
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
         for (start, count), raw in zip(boxes, slabs, strict=True):
             slab = raw.view(f"V{item}").reshape(count)
@@ -206,21 +211,26 @@ def _slab_boxes(
             yield (*outer, low, *(0 for _ in rest)), ((1,) * axis + (count, *rest))
 
 
-def _slabs(pieces: Iterator[Values], sizes: Iterable[int]) -> Iterator[Values]:
+def _slabs(pieces: Iterator[Values], sizes: list[int], name: str) -> Iterator[Values]:
     """Yield the bytes of pieces anew, in slabs of these sizes; each is valid until the next one."""
-    sizes = list(sizes)
     buffer = np.empty(max(sizes, default=0), np.uint8)
     rest = buffer[:0]
     for size in sizes:
         filled = 0
         while filled < size:
             if not rest.size:
-                rest = next(pieces)
+                found = next(pieces, None)
+                if found is None:
+                    raise Corrupt(f"array '{name}' ended early")
+                rest = found
+                continue
             take = min(size - filled, rest.size)
             buffer[filled : filled + take] = rest[:take]
             filled += take
             rest = rest[take:]
         yield buffer[:size]
+    if rest.size or next(pieces, None) is not None:
+        raise Corrupt(f"array '{name}' is longer than its dims say")
 
 
 def _write_slab(

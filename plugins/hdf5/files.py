@@ -10,7 +10,7 @@ import os
 from collections import namedtuple
 from contextlib import suppress
 
-from h5py import h5f, h5g, h5o
+from h5py import h5f, h5g, h5o, h5p
 
 from raconvert.errors import Unsupported
 from raconvert.files.references import resolve
@@ -46,20 +46,24 @@ class File:
         "unwritten", "userblock",
     )  # fmt: skip
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, cache: int | None = None) -> None:
+        """Open a file; `cache`: bytes of decoded chunks that the library keeps of each dataset."""
         self.source = source
         self.heaps: set[int] = set()  # addresses of global heaps that are sound
         self.trees: set[int] = set()  # addresses of objects whose B-trees are sound
         self.searched = False  # the whole file was searched for heaps
         self.dense: dict[bytes, tuple[int, list[int]]] | None = None  # of `header.dense_data`
         self.attributes = 0  # bytes that its attributes take as plain values
-        self.unwritten: dict[bytes, int] = {}  # bytes of datasets that are only a fill value
+        self.unwritten: dict[str, int] = {}  # bytes of datasets that are only a fill value
         if source.base:
             raise Unsupported("cannot be read inside an archive; extract it", path=source.path)
         source.identity  # noqa: B018 - opened here first: only regular files are
         try:
             # As h5py does: one process cannot open a file with different access properties.
-            self.fid = h5f.open(os.fsencode(source.path), h5f.ACC_RDONLY)
+            access = h5p.create(h5p.FILE_ACCESS)
+            if cache is not None:
+                access.set_cache(*access.get_cache()[:2], cache, 0.75)
+            self.fid = h5f.open(os.fsencode(source.path), h5f.ACC_RDONLY, access)
             check_unchanged(self.fid.get_vfd_handle(), source.path, source.identity)
             plist = self.fid.get_create_plist()
             self.userblock = int(plist.get_userblock())

@@ -15,6 +15,8 @@ heaps are looked for in the whole file, as long as it is not too large for that.
 from __future__ import annotations
 
 import re
+from collections import namedtuple
+from math import prod
 from struct import Struct
 from struct import error as struct_error
 
@@ -33,8 +35,9 @@ ADDRESS_BYTES = 8  # of nearly all files
 REFERENCE_BYTES = 4 + ADDRESS_BYTES + 4
 # Message types.
 DATASPACE, DATATYPE, OLD_FILL, FILL = 0x01, 0x03, 0x04, 0x05
-LAYOUT, FILTERS, ATTRIBUTE, CONTINUATION = 0x08, 0x0B, 0x0C, 0x10
-VARIABLE = 9  # datatype class
+LAYOUT, FILTERS, ATTRIBUTE, CONTINUATION, ATTRIBUTE_INFO = 0x08, 0x0B, 0x0C, 0x10, 0x15
+INTEGER, STRING, VARIABLE = 0, 3, 9  # datatype classes
+SIGNED = 8  # flag of an integer
 CHUNKED, VIRTUAL = 2, 3  # layout classes
 BTREE = b"\5"  # the chunk index that is a B-tree of version 2
 PARTIAL_UNFILTERED = 1  # flag of a chunked layout
@@ -64,6 +67,7 @@ _SHARED_LENGTH = 10
 _V1 = Struct("<BxHIIxxxx")  # version, messages, references, bytes of messages
 _V1_MESSAGE = Struct("<HHBxxx")  # type, size, flags
 _V2_MESSAGE = Struct("<BHB")
+_DATATYPE = Struct("<BB2xI")  # version and class, flags, bytes of an element
 _BLOCK = Struct("<QQ")  # address, length
 _ATTRIBUTE = Struct("<BBHHH")  # version, flags, bytes of name, datatype and dataspace
 # Version 3, flags, a name, at least 8 bytes of datatype and 4 of dataspace, a character set.
@@ -72,6 +76,10 @@ _DENSE = re.compile(
 )
 SHARED_TYPE = 1  # flag of an attribute: its datatype is a named one
 MAYBE_VARIABLE = (6, VARIABLE, 10)  # datatype classes: compound, variable length, array
+
+
+# An attribute as it lies in a header; no datatype: it is a named one.
+Attribute = namedtuple("Attribute", "datatype space data")
 
 
 def messages(file: File, address: int) -> Iterator[tuple[int, bytes]]:
@@ -147,16 +155,58 @@ def _split(raw: bytes, *, second: bool, ordered: bool) -> Iterator[tuple[int, bo
 
 
 def attribute_data(file: File, address: int) -> dict[bytes, bytes]:
-    """Return the stored bytes of each attribute that lies in the header of an object."""
+    """The stored bytes of each attribute that lies in the header of an object."""
+    return {name: one.data for name, one in attributes_in(file, address)[0].items()}
+
+
+def attributes_in(file: File, address: int) -> tuple[dict[bytes, Attribute], bool]:
+    """The attributes that lie in the header of an object; True if there are others, elsewhere."""
     found = {}
+    dense = False
     for kind, body in messages(file, address):
         if kind == ATTRIBUTE and len(body) > _ATTRIBUTE.size:
-            version, _, *sizes = _ATTRIBUTE.unpack_from(body)
-            start = _ATTRIBUTE.size + (1 if version == 3 else 0)  # a character set
-            name = body[start : start + sizes[0]].split(b"\0")[0]
+            version, flags, *sizes = _ATTRIBUTE.unpack_from(body)
+            at = _ATTRIBUTE.size + (1 if version == 3 else 0)  # a character set
             step = 8 if version == 1 else 1  # in version 1 each part is padded
-            found[name] = body[start + sum(size + -size % step for size in sizes) :]
-    return found
+            parts = []
+            for size in sizes:
+                parts.append(body[at : at + size])
+                at += size + -size % step
+            name, datatype, space = parts
+            own = not (version > 1 and flags & SHARED_TYPE)
+            found[name.split(b"\0")[0]] = Attribute(datatype if own else b"", space, body[at:])
+        elif kind == ATTRIBUTE_INFO and len(body) > 1:
+            heap = body[4 if body[1] & 1 else 2 :][:ADDRESS_BYTES]
+            dense = int.from_bytes(heap, "little") != NOWHERE
+    return found, dense
+
+
+def single_value(attribute: Attribute) -> int | bytes:
+    """An attribute that is one whole number, or one text of fixed length, without NULs behind it.
+
+    ValueError for all others. IV.A.2.d "The Datatype Message", classes 0 and 3.
+    """
+    datatype, space, data = attribute
+    if len(datatype) >= _DATATYPE.size and count_of(space) == 1:
+        kind, bits, size = _DATATYPE.unpack_from(datatype)
+        if kind & 15 == STRING and size <= len(data):
+            return data[:size].rstrip(b"\0")
+        if kind & 15 == INTEGER and 0 < size <= len(data):
+            order = "big" if bits & 1 else "little"
+            return int.from_bytes(data[:size], order, signed=bool(bits & SIGNED))  # type: ignore[arg-type]
+    raise ValueError("it is not a single number or text")
+
+
+def count_of(space: bytes) -> int:
+    """The number of elements of a dataspace; IV.A.2.b "The Dataspace Message"."""
+    version, rank = (*space[:2], 0, 0)[:2]
+    if version not in (1, 2) or (version == 2 and space[3:4] == b"\2"):  # a null space
+        return 0
+    start = 8 if version == 1 else 4
+    lengths = space[start : start + 8 * rank]
+    if len(lengths) < 8 * rank:
+        return 0
+    return prod(int.from_bytes(lengths[at : at + 8], "little") for at in range(0, 8 * rank, 8))
 
 
 def compact_data(file: File, address: int) -> bytes | None:
@@ -270,7 +320,16 @@ def sequences(raw: bytes, count: int, file: File, width: int) -> list[bytes]:
         length, heap = int(part["length"]) * width, int(part["heap"])
         if length and heap not in heaps:
             heaps[heap] = _heap_objects(file, heap)
-        found.append(heaps[heap].get(int(part["index"]), b"")[:length] if length else b"")
+        inside = heaps[heap].get(int(part["index"]), b"") if length else b""
+        if len(inside) < length:
+            raise Corrupt(
+                "declares an element of variable length that is longer than what is stored of it",
+                path=file.path,
+                where=f"global heap at {heap}",
+                expected=f"at most {len(inside)} bytes",
+                got=length,
+            )
+        found.append(inside[:length])
     return found
 
 

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 from h5py import h5d, h5o, h5p, h5t
 
-from raconvert.arrays.dtypes import Element, element_of, needs_swap
+from raconvert.arrays.dtypes import Element, element_of
 from raconvert.errors import (
     MissingDependency,
     RaconvertError,
@@ -36,6 +36,7 @@ from .storage import (
     check_size,
     declared_bytes,
     declared_space,
+    extent_of,
     external_pieces,
     facts_of,
     filter_text,
@@ -345,7 +346,7 @@ def _array(
         (shape + kind.dims)[::-1],
         name=found.path,
         index_order="F" if context.julia else "C",
-        extent=None if problem else _extent(kind, element, storage, pieces, nbytes, file),
+        extent=None if problem else extent_of(kind, element, storage, pieces, nbytes, file),
         data=partial(_itself, values),
         storage=facts_of(storage, dataset, plist),
     )
@@ -433,28 +434,6 @@ def _packed_array(found: Found, address: int, packed: dialects.Packed, context: 
 
 def _itself(values: Dataset) -> Dataset:
     return values
-
-
-def _extent(
-    kind: Kind,
-    element: Element,
-    storage: Storage,
-    pieces: list[Extent],
-    nbytes: int,
-    file: File,
-) -> Extent | None:
-    """Return where the elements lie side by side as they are, if they do."""
-    verbatim = kind.memory is None and kind.finish is None and kind.element is not None
-    if not verbatim or not nbytes or storage.filters or is_text(element):
-        return None
-    if len(pieces) == 1:
-        one = pieces[0]
-        swap = needs_swap(element)
-        whole = one.nbytes == nbytes
-        return Extent(one.path, one.offset, nbytes, swap, one.identity) if whole else None
-    if storage.offset is None or storage.stored != nbytes:
-        return None
-    return file.source.extent(storage.offset, nbytes, needs_swap(element))
 
 
 def _fill_value(array: Array, plist: h5p.PropDCID, kind: Kind) -> None:

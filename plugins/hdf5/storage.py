@@ -13,15 +13,18 @@ from math import prod
 
 from h5py import h5d, h5s, h5t, h5z
 
+from raconvert.arrays.dtypes import needs_swap
 from raconvert.errors import (
     Corrupt,
     MissingDependency,
     TooLarge,
 )
+from raconvert.files.extent import Extent
 from raconvert.files.inflate import MAX_RATIO  # which no filter in use exceeds on real data
 from raconvert.files.references import resolve
 
 from .tables import FILTERS
+from .text import is_text
 from .types import in_file
 
 TYPE_CHECKING = False
@@ -30,9 +33,10 @@ if TYPE_CHECKING:
 
     from h5py import h5p
 
-    from raconvert.files.extent import Extent
+    from raconvert.arrays.dtypes import Element
 
     from .files import File
+    from .types import Kind
 
 LAYOUTS = {
     h5d.COMPACT: "compact",
@@ -116,6 +120,23 @@ def filter_text(number: int, values: tuple[int, ...]) -> str:
 
 def _text(name: bytes | str) -> str:
     return name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else name
+
+
+def extent_of(
+    kind: Kind, element: Element, storage: Storage, pieces: list[Extent], nbytes: int, file: File
+) -> Extent | None:
+    """Where the elements lie side by side as they are, if they do."""
+    verbatim = kind.memory is None and kind.finish is None and kind.element is not None
+    if not verbatim or not nbytes or storage.filters or is_text(element):
+        return None
+    if len(pieces) == 1:
+        one = pieces[0]
+        swap = needs_swap(element)
+        whole = one.nbytes == nbytes
+        return Extent(one.path, one.offset, nbytes, swap, one.identity) if whole else None
+    if storage.offset is None or storage.stored != nbytes:
+        return None
+    return file.source.extent(storage.offset, nbytes, needs_swap(element))
 
 
 # --- checks ---------------------------------------------------------------------------------------

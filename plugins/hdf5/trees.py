@@ -13,13 +13,13 @@ from struct import Struct
 
 from raconvert.errors import Corrupt
 
-from .header import ADDRESS_BYTES, NOWHERE, messages
+from .header import ADDRESS_BYTES, ATTRIBUTE_INFO, NOWHERE, messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .files import File
 
-LINK_INFO, ATTRIBUTE_INFO = 0x02, 0x15  # messages
+LINK_INFO = 0x02  # message
 LINK_NAMES, LINK_ORDER, ATTRIBUTE_NAMES, ATTRIBUTE_ORDER = 5, 6, 8, 9  # kinds of trees
 FILTERED_CHUNKS = 11
 RECORD_BYTES = {LINK_NAMES: 11, LINK_ORDER: 15, ATTRIBUTE_NAMES: 17, ATTRIBUTE_ORDER: 13}

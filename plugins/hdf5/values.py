@@ -42,7 +42,8 @@ class Dataset:
     """Array source over one dataset: the elements of `kind`, slowest axis first.
 
     `space` is the shape of the dataset; the axes of an array type come after it. `chunks` decodes
-    chunks outside the library, where that is possible.
+    chunks outside the library, where that is possible. Without `opened` it is opened by `hard`, a
+    path of hard links, when it is first read; `place` names it in messages.
     """
 
     def __init__(
@@ -53,6 +54,8 @@ class Dataset:
         space: tuple[int, ...],
         chunk: tuple[int, ...] | None,
         element: Element,
+        opened: h5d.DatasetID | None = None,
+        place: str = "",
     ) -> None:
         self.kind = kind
         self.element = element
@@ -66,12 +69,9 @@ class Dataset:
         self.unwritten = 0  # bytes that are little more than a fill value
         self.file = file
         self._hard = hard
-        self._opened: h5d.DatasetID | None = None
-
-    @property
-    def place(self) -> str:
-        """Where this is, for messages."""
-        return f"dataset '{self._hard.decode('utf-8', 'backslashreplace')}'"
+        self._opened = opened
+        # Where this is, for messages.
+        self.place = place or f"dataset '{hard.decode('utf-8', 'backslashreplace')}'"
 
     @property
     def budget(self) -> int:
@@ -92,12 +92,12 @@ class Dataset:
         """Refuse (`TooLarge`) to make more of a fill value, in all of the file, than is allowed."""
         if not self.unwritten:
             return
-        told = self.file.unwritten
-        total = sum(told.values()) + (0 if self._hard in told else self.unwritten)
+        counted = self.file.unwritten
+        total = sum(counted.values()) + (0 if self.place in counted else self.unwritten)
         if total > self.file.source.max_memory:
             raise TooLarge(
                 f"declares {self.unwritten} bytes that are little more than a fill value, after "
-                f"{sum(told.values())} in other datasets",
+                f"{sum(counted.values())} in other datasets",
                 path=self.file.path,
                 where=self.place,
                 expected=f"at most {self.file.source.max_memory} in all (--max-memory)",
@@ -105,7 +105,7 @@ class Dataset:
                 remedy="choose one of them (FILE#NAME), or allow it with "
                 f"--max-memory {-(-total // (1 << 20))}M",
             )
-        told[self._hard] = self.unwritten
+        counted[self.place] = self.unwritten
 
     def _slabs(self, item: int, max_bytes: int) -> Iterator[tuple[int | slice, ...]]:
         """Yield keys of slabs in stored order, on the borders of chunks where memory allows."""

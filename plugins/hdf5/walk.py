@@ -231,7 +231,11 @@ def shown(raw: bytes) -> str:
 
 def links_of(file: File, group: bytes) -> list[tuple[bytes, int, Any]]:
     """Return (name, class, value) of each link of a group, in creation order where tracked."""
-    gid = _group(file, group)
+    return links_in(_group(file, group))
+
+
+def links_in(gid: h5g.GroupID) -> list[tuple[bytes, int, Any]]:
+    """What `links_of` returns, of an open group."""
     tracked = gid.get_create_plist().get_link_creation_order() & h5p.CRT_ORDER_TRACKED
     names: list[bytes] = []
     index = h5.INDEX_CRT_ORDER if tracked else h5.INDEX_NAME

@@ -21,7 +21,7 @@ from . import scales
 from .attributes import write_attribute
 from .creating import TRACKED, closing, create, created, library, utf8
 from .descriptions import type_of
-from .elements import write_chunks, write_elements, write_strings
+from .elements import raw_blocks, write_chunks, write_elements, write_strings
 from .errors import PROBLEMS
 from .links import component, kept_links, may_be_group, parents
 from .metadata import KEPT, common_names, packed, placed, write_each
@@ -122,7 +122,8 @@ class Writer:
         if variable:
             write_strings(array, dataset, tid, shape, self.target)
         elif chunk is not None:
-            write_chunks(array, dataset, tid, shape, chunk, self.options, self.target)
+            pieces = raw_blocks(array, self.target)
+            write_chunks(pieces, array.name, dataset, tid, shape, chunk, self.options, self.target)
         else:
             with library(self.target.path):
                 offset = dataset.get_offset()

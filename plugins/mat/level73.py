@@ -21,22 +21,26 @@ The file is HDF5 behind a user block of 512 bytes, which begins with the header 
 
 from __future__ import annotations
 
+from collections import namedtuple
 from contextlib import contextmanager
 from functools import partial
 from math import prod
 
-import h5py
 import numpy as np
+from h5py import h5a, h5d, h5g, h5l, h5o, h5r
 
-from raconvert.arrays.dtypes import dtype_of, needs_swap
-from raconvert.errors import Corrupt, RaconvertError, ReadFailed, Unsupported
-from raconvert.files.extent import Extent
-from raconvert.files.regular import check_unchanged
+from raconvert.arrays.dtypes import dtype_of
+from raconvert.errors import Corrupt, RaconvertError, Unsupported
 
 from ..hdf5 import superblock
+from ..hdf5.attributes import value_of
 from ..hdf5.errors import guarded
-from ..hdf5.files import info_of
-from .fields import NAME, field_names
+from ..hdf5.files import File, info_of
+from ..hdf5.header import attributes_in, count_of, sequences, single_value, total_length
+from ..hdf5.storage import extent_of, space_of, storage_of
+from ..hdf5.tables import FILTERS
+from ..hdf5.trees import check_trees
+from ..hdf5.walk import links_in
 from .tables import (
     ELEMENTS,
     EMPTY_COMPLEX,
@@ -46,7 +50,17 @@ from .tables import (
     Facts,
     element_of_class,
 )
-from .values73 import UNREADABLE, DatasetNumbers, SparseDatasets, matlab_dims, whole
+from .values73 import (
+    REFERENCES,
+    UNREADABLE,
+    ClassNumbers,
+    SparseDatasets,
+    Stored,
+    code_of,
+    matlab_dims,
+    type_of,
+    whole,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,17 +73,19 @@ if TYPE_CHECKING:
 
 HIDDEN = frozenset(("#refs#", "#subsystem#"))
 CACHE_BYTES = 64 << 20  # of decoded chunks; a row of chunks larger than this is decoded repeatedly
-MAX_TEXT_BYTES = 256
 MAX_AGAIN = 1000  # uses of structs and cells after the first one of each
 OLD_OBJECT = 2  # of MATLAB_object_decode: a struct with the name of a class
-OBJECTS = {h5py.h5g.GroupID: h5py.Group, h5py.h5d.DatasetID: h5py.Dataset}
+FIELDS = b"MATLAB_fields"
+WORDS = {"deflate": "gzip", "lzf": "lzf", "szip": "szip"}  # what people call a compression
+CLASSES = {code: cls for cls, code in TYPE_CODES.items() if cls != "logical"}
 
 
 def read(tree: Tree) -> tuple[dict[str, Any], Any]:
     """Walk the file; return what it says of itself, and what closes it."""
     source = tree.source
     header = source.read_exact(0, 128, "the MAT header")
-    file = _opened(tree)
+    source.read_exact(HDF5_OFFSET, 8, "the HDF5 signature")
+    file = File(source, max(1 << 20, min(CACHE_BYTES, source.max_memory // 8)))
     tree.notes += superblock.notes_of(source)
     try:
         with guarded(source.path, what=UNREADABLE):
@@ -81,68 +97,76 @@ def read(tree: Tree) -> tuple[dict[str, Any], Any]:
     return {"version": "7.3", "header": text}, file.close
 
 
-def _opened(tree: Tree) -> h5py.File:
-    source = tree.source
-    cache = max(1 << 20, min(CACHE_BYTES, source.max_memory // 8))
-    source.read_exact(HDF5_OFFSET, 8, "the HDF5 signature")
-    with guarded(source.path, what=UNREADABLE):
-        try:
-            file = h5py.File(source.path, "r", rdcc_nbytes=cache, locking="best-effort")
-        except BlockingIOError as error:
-            raise ReadFailed("is open for writing in another program", path=source.path,
-                             remedy="close it there first") from error  # fmt: skip
-        check_unchanged(file.id.get_vfd_handle(), source.path, source.identity)
-        return file
+class Item:
+    """A group or a dataset: its identifier, where its header lies, and its attributes."""
+
+    __slots__ = ("_dense", "address", "attributes", "file", "oid")
+
+    def __init__(self, file: File, oid: Any, address: int) -> None:
+        self.file = file
+        self.oid = oid
+        self.address = address
+        self.attributes, self._dense = attributes_in(file, address)
+
+    def has(self, name: bytes) -> bool:
+        """True if there is an attribute of this name."""
+        return name in self.attributes or (self._dense and bool(h5a.exists(self.oid, name)))
+
+    def attribute(self, name: bytes) -> Any:
+        """An attribute that is one number or one fixed text (bytes); None if it is not there."""
+        if name in self.attributes:
+            try:
+                return single_value(self.attributes[name])
+            except ValueError as error:
+                raise ValueError(f"attribute {name.decode()}: {error}") from error
+        value = value_of(self.oid, self.file, name) if self.has(name) else None
+        return value.encode() if isinstance(value, str) else value
+
+    def number(self, name: bytes) -> int:
+        """An attribute that is one whole number; 0 if it is not there."""
+        value = self.attribute(name)
+        if isinstance(value, bytes):
+            raise TypeError(f"attribute {name.decode()} is a text, not a number")
+        return 0 if value is None else int(value)
+
+    def word(self, name: bytes) -> str:
+        """An attribute that is a text; empty if it is not there."""
+        value = self.attribute(name)
+        if value is None:
+            return ""
+        if not isinstance(value, bytes):
+            raise TypeError(f"attribute {name.decode()} is a number, not a text")
+        return value.decode("latin-1")
+
+    def field_names(self) -> list[str]:
+        """The fields in their order, as far as the attribute MATLAB_fields tells.
+
+        Its names are sequences of variable length; each is checked before it is read. Empty where
+        they are kept in a form that MATLAB does not write.
+        """
+        found = self.attributes.get(FIELDS)
+        if found is None:
+            return []
+        count = count_of(found.space)
+        if total_length(found.data, count) > self.file.source.size:
+            raise Corrupt("names of fields are longer than the file", path=self.file.path)
+        names = sequences(found.data, count, self.file, 1)
+        return [name.decode("latin-1") for name in names]
+
+    @property
+    def is_group(self) -> bool:
+        """True if it is a group."""
+        return isinstance(self.oid, h5g.GroupID)
 
 
-def _attribute(item: Any, name: str) -> Any:
-    """Return an attribute that is one number or one fixed string; None if it is not there.
-
-    Others are not read: the library trusts the lengths inside those of variable length.
-    """
-    key = name.encode("ascii")
-    if not h5py.h5a.exists(item.id, key):
-        return None
-    found = h5py.h5a.open(item.id, key)
-    kind = found.get_type()
-    is_text = isinstance(kind, h5py.h5t.TypeStringID) and not kind.is_variable_str()
-    known = is_text or isinstance(kind, h5py.h5t.TypeIntegerID)
-    if (
-        not known
-        or kind.get_size() > MAX_TEXT_BYTES
-        or found.get_space().get_simple_extent_npoints() != 1
-    ):
-        raise ValueError(f"attribute {name} is no single number or text")
-    value = np.zeros(found.shape, f"S{kind.get_size()}" if is_text else kind.dtype)
-    if is_text:
-        found.read(value, mtype=kind)
-    else:
-        found.read(value)
-    return value.reshape(-1)[0]
-
-
-def _number(item: Any, name: str) -> int:
-    """Return an attribute that is one whole number; 0 if it is not there."""
-    value = _attribute(item, name)
-    if isinstance(value, bytes):
-        raise TypeError(f"attribute {name} is no number")
-    return 0 if value is None else int(value)
-
-
-def _word(item: Any, name: str) -> str:
-    """Return an attribute that is a text; empty if it is not there."""
-    value = _attribute(item, name)
-    if value is None:
-        return ""
-    if not isinstance(value, bytes):
-        raise TypeError(f"attribute {name} is no text")
-    return value.decode("latin-1")
+# A link of a group: what kind it is, and the address where a hard one leads.
+Link = namedtuple("Link", "group name kind address")
 
 
 class _Walker:
     """Reads the structure of one file into a `Tree`."""
 
-    def __init__(self, tree: Tree, file: h5py.File) -> None:
+    def __init__(self, tree: Tree, file: File) -> None:
         self.tree = tree
         self.file = file
         # By address: how to add a dataset again that others refer to, too (as to the empty one).
@@ -152,42 +176,40 @@ class _Walker:
 
     def variables(self) -> None:
         """Add every variable; the groups that hold what others refer to are none."""
-        for name in self._members(self.file):
+        for name, link in self._members(h5o.open(self.file.fid, b"/")).items():
             if name in HIDDEN:
                 continue
             mark = self.tree.mark()
             path = self.tree.variable(name)
             try:
-                self._value(self._linked(self.file, name), path, 0)
+                self._value(self._linked(link), path, 0)
             except RaconvertError as error:
                 self.tree.give_up(path, error, mark)
 
-    def _linked(self, group: Any, name: str) -> Any:
-        """Return what `_hard` returns, or the error why it cannot be had."""
+    def _linked(self, link: Link) -> Any:
+        """What a hard link leads to, or the error why it cannot be had; None for other links."""
         try:
-            with self._guarded(name):
-                return self._hard(group, name)
+            with self._guarded(link.name.decode("latin-1")):
+                return self._at(link)
         except RaconvertError as error:
             return error
 
     def _guarded(self, path: str) -> Any:
         return guarded(self.tree.source.path, f"variable '{path}'", UNREADABLE)
 
-    def _members(self, group: Any) -> list[str]:
-        """Return the names of the links, in the order of writing where that was kept."""
-        info = group.id.get_create_plist().get_link_creation_order()
-        if not info & h5py.h5p.CRT_ORDER_TRACKED:
-            return list(group)
-        names: list[bytes] = []
-        group.id.links.iterate(names.append, idx_type=h5py.h5.INDEX_CRT_ORDER)
-        return [name.decode("utf-8", "surrogateescape") for name in names]
+    def _members(self, group: Any) -> dict[str, Link]:
+        """The links of a group, in the order of writing where that was kept."""
+        check_trees(self.file, info_of(group).address)
+        return {
+            name.decode("utf-8", "surrogateescape"): Link(group, name, kind, value)
+            for name, kind, value in links_in(group)
+        }
 
-    def _hard(self, group: Any, name: str) -> Any:
-        """Return what a hard link leads to; None for links to elsewhere, which are not followed."""
-        key = name.encode("utf-8", "surrogateescape")
-        if group.id.links.get_info(key).type != h5py.h5l.TYPE_HARD:
+    def _at(self, link: Link) -> Item | None:
+        """What a hard link leads to; None for links to elsewhere, which are not followed."""
+        if link.kind != h5l.TYPE_HARD:
             return None
-        return _of_id(h5py.h5o.open(group.id, key))
+        return Item(self.file, h5o.open(link.group, link.name), link.address)
 
     # --- values -----------------------------------------------------------------------------
 
@@ -212,33 +234,33 @@ class _Walker:
             self.tree.unreadable(path, error, mark)
 
     def _object(self, item: Any, path: str, depth: int) -> None:
-        if isinstance(item, h5py.Group):
+        if item.is_group:
             self._group(item, path, depth)
-        elif isinstance(item, h5py.Dataset):
+        elif isinstance(item.oid, h5d.DatasetID):
             self._dataset(item, path, depth)
         else:
-            self.tree.leave_out(path, type(item).__name__.lower())
+            self.tree.leave_out(path, "datatype")
 
-    def _group(self, group: Any, path: str, depth: int) -> None:
-        cls = _word(group, "MATLAB_class")
-        if h5py.h5a.exists(group.id, b"MATLAB_sparse"):
+    def _group(self, group: Item, path: str, depth: int) -> None:
+        cls = group.word(b"MATLAB_class")
+        if group.has(b"MATLAB_sparse"):
             self._sparse(group, path, cls)
-        elif _number(group, "MATLAB_object_decode") == OLD_OBJECT:
+        elif group.number(b"MATLAB_object_decode") == OLD_OBJECT:
             self._struct(group, path, depth)
             self.tree.was_object(path, cls or "object")
-        elif _number(group, "MATLAB_object_decode") or cls not in ("", "struct"):
+        elif group.number(b"MATLAB_object_decode") or cls not in ("", "struct"):
             self.tree.leave_out(path, cls or "object")
         else:
             self._struct(group, path, depth)
 
     @contextmanager
-    def _members_of(self, item: Any, path: str) -> Iterator[None]:
+    def _members_of(self, item: Item, path: str) -> Iterator[None]:
         """Walk through a struct or cell; refuse what a file of its size cannot hold.
 
         MATLAB writes every one once. References that lead to a few of them over and over again
         would be walked for hours.
         """
-        address = _address(item)
+        address = item.address
         if address in self._inside:
             raise Corrupt("struct or cell lies inside itself", path=self.tree.source.path,
                           where=f"variable '{path}'")  # fmt: skip
@@ -258,173 +280,158 @@ class _Walker:
         finally:
             self._inside.discard(address)
 
-    def _dataset(self, dataset: Any, path: str, depth: int) -> None:
-        known = self._known.get(_address(dataset))
+    def _dataset(self, item: Item, path: str, depth: int) -> None:
+        known = self._known.get(item.address)
         if known is not None:
             known(path)
             return
-        cls = _word(dataset, "MATLAB_class")
-        if _number(dataset, "MATLAB_object_decode"):
+        cls = item.word(b"MATLAB_class")
+        if item.number(b"MATLAB_object_decode"):
             self.tree.leave_out(path, cls or "object")
             return
-        if dataset.external is not None or dataset.is_virtual:
+        storage = storage_of(item.oid, item.oid.get_create_plist())
+        if storage.pieces or storage.layout == "virtual":
             self.tree.leave_out(path, cls or "data", "keeps its data in other files")
             return
-        if not _is_known(dataset.id.get_type()):
+        kind = type_of(item.oid.get_type())
+        if kind is None:
             self.tree.leave_out(path, cls or "data", "has an HDF5 type that MATLAB does not write")
             return
-        is_empty = bool(_number(dataset, "MATLAB_empty"))
-        bare = cls == "struct" and not h5py.h5a.exists(dataset.id, NAME)
-        dims = (self._empty_dims(dataset, path, bare=bare) if is_empty
-                else matlab_dims(dataset.shape))  # fmt: skip
-        facts = Facts(cls or _class_of(dataset.dtype), dims,
-                      is_global=bool(_number(dataset, "MATLAB_global")))  # fmt: skip
+        stored = Stored(path, self.file, item.oid, kind, storage, space_of(item.oid))
+        is_empty = bool(item.number(b"MATLAB_empty"))
+        bare = cls == "struct" and not item.has(FIELDS)
+        dims = self._empty_dims(stored, bare=bare) if is_empty else matlab_dims(stored.shape)
+        facts = Facts(cls or _class_of(kind), dims, is_global=bool(item.number(b"MATLAB_global")))
         if facts.cls == "canonical empty":
             facts = facts._replace(cls="double")
         if facts.cls == "cell":
-            self._cell(dataset, path, facts, depth, is_empty)
+            self._cell(item, stored, facts, depth, is_empty)
         elif facts.cls == "struct":
-            self._empty_struct(dataset, path, facts, is_empty)
+            self._empty_struct(item, path, facts, is_empty)
         elif facts.cls == "char" or facts.cls in ELEMENTS:
-            read = self._char if facts.cls == "char" else self._numeric
-            add = read(dataset, path, facts, is_empty)
-            self._known[_address(dataset)] = add
+            add = (self._char(stored, facts, is_empty) if facts.cls == "char"
+                   else self._numeric(item, stored, facts, is_empty))  # fmt: skip
+            self._known[item.address] = add
             add(path)
         else:
-            self.tree.leave_out(path, facts.cls or f"HDF5 {dataset.dtype}")
+            self.tree.leave_out(path, facts.cls or "HDF5 references")
 
-    def _empty_dims(self, dataset: Any, path: str, *, bare: bool) -> tuple[int, ...]:
-        """Return the dims that are the contents; only structs without fields have elements."""
-        shape: tuple[int, ...] = dataset.shape or ()
-        if len(shape) != 1 or not 2 <= shape[0] <= 64 or dataset.dtype.kind not in "iu":
-            raise Corrupt("wrong dims of an empty value", path=self.tree.source.path,
-                          where=f"variable '{path}'", got=shape)  # fmt: skip
-        dims = tuple(int(n) for n in dataset[()])
+    def _empty_dims(self, stored: Stored, *, bare: bool) -> tuple[int, ...]:
+        """The dims that are the contents; only structs without fields have elements."""
+        shape: tuple[int, ...] = stored.shape or ()
+        is_whole = stored.kind is not REFERENCES and stored.kind.buffer.kind in "iu"
+        if len(shape) != 1 or not 2 <= shape[0] <= 64 or not is_whole:
+            raise Corrupt("wrong dims of an empty value", path=self.file.path,
+                          where=stored.place, got=shape)  # fmt: skip
+        dims = tuple(int(n) for n in whole(stored))
         if prod(dims) and not bare:
-            raise Corrupt("an empty value has elements", path=self.tree.source.path,
-                          where=f"variable '{path}'", got=dims)  # fmt: skip
-        self.tree.check_dims(dims, 16, f"variable '{path}'")
+            raise Corrupt("an empty value has elements", path=self.file.path,
+                          where=stored.place, got=dims)  # fmt: skip
+        self.tree.check_dims(dims, 16, stored.place)
         return dims
 
     def _numeric(
-        self, dataset: Any, path: str, facts: Facts, is_empty: bool
+        self, item: Item, stored: Stored, facts: Facts, is_empty: bool
     ) -> Callable[[str], None]:
-        """Return what adds the numbers under a path."""
-        dtype = dataset.dtype  # made anew each time that it is asked for
-        is_complex = dtype.names is not None
-        if is_empty:
-            is_complex = h5py.h5a.exists(dataset.id, EMPTY_COMPLEX)
+        """What adds the numbers under a path."""
+        is_complex = item.has(EMPTY_COMPLEX) if is_empty else stored.is_complex
         facts = facts._replace(complex=is_complex)
-        kind = element_of_class(facts)
-        if kind is None or (not is_empty and dtype.kind not in "iufbV"):
+        element = element_of_class(facts)
+        if element is None or (not is_empty and stored.kind is REFERENCES):
             name = self.tree.class_name(facts)
             return lambda path: self.tree.leave_out(path, name, "has no element type")
-        self.tree.check_dims(facts.dims, kind.nbytes, f"variable '{path}'")
+        self.tree.check_dims(facts.dims, element.nbytes, stored.place)
         if is_empty:
-            zeros: Any = np.zeros(facts.dims[::-1], dtype_of(kind))
+            zeros: Any = np.zeros(facts.dims[::-1], dtype_of(element))
             lazy = self.tree.lazy
-            return partial(lazy, facts=facts, element=kind, data=lambda: zeros, storage={})
-        stored = dtype["real"] if is_complex else dtype
-        order = ">" if stored.byteorder == ">" else "<"
-        same = stored.str[1:] == TYPE_CODES[facts.cls] and facts.cls != "logical"
-        if same and kind.order != "|" and not (is_complex and facts.cls in WIDE_COMPLEX):
-            kind = kind._replace(order=order)
-        extent = self._extent(dataset, dtype, kind, is_complex) if same else None
-        storage = _storage(dataset)
+            return partial(lazy, facts=facts, element=element, data=lambda: zeros, storage={})
+        same = stored.code == TYPE_CODES[facts.cls] and facts.cls != "logical"
+        same = same and not (is_complex and facts.cls in WIDE_COMPLEX)
+        extent = None
+        if same:
+            element = stored.kind.element
+            nbytes = prod(stored.shape) * element.nbytes
+            extent = extent_of(stored.kind, element, stored.storage, [], nbytes, self.file)
+            if extent is not None and extent.offset + nbytes > self.tree.source.size:
+                raise Corrupt(
+                    "data is cut off",
+                    path=self.file.path,
+                    where=f"byte {extent.offset}",
+                    expected=f"{nbytes} bytes",
+                )
+        words = _storage(stored)
 
         def add(path: str) -> None:
-            load = partial(DatasetNumbers, path, self.tree.source, dataset, kind)
-            self.tree.lazy(path, facts, kind, load, storage, extent)
+            load = partial(ClassNumbers, stored._replace(path=path), dtype_of(element))
+            self.tree.lazy(path, facts, element, load, words, extent)
 
         return add
 
-    def _extent(
-        self, dataset: Any, dtype: np.dtype[Any], kind: Any, is_complex: bool
-    ) -> Extent | None:
-        """Return where the elements lie in the file as they are, if they do."""
-        if is_complex and kind.kind == "complex":
-            half = kind.nbytes // 2
-            fields: Any = dtype.fields
-            packed = fields["real"][1] == 0 and fields["imag"][1] == half
-            alike = fields["real"][0] == fields["imag"][0] and fields["real"][0].itemsize == half
-            if not (packed and alike and dtype.itemsize == kind.nbytes):
-                return None
-        elif h5py.h5t.py_create(dtype) != dataset.id.get_type():
-            return None  # for instance integers of fewer bits than their bytes
-        offset = dataset.id.get_offset()
-        nbytes = prod(dataset.shape) * kind.nbytes
-        if offset is None or dataset.id.get_storage_size() != nbytes:
-            return None
-        if offset + nbytes > self.tree.source.size:
-            raise Corrupt("data is cut off", path=self.tree.source.path, where=f"byte {offset}",
-                          expected=f"{nbytes} bytes")  # fmt: skip
-        return self.tree.source.extent(offset, nbytes, needs_swap(kind))
-
-    def _char(self, dataset: Any, path: str, facts: Facts, is_empty: bool) -> Callable[[str], None]:
-        """Return what adds the text under a path."""
-        if not is_empty and dataset.dtype.kind not in "iu":
-            raise ValueError(f"char of type {dataset.dtype}")
-        self.tree.check_dims(facts.dims, 4, f"variable '{path}'")
-        storage = {} if is_empty else _storage(dataset)
+    def _char(self, stored: Stored, facts: Facts, is_empty: bool) -> Callable[[str], None]:
+        """What adds the text under a path."""
+        if not is_empty and (stored.kind is REFERENCES or stored.kind.buffer.kind not in "iu"):
+            raise ValueError("char of a type that is not a whole number")
+        self.tree.check_dims(facts.dims, 4, stored.place)
+        words = {} if is_empty else _storage(stored)
 
         def add(path: str) -> None:
             load: Any = partial(np.zeros, 0, "<u2")
             if not is_empty:
-                load = partial(self._units, dataset, path)
-            self.tree.text(path, facts, load, storage)
+                load = partial(_units, stored._replace(path=path))
+            self.tree.text(path, facts, load, words)
 
         return add
 
-    def _units(self, dataset: Any, path: str) -> Any:
-        from .sources import as_units
-
-        return as_units(whole(self.tree.source, dataset, path).reshape(-1))
-
-    def _cell(self, dataset: Any, path: str, facts: Facts, depth: int, is_empty: bool) -> None:
+    def _cell(self, item: Item, stored: Stored, facts: Facts, depth: int, is_empty: bool) -> None:
         first = len(self.tree.arrays)
+        path = stored.path
         self.tree.container(path, facts)
         if not is_empty:
-            with self._members_of(dataset, path):
-                for index, item in enumerate(self._referred(dataset, path)):
-                    self._value(item, f"{path}/{index + 1}", depth + 1)
+            with self._members_of(item, path):
+                for index, member in enumerate(self._referred(item, path)):
+                    self._value(member, f"{path}/{index + 1}", depth + 1)
         self.tree.close_container(path, first, facts)
 
-    def _referred(self, dataset: Any, path: str) -> Iterator[Any]:
+    def _referred(self, item: Item, path: str) -> Iterator[Any]:
         """Yield what the references of a dataset lead to, in MATLAB's order, or why they do not."""
-        if not dataset.id.get_type() == h5py.h5t.STD_REF_OBJ:
+        if type_of(item.oid.get_type()) is not REFERENCES:
             raise ValueError("references expected")
-        self.tree.count(prod(dataset.shape))
-        for reference in whole(self.tree.source, dataset, path).reshape(-1):
+        storage = storage_of(item.oid, item.oid.get_create_plist())
+        shape = space_of(item.oid)
+        self.tree.count(prod(shape or ()))
+        for reference in whole(Stored(path, self.file, item.oid, REFERENCES, storage, shape)):
             try:
                 with self._guarded(path):
-                    item = self._at(reference)
+                    member = self._behind(reference)
             except RaconvertError as error:
                 yield error
             else:
-                yield item
+                yield member
 
-    def _at(self, reference: Any) -> Any:
+    def _behind(self, reference: Any) -> Item:
+        """What a reference leads to."""
         if not reference:
             raise ValueError("a reference leads nowhere")
-        return _of_id(h5py.h5r.dereference(reference, self.file.id))
+        oid = h5r.dereference(reference, self.file.fid)
+        return Item(self.file, oid, info_of(oid).address)
 
-    def _empty_struct(self, dataset: Any, path: str, facts: Facts, is_empty: bool) -> None:
+    def _empty_struct(self, item: Item, path: str, facts: Facts, is_empty: bool) -> None:
         if not is_empty:
-            raise ValueError("a struct that is no group")
-        self.tree.container(path, facts, self.tree.fields(self._field_names(dataset), path))
+            raise ValueError("a struct that is not a group")
+        self.tree.container(path, facts, self.tree.fields(item.field_names(), path))
 
-    def _struct(self, group: Any, path: str, depth: int) -> None:
+    def _struct(self, group: Item, path: str, depth: int) -> None:
         with self._members_of(group, path):
             self._fields_of(group, path, depth)
 
-    def _fields_of(self, group: Any, path: str, depth: int) -> None:
-        names = self._field_names(group)
-        found = self._members(group)
-        names = names if sorted(names) == sorted(found) else found
+    def _fields_of(self, group: Item, path: str, depth: int) -> None:
+        names = group.field_names()
+        found = self._members(group.oid)
+        names = names if sorted(names) == sorted(found) else list(found)
         self.tree.count(len(names))
-        items = [self._linked(group, name) for name in names]
+        items = [self._linked(found[name]) for name in names]
         fields = self.tree.fields(names, path)
-        is_global = bool(_number(group, "MATLAB_global"))
+        is_global = bool(group.number(b"MATLAB_global"))
         references = [item for item in items if _is_references(item)]
         if references and len(references) == len(items):
             self._struct_array(items, fields, path, depth, is_global)
@@ -436,16 +443,10 @@ class _Walker:
             self._value(item, f"{path}/{field}", depth + 1)
         self.tree.close_container(path, first)
 
-    def _field_names(self, item: Any) -> list[str]:
-        """Return the fields in their order, as far as the attribute MATLAB_fields tells."""
-        if not h5py.h5a.exists(item.id, NAME):
-            return []
-        return field_names(self.tree.source, _address(item))
-
     def _struct_array(
         self, items: list[Any], fields: list[str], path: str, depth: int, is_global: bool
     ) -> None:
-        shapes = {item.shape for item in items}
+        shapes = {space_of(item.oid) for item in items}
         if len(shapes) != 1:
             raise ValueError("fields of a struct array differ in shape")
         dims = matlab_dims(shapes.pop())
@@ -460,91 +461,68 @@ class _Walker:
                 self._value(item, f"{inside}/{field}", depth + 1)
             self.tree.close_container(inside, first)
 
-    def _sparse(self, group: Any, path: str, cls: str) -> None:
+    def _sparse(self, group: Item, path: str, cls: str) -> None:
         if cls not in ELEMENTS:
             self.tree.leave_out(path, cls or "sparse")
             return
-        parts = {name: self._hard(group, name) for name in ("data", "ir", "jc") if name in group}
-        jc = parts.get("jc")
-        if jc is None or any(not isinstance(part, h5py.Dataset) for part in parts.values()):
+        links = self._members(group.oid)
+        parts = {
+            name: self._part(links[name], path) for name in ("data", "ir", "jc") if name in links
+        }
+        jc, data = parts.get("jc"), parts.get("data")
+        if jc is None:
             raise ValueError("a sparse matrix without its parts")
-        data = parts.get("data")
-        if not all(_is_known(part.id.get_type()) for part in parts.values()):
-            raise ValueError("a sparse matrix of types that MATLAB does not write")
-        dims = (_number(group, "MATLAB_sparse"), prod(jc.shape) - 1)
-        self.tree.check_dims(dims, 16, f"variable '{path}'")
-        is_complex = h5py.h5a.exists(group.id, EMPTY_COMPLEX)
-        if data is not None:
-            is_complex = data.dtype.names is not None
-        facts = Facts(cls, dims, is_complex, is_global=bool(_number(group, "MATLAB_global")))
-        matrix = SparseDatasets(path, self.tree.source, facts, data, parts.get("ir"), jc)
+        dims = (group.number(b"MATLAB_sparse"), prod(jc.shape) - 1)
+        self.tree.check_dims(dims, 16, jc.place)
+        is_complex = group.has(EMPTY_COMPLEX) if data is None else data.is_complex
+        facts = Facts(cls, dims, is_complex, is_global=bool(group.number(b"MATLAB_global")))
+        matrix = SparseDatasets(facts, data, parts.get("ir"), jc)
         storage = {} if data is None else _storage(data)
         self.tree.sparse_matrix(path, facts, matrix.places, matrix.arrays, storage)
 
-
-def _of_id(found: Any) -> Any:
-    """Return an object; h5py's own `group[name]` takes three times as long."""
-    return OBJECTS.get(type(found), h5py.Datatype)(found)
-
-
-def _address(item: Any) -> int:
-    """Return where the header of an object lies, by which it is told from others."""
-    return info_of(item.id).address
-
-
-def _is_known(kind: Any) -> bool:
-    """Tell a type that MATLAB writes: plain numbers, pairs of them, references.
-
-    The library hands out floats of any layout, and h5py is not made for all of them.
-    """
-    if isinstance(kind, h5py.h5t.TypeCompoundID):
-        names = sorted(kind.get_member_name(i) for i in range(min(3, kind.get_nmembers())))
-        halves = [kind.get_member_type(i) for i in range(len(names))]
-        sizes = sum(half.get_size() for half in halves)
-        return (
-            names == [b"imag", b"real"]
-            and all(_is_plain_number(half) for half in halves)
-            and sizes <= kind.get_size() <= 4 * sizes
-        )
-    return _is_plain_number(kind) or bool(kind == h5py.h5t.STD_REF_OBJ)
+    def _part(self, link: Link, path: str) -> Stored:
+        """A dataset of a sparse matrix."""
+        item = self._at(link)
+        if item is None or not isinstance(item.oid, h5d.DatasetID):
+            raise ValueError("a sparse matrix without its parts")
+        storage = storage_of(item.oid, item.oid.get_create_plist())
+        kind = type_of(item.oid.get_type())
+        if kind in (None, REFERENCES) or storage.pieces or storage.layout == "virtual":
+            raise ValueError("a sparse matrix of types that MATLAB does not write")
+        return Stored(path, self.file, item.oid, kind, storage, space_of(item.oid) or ())
 
 
-def _is_plain_number(kind: Any) -> bool:
-    if isinstance(kind, h5py.h5t.TypeFloatID):
-        return any(kind == known for known in _FLOATS)
-    if not isinstance(kind, h5py.h5t.TypeIntegerID):
-        return False
-    size = kind.get_size()
-    return size in (1, 2, 4, 8) and kind.get_precision() == 8 * size and kind.get_offset() == 0
+def _units(stored: Stored) -> Any:
+    from .sources import as_units
+
+    return as_units(whole(stored))
 
 
-_FLOATS = (h5py.h5t.IEEE_F32LE, h5py.h5t.IEEE_F32BE, h5py.h5t.IEEE_F64LE, h5py.h5t.IEEE_F64BE)
-
-
-def _class_of(dtype: np.dtype[Any]) -> str:
-    """Return the class of a dataset that does not name one."""
-    if dtype.names is not None and set(dtype.names) == {"real", "imag"}:
-        dtype = dtype["real"]
-    found = {code: cls for cls, code in TYPE_CODES.items() if cls != "logical"}
-    return found.get(dtype.str[1:], "")
+def _class_of(kind: Any) -> str:
+    """The class of a dataset that does not name one."""
+    return "" if kind is REFERENCES else CLASSES.get(code_of(kind), "")
 
 
 def _is_references(item: Any) -> bool:
-    """Tell the datasets of a struct array, which have no class of their own."""
+    """True for the datasets of a struct array, which have no class of their own."""
     return (
-        isinstance(item, h5py.Dataset)
-        and not h5py.h5a.exists(item.id, b"MATLAB_class")
-        and bool(item.id.get_type() == h5py.h5t.STD_REF_OBJ)
+        isinstance(item, Item)
+        and isinstance(item.oid, h5d.DatasetID)
+        and not item.has(b"MATLAB_class")
+        and type_of(item.oid.get_type()) is REFERENCES
     )
 
 
-def _storage(dataset: Any) -> dict[str, Any]:
-    layouts = {h5py.h5d.COMPACT: "compact", h5py.h5d.CHUNKED: "chunked"}
-    kind = layouts.get(dataset.id.get_create_plist().get_layout(), "contiguous")
-    found: dict[str, Any] = {"layout": kind}
-    if kind == "chunked":
-        found["chunks"] = list(dataset.chunks[::-1])
-        if dataset.compression:
-            found["compression"] = dataset.compression
-    found["stored_bytes"] = dataset.id.get_storage_size()
+def _storage(stored: Stored) -> dict[str, Any]:
+    """How a dataset is stored, for people."""
+    storage = stored.storage
+    found: dict[str, Any] = {"layout": storage.layout}
+    if storage.chunk is not None:
+        found["chunks"] = list(storage.chunk[::-1])
+        words = [
+            WORDS[FILTERS[number]] for number, _ in storage.filters if FILTERS.get(number) in WORDS
+        ]
+        if words:
+            found["compression"] = words[0]
+    found["stored_bytes"] = storage.stored
     return found

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from functools import partial
 from math import prod
 
+import h5py
 import numpy as np
+from h5py import h5s, h5t
 
-from raconvert.arrays.blocks import check_memory, slabs
+from raconvert.arrays.blocks import check_memory
 from raconvert.arrays.dtypes import dtype_of, element
-from raconvert.errors import Corrupt, RaconvertError, TooLarge
+from raconvert.arrays.lazy import Decoded
+from raconvert.errors import Corrupt, RaconvertError, Unsupported
 
+from ..hdf5.datasets import numbers_of
 from ..hdf5.errors import guarded
-from .parts import DEFLATE_RATIO
-from .sources import Whole, column_places
-from .tables import (
-    Facts,
-    element_of_class,
-)
+from ..hdf5.types import kind_of
+from .sources import cast, column_places
+from .tables import Facts, element_of_class
 from .tree import in_variable
 
 TYPE_CHECKING = False
@@ -25,107 +27,178 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from ..hdf5.types import Kind
+    from ..hdf5.values import Dataset
+
     Values = np.ndarray[Any, Any]
 
 UNREADABLE = "HDF5 cannot read it"
+REFERENCES = "references"  # in the place of a `Kind`
+NUMBERS = (h5t.INTEGER, h5t.FLOAT, h5t.COMPOUND)
+
+
+class Stored(namedtuple("Stored", "path file dataset kind storage shape")):
+    """A dataset of a type that MATLAB writes: the path of its variable, and how it is stored."""
+
+    __slots__ = ()
+
+    @property
+    def place(self) -> str:
+        """Where this is, for messages."""
+        return f"variable '{self.path}'"
+
+    @property
+    def is_complex(self) -> bool:
+        """True if an element is a pair of numbers."""
+        return self.kind is not REFERENCES and is_complex(self.kind)
+
+    @property
+    def code(self) -> str:
+        """The type of a number, or of both of a pair, as in `TYPE_CODES`."""
+        return "" if self.kind is REFERENCES else code_of(self.kind)
+
+
+def type_of(tid: h5t.TypeID) -> Any:
+    """The `Kind` of a type that MATLAB writes, `REFERENCES` to objects, or None.
+
+    MATLAB writes whole numbers and floats that fill their bytes, and pairs of them.
+    """
+    if tid == h5t.STD_REF_OBJ:
+        return REFERENCES
+    if tid.get_class() not in NUMBERS:
+        return None
+    try:
+        kind = kind_of(tid)
+    except Unsupported:
+        return None
+    if kind.memory is not None or kind.dims or code_of(kind) not in _CODES:
+        return None
+    return (
+        kind if kind.buffer.itemsize <= 4 * _part(kind).itemsize * (1 + is_complex(kind)) else None
+    )
+
+
+_CODES = frozenset(("f4", "f8", *(f"{letter}{n}" for letter in "iu" for n in (1, 2, 4, 8))))
+
+
+def is_complex(kind: Kind) -> bool:
+    """True if an element of a dataset is a pair of numbers, real and imaginary."""
+    return kind.element.kind == "complex" or kind.buffer.names is not None
+
+
+def code_of(kind: Kind) -> str:
+    """The type of a number, or of both of a pair: f8, u1, ...; empty for other structures."""
+    return _part(kind).str[1:]
+
+
+def _part(kind: Kind) -> np.dtype[Any]:
+    """The type of a number, or of one of a pair."""
+    dtype = kind.buffer
+    if dtype.kind == "c":
+        return np.dtype(f"{dtype.byteorder}f{dtype.itemsize // 2}")
+    if dtype.names is None:
+        return dtype
+    parts = {dtype[name] for name in dtype.names}
+    names = sorted(dtype.names)
+    known = names in (["imag", "real"], ["i", "r"]) and len(parts) == 1
+    return parts.pop() if known else np.dtype("V1")
 
 
 def matlab_dims(shape: tuple[int, ...] | None) -> tuple[int, ...]:
-    """Return MATLAB's dims of a dataset: reversed, two at least."""
+    """MATLAB's dims of a dataset: reversed, two at least."""
     if shape is None:
         raise ValueError("a dataset without a shape")
     dims = tuple(shape[::-1])
     return (*dims, *(1,) * (2 - len(dims)))
 
 
-def check_stored(source: Any, dataset: Any, path: str) -> None:
-    """Refuse a dataset that declares far more than it stores.
+def opened(stored: Stored) -> Dataset:
+    """The source of a dataset; chunks may be missing and are then zeros, everything else is there.
 
-    Chunks may be missing and are then zeros (`matfile` writes such); everything else is there.
+    (`matfile` writes such chunks.)
     """
-    nbytes = prod(dataset.shape) * dataset.dtype.itemsize
-    stored = dataset.id.get_storage_size()
-    where = f"variable '{path}'"
-    if not dataset.chunks and stored != nbytes:
-        raise Corrupt("dataset does not store what its shape says", path=source.path, where=where,
-                      expected=f"{nbytes} bytes", got=stored)  # fmt: skip
-    if nbytes > source.max_memory and nbytes > stored * DEFLATE_RATIO:
-        raise TooLarge(
-            f"declares {nbytes} bytes and stores {stored}",
-            path=source.path,
-            where=where,
-            expected=f"at most {source.max_memory} (--max-memory) of mostly missing data",
-            remedy=f"if that is right, allow it with --max-memory {-(-nbytes // (1 << 20))}M",
-        )
+    nbytes = prod(stored.shape) * stored.kind.buffer.itemsize
+    if stored.storage.chunk is None and stored.storage.stored != nbytes:
+        raise Corrupt("dataset does not store what its shape says", path=stored.file.path,
+                      where=stored.place, expected=f"{nbytes} bytes",
+                      got=stored.storage.stored)  # fmt: skip
+    with guarded(stored.file.path, stored.place, UNREADABLE):
+        return numbers_of(stored.file, stored.dataset, stored.kind, stored.storage, stored.place)
 
 
-def whole(source: Any, dataset: Any, path: str) -> Values:
-    """Return a dataset, if its size is within the memory allowed."""
-    check_stored(source, dataset, path)
-    nbytes = prod(dataset.shape) * dataset.dtype.itemsize
-    check_memory(3 * nbytes, source.max_memory, f"'{source.path}': variable '{path}'")
-    with guarded(source.path, f"variable '{path}'", UNREADABLE):
-        return np.asarray(dataset[()])
+def whole(stored: Stored) -> Values:
+    """All elements of a dataset in stored order, if their size is within the memory allowed."""
+    source, count = stored.file.source, prod(stored.shape)
+    item = 8 if stored.kind is REFERENCES else stored.kind.buffer.itemsize
+    check_memory(3 * count * item, source.max_memory, f"'{source.path}': {stored.place}")
+    if stored.kind is not REFERENCES:
+        return opened(stored)[...].reshape(-1)
+    found = np.empty(stored.shape, h5py.ref_dtype)
+    with guarded(source.path, stored.place, UNREADABLE):
+        if count:
+            stored.dataset.read(h5s.ALL, h5s.ALL, found)
+    return found.reshape(-1)
 
 
-class DatasetNumbers(Whole):
+class ClassNumbers(Decoded):
     """Numbers of one class in a dataset, seen as HDF5 has them: slowest axis first."""
 
-    def __init__(self, path: str, source: Any, dataset: Any, kind: Any) -> None:
-        super().__init__(path, source.path, source.max_memory)
-        self.shape = dataset.shape if len(dataset.shape) > 1 else matlab_dims(dataset.shape)[::-1]
-        self.dtype = dtype_of(kind)
-        self._dataset = dataset
-        check_stored(source, dataset, path)
+    def __init__(self, stored: Stored, dtype: np.dtype[Any]) -> None:
+        self._values = opened(stored)
+        self._stored = stored
+        source = stored.file.source
+        shape = matlab_dims(stored.shape)[::-1]
+        what = f"'{source.path}': {stored.place}"
+        super().__init__(shape, dtype, what=what, max_memory=source.max_memory)
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
-        """Yield slabs in stored order, along the borders of chunks where they are not too long."""
-        shape = self._dataset.shape
-        row = prod(shape[1:]) * self.dtype.itemsize
-        chunk = self._dataset.chunks[0] if self._dataset.chunks else 1
-        if shape and 0 < row * chunk <= max_bytes:
-            step = max_bytes // (row * chunk) * chunk
-            keys: Any = (slice(i, min(i + step, shape[0])) for i in range(0, shape[0], step))
-        else:
-            keys = slabs(shape, self.dtype.itemsize, max_bytes)
-        for key in keys:
-            yield self._region(key).reshape(-1)
-
-    def _region(self, key: Any) -> Values:
-        with guarded(self._path, f"variable '{self._name}'", UNREADABLE):
-            values = np.asarray(self._dataset[key])
-        if values.dtype.names is None:
-            return self.as_class([values])
-        return self.as_class([values["real"], values["imag"]])
+        """Yield pieces in stored order, read in slabs of whole chunks."""
+        for piece in self._values.stream(max_bytes):
+            yield self._of_class(piece)
 
     def __getitem__(self, key: Any) -> Any:
-        if self._dataset.shape != self.shape or not _is_plain(key):
+        if self._values.shape != self.shape:
             return super().__getitem__(key)
-        return self._region(key)
+        return self._of_class(self._values[key])
 
-
-def _is_plain(key: Any) -> bool:
-    """Tell a key that HDF5 takes as numpy does."""
-    keys = key if isinstance(key, tuple) else (key,)
-    return all(
-        (isinstance(k, int) and k >= 0) or (isinstance(k, slice) and (k.step is None or k.step > 0))
-        for k in keys
-    )
+    def _of_class(self, values: Values) -> Values:
+        """Stored numbers as those of the class; `Corrupt` if one does not fit it."""
+        if values.dtype == self.dtype:
+            return values
+        real = self.dtype
+        try:
+            if real.kind != "c":
+                return cast(values, real)
+            real = np.dtype(f"{real.byteorder}f{real.itemsize // 2}")
+            pairs = (
+                (values["real"], values["imag"])
+                if values.dtype.names
+                else (values.real, values.imag)
+            )
+            found = np.empty(values.shape, self.dtype)
+            found.real, found.imag = (cast(half, real) for half in pairs)
+        except ValueError as error:
+            raise Corrupt(
+                f"a value does not fit the class {real.name}: {error}",
+                path=self._stored.file.path,
+                where=self._stored.place,
+            ) from error
+        return found
 
 
 class SparseDatasets:
     """A sparse matrix in compressed columns; `data` and `ir` are None if it holds nothing."""
 
-    def __init__(self, path: str, source: Any, facts: Facts, data: Any, ir: Any, jc: Any) -> None:
-        self.path = path
-        self.source = source
+    def __init__(self, facts: Facts, data: Stored | None, ir: Stored | None, jc: Stored) -> None:
+        self.path = jc.path
+        self.source = jc.file.source
         self.facts = facts
         self.data = data
         self.ir = ir
         self.jc = jc
 
     def places(self) -> tuple[Values, Values]:
-        """Return the place of each stored element in column-major order, and the values."""
+        """The place of each stored element in column-major order, and the values."""
         rows, columns = self.facts.dims
         values = self._values()
         try:
@@ -141,20 +214,20 @@ class SparseDatasets:
         kind = element_of_class(self.facts)
         if self.data is None:
             return np.zeros(0, dtype_of(kind))  # type: ignore[arg-type]
-        numbers = DatasetNumbers(self.path, self.source, self.data, kind)
+        numbers = ClassNumbers(self.data, dtype_of(kind))  # type: ignore[arg-type]
         return np.asarray(numbers[...]).reshape(-1)
 
     def _indices(self, part: Any) -> Values:
         if part is None:
             return np.zeros(0, np.int64)
-        values = whole(self.source, part, self.path).reshape(-1)
+        values = whole(part)
         if values.dtype.kind not in "iu" or (values.size and int(values.max()) >= 1 << 62):
             raise Corrupt("sparse matrix has indices that cannot be", path=self.source.path,
                           where=f"variable '{self.path}'")  # fmt: skip
         return values.astype(np.int64)
 
     def arrays(self, kind: Any) -> list[tuple[str, Any, int, Any]]:
-        """Return the parts as arrays: name, element, count, and what gives the data."""
+        """The parts as arrays: name, element, count, and what gives the data."""
         whole = element("int", 8)
         count = 0 if self.data is None else prod(self.data.shape)
         rows = 0 if self.ir is None else prod(self.ir.shape)

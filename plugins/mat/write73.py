@@ -10,20 +10,20 @@ Elements that are not compressed are written to the file itself, once HDF5 has l
 
 from __future__ import annotations
 
-import os
 from math import prod
 from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
-from h5py import h5a, h5d, h5f, h5g, h5p, h5r, h5s, h5t
+from h5py import h5a, h5d, h5g, h5p, h5r, h5s, h5t
 
-from raconvert.arrays.blocks import slabs
 from raconvert.files.copy import write_all
 from raconvert.files.places import name_of_open
 
-from ..hdf5.creating import closing, library
-from .encode import Pieces, payload, prepare, stored_elements, whole_numbers
+from ..hdf5.creating import closing, create, library
+from ..hdf5.elements import write_chunks
+from ..hdf5.options import Options, chunk_of
+from .encode import payload, prepare, stored_elements, whole_numbers
 from .plan import Leaf
 from .tables import EMPTY_COMPLEX, HDF5_OFFSET, TYPE_CODES
 from .write5 import header
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 TEXT = b"MATLAB 7.3 MAT-file, written by raconvert HDF5 schema 1.00 ."
-CHUNK_BYTES = 1 << 20
 MIN_CHUNKED = 1 << 14  # smaller arrays are not worth a chunk
 DECODE = {"logical": 1, "char": 2}  # MATLAB_int_decode
 
@@ -104,13 +103,7 @@ class _Writer:
         self.target = target
         self.level = level
         self.later: list[tuple[Leaf, tuple[int, int | None]]] = []
-        access = h5p.create(h5p.FILE_ACCESS)
-        access.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_V110)
-        access.set_fclose_degree(h5f.CLOSE_STRONG)
-        creation = h5p.create(h5p.FILE_CREATE)
-        creation.set_userblock(HDF5_OFFSET)
-        creation.set_link_creation_order(h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED)
-        self.file = h5f.create(os.fsencode(name), h5f.ACC_TRUNC, fcpl=creation, fapl=access)
+        self.file = create(name, HDF5_OFFSET)
         self.root: Any = h5g.open(self.file, b"/")
         self._references: Any = None
         self._referred = 0
@@ -184,24 +177,19 @@ class _Writer:
 
     def _chunked(self, group: Any, name: bytes, leaf: Leaf, kind: Any) -> Any:
         """Write compressed chunks, each a run of elements in stored order."""
-        shape, width = leaf.dims[::-1], kind.get_size()
-        keys = list(_first_key(shape, width))
+        shape = leaf.dims[::-1]
+        options = Options("gzip", self.level, "auto", shuffle=True, strings="auto")
+        chunk = chunk_of(shape, kind.get_size(), options)
         properties = _plain_properties()
-        properties.set_chunk(keys[0])
+        properties.set_chunk(chunk)
         properties.set_shuffle()
         properties.set_deflate(self.level)
         found = h5d.create(group, name, kind, h5s.create_simple(shape), properties)
-        dataset = h5py.Dataset(found)
-        taker = Pieces(whole_numbers(leaf, self.target), leaf.array.name)
-        for key in slabs(shape, width, CHUNK_BYTES):
-            sizes = tuple(_length(k, n) for k, n in zip(key, shape, strict=False))
-            sizes += shape[len(key) :]
-            pairs = 2 if leaf.complex and leaf.change == "integers" else 1
-            values = taker.take(prod(sizes) * pairs)
-            at = tuple(slice(k, k + 1) if isinstance(k, int) else k for k in key)
-            dataset[at] = values.view(dataset.dtype).reshape(sizes)
-        taker.finish()
-        found.flush()  # closing it would only print what is wrong
+        pieces = (
+            np.ascontiguousarray(block).view(np.uint8).reshape(-1)
+            for block in whole_numbers(leaf, self.target)
+        )
+        write_chunks(pieces, leaf.array.name, found, kind, shape, chunk, options, self.target)  # type: ignore[arg-type]
         return found
 
     def _sparse(self, group: Any, name: bytes, leaf: Leaf) -> Any:
@@ -310,13 +298,3 @@ def _number_type(leaf: Leaf) -> Any:
     found.insert(b"real", 0, plain)
     found.insert(b"imag", width, plain)
     return found
-
-
-def _first_key(shape: tuple[int, ...], width: int) -> Iterator[tuple[int, ...]]:
-    """Yield the shape of a chunk: as many of the slowest rows as fit."""
-    key = next(slabs(shape, width, CHUNK_BYTES))
-    yield tuple(_length(k, n) for k, n in zip(key, shape, strict=False)) + shape[len(key) :]
-
-
-def _length(key: int | slice, size: int) -> int:
-    return len(range(*key.indices(size))) if isinstance(key, slice) else 1

@@ -352,7 +352,7 @@ HOSTILE_73: dict[str, tuple[Callable[[h5py.File], object], type[RaconvertError],
     "soft_link": (lambda f: f.__setitem__("l", h5py.SoftLink("/nope")), Unsupported, "a link"),
     "declares_terabytes_in_chunks": (
         lambda f: tagged(f.create_dataset("x", (10**6, 10**6), "f8", chunks=(1, 1000)), b"double"),
-        TooLarge, "declares 8000000000000 bytes and stores 0"),
+        TooLarge, "declares 8000000000000 bytes, of which the file stores 0"),
     "declares_terabytes_at_once": (
         lambda f: tagged(f.create_dataset("x", (10**6, 10**6), "f8"), b"double"), Corrupt,
         "does not store what its shape says"),
@@ -364,7 +364,7 @@ HOSTILE_73: dict[str, tuple[Callable[[h5py.File], object], type[RaconvertError],
                          MATLAB_empty=np.uint8(1)), Corrupt, "wrong dims of an empty value"),
     "class_of_variable_length": (
         lambda f: f.create_dataset("x", data=[[1.0]]).attrs.create("MATLAB_class", "double"),
-        Corrupt, "no single number or text"),
+        Corrupt, "not a single number or text"),
     "value_beyond_its_class": (
         lambda f: tagged(f.create_dataset("x", data=np.array([[300]])), b"int8"), Corrupt,
         "300 stored as int64"),
@@ -396,7 +396,7 @@ def test_a_file_of_v73_that_is_cut_off_is_damaged_and_not_in_use(tmp_path: Path)
     path = v73(tmp_path / "x.mat", one)
     path.write_bytes(path.read_bytes()[:-100])
 
-    with pytest.raises(Corrupt, match="HDF5 cannot read it: truncated file"):
+    with pytest.raises(Corrupt, match="cannot be opened as HDF5: truncated file"):
         decode(path)
 
 
@@ -446,7 +446,7 @@ def test_names_of_fields_with_lengths_that_cannot_be(length: int, tmp_path: Path
     at = data.index(heap + struct.pack("<I", 1)) - 4
     path.write_bytes(data[:at] + struct.pack("<I", length) + data[at + 4 :])
 
-    with pytest.raises(Corrupt, match="a length that cannot be"):
+    with pytest.raises(Corrupt, match="element of variable length|names of fields are longer"):
         decode(path)
 
 
