@@ -22,8 +22,10 @@ from raconvert.plugins.hdf5.codecs import checks_out, fletcher32
 
 import raconvert
 from raconvert.arrays.blocks import as_ndarray, blocks
+from raconvert.arrays.dtypes import element
 from raconvert.errors import Corrupt
 from raconvert.files.source import Source
+from raconvert.plugin import Array, Bundle, Target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -366,3 +368,20 @@ def test_a_chunk_that_grows_in_the_library(
         file["x"].id.write_direct_chunk((2, 128), bomb)
     with read(path) as bundle, pytest.raises(Corrupt, match="inflates to more than 128 bytes"):
         as_ndarray(bundle["x"])
+
+
+@pytest.mark.parametrize(("count", "words"), [(11, "ended early"), (13, "longer than its dims")])
+def test_pieces_that_are_not_the_array(count: int, words: str, tmp_path: Path) -> None:
+    """A source that has fewer or more elements than its shape says gives no file."""
+
+    class Source:
+        shape, dtype = (4, 3), np.dtype("<i4")
+
+        def stream(self, *_: int) -> Any:
+            yield np.arange(count, dtype="<i4")
+
+    array = Array(element("int", 4), (3, 4), name="x", data=Source)
+    plan = hdf5.plan(Bundle([array]), compress="gzip", chunks="2,3")
+    with Target(str(tmp_path / "x.h5")) as target, pytest.raises(Corrupt, match=words):
+        plan.write(target)
+    assert list(tmp_path.iterdir()) == []

@@ -416,6 +416,23 @@ def test_lengths_beyond_the_file(tmp_path: Path) -> None:
     assert not problems_of([found])
 
 
+def test_texts_longer_than_what_is_stored_of_them(tmp_path: Path) -> None:
+    """What there is of a text is not the text."""
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file["x"] = np.arange(3)
+        file["x"].attrs["text"] = "seventeen letters"
+        file["x"].attrs["other"] = 5
+    data = path.read_bytes()
+    at = data.index((17).to_bytes(4, "little") + data.index(b"GCOL").to_bytes(8, "little"))
+    patched(path, at, (18).to_bytes(4, "little"))
+
+    with read(path) as bundle:
+        assert bundle["x"].meta.attributes == {"other": 5}
+        assert ["'text' of '/x'" in note for note in bundle.notes] == [True]
+        assert "longer than what is stored" in bundle.notes[0]
+
+
 def test_heaps_that_run_in_circles(tmp_path: Path) -> None:
     """An object of a global heap without a number and without a size."""
     path = texts_file(tmp_path / "x.h5")

@@ -538,6 +538,52 @@ def test_objects_that_are_structs_are_read_as_such(
             assert "'q' of class strange was left out" in bundle.notes[1]
 
 
+def test_attributes_of_v73_in_dense_storage(tmp_path: Path) -> None:
+    """Other programs write attributes of their own beside MATLAB's, more than a header holds."""
+    with h5py.File(tmp_path / "x.mat", "w", userblock_size=512, libver="latest") as file:
+        more = {f"Python.{number}": number for number in range(12)}
+        x = file.create_dataset("x", data=np.array([[1], [0]], "u1"))
+        tagged(x, b"logical", **more, MATLAB_int_decode=np.int32(1))
+        empty = file.create_dataset("e", data=np.array([0, 3], "u8"))
+        tagged(empty, b"single", **more, MATLAB_empty=np.uint8(1))
+        s = tagged(file.create_group("s"), b"struct", **more)
+        tagged(s.create_dataset("f", data=[[2.5]]), b"double", **more)
+    with (tmp_path / "x.mat").open("r+b") as raw:
+        raw.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\0\2IM")
+
+    with read(tmp_path / "x.mat") as bundle:
+        kinds = {array.name: (array.dtype.name, array.shape) for array in bundle.arrays}
+        assert kinds == {
+            "x": ("bool", (1, 2)), "e": ("float32", (0, 3)), "s/f": ("float64", (1, 1))
+        }  # fmt: skip
+        assert as_ndarray(bundle["x"]).tolist() == [[True], [False]]
+
+
+@pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"fletcher32": True}])
+@pytest.mark.parametrize("pair", [False, True])
+def test_compressed_numbers_of_v73(options: dict[str, bool], pair: bool, tmp_path: Path) -> None:
+    """Every element as h5py reads it, whole and in regions; some chunks were never written."""
+    code = np.dtype([("real", "<f4"), ("imag", "<f4")]) if pair else np.dtype("<i2")
+    raw = np.random.default_rng(3).integers(0, 90, (41, 30, code.itemsize), np.uint8)
+    numbers = raw.view(code)[..., 0]
+    with h5py.File(tmp_path / "x.mat", "w", userblock_size=512) as file:
+        x = file.create_dataset("x", (41, 30), code, chunks=(8, 7), compression=3, **options)
+        x[:30] = numbers[:30]
+        tagged(x, b"single" if pair else b"int16")
+    with (tmp_path / "x.mat").open("r+b") as file:
+        file.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\0\2IM")
+    with h5py.File(tmp_path / "x.mat") as file:
+        told = file["x"][...]
+    expected = told["real"] + 1j * told["imag"] if pair else told
+
+    with read(tmp_path / "x.mat") as bundle:
+        array = bundle["x"]
+        assert array.dims == (30, 41)
+        assert as_ndarray(array).tobytes() == expected.astype(array.dtype).tobytes()
+        for key in ((3, 4), (slice(5, 40, 3), -1), (..., slice(None, None, -2)), 40):
+            assert np.array_equal(array.data[key], expected[key])
+
+
 def test_objects_of_v73_that_are_structs_are_read_as_such(tmp_path: Path) -> None:
     def fill(file: h5py.File) -> None:
         group = tagged(file.create_group("o"), b"inline", MATLAB_object_decode=np.int32(2))
