@@ -26,7 +26,9 @@ from .header import (
     LAYOUT,
     NOWHERE,
     attribute_data,
+    chunked,
     datatype_of,
+    lengths_of,
     messages,
     named_type,
     sequences,
@@ -35,8 +37,6 @@ from .walk import links_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from .attributes import Attributes
     from .files import File
 
@@ -49,10 +49,9 @@ BOOL = b"Core.Bool"
 
 NUMBER_BYTES = {0: 12, 1: 20, 4: 12}  # messages of integers, floats, bitfields by their class
 ENCODED = b"\x03\x00"  # begins what H5Tencode makes: number of the message, version
-CHUNKED, SINGLE, FILTERED = 2, 1, 2  # layout class; chunk index; flag of that index
-_LAYOUT = Struct("<5B")  # version, class, flags, rank and 1, bytes of each length
-_SINGLE = Struct("<BQIQ")  # chunk index, stored bytes, filter mask, address
-_FILTER = Struct("<HHH")  # number, flags, client values
+SINGLE, FILTERED = 1, 2  # chunk index; flag of that index
+_SINGLE = Struct("<QIQ")  # stored bytes, filter mask, address
+_PAIR = Struct("<HH")
 NAMED_FROM = 256  # filters from here on have a name
 
 DAMAGED: tuple[type[Exception], ...] = (*FAILURES, struct_error)
@@ -95,12 +94,12 @@ def packed_of(file: File, address: int) -> Packed | None:
     found = dict(messages(file, address))
     try:
         chunk, stored, mask, at = _single_chunk(found[LAYOUT])
-        shape = _shape(found[DATASPACE])
+        shape = lengths_of(found[DATASPACE])
         filters = _pipeline(found[FILTERS])
         tid = _type(file, address)
     except DAMAGED:
         return None
-    if tid is None or chunk != (*shape, tid.get_size()) or at == NOWHERE:
+    if tid is None or shape is None or chunk != (*shape, tid.get_size()) or at == NOWHERE:
         return None
     if shape == (1,) and attribute_data(file, address).get(DIMENSIONS.encode()) == b"":
         shape = ()
@@ -122,42 +121,26 @@ def _type(file: File, address: int) -> h5t.TypeID | None:
 
 
 def _single_chunk(body: bytes) -> tuple[tuple[int, ...], int, int, int]:
-    """Return lengths, stored bytes, filter mask and address; IV.A.2.i, version 4."""
-    version, layout, flags, rank, width = _LAYOUT.unpack_from(body)
-    start = _LAYOUT.size
-    index, stored, mask, at = _SINGLE.unpack_from(body, start + rank * width)
-    if (version, layout, flags & FILTERED, index) != (4, CHUNKED, FILTERED, SINGLE):
+    """Lengths, stored bytes, filter mask and address."""
+    layout = chunked(body)
+    if layout is None or layout.index != SINGLE or not layout.flags & FILTERED:
         raise ValueError("another layout")
-    places = range(start, start + rank * width, width)
-    lengths = tuple(int.from_bytes(body[p : p + width], "little") for p in places)
-    return lengths, stored, mask, at
-
-
-def _shape(body: bytes) -> tuple[int, ...]:
-    """Return the lengths of a simple dataspace; IV.A.2.b, version 2."""
-    version, rank, _, kind = body[:4]
-    if (version, kind) != (2, 1):
-        raise ValueError("another dataspace")
-    return Struct(f"<{rank}Q").unpack_from(body, 4)
+    return (layout.lengths, *_SINGLE.unpack_from(layout.rest))
 
 
 def _pipeline(body: bytes) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """Return the filters of a pipeline; IV.A.2.l, version 2."""
+    """The filters of a pipeline; IV.A.2.l, version 2."""
     version, count = body[:2]
     if version != 2:
         raise ValueError("another pipeline")
-    found: list[Any] = []
+    found = []
     at = 2
     for _ in range(count):
-        number = int.from_bytes(body[at : at + 2], "little")
-        name = 0
-        if number >= NAMED_FROM:
-            name = int.from_bytes(body[at + 2 : at + 4], "little")
-            number, _, values = Struct("<H2xHH").unpack_from(body, at)
-            at += 2
-        else:
-            number, _, values = _FILTER.unpack_from(body, at)
-        at += _FILTER.size + name
+        number, name = _PAIR.unpack_from(body, at)
+        name = name if number >= NAMED_FROM else 0
+        at += 4 if number >= NAMED_FROM else 2
+        _, values = _PAIR.unpack_from(body, at)  # flags, client values
+        at += _PAIR.size + name
         found.append((number, Struct(f"<{values}I").unpack_from(body, at)))
         at += 4 * values
     return tuple(found)

@@ -38,8 +38,9 @@ DATASPACE, DATATYPE, OLD_FILL, FILL = 0x01, 0x03, 0x04, 0x05
 LAYOUT, FILTERS, ATTRIBUTE, CONTINUATION, ATTRIBUTE_INFO = 0x08, 0x0B, 0x0C, 0x10, 0x15
 INTEGER, STRING, VARIABLE = 0, 3, 9  # datatype classes
 SIGNED = 8  # flag of an integer
+NULL = b"\2"  # the dataspace without elements
 CHUNKED, VIRTUAL = 2, 3  # layout classes
-BTREE = b"\5"  # the chunk index that is a B-tree of version 2
+BTREE = 5  # the chunk index that is a B-tree of version 2
 PARTIAL_UNFILTERED = 1  # flag of a chunked layout
 SHARED = 0x02  # message flag: the message lies elsewhere
 IN_OBJECT = 2  # namely in the header of another object
@@ -80,6 +81,8 @@ MAYBE_VARIABLE = (6, VARIABLE, 10)  # datatype classes: compound, variable lengt
 
 # An attribute as it lies in a header; no datatype: it is a named one.
 Attribute = namedtuple("Attribute", "datatype space data")
+# A chunked layout: its flags, the lengths of a chunk, the kind of its index, and what follows that.
+Chunked = namedtuple("Chunked", "flags lengths index rest")
 
 
 def messages(file: File, address: int) -> Iterator[tuple[int, bytes]]:
@@ -197,16 +200,20 @@ def single_value(attribute: Attribute) -> int | bytes:
     raise ValueError("it is not a single number or text")
 
 
-def count_of(space: bytes) -> int:
-    """The number of elements of a dataspace; IV.A.2.b "The Dataspace Message"."""
+def lengths_of(space: bytes) -> tuple[int, ...] | None:
+    """The lengths of a dataspace; None if it is null, or not seen. IV.A.2.b."""
     version, rank = (*space[:2], 0, 0)[:2]
-    if version not in (1, 2) or (version == 2 and space[3:4] == b"\2"):  # a null space
-        return 0
-    start = 8 if version == 1 else 4
+    start = {1: 8, 2: 4}.get(version, len(space))
     lengths = space[start : start + 8 * rank]
-    if len(lengths) < 8 * rank:
-        return 0
-    return prod(int.from_bytes(lengths[at : at + 8], "little") for at in range(0, 8 * rank, 8))
+    if version not in (1, 2) or len(lengths) < 8 * rank or (version == 2 and space[3:4] == NULL):
+        return None
+    return tuple(int.from_bytes(lengths[at : at + 8], "little") for at in range(0, 8 * rank, 8))
+
+
+def count_of(space: bytes) -> int:
+    """The number of elements of a dataspace."""
+    lengths = lengths_of(space)
+    return 0 if lengths is None else prod(lengths)
 
 
 def compact_data(file: File, address: int) -> bytes | None:
@@ -218,7 +225,7 @@ def compact_data(file: File, address: int) -> bytes | None:
 
 
 def chunk_layout(file: File, address: int) -> tuple[bool, bool] | None:
-    """Return two facts of a chunked dataset; None if its header is not seen.
+    """Two facts of a chunked dataset; None if its header is not seen.
 
     Whether the index stores the place of each chunk (B-trees do, arrays count), and whether chunks
     that are cut off by the border of the dataset go without filters.
@@ -228,11 +235,24 @@ def chunk_layout(file: File, address: int) -> tuple[bool, bool] | None:
     body = next((body for kind, body in messages(file, address) if kind == LAYOUT), b"")
     if body[:1] in (b"\1", b"\2", b"\3"):
         return True, False
+    layout = chunked(body)
+    return layout and (layout.index == BTREE, bool(layout.flags & PARTIAL_UNFILTERED))
+
+
+def chunked(body: bytes) -> Chunked | None:
+    """The layout message of a chunked dataset, version 4 or 5; None if it is another one.
+
+    IV.A.2.i; the last length is the width of an element.
+    """
     if len(body) < _CHUNKED.size or body[0] not in (4, 5) or body[1] != CHUNKED:
         return None
-    _, _, flags, rank, width = _CHUNKED.unpack_from(body)
-    index = body[_CHUNKED.size + rank * width :][:1]
-    return index == BTREE, bool(flags & PARTIAL_UNFILTERED)
+    _, _, flags, count, width = _CHUNKED.unpack_from(body)
+    end = _CHUNKED.size + count * width
+    if len(body) <= end:
+        return None
+    places = range(_CHUNKED.size, end, width or 1)
+    lengths = tuple(int.from_bytes(body[at : at + width], "little") for at in places)
+    return Chunked(flags, lengths, body[end], body[end + 1 :])
 
 
 def dense_data(file: File, name: bytes, nbytes: int) -> Iterator[bytes]:

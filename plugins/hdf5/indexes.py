@@ -13,7 +13,7 @@ from struct import Struct
 from raconvert.errors import Corrupt
 
 from .files import info_of
-from .header import ADDRESS_BYTES, LAYOUT, NOWHERE, messages
+from .header import ADDRESS_BYTES, LAYOUT, NOWHERE, chunked, messages
 from .trees import check_tree
 
 TYPE_CHECKING = False
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from h5py import h5d
 
     from .files import File
+    from .header import Chunked
 
-CHUNKED, FILTERED = 2, 2  # layout class; flag of a single chunk
+FILTERED = 2  # flag of a single chunk
 SINGLE, IMPLICIT, FIXED, EXTENSIBLE, TREE = 1, 2, 3, 4, 5
 _BEFORE_ADDRESS = {SINGLE: 0, IMPLICIT: 0, FIXED: 1, EXTENSIBLE: 5, TREE: 6}
 UNLIMITED = (1 << 64) - 1
@@ -37,28 +38,25 @@ def check_index(dataset: h5d.DatasetID, file: File) -> None:
     if file.address_bytes != ADDRESS_BYTES:
         return
     for kind, body in messages(file, info_of(dataset).address):
-        if kind == LAYOUT and body[:1] in (b"\4", b"\5") and body[1:2] == bytes((CHUNKED,)):
+        layout = chunked(body) if kind == LAYOUT else None
+        if layout is not None:
             space = dataset.get_space()
             shape = tuple(int(n) for n in space.get_simple_extent_dims())
             limits = [int(n) % (1 << 64) for n in space.get_simple_extent_dims(maxdims=1)]
             filters = dataset.get_create_plist().get_nfilters()
-            _check_layout(file, body, shape, limits, filtered=bool(filters))
+            _check_layout(file, layout, shape, limits, filtered=bool(filters))
 
 
 def _check_layout(
-    file: File, body: bytes, shape: tuple[int, ...], limits: list[int], *, filtered: bool
+    file: File, layout: Chunked, shape: tuple[int, ...], limits: list[int], *, filtered: bool
 ) -> None:
-    count, width = body[3] - 1, body[4]
-    at = 5 + width * (count + 1)
-    chunk = [
-        int.from_bytes(body[5 + k * width : 5 + (k + 1) * width], "little") for k in range(count)
-    ]
-    kind = body[at]
+    *chunk, _ = layout.lengths or (0,)
+    count, kind = len(chunk), layout.index
     if count != len(shape) or 0 in chunk or kind not in _BEFORE_ADDRESS:
         raise _damaged(file, "is of another rank, or of an unknown kind")
-    single = 12 if kind == SINGLE and body[2] & FILTERED else 0
-    place = at + 1 + _BEFORE_ADDRESS[kind] + single
-    address = int.from_bytes(body[place : place + ADDRESS_BYTES], "little")
+    single = 12 if kind == SINGLE and layout.flags & FILTERED else 0
+    place = _BEFORE_ADDRESS[kind] + single
+    address = int.from_bytes(layout.rest[place : place + ADDRESS_BYTES], "little")
     unlimited = limits.count(UNLIMITED)
     many = 2 if unlimited > 1 else unlimited
     fits = {SINGLE: (0,), IMPLICIT: (0,), FIXED: (0,), EXTENSIBLE: (1,), TREE: (2,)}[kind]

@@ -433,6 +433,47 @@ def test_texts_longer_than_what_is_stored_of_them(tmp_path: Path) -> None:
         assert "longer than what is stored" in bundle.notes[0]
 
 
+@pytest.mark.parametrize("damage", ["length", "circle"])
+def test_attributes_in_dense_storage_that_the_library_chokes_on(
+    damage: str, tmp_path: Path
+) -> None:
+    """It would reserve 4 GiB for a length, and run in a circle in a heap: hence the search."""
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        file["x"] = np.arange(3)
+        for number in range(12):  # more than eight
+            file["x"].attrs[f"a{number:02}"] = f"seventeen letters{number}"
+    data = bytearray(path.read_bytes())
+    heap, block = data.index(b"GCOL"), data.index(b"FHDB")
+    if damage == "circle":
+        data[heap + 16 : heap + 80] = bytes(64)
+    else:
+        at = data.index((18).to_bytes(4, "little") + heap.to_bytes(8, "little"))
+        place = checksum_of_block(data, block)
+        data[at : at + 4] = b"\xff\xff\xff\xff"
+        data[place : place + 4] = summed_block(data, block, place)
+    path.write_bytes(data)
+    assert problems_of(look(path)) == []
+    with read(path) as bundle:
+        count = len(bundle["x"].meta.attributes)
+        assert count == (0 if damage == "circle" else 11)
+        assert len(bundle.notes) == 12 - count
+
+
+def checksum_of_block(data: bytearray, block: int) -> int:
+    """The place of the checksum in a direct block of a fractal heap, behind its offset."""
+    places = range(block + 14, block + 22)
+    return next(
+        place for place in places if data[place : place + 4] == summed_block(data, block, place)
+    )
+
+
+def summed_block(data: bytearray, block: int, place: int) -> bytes:
+    whole = data[block : block + 1024]  # the size of the first blocks for attributes
+    whole[place - block : place - block + 4] = bytes(4)
+    return jld2.lookup3(bytes(whole)).to_bytes(4, "little")
+
+
 def test_heaps_that_run_in_circles(tmp_path: Path) -> None:
     """An object of a global heap without a number and without a size."""
     path = texts_file(tmp_path / "x.h5")
