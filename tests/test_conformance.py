@@ -42,10 +42,18 @@ def test_conformance(name: str, check: Callable[[ModuleType], None]) -> None:
     check(import_module(MODULES[name]))
 
 
-def test_every_check_of_the_kit_is_listed() -> None:
-    defined = [value for name, value in vars(testing).items() if name.startswith("check_")]
+PARTS = ("declared", "reading", "writing")
 
-    assert list(CHECKS) == defined
+
+def test_every_check_of_the_kit_is_listed() -> None:
+    parts = [import_module(f"raconvert.testing.{part}") for part in PARTS]
+    defined = {
+        value for part in parts for name, value in vars(part).items() if name.startswith("check_")
+    }
+
+    assert len(CHECKS) == len(set(CHECKS))
+    assert set(CHECKS) == defined
+    assert defined <= set(vars(testing).values())
 
 
 def test_every_plugin_file_has_a_catalogue_row() -> None:
@@ -73,9 +81,10 @@ def test_catalogue_names_and_suffixes_are_unique() -> None:
 
 
 def test_the_kit_needs_no_pytest() -> None:
-    source = (ROOT / "raconvert" / "testing.py").read_text(encoding="utf-8")
+    files = (ROOT / "raconvert" / "testing").glob("*.py")
+    source = "".join(path.read_text(encoding="utf-8").split(chr(34) * 3, 2)[2] for path in files)
 
-    assert "import pytest" not in source.split('"""', 2)[2]
+    assert "import pytest" not in source
 
 
 # The arrays of the kit ---------------------------------------------------------------------------

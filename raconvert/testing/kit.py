@@ -1,0 +1,174 @@
+"""What the checks use: the plugin as the core uses it, temporary files, lists of problems."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from raconvert.arrays.blocks import blocks
+from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import dtype_of, little
+from raconvert.catalogue import Row
+from raconvert.conversion.options import Settings
+from raconvert.conversion.read import apply_sidecar
+from raconvert.conversion.report import Report
+from raconvert.conversion.run import Conversion
+from raconvert.conversion.write import write_bundle
+from raconvert.errors import WouldLose
+from raconvert.files.source import Source
+from raconvert.testing.cases import CASES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from types import ModuleType
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+
+    Values = np.ndarray[Any, Any]
+
+
+FLIPS = 400  # damaged copies of each sample
+MAX_MEMORY = 64 << 20  # a damaged file that asks for more is refused by the core
+SHOWN = 12  # how many of the things that went wrong a message lists
+
+
+def require(condition: object, what: str) -> None:
+    """Raise `AssertionError` unless the condition holds; asserts would go with ``python -O``."""
+    if not condition:
+        raise AssertionError(what)
+
+
+def require_none(problems: Iterable[str], of: str) -> None:
+    """Raise one `AssertionError` that lists the problems, if there are any."""
+    found = list(problems)
+    more = [f"... and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    require(not found, "\n  ".join([f"{len(found)} {of}:", *found[:SHOWN], *more]))
+
+
+def row_of(plugin: ModuleType) -> Row:
+    """Return the catalogue row that the plugin's FORMAT amounts to."""
+    shared = {field: getattr(plugin.FORMAT, field) for field in Row._fields if field != "module"}
+    return Row(module=plugin.__name__, **shared)
+
+
+def write(plugin: ModuleType, arrays: Iterable[Array], path: Path, **settings: Any) -> Report:
+    """Write arrays to a file through the plugin, with every check of the core."""
+    chosen = Settings(sync=False, max_memory=MAX_MEMORY, **settings)
+    run = Conversion(str(path), row_of(plugin), chosen, Report([]))
+    return write_bundle(run, Bundle(list(arrays)))
+
+
+def read(plugin: ModuleType, path: Path) -> Bundle:
+    """Read a file through the plugin, its sidecar included."""
+    source = Source(str(path), max_memory=MAX_MEMORY)
+    bundle: Bundle = plugin.read(source)
+    bundle.path = str(path)
+    apply_sidecar(bundle, source, row_of(plugin))
+    return bundle
+
+
+def decode(bundle: Bundle) -> list[Values]:
+    """Return the arrays of a bundle in logical order, decoded to the last element, and close it."""
+    with bundle:
+        return [np.array(joined(array, 1 << 20)) for array in bundle.arrays]
+
+
+def joined(array: Array, max_bytes: int) -> Values:
+    """Return the blocks of an array as one, in logical order."""
+    flat = np.empty(array.count, dtype_of(little(array.element)))
+    done = 0
+    for block in blocks(array, max_bytes):
+        flat[done : done + block.size] = block.reshape(-1)
+        done += block.size
+    require(done == array.count, f"blocks hold {done} of {array.count} elements")
+    values = flat.reshape(array.dims[::-1])
+    return values.T if array.index_order == "F" else values
+
+
+def suffix_of(plugin: ModuleType) -> str:
+    """Return the usual suffix of the plugin's files; folders have none."""
+    return next(iter(plugin.FORMAT.suffixes), "")
+
+
+def contents_of(path: Path) -> dict[str, bytes]:
+    """The content of a file, or of every file in a folder."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return {str(file.relative_to(path)): file.read_bytes() for file in files if file.is_file()}
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder."""
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """Give a folder that is removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="raconvert-") as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def sample_files(plugin: ModuleType) -> Iterator[list[Path]]:
+    """Write the plugin's samples to files."""
+    with scratch() as folder:
+        paths = []
+        for name, contents in plugin.FORMAT.samples.items():
+            paths.append(folder / name)
+            paths[-1].write_bytes(contents)
+        names = tuple(f"{name}." for name in plugin.FORMAT.samples)
+        yield [path for path in paths if not path.name.startswith(names)]  # those lie beside one
+
+
+def held_files(plugin: ModuleType, folder: Path) -> dict[int, tuple[Path, Values]]:
+    """Write, for each rank, the first array that the plugin takes without a word."""
+    found: dict[int, tuple[Path, Values]] = {}
+    for case in CASES.values() if plugin.FORMAT.writes else ():
+        rank = len(case.shape)
+        if rank in found or prod(case.shape) < 2:
+            continue
+        path = folder / f"rank{rank}{suffix_of(plugin)}"
+        try:
+            report = write(plugin, [case.array()], path, overwrite=True)
+        except WouldLose:
+            continue
+        if not report.equivalent:
+            found[rank] = path, case.values
+    return found
+
+
+def in_new_interpreter(plugin: ModuleType, code: str, *arguments: object) -> str:
+    """Run code that imports the plugin by its name; fail unless it ends well, without a word.
+
+    The code sets `answer`, which is returned as text.
+    """
+    whole = f"import sys\n{code}\nsys.stdout.flush()\nsys.__stderr__.write(f'\\0{{answer}}')"
+    paths = [path for path in sys.path if path]
+    done = subprocess.run(  # noqa: S603 - this interpreter, and code of this module
+        [sys.executable, "-W", "always::ResourceWarning", "-c", whole, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    printed, _, answer = done.stderr.rpartition("\0")
+    require(done.returncode == 0, f"{plugin.__name__} failed in a new interpreter: {done.stderr}")
+    require(not done.stdout, f"{plugin.__name__} wrote to the standard output: {done.stdout!r}")
+    require(not printed, f"{plugin.__name__} wrote to the standard error: {printed!r}")
+    return answer
+
+
+def tuple_of(kind: type, value: Any, length: int | None = None) -> bool:
+    """True if a value is a tuple of this kind of items, and of this length."""
+    whole = isinstance(value, tuple) and all(isinstance(item, kind) for item in value)
+    return whole and length in (None, len(value))
