@@ -56,6 +56,16 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
+    class _Base:  # of imageio's class, which has no types
+        """The part of `PluginV3` that is used here."""
+
+        request: Request
+
+        def __init__(self, request: Request) -> None: ...
+        def close(self) -> None: ...
+else:
+    _Base = PluginV3
+
 __all__ = ["NAME", "RaPlugin", "register"]
 
 NAME = "raconvert"  # iio.imread(file, plugin="raconvert")
@@ -63,7 +73,7 @@ SUFFIX = ".ra"
 _MAGIC: bytes = registry.by_name("ra").magic[0][1]
 
 
-class RaPlugin(PluginV3):
+class RaPlugin(_Base):
     """The plugin that imageio calls for each RA file; see the docstring of the module."""
 
     def __init__(self, request: Request) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    Mask = Any  # an array of bool: numpy types what its operators give so
+
 
 def as_listed(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> Array:
     """Return the array as formats take it that list axes without saying how they are indexed.
@@ -94,7 +96,7 @@ def cast(array: Array, name: str, *, round_values: bool = False) -> Array:
 def as_bool(array: Array) -> Array:
     """Return numbers that stand for false and true as bool: 0 and 1, or 0 and 255 (images)."""
 
-    def convert(block: np.ndarray[Any, Any], done: int) -> np.ndarray[Any, Any]:
+    def convert(block: np.ndarray[Any, Any], done: int) -> Mask:
         wrong = np.flatnonzero(~np.isin(block.reshape(-1), (0, 1, 255)))
         if wrong.size:
             raise WouldLose(
@@ -186,7 +188,7 @@ def _only_rounded(before: np.ndarray[Any, Any], after: np.ndarray[Any, Any]) -> 
     return np.isfinite(after) | ~np.isfinite(before)
 
 
-def _same(before: np.ndarray[Any, Any], after: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _same(before: np.ndarray[Any, Any], after: np.ndarray[Any, Any]) -> Mask:
     """True for each element whose value the cast kept exactly (NaN stays NaN).
 
     numpy compares integers with floats in float64, which rounds above 2^53; so floats are
@@ -215,7 +217,7 @@ def _part(values: np.ndarray[Any, Any], name: str = "real") -> np.ndarray[Any, A
     return values if name == "real" else np.zeros_like(values)
 
 
-def _integers_equal(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _integers_equal(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> Mask:
     """Compare integers of any signedness by value: equal bits and equal sign."""
     negative_a = a < 0 if a.dtype.kind == "i" else np.zeros(a.shape, bool)
     negative_b = b < 0 if b.dtype.kind == "i" else np.zeros(b.shape, bool)

@@ -173,7 +173,8 @@ def dtype_of(element: Element) -> np.dtype[Any]:
     if element.kind == "user":
         if element.descr is None:
             return np.dtype((np.void, element.nbytes))
-        return np.dtype(_thawed(element.descr))
+        dtype: np.dtype[Any] = np.dtype(_thawed(element.descr))
+        return dtype
     if element.kind == "bfloat":
         return bfloat16().newbyteorder(">" if element.order == ">" else "<")
     return np.dtype(element.order + _CODES[element.kind, element.nbytes])
@@ -217,7 +218,8 @@ def bfloat16() -> np.dtype[Any]:
             "bfloat16 elements need the ml_dtypes package",
             remedy="pip install 'raconvert[bfloat16]'",
         ) from error
-    return np.dtype(ml_dtypes.bfloat16)
+    dtype: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return dtype
 
 
 def _thawed(descr: Any) -> Any:

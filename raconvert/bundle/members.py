@@ -193,4 +193,4 @@ def plain_blocks(array: Array, target: Any) -> Iterator[Any]:
     """Yield the blocks of an array, counted as progress."""
     from raconvert.arrays.blocks import block_bytes, blocks
 
-    return target.counted(blocks(array, block_bytes(target.max_memory)))
+    yield from target.counted(blocks(array, block_bytes(target.max_memory)))

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
+    Mask = Any  # an array of bool: numpy types what its operators give so
+
 _NUMBERS = ("int", "uint", "float", "complex", "bool", "bfloat")
 _LARGEST_EXACT = 2.0**63  # floats from here on are not an int64
 
@@ -302,11 +304,11 @@ def _same_bytes_all(x: Values, y: Values) -> bool:
     )
 
 
-def _same_bytes(x: Values, y: Values) -> Values:
+def _same_bytes(x: Values, y: Values) -> Mask:
     return (_as_bytes(x) == _as_bytes(y)).all(axis=1)
 
 
-def _same_values(x: Values, y: Values) -> Values:
+def _same_values(x: Values, y: Values) -> Mask:
     """True for each element that is equal in both, exactly, NaN with NaN.
 
     numpy compares integers with floats in float64, which rounds beyond 2**53: there the float is
@@ -329,7 +331,7 @@ def _same_values(x: Values, y: Values) -> Values:
     return same
 
 
-def _same_text(x: Values, y: Values) -> Values:
+def _same_text(x: Values, y: Values) -> Mask:
     """Compare bytes with text: each byte is the character of its number."""
     units = [units_of(values) for values in (x, y)]
     width = max(unit.shape[-1] for unit in units)
@@ -346,11 +348,11 @@ def _widened(values: Values) -> Values:
     return values.view(np.uint8) if values.dtype.kind == "b" else values
 
 
-def _same_float(x: Values, y: Values) -> Values:
+def _same_float(x: Values, y: Values) -> Mask:
     return (x == y) | (np.isnan(x) & np.isnan(y))
 
 
-def _same_integer(integers: Values, floats: Values) -> Values:
+def _same_integer(integers: Values, floats: Values) -> Mask:
     real = floats.real.astype(np.float64)
     top = _LARGEST_EXACT * (2 if integers.dtype.kind == "u" else 1)
     low = 0.0 if integers.dtype.kind == "u" else -_LARGEST_EXACT
@@ -417,7 +419,7 @@ def _real(values: Values) -> Values:
     return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
 
 
-def _distance(x: Values, y: Values) -> Values:
+def _distance(x: Values, y: Values) -> Any:
     """Return abs(x - y) as float64; between integers of one signedness it is exact first."""
     if x.dtype.kind == y.dtype.kind and x.dtype.kind in "iu":
         wide = np.int64 if x.dtype.kind == "i" else np.uint64

@@ -329,7 +329,7 @@ def units_of(block: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return block.reshape(*block.shape, 1).view(unit).reshape(*block.shape, width)
 
 
-def _packed(units: np.ndarray[Any, Any], width: int, dtype: np.dtype[Any]) -> Any:
+def _packed(units: np.ndarray[Any, Any], width: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Return numbers of characters as fixed-width strings."""
     import numpy as np
 
