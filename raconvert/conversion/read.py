@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import namedtuple
 
 from raconvert import registry
 from raconvert.catalogue import BUNDLES
@@ -12,6 +11,7 @@ from raconvert.errors import Corrupt, UsageError, listed
 from raconvert.files.source import Source
 from raconvert.files.unfinished import refuse_unfinished
 from raconvert.metadata import sidecar
+from raconvert.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ class Opened:
     def __init__(
         self, bundle: Bundle, used: set[str], seen: dict[str, Identity], reason: str = ""
     ) -> None:
-        self.bundle = bundle
-        self.used = used
-        self.seen = seen
-        self.reason = reason
+        self.bundle: Bundle = bundle
+        self.used: set[str] = used
+        self.seen: dict[str, Identity] = seen
+        self.reason: str = reason
         self.left_behind: dict[str, dict[str, str]] = {}
 
     @property
@@ -55,8 +55,13 @@ class Opened:
         self.bundle.close()
 
 
-# A source whose format is known: `name` is that of an array in it, or None.
-Found = namedtuple("Found", "source name row reason")
+class Found(Record):
+    """A source whose format is known."""
+
+    source: Source
+    name: str | None  # of an array in it
+    row: Row
+    reason: str
 
 
 def open_spec(spec: str, settings: Settings) -> Opened:

@@ -47,12 +47,12 @@ class Conversion:
         name: str | None = None,
         opened: Opened | None = None,
     ) -> None:
-        self.path = path
-        self.row = row
-        self.settings = settings
-        self.report = report
-        self.name = name
-        self.opened = opened
+        self.path: str = path
+        self.row: Row = row
+        self.settings: Settings = settings
+        self.report: Report = report
+        self.name: str | None = name
+        self.opened: Opened | None = opened
         self.plugin: Plugin = registry.load(row)
         self.options: dict[str, Any] = registry.check_options(row, "write", settings.out_opts or {})
         self.origins: list[Array] = []

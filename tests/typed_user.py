@@ -1,0 +1,71 @@
+"""A program of a user: checked by mypy and pyright as it stands, and run by tests/test_types.py."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, assert_type
+
+import numpy as np
+
+import raconvert
+import raconvert.ra
+from raconvert import Array, Bundle, Metadata, RaconvertError
+from raconvert.plugin import Axis, Element, Fit, element, equivalent
+
+Values = np.ndarray[Any, Any]
+
+
+def write_files(folder: Path) -> Path:
+    """Write an RA file with metadata, and the same values as NPY."""
+    values = np.arange(12, dtype="<i4").reshape(3, 4)
+    meta = Metadata(units="m", axes=[Axis(name="x", spacing=0.5), Axis(name="y")])
+    raconvert.write(folder / "grid.ra", values, meta=meta)
+    report = raconvert.convert(folder / "grid.ra", folder / "grid.npy")
+    assert_type(report.nbytes, int)
+    assert_type(report.sources, list[str])
+    return folder / "grid.ra"
+
+
+def look(path: Path) -> str:
+    """Open a file lazily and describe it."""
+    opened = raconvert.open(path)
+    assert_type(opened, Array | Bundle)
+    if isinstance(opened, Bundle):
+        return ", ".join(opened.names)
+    with opened as array:
+        assert_type(array.dims, tuple[int, ...])
+        assert_type(array.shape, tuple[int, ...])
+        assert_type(array.element, Element)
+        assert_type(array.element.nbytes, int)
+        assert_type(array.index_order, str | None)
+        assert_type(array.meta.axes, list[Axis])
+        assert_type(array.meta.units, str | None)
+        whole: Values = np.asarray(array)
+        return f"{array.name}: {array.element.kind} {array.shape}, sum {whole.sum()}"
+
+
+def main(folder: Path) -> int:
+    """Use every public name once."""
+    path = write_files(folder)
+    assert_type(raconvert.digest(path), str)
+    assert_type(raconvert.query(path), str)
+    assert_type(raconvert.info(path), dict[str, Any])
+    assert_type(raconvert.verify(path), dict[str, Any])
+    assert_type(raconvert.formats(), list[dict[str, Any]])
+    fit = equivalent("grid", "metadata", "the form changes")
+    assert_type(fit, Fit)
+    assert_type(fit.flag, str | None)
+    assert_type(element("float", 8), Element)
+    raconvert.ra.write(folder / "fast.ra", np.ones(3))
+    print(look(path), raconvert.ra.read(folder / "fast.ra").sum())
+    try:
+        raconvert.read(folder / "missing.ra")
+    except RaconvertError as error:
+        assert_type(error.path, str | None)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
