@@ -60,7 +60,7 @@ class Attributes:
 
 
 def read_attributes(oid: Any, file: File, skip: frozenset[str] = frozenset()) -> Attributes:
-    """Return the attributes of an object in creation order where the file tracks it, else by name.
+    """The attributes of an object in creation order where the file tracks it, else by name.
 
     One that cannot be read is a problem of its own; the others are read all the same.
     """
@@ -84,7 +84,7 @@ def read_attributes(oid: Any, file: File, skip: frozenset[str] = frozenset()) ->
 
 
 def value_of(oid: Any, file: File, name: bytes) -> Any:
-    """Return the value of one attribute; None if there is none, or none that can be read."""
+    """The value of one attribute; None if there is none, or none that can be read."""
     try:
         return _read(name, Stored(oid, file))[0] if h5a.exists(oid, name) else None
     except PROBLEMS:
@@ -102,7 +102,7 @@ class Stored:
         self._data: dict[bytes, bytes] | None = None
 
     def data(self, name: bytes) -> bytes | None:
-        """Return the stored bytes of an attribute; None if they are not in the header."""
+        """The stored bytes of an attribute; None if they are not in the header."""
         if self.file.address_bytes != ADDRESS_BYTES:
             return None
         if self._data is None:
@@ -130,7 +130,7 @@ class Stored:
 
 
 def attribute_names(oid: Any) -> list[bytes]:
-    """Return the names of the attributes of an object."""
+    """The names of the attributes of an object."""
     names: list[bytes] = []
     plist = oid.get_create_plist() if hasattr(oid, "get_create_plist") else None
     tracked = plist is not None and plist.get_attr_creation_order() & h5p.CRT_ORDER_TRACKED
@@ -154,7 +154,7 @@ def h5_index_order() -> int:
 
 
 def _read(name: bytes, stored: Stored) -> tuple[Any, dict[str, Any] | None]:
-    """Return the value of an attribute, and its type where that is worth remembering."""
+    """The value of an attribute, and its type where that is worth remembering."""
     aid = h5a.open(stored.oid, name)
     tid, space = aid.get_type(), aid.get_space()
     kind = kind_of(tid)
@@ -195,7 +195,7 @@ def _read_texts(aid: h5a.AttrID, name: bytes, stored: Stored, buffer: Values, ki
 
 
 def _plain_bytes(dtype: Dtype) -> int:
-    """Return about what an element takes as a plain value."""
+    """About what an element takes as a plain value."""
     if dtype.subdtype is not None:
         return _LIST + prod(dtype.shape) * _plain_bytes(dtype.base)
     if dtype.names is not None:
@@ -212,7 +212,7 @@ def _finished(kind: Kind, buffer: Values) -> Values:
 
 
 def _plain(values: Values, tid: h5t.TypeID) -> Any:
-    """Return an array as plain values, axis by axis."""
+    """An array as plain values, axis by axis."""
     if values.dtype.names is not None:
         members = {name: _plain(values[name], _member(tid, name)) for name in values.dtype.names}
         return _transposed(members, values.shape)
@@ -245,12 +245,12 @@ def _transposed(members: dict[str, Any], shape: tuple[int, ...]) -> Any:
 
 
 def _raw_strings(values: Values) -> Any:
-    """Return fixed strings with all their bytes (numpy strips NULs), as nested lists."""
+    """Fixed strings with all their bytes (numpy strips NULs), as nested lists."""
     return np.array(values, order="C").view(f"V{values.dtype.itemsize}").tolist()
 
 
 def _texts(value: Any, tid: h5t.TypeID) -> Any:
-    """Return nested lists of bytes as text, without the padding; bytes where it is no UTF-8."""
+    """Nested lists of bytes as text, without the padding; bytes where it is not UTF-8."""
     while tid.get_class() == h5t.ARRAY:
         tid = tid.get_super()
     fixed = not tid.is_variable_str()
@@ -322,7 +322,7 @@ def _as_kept(value: Any, kept: Any) -> Any:
 
 
 def _prepared(value: Any, tid: h5t.TypeID, shape: tuple[int, ...]) -> Any:
-    """Return type, space, buffer and memory type; ValueError if the value would not come back."""
+    """Type, space, buffer and memory type; ValueError if the value would not come back."""
     kind = kind_of(tid)
     whole = shape + kind.dims
     buffer = _filled(value, whole, kind.buffer, tid)
@@ -334,7 +334,7 @@ def _prepared(value: Any, tid: h5t.TypeID, shape: tuple[int, ...]) -> Any:
 
 
 def _filled(value: Any, shape: tuple[int, ...], dtype: Dtype, tid: h5t.TypeID) -> Values:
-    """Return nested lists as an array of this shape; ValueError where they are not."""
+    """Nested lists as an array of this shape; ValueError where they are not."""
     if dtype.names is not None:
         return _filled_structure(value, shape, dtype, tid)
     if dtype.kind == "c":
@@ -366,7 +366,7 @@ def _filled_structure(value: Any, shape: tuple[int, ...], dtype: Dtype, tid: h5t
 
 
 def _flat(value: Any, depth: int) -> list[Any]:
-    """Return the items of lists nested `depth` deep."""
+    """The items of lists nested `depth` deep."""
     items = [value]
     for _ in range(depth):
         items = [item for part in items for item in part]
@@ -391,7 +391,7 @@ def _filled_texts(value: Any, shape: tuple[int, ...], dtype: Dtype, tid: h5t.Typ
 
 
 def _usual(value: Any) -> tuple[h5t.TypeID, tuple[int, ...]] | None:
-    """Return type and shape in which a value without a remembered type is written; None: none."""
+    """Type and shape in which a value without a remembered type is written; None: none."""
     shape: list[int] = []
     inner = value
     while isinstance(inner, list):

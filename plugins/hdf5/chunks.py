@@ -133,7 +133,7 @@ class Chunks:
     def check_inflation(self, dataset: h5d.DatasetID, userblock: int) -> None:
         """Refuse (`Corrupt`) deflated chunks that grow larger than a chunk is.
 
-        For datasets that the library reads: it would let them. Where chunks belong is no matter.
+        For datasets that the library reads: it would let them. Where chunks belong does not matter.
         """
         if [number for number in self._filters if number != FLETCHER32][-1:] != [DEFLATE]:
             return
@@ -178,7 +178,7 @@ class Chunks:
                 raise Corrupt("chunk index leads to a chunk only in part", where=where) from error
 
     def _numbered(self, places: Values) -> Values:
-        """Return the number of each chunk in row-major order from the places of all of them."""
+        """The number of each chunk in row-major order from the places of all of them."""
         at = places.reshape(-1, len(self._chunk))
         chunk, space = np.array(self._chunk, np.uint64), np.array(self._space, np.uint64)
         wrong = np.flatnonzero((at % chunk).any(axis=1) | (at >= space).any(axis=1))
@@ -220,7 +220,7 @@ class Chunks:
     def _stored_in(
         self, start: tuple[int, ...], count: tuple[int, ...]
     ) -> tuple[list[int], list[tuple[int, ...]]]:
-        """Return the rows of the index and the grid places of the chunks that a box touches."""
+        """The rows of the index and the grid places of the chunks that a box touches."""
         if not count:
             return list(range(len(self._numbers))), [()] * len(self._numbers)
         first = [low // high for low, high in zip(start, self._chunk, strict=True)]
@@ -245,7 +245,7 @@ class Chunks:
         out[tuple(target)] = units.reshape(self._chunk)[tuple(inside)]
 
     def _decoded(self, file: int, row: int, place: tuple[int, ...]) -> Any:
-        """Return the bytes of one chunk."""
+        """The bytes of one chunk."""
         offset, length = int(self._offsets[row]), int(self._lengths[row])
         where = f"chunk {place}, byte {offset}"
         if offset + length > self._size:
@@ -266,7 +266,7 @@ class Chunks:
         return raw
 
     def _checked(self, raw: Any, where: str, *, skipped: bool) -> Any:
-        """Return a chunk without its checksum; one that is there counts whatever the index says."""
+        """A chunk without its checksum; one that is there counts whatever the index says."""
         if skipped and len(raw) == self._bytes:
             return raw
         if checks_out(raw):
@@ -288,7 +288,7 @@ _SEEKING = Lock()
 
 
 def _read_at(file: int, nbytes: int, offset: int) -> bytes:
-    """Return the bytes at a place, fewer where the file ends; safe with threads."""
+    """The bytes at a place, fewer where the file ends; safe with threads."""
     if hasattr(os, "pread"):
         return os.pread(file, nbytes, offset)
     with _SEEKING:  # Windows: the position belongs to all threads

@@ -37,7 +37,7 @@ def deflated(raw: Values, level: int) -> bytes:
 
 
 def inflater(size: int, *, strict: bool) -> Callable[[bytes], Any]:
-    """Return a function that inflates to at most `size` bytes, or raises ValueError.
+    """A function that inflates to at most `size` bytes, or raises ValueError.
 
     `strict`: no bytes may stand behind the stream.
     """
@@ -67,7 +67,7 @@ def _inflated(raw: bytes, size: int, strict: bool) -> bytes:
     if not stream.eof:
         raise ValueError("it is cut off")
     if strict and stream.unused_data:
-        raise ValueError("bytes follow it that are no checksum of it")
+        raise ValueError("bytes follow it that are not its checksum")
     return data
 
 
@@ -84,7 +84,7 @@ def shuffled(raw: Values, width: int) -> Values:
 
 
 def unshuffled(raw: Any, width: int) -> Any:
-    """Return the bytes of elements whose first bytes come first, then their second bytes, ..."""
+    """The bytes of elements whose first bytes come first, then their second bytes, ..."""
     count = len(raw) // width
     if width == 1 or count < 2:
         return raw
@@ -100,7 +100,7 @@ def unshuffled(raw: Any, width: int) -> Any:
 
 
 def fletcher32(raw: Any) -> int:
-    """Return the checksum of bytes."""
+    """The checksum of bytes."""
     view = memoryview(raw).cast("B")
     odd = bytes(view[len(view) & ~1 :])
     words = np.frombuffer(view, "<u2", len(view) // 2)
@@ -125,7 +125,7 @@ def fletcher32(raw: Any) -> int:
 
 
 def _folded(total: int) -> int:
-    """Return a sum that is not 0 as the library's folding leaves it: 65535 in the place of 0."""
+    """A sum that is not 0 as the library's folding leaves it: 65535 in the place of 0."""
     return (total - 1) % _MODULUS + 1
 
 

@@ -80,7 +80,7 @@ def create(path: str, userblock: int = 0) -> h5f.FileID:
 
 
 def created(kind: h5p.PropClassID) -> Any:
-    """Return properties of a new object: order of attributes kept, no times, which would differ."""
+    """Properties of a new object: order of attributes kept, no times, which would differ."""
     plist = h5p.create(kind)
     plist.set_obj_track_times(False)
     plist.set_attr_creation_order(TRACKED)
@@ -88,7 +88,7 @@ def created(kind: h5p.PropClassID) -> Any:
 
 
 def utf8() -> h5p.PropLCID:
-    """Return the properties of a link with a name in UTF-8."""
+    """The properties of a link with a name in UTF-8."""
     plist = h5p.create(h5p.LINK_CREATE)
     plist.set_char_encoding(h5t.CSET_UTF8)
     return plist

@@ -55,7 +55,7 @@ MAX_TYPE_BYTES = 64_000
 
 
 def describe(tid: h5t.TypeID) -> Any:
-    """Return the description of a type that `kind_of` reads."""
+    """The description of a type that `kind_of` reads."""
     plain = _plain_code(tid)
     if plain is not None:
         return plain
@@ -63,7 +63,7 @@ def describe(tid: h5t.TypeID) -> Any:
 
 
 def _plain_code(tid: h5t.TypeID) -> str | None:
-    """Return the type string of a type that this plugin writes for exactly that string."""
+    """The type string of a type that this plugin writes for exactly that string."""
     if is_variable(tid) or tid.get_class() == h5t.ARRAY:
         return None
     if (bfloat := bfloat_kind(tid, ())) is not None:
@@ -124,7 +124,7 @@ _DESCRIBERS: dict[int, Callable[[h5t.TypeID], Any]] = {
 
 
 def little_endian(description: Any) -> Any:
-    """Return the description of numbers with their byte order settled, as the data will have it."""
+    """The description of numbers with their byte order settled, as the data will have it."""
     if isinstance(description, str):
         return description.replace(">", "<")
     if "base" in description:
@@ -133,7 +133,7 @@ def little_endian(description: Any) -> Any:
 
 
 def type_of(description: Any, order: str | None = None, depth: int = 0) -> h5t.TypeID:
-    """Return the type that was described; any error (all kinds) if the description is not ours.
+    """The type that was described; any error (all kinds) if the description is not ours.
 
     `order` replaces the byte order of the numbers at the top.
     """
@@ -154,7 +154,7 @@ def _coded(code: str, order: str | None) -> h5t.TypeID:
 
 
 def string_type(size: int | None, padding: str, charset: str) -> h5t.TypeID:
-    """Return a string type in the words of a description; of variable length without a size."""
+    """A string type in the words of a description; of variable length without a size."""
     tid = h5t.C_S1.copy()
     tid.set_size(h5t.VARIABLE if size is None else size)
     tid.set_strpad(next(code for code, name in PADDINGS.items() if name == padding))
@@ -224,14 +224,14 @@ def _bfloat(order: str) -> h5t.TypeID:
 
 
 def type_of_element(element: Element) -> h5t.TypeID:
-    """Return the HDF5 type in which elements are written, bytes as they are in the core."""
+    """The HDF5 type in which elements are written, bytes as they are in the core."""
     if element.kind == "bfloat":
         return _bfloat(element.order)
     return type_of_dtype(dtype_of(element))
 
 
 def type_of_dtype(dtype: Dtype) -> h5t.TypeID:
-    """Return the HDF5 type whose bytes are those of a NumPy type.
+    """The HDF5 type whose bytes are those of a NumPy type.
 
     bool: enum over int8; complex: compound r, i; S: null-padded ASCII; V: opaque; datetimes and U:
     opaque with h5py's tag; structures: compound with the same offsets.

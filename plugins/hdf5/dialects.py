@@ -61,13 +61,13 @@ Packed = namedtuple("Packed", "tid shape filters offset stored mask")
 
 
 def is_julia(file: File) -> bool:
-    """Tell whether the block before the superblock is that of JLD2 or JLD."""
+    """True if the block before the superblock is that of JLD2 or JLD."""
     at = file.userblock - MARK_BYTES
     return at >= 0 and file.source.read_at(at, 64).startswith(MARKS)
 
 
 def take_shape(shape: tuple[int, ...], attributes: Attributes) -> tuple[int, ...]:
-    """Return the shape that Julia gives an array, without the attribute that says so."""
+    """The shape that Julia gives an array, without the attribute that says so."""
     if shape == (1,) and attributes.values.get(DIMENSIONS) == []:
         del attributes.values[DIMENSIONS]
         attributes.types.pop(DIMENSIONS, None)
@@ -76,7 +76,7 @@ def take_shape(shape: tuple[int, ...], attributes: Attributes) -> tuple[int, ...
 
 
 def is_opaque_bool(tid: h5t.TypeID, file: File, address: int) -> bool:
-    """Tell whether elements are bools as JLD2 wrote them before it took bitfields."""
+    """True if elements are bools as JLD2 wrote them before it took bitfields."""
     if tid.get_class() != h5t.OPAQUE or tid.get_size() != 1 or file.address_bytes != ADDRESS_BYTES:
         return False
     named = named_type(file, address)
@@ -85,7 +85,7 @@ def is_opaque_bool(tid: h5t.TypeID, file: File, address: int) -> bool:
 
 
 def packed_of(file: File, address: int) -> Packed | None:
-    """Return the facts of a dataset that is one filtered chunk, from its header; None if not.
+    """The facts of a dataset that is one filtered chunk, from its header; None if not.
 
     The offset counts from the beginning of the file.
     """
@@ -107,7 +107,7 @@ def packed_of(file: File, address: int) -> Packed | None:
 
 
 def _type(file: File, address: int) -> h5t.TypeID | None:
-    """Return the type of a dataset that cannot be opened: a named one, or a plain number."""
+    """The type of a dataset that cannot be opened: a named one, or a plain number."""
     named = named_type(file, address)
     if named is not None:
         links = links_of(file, b"/" + TYPES.encode())

@@ -28,7 +28,7 @@ COUNTS_USER_BLOCKS = (2, 0, 0)
 def chunks_of(
     values: Dataset, dataset: h5d.DatasetID, plist: h5p.PropDCID, storage: Storage
 ) -> Chunks | None:
-    """Return the decoder of the chunks of a dataset; None if the library must read it.
+    """The decoder of the chunks of a dataset; None if the library must read it.
 
     The index is checked in either case: where its B-tree has no checksum, the library takes a
     chunk in a place that no chunk can have for one that was never written.
@@ -62,7 +62,7 @@ def chunks_of(
 
 
 def _fill_bytes(plist: h5p.PropDCID, kind: Kind, unit: int) -> bytes | None:
-    """Return the bytes of an element that was never written; None if only the library knows."""
+    """The bytes of an element that was never written; None if only the library knows."""
     if plist.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED:
         return bytes(unit)
     if kind.buffer.kind not in "iuf" or kind.dims:

@@ -66,7 +66,7 @@ def _needs_encoding(array: Array) -> bool:
 
 
 def _encoded(block: Values, array: Array) -> Values:
-    """Return a block in the bytes that the file has: bools 0 or 1, text in UTF-8."""
+    """A block in the bytes that the file has: bools 0 or 1, text in UTF-8."""
     if array.element.kind == "bool":
         return np.not_equal(block.view(np.uint8), 0)
     if is_text(array.element):
@@ -74,7 +74,7 @@ def _encoded(block: Values, array: Array) -> Values:
             return encoded(block)
         except ValueError as error:
             raise Unsupported(
-                f"array '{array.name}' has elements that are no text: {error}",
+                f"array '{array.name}' has elements that are not text: {error}",
                 remedy="no flag allows this",
             ) from error
     return block
@@ -190,7 +190,7 @@ def write_chunks(
 
 
 def _slab_axis(shape: tuple[int, ...], chunk: tuple[int, ...], item: int, budget: int) -> int:
-    """Return the axis along which slabs are cut: the slowest on which a row of chunks has room.
+    """The axis along which slabs are cut: the slowest on which a row of chunks has room.
 
     Along a slower axis the chunks have length 1, so that a slab is still one piece of memory.
     """
@@ -250,7 +250,7 @@ def _places(shape: tuple[int, ...], chunk: tuple[int, ...]) -> Iterator[tuple[in
 def _chunk(
     slab: Values, at: tuple[int, ...], *, chunk: tuple[int, ...], shuffle: bool, level: int | None
 ) -> Any:
-    """Return the encoded bytes of one chunk; what lies beyond the border is zeros."""
+    """The encoded bytes of one chunk; what lies beyond the border is zeros."""
     part = slab[tuple(slice(low, low + n) for low, n in zip(at, chunk, strict=True))]
     if part.shape != chunk:
         whole = np.zeros(chunk, slab.dtype)

@@ -23,7 +23,7 @@ _ERRNO = re.compile(r"errno = (\d+)")
 
 
 def reason_of(error: Exception) -> str:
-    """Return what an error of the library says, in one line without its routine beginning."""
+    """What an error of the library says, in one line without its routine beginning."""
     told = error.strerror if isinstance(error, OSError) and error.strerror else None
     text = " ".join(str(told or (error.args[0] if error.args else error)).split())
     opening, _, inner = text.partition(" (")
@@ -31,7 +31,7 @@ def reason_of(error: Exception) -> str:
 
 
 def system_reason(error: Exception) -> str:
-    """Return the system's reason for an error of the library, else what the library says."""
+    """The system's reason for an error of the library, else what the library says."""
     number = error.errno if isinstance(error, OSError) else None
     if not number:
         told = _ERRNO.search(str(error))
@@ -56,7 +56,7 @@ def guarded(path: str, where: str | None = None, what: str = "cannot be read") -
 
 
 def open_failed(path: str, error: Exception) -> RaconvertError:
-    """Return the error for a file that the library does not open."""
+    """The error for a file that the library does not open."""
     reason = reason_of(error)
     if "unable to lock file" in reason or isinstance(error, BlockingIOError):
         return ReadFailed(

@@ -32,7 +32,7 @@ Info = namedtuple("Info", "kind fileno address")
 
 
 def info_of(place: Any, path: bytes = b".") -> Info:
-    """Return kind, number of the open file, and address of the object at a path from `place`."""
+    """Kind, number of the open file, and address of the object at a path from `place`."""
     found = h5g.get_objinfo(place, path)
     low, high = found.objno  # halves where a C long has 32 bits; else all of it is in the first
     return Info(int(found.type), tuple(found.fileno), int(low) | int(high) << 32)
@@ -92,7 +92,7 @@ class Files:
         self._open = {os.path.realpath(source.path): self.main}
 
     def named(self, by: File, name: str, what: str) -> File:
-        """Return the file that `by` names, if it may be read."""
+        """The file that `by` names, if it may be read."""
         path = resolve(by.source, name, what)
         real = os.path.realpath(path)
         if real not in self._open:

@@ -130,7 +130,7 @@ def _file_type(array: Array, options: Options) -> h5t.TypeID:
 
 
 def _is_type_of(tid: h5t.TypeID, array: Array) -> bool:
-    """Tell whether elements can be written in this type as they are, or as variable strings."""
+    """True if elements can be written in this type as they are, or as variable strings."""
     kind = kind_of(tid)
     if kind.dims and array.dims[: len(kind.dims)] != kind.dims[::-1]:
         return False
@@ -139,5 +139,5 @@ def _is_type_of(tid: h5t.TypeID, array: Array) -> bool:
         return not kind.dims and str(element.descr).startswith("|S")
     if element.kind == "user" and element.descr is None:  # bytes of which nothing is known
         element = element._replace(descr=f"|V{element.nbytes}")
-    held = (kind.element, without_bools(kind).element)  # with bytes that are no bools, integers
+    held = (kind.element, without_bools(kind).element)  # with bytes that are not bools, integers
     return kind.memory is None and element in held

@@ -93,7 +93,7 @@ def messages(file: File, address: int) -> Iterator[tuple[int, bytes]]:
 
 
 def datatype_of(file: File, address: int) -> bytes | None:
-    """Return the datatype message of an object, also where that is a named one; None if unseen."""
+    """The datatype message of an object, also where that is a named one; None if unseen."""
     for kind, shared, body in _messages(file, address):
         if kind == DATATYPE and shared:
             named = named_type(file, address)
@@ -105,7 +105,7 @@ def datatype_of(file: File, address: int) -> bytes | None:
 
 
 def named_type(file: File, address: int) -> int | None:
-    """Return the address of the named datatype that the type of an object is, if it is one."""
+    """The address of the named datatype that the type of an object is, if it is one."""
     for kind, shared, body in _messages(file, address):
         if kind == DATATYPE and shared and len(body) >= _SHARED_LENGTH:
             version, where = body[0], body[1]
@@ -217,7 +217,7 @@ def count_of(space: bytes) -> int:
 
 
 def compact_data(file: File, address: int) -> bytes | None:
-    """Return the elements of a dataset that lie in its header; None if they lie elsewhere."""
+    """The elements of a dataset that lie in its header; None if they lie elsewhere."""
     for kind, body in messages(file, address):
         if kind == LAYOUT and body[:1] in (b"\3", b"\4") and body[1:2] == b"\0":
             return body[4 : 4 + int.from_bytes(body[2:4], "little")]
@@ -273,7 +273,7 @@ def dense_data(file: File, name: bytes, nbytes: int) -> Iterator[bytes]:
 
 
 def _dense_places(file: File) -> dict[bytes, tuple[int, list[int]]]:
-    """Return the places of the data of what looks like attributes of variable length, by name."""
+    """The places of the data of what looks like attributes of variable length, by name."""
     whole = file.source.read_at(0, file.source.size)
     found: dict[bytes, tuple[int, list[int]]] = {}
     for count, match in enumerate(_DENSE.finditer(whole)):
@@ -324,14 +324,14 @@ def check_references(raw: Any, file: File, width: int = 1) -> int:
 
 
 def total_length(raw: bytes, count: int) -> int:
-    """Return the sum of the lengths in so many references."""
+    """The sum of the lengths in so many references."""
     raw = raw[: count * REFERENCE_BYTES]
     parts = np.frombuffer(raw, _REFERENCE, len(raw) // REFERENCE_BYTES)
     return int(parts["length"].sum(dtype=np.uint64))
 
 
 def sequences(raw: bytes, count: int, file: File, width: int) -> list[bytes]:
-    """Return what each of `count` references leads to; elements are `width` bytes."""
+    """What each of `count` references leads to; elements are `width` bytes."""
     raw = raw[: count * REFERENCE_BYTES]
     check_references(raw, file, width)
     heaps: dict[int, dict[int, bytes]] = {}
@@ -401,7 +401,7 @@ def check_dataset_header(file: File, address: int) -> None:
 
 
 def _fill_data(kind: int, body: bytes) -> bytes:
-    """Return the bytes of a fill value, as its message of any version has them."""
+    """The bytes of a fill value, as its message of any version has them."""
     if kind == OLD_FILL:
         at = 0
     elif body[:1] == b"\3":
@@ -436,7 +436,7 @@ def _check_mappings(file: File, address: int, number: int) -> None:
 
 
 def _heap_objects(file: File, address: int) -> dict[int, bytes]:
-    """Return the objects of a global heap by their numbers."""
+    """The objects of a global heap by their numbers."""
     _check_heap(file, address)
     place = file.userblock + address
     size = _HEAP.unpack(file.source.read_at(place, _HEAP.size))[1]
@@ -452,7 +452,7 @@ def _heap_objects(file: File, address: int) -> dict[int, bytes]:
 
 
 def _after_selection(raw: bytes, at: int) -> int:
-    """Return where a serialized selection ends; ValueError if it makes no sense.
+    """Where a serialized selection ends; ValueError if it makes no sense.
 
     File format specification 3.0, VIII.A "Data Space Encoding"; the library does not look at the
     rank before it uses it.

@@ -13,7 +13,7 @@ UNNAMED = "data"  # the link of an array without a name
 
 
 def link_names(names: list[str]) -> list[str]:
-    """Return a path of links for each name: the name itself wherever HDF5 can have it."""
+    """A path of links for each name: the name itself wherever HDF5 can have it."""
     datasets: set[str] = set()
     groups: set[str] = set()
     links = []
@@ -31,7 +31,7 @@ def link_names(names: list[str]) -> list[str]:
 
 
 def may_be_group(path: Any, taken: Collection[str]) -> bool:
-    """Tell whether a group can have this path beside arrays with the links `taken`."""
+    """True if a group can have this path beside arrays with the links `taken`."""
     parts = path.split("/") if isinstance(path, str) else [""]
     if any(component(part) != part for part in parts):
         return False
@@ -39,7 +39,7 @@ def may_be_group(path: Any, taken: Collection[str]) -> bool:
 
 
 def kept_links(bundle: Bundle, space: dict[str, Any]) -> list[list[Any]]:
-    """Return path, kind and target of the links that the file had, if the bundle is all of it.
+    """Path, kind and target of the links that the file had, if the bundle is all of it.
 
     Of a part, only the further names of what was chosen go along (`Bundle.aliases`).
     """
@@ -54,7 +54,7 @@ def kept_links(bundle: Bundle, space: dict[str, Any]) -> list[list[Any]]:
 
 
 def alias_links(bundle: Bundle, space: dict[str, Any]) -> tuple[dict[str, str], list[str]]:
-    """Return the links that further names become, with what each leads to; and those left over.
+    """The links that further names become, with what each leads to; and those left over.
 
     What the namespace `space` of a file knows as links, dimensions or empty datasets is written
     from there, and is neither.
@@ -83,13 +83,13 @@ def alias_links(bundle: Bundle, space: dict[str, Any]) -> tuple[dict[str, str], 
 
 
 def component(part: str) -> str:
-    """Return one part of a path as HDF5 can have it."""
+    """One part of a path as HDF5 can have it."""
     part = part.encode("utf-8", "backslashreplace").decode().replace("\0", "_")
     return {"": "_", ".": "_"}.get(part, part)
 
 
 def parents(link: str) -> list[str]:
-    """Return the paths of the groups in which a path lies, outermost first."""
+    """The paths of the groups in which a path lies, outermost first."""
     return [link[:at] for at, letter in enumerate(link) if letter == "/"]
 
 

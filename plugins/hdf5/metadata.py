@@ -65,7 +65,7 @@ def write_each(oid: Any, values: dict[str, Any], types: dict[str, Any]) -> dict[
 
 
 def common_names(fields: dict[str, Any], own: dict[str, Any]) -> dict[str, str]:
-    """Return the names of the attributes that stand for common fields which are set."""
+    """The names of the attributes that stand for common fields which are set."""
     text = "long_name" if own.get("description") == "long_name" else "description"
     names = {"units": "units", text: "description"}
     return {name: field for name, field in names.items() if fields.get(field)}
@@ -85,7 +85,7 @@ def placed(
 
 
 def _is_field(name: str, value: Any, fields: dict[str, Any]) -> bool:
-    """Tell whether reading would take this attribute for a common field."""
+    """True if reading would take this attribute for a common field."""
     if not isinstance(value, str) or not value:
         return False
     if name == "long_name":

@@ -42,7 +42,7 @@ def options_of(compress: str, chunks: str, shuffle: bool, strings: str) -> Optio
 
 
 def chunk_of(shape: tuple[int, ...], item: int, options: Options) -> tuple[int, ...] | None:
-    """Return the shape of the chunks of a dataset; None where it is stored in one piece.
+    """The shape of the chunks of a dataset; None where it is stored in one piece.
 
     By itself: whole rows of about 1 MiB, so that the file is written and read front to back.
     Lengths for axes that belong to the type of the elements mean nothing.

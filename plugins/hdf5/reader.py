@@ -77,7 +77,7 @@ Context = namedtuple("Context", "files walk notes julia scales broken names bool
 
 
 def read_file(source: Source, bools: str = "auto") -> Bundle:
-    """Return the datasets of a file as lazy arrays; the files stay open until it is closed."""
+    """The datasets of a file as lazy arrays; the files stay open until it is closed."""
     files = Files(source)
     try:
         with guarded(source.path):
@@ -129,7 +129,7 @@ def _cap(notes: list[str]) -> None:
 
 
 def _left_out(found: list[tuple[str, RaconvertError]], but: str = "") -> list[str]:
-    """Return a note for each object that was left out."""
+    """A note for each object that was left out."""
     return [f"'{path}' was left out: {_why(problem)}{but}" for path, problem in found]
 
 
@@ -178,7 +178,7 @@ def _take(found: Found, bundle: Bundle, space: dict[str, Any], context: Context)
 def _attributes(
     oid: Any, found: Found, context: Context, skip: frozenset[str] = frozenset()
 ) -> Attributes:
-    """Return the attributes of an object; those that are none of ours to hold are noted."""
+    """The attributes of an object; those that are none of ours to hold are noted."""
     attributes = read_attributes(oid, found.file, skip)
     for name, reason in attributes.problems:
         context.notes.append(f"attribute '{name}' of '/{found.path}' was left out: {reason}")
@@ -221,7 +221,7 @@ def _finish(bundle: Bundle, space: dict[str, Any], context: Context) -> None:
 
 
 def _name_aliases(bundle: Bundle, context: Context) -> None:
-    """Tell the further names of arrays and groups, and note the first of them."""
+    """Give the further names of arrays and groups, and note the first of them."""
     inner = (dialects.TYPES,) if context.julia else ()
     for path, target in context.walk.aliases.items():
         if target.split("/")[0] not in inner:
@@ -264,7 +264,7 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
         if attributes.values:
             empty.update(attributes=attributes.values, types=attributes.types)
         space.setdefault("empty", {})[found.path] = empty
-        context.notes.append(f"'{found.path}' is empty (a null space), which is no array")
+        context.notes.append(f"'{found.path}' is empty (a null space), which is not an array")
         return
     if scale is not None and scale.startswith(scales.NO_VARIABLE):
         context.scales.paths[scales.key_of(dataset)] = found.path
@@ -287,7 +287,7 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
 def _shape(
     found: Found, dataset: h5d.DatasetID, plist: h5p.PropDCID, context: Context
 ) -> tuple[tuple[int, ...] | None, Virtual | None, RaconvertError | None]:
-    """Return the shape of a dataset, its sources if it is virtual, and why it cannot be read."""
+    """The shape of a dataset, its sources if it is virtual, and why it cannot be read."""
     if plist.get_layout() != h5d.VIRTUAL:
         return space_of(dataset), None, None
     try:
@@ -308,7 +308,7 @@ def _array(
     problem: RaconvertError | None,
     context: Context,
 ) -> tuple[Array, Dataset]:
-    """Return the array of a dataset and its source, or one that raises if it must not be read."""
+    """The array of a dataset and its source, or one that raises if it must not be read."""
     file = found.file
     kind = _kind(tid, file, info_of(dataset).address, context)
     check_index(dataset, file)
@@ -366,7 +366,7 @@ def _values(
     pieces: list[Extent],
     tid: h5t.TypeID,
 ) -> Dataset:
-    """Return the source of the elements of a dataset."""
+    """The source of the elements of a dataset."""
     if virtual is not None:
         return Assembled(found.file, found.hard, kind, shape, element, virtual, tid)
     if pieces:
@@ -376,7 +376,7 @@ def _values(
 
 
 def _kind(tid: h5t.TypeID, file: File, address: int, context: Context) -> Kind:
-    """Return how the elements of an object are read."""
+    """How the elements of an object are read."""
     if context.julia and dialects.is_opaque_bool(tid, file, address):
         tid = h5t.STD_B8LE
     if context.bools == "integers":
@@ -385,7 +385,7 @@ def _kind(tid: h5t.TypeID, file: File, address: int, context: Context) -> Kind:
 
 
 def _packed_array(found: Found, address: int, packed: dialects.Packed, context: Context) -> Array:
-    """Return the array of a compressed dataset that the library does not open."""
+    """The array of a compressed dataset that the library does not open."""
     file = found.file
     kind = _kind(packed.tid, file, address, context)
     numbers = tuple(number for number, _ in packed.filters)
@@ -454,7 +454,7 @@ def _keep_type(array: Array, tid: h5t.TypeID, kind: Kind) -> None:
     if kind.memory is not None and (kind.element is not None or kind.buffer.names):
         return  # as NumPy's own type, from now on
     if array.element.kind == "bool" and tid.get_class() in (h5t.BITFIELD, h5t.OPAQUE):
-        return  # which are no bools in any file but Julia's
+        return  # which are not bools in any file but Julia's
     while kind.element is None and tid.get_class() == h5t.ARRAY:
         tid = tid.get_super()  # of strings: axes like any other, from now on
     usual = type_of_element(array.element)
@@ -512,7 +512,7 @@ def _describe(array: Array, attributes: Attributes, fields: dict[str, Any], foun
 
 
 def is_text_form(array: Array, descr: Any) -> bool:
-    """Tell whether an array holds, as UTF-8, text of the NumPy type `descr`."""
+    """True if an array holds, as UTF-8, text of the NumPy type `descr`."""
     text = Element("user", array.element.nbytes, "|", descr)
     return (
         isinstance(descr, str)

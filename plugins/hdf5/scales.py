@@ -47,7 +47,7 @@ Key = tuple[tuple[int, ...], int]
 
 
 def is_scale(dataset: h5d.DatasetID, file: File) -> bool:
-    """Tell whether a dataset is a dimension scale.
+    """True if a dataset is a dimension scale.
 
     (Not by the library's own function, which damaged files can crash.)
     """
@@ -55,13 +55,13 @@ def is_scale(dataset: h5d.DatasetID, file: File) -> bool:
 
 
 def scale_name(dataset: h5d.DatasetID, file: File) -> str:
-    """Return the NAME of a scale; empty if it has none."""
+    """The NAME of a scale; empty if it has none."""
     name = value_of(dataset, file, b"NAME")
     return name if isinstance(name, str) else ""
 
 
 def key_of(oid: Any) -> Key:
-    """Return what tells objects apart."""
+    """What tells objects apart."""
     info = info_of(oid)
     return info.fileno, info.address
 
@@ -100,7 +100,7 @@ class Scales:
 
 
 def _attached_to(dataset: h5d.DatasetID, file: File) -> list[tuple[str, list[Key]]]:
-    """Return label and scales of each dimension, slowest first."""
+    """Label and scales of each dimension, slowest first."""
     rank = dataset.rank
     labels = value_of(dataset, file, b"DIMENSION_LABELS")
     if not isinstance(labels, list) or len(labels) != rank:
@@ -117,7 +117,7 @@ def _attached_to(dataset: h5d.DatasetID, file: File) -> list[tuple[str, list[Key
 
 
 def _addresses(dataset: h5d.DatasetID, file: File) -> list[list[int]]:
-    """Return the addresses of the scales of each dimension, from the attribute DIMENSION_LIST.
+    """The addresses of the scales of each dimension, from the attribute DIMENSION_LIST.
 
     It has sequences of variable length of object references, which are addresses.
     """
@@ -147,7 +147,7 @@ def axes_of(
     by_name: dict[str, Array],
     cache: dict[str, dict[str, Any]],
 ) -> list[Axis]:
-    """Return the axes, fastest first, that entries (slowest first) give an array."""
+    """The axes, fastest first, that entries (slowest first) give an array."""
     axes = []
     for entry, length in zip(entries, array.dims[::-1], strict=False):
         fields = {"name": entry["axis"] or None}
@@ -165,7 +165,7 @@ def axes_of(
 
 
 def _facts(scale: Array) -> dict[str, Any]:
-    """Return spacing and origin, or labels, of the values of a scale."""
+    """Spacing and origin, or labels, of the values of a scale."""
     numeric = scale.element.kind in ("int", "uint", "float")
     text = scale.element.kind == "user" and str(scale.element.descr).startswith("|S")
     if scale.ndim != 1 or not 1 <= scale.count <= MAX_VALUES or not (numeric or text):
@@ -199,7 +199,7 @@ def _text_labels(values: Any) -> dict[str, Any]:
 
 
 def matched(array: Array) -> list[dict[str, Any] | None]:
-    """Return the remembered entry of each dimension, slowest first, found by the axis's name."""
+    """The remembered entry of each dimension, slowest first, found by the axis's name."""
     entries = array.meta.formats.get(NAMESPACE, {}).get("dimensions")
     left = [entry for entry in entries if _is_entry(entry)] if isinstance(entries, list) else []
     found: list[dict[str, Any] | None] = []
@@ -220,7 +220,7 @@ def _is_entry(entry: Any) -> bool:
 
 
 def values_of(axis: Axis, length: int) -> Any:
-    """Return the values of a scale that an axis amounts to: an array, a list of texts, or None."""
+    """The values of a scale that an axis amounts to: an array, a list of texts, or None."""
     if not 1 <= length <= MAX_VALUES:
         return None
     labels = axis.labels

@@ -31,7 +31,7 @@ class Run(namedtuple("Run", "start stride block length")):
     __slots__ = ()
 
     def inside(self, low: int, high: int) -> tuple[Places, Places]:
-        """Return the indices from `low` to `high` that are selected, and which ones these are."""
+        """The indices from `low` to `high` that are selected, and which ones these are."""
         found = np.arange(max(low, self.start), min(high, self.end), dtype=np.int64)
         whole, rest = np.divmod(found - self.start, self.stride)
         which = whole * self.block + rest
@@ -39,7 +39,7 @@ class Run(namedtuple("Run", "start stride block length")):
         return found[chosen], which[chosen]
 
     def at(self, which: Places) -> Places:
-        """Return the indices of these positions."""
+        """The indices of these positions."""
         whole, rest = np.divmod(which, self.block)
         return self.start + whole * self.stride + rest
 
@@ -62,7 +62,7 @@ class Grid:
         self.ends = tuple(run.end for run in runs)
 
     def inside(self, start: tuple[int, ...], count: tuple[int, ...]) -> tuple[Any, Places]:
-        """Return the coordinates of the elements in a box, and which ones these are."""
+        """The coordinates of the elements in a box, and which ones these are."""
         parts = [r.inside(s, s + n) for r, s, n in zip(self.runs, start, count, strict=True)]
         if not parts:
             return (), np.zeros(1, np.int64)
@@ -73,7 +73,7 @@ class Grid:
         return tuple(place.reshape(-1) for place in places), flat
 
     def at(self, which: Places) -> tuple[Places, ...]:
-        """Return the coordinates of these elements of the selection."""
+        """The coordinates of these elements of the selection."""
         if not self.runs:
             return ()
         parts = np.unravel_index(which, self.lengths)
@@ -89,7 +89,7 @@ class Scattered:
         self.ends = tuple(int(c.max()) + 1 if c.size else 0 for c in self.coordinates)
 
     def inside(self, start: tuple[int, ...], count: tuple[int, ...]) -> tuple[Any, Places]:
-        """Return the coordinates of the elements in a box, and which ones these are."""
+        """The coordinates of the elements in a box, and which ones these are."""
         chosen = np.ones(self.size, bool)
         for places, low, n in zip(self.coordinates, start, count, strict=True):
             chosen &= (places >= low) & (places < low + n)
@@ -97,7 +97,7 @@ class Scattered:
         return self.at(which), which
 
     def at(self, which: Places) -> tuple[Places, ...]:
-        """Return the coordinates of these elements of the selection."""
+        """The coordinates of these elements of the selection."""
         return tuple(places[which] for places in self.coordinates)
 
 
@@ -115,12 +115,12 @@ def regular(space: h5s.SpaceID) -> list[tuple[int, int, int, int]] | None:
 
 
 def unlimited_axis(axes: list[tuple[int, int, int, int]] | None) -> int | None:
-    """Return the axis on which a grid has no end; None if there is none."""
+    """The axis on which a grid has no end; None if there is none."""
     return next((k for k, part in enumerate(axes or ()) if UNLIMITED in part[2:]), None)
 
 
 def grid(axes: list[tuple[int, int, int, int]], axis: int | None = None, length: int = 0) -> Grid:
-    """Return a grid; on the `axis` without an end it has `length` positions."""
+    """A grid; on the `axis` without an end it has `length` positions."""
     runs = []
     for number, (start, stride, count, block) in enumerate(axes):
         endless = number == axis
@@ -133,7 +133,7 @@ def grid(axes: list[tuple[int, int, int, int]], axis: int | None = None, length:
 
 
 def block_at(axes: list[tuple[int, int, int, int]], axis: int, number: int) -> Grid:
-    """Return one block of a grid without an end."""
+    """One block of a grid without an end."""
     start, stride, _, block = axes[axis]
     one = list(axes)
     one[axis] = (start + number * stride, 1, 1, block)
@@ -141,7 +141,7 @@ def block_at(axes: list[tuple[int, int, int, int]], axis: int, number: int) -> G
 
 
 def positions_up_to(part: tuple[int, int, int, int], end: int) -> int:
-    """Return how many positions an axis without an end has below the index `end`."""
+    """How many positions an axis without an end has below the index `end`."""
     start, stride, _, block = part
     if end <= start:
         return 0
@@ -152,7 +152,7 @@ def positions_up_to(part: tuple[int, int, int, int], end: int) -> int:
 
 
 def end_of(part: tuple[int, int, int, int], length: int) -> int:
-    """Return the index behind the last of `length` positions of an axis without an end."""
+    """The index behind the last of `length` positions of an axis without an end."""
     start, stride, _, block = part
     if not length:
         return 0
@@ -162,7 +162,7 @@ def end_of(part: tuple[int, int, int, int], length: int) -> int:
 
 
 def scattered(space: h5s.SpaceID, limit: int) -> Scattered:
-    """Return a selection that is no grid, in at most `limit` bytes."""
+    """A selection that is no grid, in at most `limit` bytes."""
     shape = tuple(int(n) for n in space.get_simple_extent_dims())
     count = int(space.get_select_npoints())
     check_memory(32 * count * (len(shape) + 1), limit, "a selection of a virtual dataset")

@@ -55,7 +55,7 @@ Storage = namedtuple("Storage", "layout stored chunk filters offset pieces")
 
 
 def space_of(dataset: h5d.DatasetID) -> tuple[int, ...] | None:
-    """Return the shape of a dataset, None for a null space.
+    """The shape of a dataset, None for a null space.
 
     Of a virtual dataset with unlimited axes this opens the sources: check them before.
     """
@@ -66,19 +66,19 @@ def space_of(dataset: h5d.DatasetID) -> tuple[int, ...] | None:
 
 
 def stored_bytes(tid: h5t.TypeID) -> int:
-    """Return the bytes of one element in the file; of strings of variable length, a reference."""
+    """The bytes of one element in the file; of strings of variable length, a reference."""
     return in_file(tid)[0]
 
 
 def declared_space(plist: h5p.PropDCID) -> tuple[int, ...]:
-    """Return the shape that a virtual dataset has by its first mapping; opens nothing."""
+    """The shape that a virtual dataset has by its first mapping; opens nothing."""
     if not plist.get_virtual_count():
         return ()
     return tuple(int(n) for n in plist.get_virtual_vspace(0).get_simple_extent_dims())
 
 
 def storage_of(dataset: h5d.DatasetID, plist: h5p.PropDCID) -> Storage:
-    """Return how a dataset is stored; opens no other file."""
+    """How a dataset is stored; opens no other file."""
     layout = LAYOUTS.get(plist.get_layout(), "unknown")
     chunk = tuple(plist.get_chunk()) if layout == "chunked" else None
     filters = tuple(
@@ -94,7 +94,7 @@ def storage_of(dataset: h5d.DatasetID, plist: h5p.PropDCID) -> Storage:
 
 
 def facts_of(storage: Storage, dataset: h5d.DatasetID, plist: h5p.PropDCID) -> dict[str, Any]:
-    """Return the storage in plain values, for people."""
+    """The storage in plain values, for people."""
     facts: dict[str, Any] = {"layout": storage.layout, "stored_bytes": storage.stored}
     if storage.pieces:
         facts["layout"] = "external"
@@ -113,7 +113,7 @@ def facts_of(storage: Storage, dataset: h5d.DatasetID, plist: h5p.PropDCID) -> d
 
 
 def filter_text(number: int, values: tuple[int, ...]) -> str:
-    """Return a filter in words."""
+    """A filter in words."""
     name = FILTERS.get(number, f"filter {number}")
     return f"{name} {values[0]}" if number == 1 and values else name
 
@@ -168,7 +168,7 @@ def _missing(storage: Storage) -> list[int]:
 
 
 def declared_bytes(shape: tuple[int, ...], item: int) -> int:
-    """Return the bytes of a dataset; `Corrupt` if no file could have so many."""
+    """The bytes of a dataset; `Corrupt` if no file could have so many."""
     nbytes = prod(shape) * item
     if nbytes >= MAX_BYTES:
         raise Corrupt(
@@ -180,7 +180,7 @@ def declared_bytes(shape: tuple[int, ...], item: int) -> int:
 
 
 def unwritten_bytes(storage: Storage, nbytes: int, file: File) -> int:
-    """Return the bytes of a dataset that is little more than a fill value, else 0."""
+    """The bytes of a dataset that is little more than a fill value, else 0."""
     stored = storage.stored
     if storage.layout != "virtual":  # whose sources lie in other files
         stored = min(stored, file.source.size)  # an index can list the same bytes many times
@@ -218,7 +218,7 @@ def check_size(storage: Storage, nbytes: int, item: int, file: File) -> None:
 
 
 def external_pieces(storage: Storage, nbytes: int, file: File) -> list[Extent]:
-    """Return the pieces of external storage, in order, each checked to be there."""
+    """The pieces of external storage, in order, each checked to be there."""
     left = nbytes
     pieces = []
     for raw, offset, length in storage.pieces:

@@ -44,7 +44,7 @@ def fixed_width(
     storage: Storage,
     virtual: Virtual | None,
 ) -> Element:
-    """Return the element in which variable strings are read, alone or in structures."""
+    """The element in which variable strings are read, alone or in structures."""
     kind, file = values.kind, values.file
     count = prod(values.shape)
     if kind.buffer.names and (virtual is not None or storage.pieces):
@@ -67,7 +67,7 @@ def _longest(
     storage: Storage,
     count: int,
 ) -> int | None:
-    """Return the largest length in the references of a dataset; None if they cannot be seen."""
+    """The largest length in the references of a dataset; None if they cannot be seen."""
     file = values.file
     if file.address_bytes != ADDRESS_BYTES or values.kind.dims:
         return None
@@ -90,7 +90,7 @@ def _longest(
 
 
 def _largest(raw: Any, size: int, places: tuple[int, ...], file: File) -> int:
-    """Return the largest length in the references at these places of each element."""
+    """The largest length in the references at these places of each element."""
     if size == REFERENCE_BYTES:
         return check_references(raw, file)
     parts = np.frombuffer(raw, np.uint8, len(raw) // size * size).reshape(-1, size)

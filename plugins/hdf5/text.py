@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 def is_text(element: Element) -> bool:
-    """Tell whether an element is text of NumPy's type U."""
+    """True if an element is text of NumPy's type U."""
     return isinstance(element.descr, str) and element.descr[1:2] == "U"
 
 
 def utf8_type(element: Element) -> h5t.TypeID:
-    """Return the HDF5 type that text is written in."""
+    """The HDF5 type that text is written in."""
     return string_type(element.nbytes, "nullpad", "utf-8")
 
 
 def encoded(values: Values) -> Values:
-    """Return text (U) as UTF-8 of the same number of bytes (S); ValueError where it is no text."""
+    """Text (U) as UTF-8 of the same number of bytes (S); ValueError where it is not text."""
     count = values.dtype.itemsize // 4
     codes = np.ascontiguousarray(values).view(_codes_of(values.dtype)).reshape(-1, count)
     result = np.zeros((len(codes), 4 * count), np.uint8)

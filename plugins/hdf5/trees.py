@@ -71,7 +71,7 @@ def check_tree(file: File, address: int, kind: int, rank: int = 0) -> None:
 
 
 def _record_sizes(kind: int, rank: int) -> range:
-    """Return the bytes that a record may have."""
+    """The bytes that a record may have."""
     if kind in RECORD_BYTES:
         return range(RECORD_BYTES[kind], RECORD_BYTES[kind] + 1)
     plain = ADDRESS_BYTES + 8 * rank
@@ -102,7 +102,7 @@ class _Tree:
             self.totals.append(_width(below))
 
     def count(self, place: int, records: int, level: int) -> int:
-        """Return the number of records in a node and below it."""
+        """The number of records in a node and below it."""
         self.left -= 1
         if self.left < 0 or records > self.most[level]:
             raise _damaged(self.file, self.address, "has more in it than there is room for")
@@ -130,7 +130,7 @@ class _Tree:
 
 
 def _width(number: int) -> int:
-    """Return how many bytes a number takes."""
+    """How many bytes a number takes."""
     return (number.bit_length() + 7) // 8
 
 

@@ -55,12 +55,12 @@ REFERENCE_BYTES = 16  # what lies in the file in the place of such a text: lengt
 
 
 def cannot(what: str) -> Unsupported:
-    """Return the error for a type that no array can have."""
+    """The error for a type that no array can have."""
     return Unsupported(what, remedy="no flag allows this; rewrite it with a numeric type")
 
 
 def kind_of(tid: h5t.TypeID, *, bits_are_bools: bool = False) -> Kind:
-    """Return how elements of an HDF5 type are read; `Unsupported` says why they cannot be.
+    """How elements of an HDF5 type are read; `Unsupported` says why they cannot be.
 
     `bits_are_bools`: bitfields of one byte are bools, as in JLD2.
     """
@@ -96,12 +96,12 @@ def _with_axes(tid: h5t.TypeID, dims: tuple[int, ...]) -> h5t.TypeID:
 
 
 def is_variable(tid: h5t.TypeID) -> bool:
-    """Tell whether a type is a string of variable length."""
+    """True if a type is a string of variable length."""
     return tid.get_class() == h5t.STRING and bool(tid.is_variable_str())
 
 
 def _variable(charset: int) -> h5t.TypeID:
-    """Return the memory type of variable strings that h5py turns into bytes."""
+    """The memory type of variable strings that h5py turns into bytes."""
     import h5py
 
     names = {h5t.CSET_ASCII: "ascii", h5t.CSET_UTF8: "utf-8"}
@@ -109,7 +109,7 @@ def _variable(charset: int) -> h5t.TypeID:
 
 
 def layout_of(tid: h5t.TypeID, depth: int = 0) -> Layout:
-    """Return the NumPy type of one HDF5 type, nested ones included."""
+    """The NumPy type of one HDF5 type, nested ones included."""
     reader = _LAYOUTS.get(tid.get_class())
     if reader is None or depth > MAX_NESTING:
         name = _UNREAD.get(tid.get_class(), f"of the unknown class {tid.get_class()}")
@@ -150,13 +150,13 @@ def _integer(tid: h5t.TypeID, depth: int) -> Layout:
 
 
 def bits_type(size: int, endian: str) -> h5t.TypeID:
-    """Return the bitfield type that fills so many bytes."""
+    """The bitfield type that fills so many bytes."""
     return getattr(h5t, f"STD_B{8 * size}{endian}")
 
 
 @cache
 def _ieee() -> tuple[tuple[h5t.TypeID, Dtype], ...]:
-    """Return the floating-point types that NumPy has too."""
+    """The floating-point types that NumPy has too."""
     codes = [f"{order}f{width}" for width in (4, 8, 2) for order in "<>"]
     return tuple((h5t.py_create(np.dtype(code)), np.dtype(code)) for code in codes)
 
@@ -206,7 +206,7 @@ def _enum(tid: h5t.TypeID, depth: int) -> Layout:
 
 
 def enum_names(tid: h5t.TypeID) -> dict[str, int]:
-    """Return the values of an enum by their names."""
+    """The values of an enum by their names."""
     return {
         name_of(tid.get_member_name(index)): int(tid.get_member_value(index))
         for index in range(tid.get_nmembers())
@@ -232,7 +232,7 @@ def _complex_of(dtype: Dtype) -> Dtype:
 
 
 def _compound(tid: h5t.TypeID, depth: int) -> Layout:
-    """Return a structure with the offsets of the file, or packed where members are converted."""
+    """A structure with the offsets of the file, or packed where members are converted."""
     members = []
     for index in range(tid.get_nmembers()):
         member = tid.get_member_type(index)
@@ -279,7 +279,7 @@ def _packed(members: list[Any], note: str) -> Layout:
 
 
 def _is_pair(members: list[Any], size: int) -> bool:
-    """Tell h5py's own form of a complex number: r and i, two equal floats, side by side."""
+    """True for h5py's own form of a complex number: r and i, two equal floats, side by side."""
     if [name for _, name, *_ in members] != ["r", "i"]:
         return False
     first, second = (layout.dtype for _, _, layout, _ in members)
@@ -307,15 +307,15 @@ _LAYOUTS: dict[int, Callable[[h5t.TypeID, int], Layout]] = {
 
 
 def name_of(name: bytes | str | None) -> str:
-    """Return a name as text; `Unsupported` if it is none."""
+    """A name as text; `Unsupported` if it is none."""
     try:
         return name.decode() if isinstance(name, bytes) else name or ""
     except UnicodeDecodeError as error:
-        raise cannot(f"its type uses the name {name!r}, which is no UTF-8 text") from error
+        raise cannot(f"its type uses the name {name!r}, which is not UTF-8 text") from error
 
 
 def bfloat_kind(tid: h5t.TypeID, dims: tuple[int, ...]) -> Kind | None:
-    """Return the kind of bfloat16, the upper half of a float32."""
+    """The kind of bfloat16, the upper half of a float32."""
     if tid.get_class() != h5t.FLOAT or tid.get_size() != 2 or tid.get_fields() != BFLOAT_FIELDS:
         return None
     if tid.get_ebias() != BFLOAT_BIAS or tid.get_norm() != h5t.NORM_IMPLIED:
@@ -325,7 +325,7 @@ def bfloat_kind(tid: h5t.TypeID, dims: tuple[int, ...]) -> Kind | None:
 
 
 def complex_parts(tid: h5t.TypeID) -> tuple[Dtype, int, int, list[str]] | None:
-    """Return the float type of a compound that spells a complex number, and where its parts are.
+    """The float type of a compound that spells a complex number, and where its parts are.
 
     The names are those of the real and of the imaginary part. None if it is another compound.
     """
@@ -346,7 +346,7 @@ def complex_parts(tid: h5t.TypeID) -> tuple[Dtype, int, int, list[str]] | None:
 
 
 def _complex_kind(tid: h5t.TypeID, dims: tuple[int, ...]) -> Kind | None:
-    """Return the kind of a complex number, in whatever way it is spelled."""
+    """The kind of a complex number, in whatever way it is spelled."""
     parts = complex_parts(tid)
     if parts is None:
         return None
@@ -375,7 +375,7 @@ def _has_bool(dtype: Dtype) -> bool:
 
 
 def checked_bools(values: Values) -> Values:
-    """Return the same values; `Corrupt` if any bool is neither 0 nor 1: the file can hold any byte.
+    """The same values; `Corrupt` if any bool is neither 0 nor 1: the file can hold any byte.
 
     NumPy has no such bools: it copies their bytes, and counts, packs and compares them wrong.
     """
@@ -401,7 +401,7 @@ def _bool_bytes(values: Values) -> Iterator[Values]:
 
 
 def without_bools(kind: Kind) -> Kind:
-    """Return how the same elements are read with integers in the place of bools."""
+    """How the same elements are read with integers in the place of bools."""
     if kind.element is None or not _has_bool(kind.buffer):
         return kind
     dtype = _with_integers(kind.buffer)
@@ -419,7 +419,7 @@ def _with_integers(dtype: Dtype) -> Dtype:
 
 
 def in_file(tid: h5t.TypeID) -> tuple[int, tuple[int, ...]]:
-    """Return the bytes of an element in the file, and where in them variable strings refer away.
+    """The bytes of an element in the file, and where in them variable strings refer away.
 
     The library tells sizes and offsets in memory, where such a string is a pointer.
     """
@@ -445,7 +445,7 @@ def in_file(tid: h5t.TypeID) -> tuple[int, tuple[int, ...]]:
 
 
 def fixed_dtype(dtype: Dtype, widths: dict[tuple[str, ...], int], path: Path = ()) -> Dtype:
-    """Return a dtype with strings of these widths, by the names that lead to them, for objects."""
+    """A dtype with strings of these widths, by the names that lead to them, for objects."""
     if dtype.subdtype is not None:
         return np.dtype((fixed_dtype(dtype.base, widths, path), dtype.shape))
     if dtype.names is not None:
@@ -463,5 +463,5 @@ def texts_of(values: Values, path: Path = ()) -> Iterator[tuple[Path, Values]]:
 
 
 def element_size(kind: Kind) -> int:
-    """Return the bytes of one element of the dataset in memory, the axes of its type included."""
+    """The bytes of one element of the dataset in memory, the axes of its type included."""
     return int(kind.buffer.itemsize) * prod(kind.dims)

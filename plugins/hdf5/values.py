@@ -128,7 +128,7 @@ class Dataset:
                 yield (*outer, slice(start, min(start + step, self.space[axis])), *inner)
 
     def __getitem__(self, key: Any) -> Values:
-        """Return a region: integers, slices and one Ellipsis, as NumPy indexes."""
+        """A region: integers, slices and one Ellipsis, as NumPy indexes."""
         keys = full_key(key, len(self.shape))
         first, box, then = [], [], []
         for part, length in zip(keys, self.shape, strict=True):
@@ -154,7 +154,7 @@ class Dataset:
         return np.array(self[...], dtype=dtype, copy=copy)
 
     def _box(self, start: tuple[int, ...], count: tuple[int, ...]) -> Values:
-        """Return the elements of a box of the dataset."""
+        """The elements of a box of the dataset."""
         kind = self.kind
         shape = count + kind.dims
         if prod(shape) == 0:
@@ -207,7 +207,7 @@ class Dataset:
         return values if values.dtype == self.dtype else values.view(self.dtype)
 
     def dataset(self) -> h5d.DatasetID:
-        """Return the open dataset, with a chunk cache of the size that its slabs need."""
+        """The open dataset, with a chunk cache of the size that its slabs need."""
         if self._opened is None or not self._opened.valid:
             access = h5p.create(h5p.DATASET_ACCESS)
             if self.chunk is not None:
@@ -220,7 +220,7 @@ class Dataset:
 
 
 def _as_units(buffer: Values, rank: int) -> Values:
-    """Return a buffer with each element of the dataset as one opaque unit."""
+    """A buffer with each element of the dataset as one opaque unit."""
     shape = buffer.shape[:rank]
     unit = buffer.dtype.itemsize * prod(buffer.shape[rank:])
     return buffer.reshape(-1).view(np.uint8).view(f"V{unit}").reshape(shape)
@@ -229,7 +229,7 @@ def _as_units(buffer: Values, rank: int) -> Values:
 def _bounds(
     key: tuple[int | slice, ...], space: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return start and count of a key as `slabs` gives it."""
+    """Start and count of a key as `slabs` gives it."""
     start, count = [], []
     for index, length in enumerate(space):
         part = key[index] if index < len(key) else slice(None)
@@ -240,7 +240,7 @@ def _bounds(
 
 
 def _stretch(part: Any, length: int) -> tuple[int, int, Any]:
-    """Return the stretch of an axis that holds an index, and the index inside the stretch."""
+    """The stretch of an axis that holds an index, and the index inside the stretch."""
     if isinstance(part, slice):
         found = range(length)[part]
         if not found:
@@ -269,7 +269,7 @@ def _fix(fixed: Values, values: Values) -> None:
 
 
 def widest(dataset: Dataset, longest: int, count: int) -> np.dtype[Any]:
-    """Return the dtype that the longest strings need; `longest` is known to be no less.
+    """The dtype that the longest strings need; `longest` is known to be no less.
 
     The strings are looked at in blocks that cannot need more than a bounded number of bytes;
     `TooLarge` as soon as `count` elements of that dtype are above the limit.

@@ -96,7 +96,7 @@ class Virtual:
     def read(
         self, start: tuple[int, ...], count: tuple[int, ...], kind: Kind, tid: h5t.TypeID
     ) -> Values:
-        """Return a box of it: the fill value, and over it what every piece has inside."""
+        """A box of it: the fill value, and over it what every piece has inside."""
         out = np.empty(count + kind.dims, kind.buffer)
         out[...] = self._fill_value(kind)
         for piece in self._pieces_in(start, count):
@@ -187,7 +187,7 @@ class Part:
             check_external_type(kind)
 
     def read(self, wanted: list[Places], kind: Kind, tid: h5t.TypeID) -> Values:
-        """Return the elements at all combinations of these indices."""
+        """The elements at all combinations of these indices."""
         for indices, length in zip(wanted, self.shape, strict=True):
             if int(indices.max()) >= length:
                 raise Corrupt(
@@ -213,7 +213,7 @@ class Part:
         return values if all(steps) else values[np.ix_(*picked)]
 
     def pick(self, places: tuple[Places, ...], kind: Kind, tid: h5t.TypeID) -> Values:
-        """Return single elements, by way of the smallest box around them."""
+        """Single elements, by way of the smallest box around them."""
         lows = [int(part.min()) for part in places]
         box = [np.arange(a, int(p.max()) + 1) for a, p in zip(lows, places, strict=True)]
         values = self.read(box, kind, tid)
@@ -251,7 +251,7 @@ class Part:
 
 
 def _step(indices: Places) -> int:
-    """Return the distance of indices at equal distances; 0 for others."""
+    """The distance of indices at equal distances; 0 for others."""
     if len(indices) == 1:
         return 1
     steps = np.diff(indices)
@@ -270,7 +270,7 @@ class Resolver:
         self._known: dict[tuple[int, bytes], Part] = {}
 
     def virtual(self, dataset: h5d.DatasetID, file: File, depth: int = 0) -> Virtual:
-        """Return the pieces of a virtual dataset; every source was checked."""
+        """The pieces of a virtual dataset; every source was checked."""
         if depth > MAX_DEPTH:
             raise Unsupported(
                 f"virtual datasets refer to each other more than {MAX_DEPTH} deep", path=file.path
@@ -360,7 +360,7 @@ class Resolver:
             yield Piece(part, taken, target), target.ends
 
     def _part(self, name: str, path: str, file: File, depth: int, *, plain: bool = False) -> Part:
-        """Return a source, opened and checked; `plain` names have no ``%`` in place of two."""
+        """A source, opened and checked; `plain` names have no ``%`` in place of two."""
         if not plain:
             name, path = name.replace("%%", "%"), path.replace("%%", "%")
         other = file
@@ -370,7 +370,7 @@ class Resolver:
         try:
             other, hard = self._walk.resolve(other, b"/", path)
             if info_of(other.fid, hard).kind != h5o.TYPE_DATASET:
-                raise ReadFailed(f"{where} is no dataset", path=other.path)
+                raise ReadFailed(f"{where} is not a dataset", path=other.path)
             key = id(other), hard
             if key not in self._known:
                 dataset = h5d.open(other.fid, hard)
@@ -409,7 +409,7 @@ class Resolver:
 
 
 def stored_of(storage: Storage, virtual: Virtual, item: int) -> Storage:
-    """Return the storage of a virtual dataset with the bytes that its sources have for it."""
+    """The storage of a virtual dataset with the bytes that its sources have for it."""
     return storage._replace(stored=virtual.mapped * item)
 
 
@@ -427,7 +427,7 @@ def _text(name: bytes | str) -> str:
 
 
 def _named(pattern: str, number: int) -> str:
-    """Return the name that a pattern gives the block of this number."""
+    """The name that a pattern gives the block of this number."""
     return "%".join(part.replace("%b", str(number)) for part in pattern.split("%%"))
 
 
@@ -468,7 +468,7 @@ def read_pieces(
     kind: Kind,
     tid: h5t.TypeID,
 ) -> Values:
-    """Return a box of a dataset in external storage, read from the files that were checked."""
+    """A box of a dataset in external storage, read from the files that were checked."""
     unit = int(tid.get_size())
     out = np.empty(prod(count) * unit, np.uint8)
     axis = len(shape)  # behind the last axis that is not taken whole

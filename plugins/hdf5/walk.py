@@ -28,7 +28,7 @@ MAX_STEPS = 40  # soft and external links on the way of one path; the library it
 MAX_DEPTH = 500  # groups inside groups; the library itself recurses in places
 # In all of a file, so that work and memory stay in proportion to it:
 MAX_OBJECTS = 200_000  # groups, datasets and types; some kilobytes each as arrays
-MAX_LINKS = 200_000  # that are no first names of objects
+MAX_LINKS = 200_000  # that are not first names of objects
 MAX_PARTS = 1_000_000  # of the paths that links lead along; one link can go through many others
 MAX_NAMES = 32 << 20  # characters of all paths; each has the names of its groups in it
 
@@ -134,7 +134,7 @@ class Walk:
                 raise TooMany(f"has more than {most} {what}", path=found.file.path)
 
     def _inside(self, group: Found) -> list[Any]:
-        """Return the links of a group in order: objects behind hard ones, and the others."""
+        """The links of a group in order: objects behind hard ones, and the others."""
         inside: list[Any] = []
         for raw, info, value in links_of(group.file, group.hard):
             name = shown(raw)
@@ -176,7 +176,7 @@ class Walk:
         self._object(Found(link.path, info.kind, file, hard))
 
     def resolve(self, file: File, group: bytes, target: str) -> tuple[File, bytes]:
-        """Return file and path by hard links of what a path leads to, link by link."""
+        """File and path by hard links of what a path leads to, link by link."""
         parts = target.encode("utf-8", "surrogateescape").split(b"/")[::-1]
         here = b"/" if target.startswith("/") else group
         steps = 0
@@ -208,7 +208,7 @@ class Walk:
         return file, here
 
     def _link_of(self, file: File, group: bytes, name: bytes) -> tuple[int, Any]:
-        """Return what `link_of` says, asked once: chains of links come by the same ones again."""
+        """What `link_of` says, asked once: chains of links come by the same ones again."""
         key = (file, group, name)
         if key not in self._told:
             self._told[key] = link_of(file, group, name)
@@ -220,12 +220,12 @@ class TooMany(TooLarge):
 
 
 def _name(raw: bytes | str) -> str:
-    """Return the name of a file or object in a link, with its odd bytes kept."""
+    """The name of a file or object in a link, with its odd bytes kept."""
     return raw.decode("utf-8", "surrogateescape") if isinstance(raw, bytes) else raw
 
 
 def shown(raw: bytes) -> str:
-    """Return a path or name as text, for names of arrays and for messages."""
+    """A path or name as text, for names of arrays and for messages."""
     return raw.decode("utf-8", "backslashreplace")
 
 
@@ -244,7 +244,7 @@ def links_in(gid: h5g.GroupID) -> list[tuple[bytes, int, Any]]:
 
 
 def _link(gid: h5g.GroupID, name: bytes) -> tuple[int, Any]:
-    """Return the class of a link, and where it leads: an address, if it is a hard one."""
+    """The class of a link, and where it leads: an address, if it is a hard one."""
     info = gid.links.get_info(name)
     if info.type in (h5l.TYPE_SOFT, h5l.TYPE_EXTERNAL):
         return info.type, gid.links.get_val(name)
@@ -252,7 +252,7 @@ def _link(gid: h5g.GroupID, name: bytes) -> tuple[int, Any]:
 
 
 def link_of(file: File, group: bytes, name: bytes) -> tuple[int, Any]:
-    """Return class and value of one link of a group; `ReadFailed` if there is none."""
+    """Class and value of one link of a group; `ReadFailed` if there is none."""
     with guarded(file.path, f"group '{shown(group)}'"):
         gid = _group(file, group)
         try:
@@ -268,6 +268,6 @@ def link_of(file: File, group: bytes, name: bytes) -> tuple[int, Any]:
 def _group(file: File, path: bytes) -> h5g.GroupID:
     found = h5o.open(file.fid, path)
     if not isinstance(found, h5g.GroupID):
-        raise ReadFailed("link leads to nothing: a dataset is no group", path=file.path)
+        raise ReadFailed("link leads to nothing: a dataset is not a group", path=file.path)
     check_trees(file, info_of(found).address)
     return found

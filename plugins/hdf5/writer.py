@@ -89,7 +89,7 @@ class Writer:
     # structure
 
     def _group(self, path: str) -> Any:
-        """Return the group of this path, made where it was not there."""
+        """The group of this path, made where it was not there."""
         if path not in self.groups:
             above, _, name = path.rpartition("/")
             parent = self._group(above)
@@ -164,7 +164,7 @@ class Writer:
         self._aliases()
 
     def _free(self, path: Any) -> bool:
-        """Tell whether something that is no array may be put at this path."""
+        """True if something that is not an array may be put at this path."""
         return isinstance(path, str) and path not in self.paths and may_be_group(path, self.taken)
 
     def _dimensions(self) -> None:
@@ -186,7 +186,7 @@ class Writer:
             write_each(dataset, _mapping(facts.get("attributes")), _mapping(facts.get("types")))
 
     def _empties(self) -> None:
-        """Write the datasets with a null space, which are no arrays."""
+        """Write the datasets with a null space, which are not arrays."""
         for path, facts in _mapping(self.space.get("empty")).items():
             if not self._free(path):
                 continue
@@ -299,7 +299,7 @@ class Writer:
             write_attribute(dataset, KEPT, packed(again))
 
     def _names(self, array: Array) -> dict[str, Any]:
-        """Return name and type of an array where its dataset says something else."""
+        """Name and type of an array where its dataset says something else."""
         found: dict[str, Any] = {}
         if self.links[array.name] != array.name:
             found["name"] = array.name
@@ -333,7 +333,7 @@ class Writer:
             write_attribute(root, KEPT, packed(again))
 
     def _walked(self) -> list[str]:
-        """Return the names in the order in which a walk finds them."""
+        """The names in the order in which a walk finds them."""
         tree: dict[str, Any] = {}
         for name in self.bundle.names:
             *above, last = self.links[name].split("/")
@@ -397,7 +397,7 @@ class Writer:
 
 
 def _parting(path: str, other: str) -> tuple[str, str]:
-    """Return the beginnings of two paths up to the first part in which they differ."""
+    """The beginnings of two paths up to the first part in which they differ."""
     here, there = path.split("/"), other.split("/")
     same = 0
     while same < min(len(here), len(there)) - 1 and here[same] == there[same]:

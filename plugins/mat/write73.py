@@ -1,7 +1,7 @@
 """Writing v7.3 through h5py, as MATLAB lays it out (see `level73`).
 
 Attributes are written as fixed strings that end nowhere: padding NULLTERM with the exact length,
-and that type in memory too. h5py's own strings (NULLPAD) are no class to matio, and conversion
+and that type in memory too. h5py's own strings (NULLPAD) are not a class to matio, and conversion
 between the two cuts off the last letter. The file is that of HDF5 1.10 or older, so that every
 MATLAB can read it; dates of objects are left out, so that equal arrays give equal bytes.
 
@@ -225,7 +225,7 @@ class _Writer:
         return found
 
     def _hidden_name(self) -> bytes:
-        """Return the next name in ``#refs#``: a, b, ..., z, ba, bb, ..."""
+        """The next name in ``#refs#``: a, b, ..., z, ba, bb, ..."""
         if self._references is None:
             self._references = h5g.create(self.root, b"#refs#", gcpl=_group_properties())
         number, letters = self._referred, b""
@@ -287,7 +287,7 @@ def _is_empty(node: Node) -> bool:
 
 
 def _number_type(leaf: Leaf) -> Any:
-    """Return the HDF5 type of the elements."""
+    """The HDF5 type of the elements."""
     if leaf.form == "char":
         return h5t.STD_U16LE
     plain = h5t.py_create(np.dtype(f"<{TYPE_CODES[leaf.cls]}"))
