@@ -71,15 +71,15 @@ def read_attributes(oid: Any, file: File, skip: frozenset[str] = frozenset()) ->
         if name in skip:
             continue
         try:
-            value, kept = _read(raw, stored)
+            value, remembered = _read(raw, stored)
         except RaconvertError as error:
             found.problems.append((name, error.what))
         except FAILURES as error:
             found.problems.append((name, reason_of(error)))
         else:
             found.values[name] = value
-            if kept is not None:
-                found.types[name] = kept
+            if remembered is not None:
+                found.types[name] = remembered
     return found
 
 
@@ -254,11 +254,13 @@ def _texts(value: Any, tid: h5t.TypeID) -> Any:
     while tid.get_class() == h5t.ARRAY:
         tid = tid.get_super()
     fixed = not tid.is_variable_str()
-    return _each(value, lambda item: _text(bytes(item or b""), tid.get_strpad() if fixed else None))
+    return _nested(
+        value, lambda item: _text(bytes(item or b""), tid.get_strpad() if fixed else None)
+    )
 
 
-def _each(value: Any, convert: Any) -> Any:
-    return [_each(item, convert) for item in value] if isinstance(value, list) else convert(value)
+def _nested(value: Any, convert: Any) -> Any:
+    return [_nested(item, convert) for item in value] if isinstance(value, list) else convert(value)
 
 
 def _text(raw: bytes, padding: int | None) -> str | bytes:
@@ -275,16 +277,16 @@ def _text(raw: bytes, padding: int | None) -> str | bytes:
 # --- writing --------------------------------------------------------------------------------------
 
 
-def write_attribute(oid: Any, name: str, value: Any, kept: Any = None) -> bool:
+def write_attribute(oid: Any, name: str, value: Any, remembered: Any = None) -> bool:
     """Write an attribute in the type it once had, if that still holds it, else in the usual one.
 
     False (and nothing written) if HDF5 has no place for such a value.
     """
     if not name or "\0" in name or not _is_utf8(name):
         return False
-    for attempt in (_as_kept, _as_usual):
+    for attempt in (_as_remembered, _as_usual):
         try:
-            prepared = attempt(value, kept)
+            prepared = attempt(value, remembered)
         except PROBLEMS:  # it belongs to another value, or is not ours
             prepared = None
         if prepared is not None:
@@ -312,13 +314,13 @@ def _as_usual(value: Any, _: Any) -> Any:
     return None if usual is None else _prepared(value, *usual)
 
 
-def _as_kept(value: Any, kept: Any) -> Any:
-    if kept is None:
+def _as_remembered(value: Any, remembered: Any) -> Any:
+    if remembered is None:
         return None
-    tid = type_of(kept["type"])
-    if kept["shape"] is None:
+    tid = type_of(remembered["type"])
+    if remembered["shape"] is None:
         return (tid, h5s.create(h5s.NULL), None, None) if value is None else None
-    return _prepared(value, tid, tuple(kept["shape"]))
+    return _prepared(value, tid, tuple(remembered["shape"]))
 
 
 def _prepared(value: Any, tid: h5t.TypeID, shape: tuple[int, ...]) -> Any:

@@ -134,6 +134,6 @@ def checks_out(raw: Any) -> bool:
     if len(raw) < CHECKSUM_BYTES:
         return False
     view = memoryview(raw).cast("B")
-    told = bytes(view[-CHECKSUM_BYTES:])
+    stored = bytes(view[-CHECKSUM_BYTES:])
     found = fletcher32(view[:-CHECKSUM_BYTES]).to_bytes(CHECKSUM_BYTES, "little")
-    return told in (found, bytes((found[1], found[0], found[3], found[2])))
+    return stored in (found, bytes((found[1], found[0], found[3], found[2])))

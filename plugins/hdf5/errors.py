@@ -24,8 +24,8 @@ _ERRNO = re.compile(r"errno = (\d+)")
 
 def reason_of(error: Exception) -> str:
     """What an error of the library says, in one line without its routine beginning."""
-    told = error.strerror if isinstance(error, OSError) and error.strerror else None
-    text = " ".join(str(told or (error.args[0] if error.args else error)).split())
+    spoken = error.strerror if isinstance(error, OSError) and error.strerror else None
+    text = " ".join(str(spoken or (error.args[0] if error.args else error)).split())
     opening, _, inner = text.partition(" (")
     return inner.removesuffix(")") if inner and "ynchronously" in opening else text
 
@@ -34,8 +34,8 @@ def system_reason(error: Exception) -> str:
     """The system's reason for an error of the library, else what the library says."""
     number = error.errno if isinstance(error, OSError) else None
     if not number:
-        told = _ERRNO.search(str(error))
-        number = int(told[1]) if told else 0
+        found = _ERRNO.search(str(error))
+        number = int(found[1]) if found else 0
     return os.strerror(number) if number else reason_of(error)
 
 

@@ -59,9 +59,9 @@ def fits_of(bundle: Bundle, options: Options, structure: Structure) -> list[Fit]
         found += _array_fits(array, tid, options)
     left = structure.unlinked
     if left:
-        told = [f"'{alias}' of '{bundle.aliases[alias] or '/'}'" for alias in left[:NAMED]]
+        some = [f"'{alias}' of '{bundle.aliases[alias] or '/'}'" for alias in left[:NAMED]]
         more = ", …" * (len(left) > NAMED)
-        reason = f"no link can be made for further names: {', '.join(told)}{more}"
+        reason = f"no link can be made for further names: {', '.join(some)}{more}"
         found.append(equivalent("", "metadata", reason))
     return found
 

@@ -79,9 +79,9 @@ def _check_fixed(file: File, address: int, entries: int, *, filtered: bool) -> N
     raw = file.source.read_at(file.userblock + address, _FIXED.size)
     if len(raw) < _FIXED.size:
         raise _damaged(file, "lies outside the file")
-    mark, version, client, size, _, told, _ = _FIXED.unpack(raw)
-    if (mark, version, client) != (b"FAHD", 0, filtered) or told != entries:
-        raise _damaged(file, "does not belong to the shape", entries, told)
+    mark, version, client, size, _, listed, _ = _FIXED.unpack(raw)
+    if (mark, version, client) != (b"FAHD", 0, filtered) or listed != entries:
+        raise _damaged(file, "does not belong to the shape", entries, listed)
     if not _is_entry(size, filtered=filtered):
         raise _damaged(file, "has entries of an impossible size")
 

@@ -18,31 +18,32 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-KEPT = "raconvert"  # the name of the attribute
+REST = "raconvert"  # the name of the attribute
 VERSION = 1
 
 
-def packed(fields: dict[str, Any]) -> str:
-    """The text of the attribute."""
-    return dumps({KEPT: VERSION, **fields})
+def write_rest(oid: Any, **fields: Any) -> None:
+    """Write the attribute of what has no other place, if there is anything."""
+    if fields:
+        write_attribute(oid, REST, dumps({REST: VERSION, **fields}))
 
 
-def unpacked(attributes: Attributes, path: str) -> dict[str, Any]:
+def take_rest(attributes: Attributes, path: str) -> dict[str, Any]:
     """Take the fields out of attributes; none if the attribute is another program's."""
-    text = attributes.values.get(KEPT)
-    if not isinstance(text, str) or not text.startswith(f'{{"{KEPT}":'):
+    text = attributes.values.get(REST)
+    if not isinstance(text, str) or not text.startswith(f'{{"{REST}":'):
         return {}
-    del attributes.values[KEPT]
-    attributes.types.pop(KEPT, None)
+    del attributes.values[REST]
+    attributes.types.pop(REST, None)
     try:
         fields = loads(text)
     except ValueError as error:
-        raise Corrupt(f"attribute '{KEPT}' is not JSON of ours: {error}", path=path) from error
-    if not isinstance(fields, dict) or fields.pop(KEPT, None) != VERSION:
-        raise Corrupt(f"attribute '{KEPT}' has another version", path=path, expected=VERSION)
+        raise Corrupt(f"attribute '{REST}' is not JSON of ours: {error}", path=path) from error
+    if not isinstance(fields, dict) or fields.pop(REST, None) != VERSION:
+        raise Corrupt(f"attribute '{REST}' has another version", path=path, expected=VERSION)
     for name, kind in _FORMS:
         if name in fields and not isinstance(fields[name], kind):
-            raise Corrupt(f"field '{name}' of attribute '{KEPT}' has the wrong form", path=path)
+            raise Corrupt(f"field '{name}' of attribute '{REST}' has the wrong form", path=path)
     return fields
 
 
@@ -71,17 +72,17 @@ def common_names(fields: dict[str, Any], own: dict[str, Any]) -> dict[str, str]:
     return {name: field for name, field in names.items() if fields.get(field)}
 
 
-def placed(
+def divided(
     fields: dict[str, Any], common: dict[str, str], scale: bool
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split attributes into those that are read back as such, and those that would be no more."""
-    reserved = scales.ALWAYS | {KEPT} | (scales.ON_SCALES if scale else frozenset())
+    reserved = scales.ALWAYS | {REST} | (scales.ON_SCALES if scale else frozenset())
     values: dict[str, Any] = {}
-    kept: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
     for name, value in fields.get("attributes", {}).items():
         lost = name in reserved or name in common or _is_field(name, value, fields)
-        (kept if lost else values)[name] = value
-    return {**values, **{name: fields[field] for name, field in common.items()}}, kept
+        (rest if lost else values)[name] = value
+    return {**values, **{name: fields[field] for name, field in common.items()}}, rest
 
 
 def _is_field(name: str, value: Any, fields: dict[str, Any]) -> bool:

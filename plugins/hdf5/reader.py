@@ -29,7 +29,7 @@ from .header import (
     attribute_data,
 )
 from .indexes import check_index
-from .metadata import unpacked
+from .metadata import take_rest
 from .storage import (
     Storage,
     check_filters,
@@ -188,7 +188,7 @@ def _attributes(
 def _take_group(found: Found, bundle: Bundle, space: dict[str, Any], context: Context) -> None:
     oid = h5o.open(found.file.fid, found.hard)
     attributes = _attributes(oid, found, context)
-    fields = unpacked(attributes, found.file.path)
+    fields = take_rest(attributes, found.file.path)
     values = {**attributes.values, **fields.get("attributes", {})}
     if not found.path:
         bundle.attributes = values
@@ -252,7 +252,7 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
     scale = scales.scale_name(dataset, found.file) if is_scale else None
     skip = scales.ALWAYS | scales.ON_SCALES if is_scale else scales.ALWAYS
     attributes = _attributes(dataset, found, context, skip)
-    fields = unpacked(attributes, found.file.path)
+    fields = take_rest(attributes, found.file.path)
     if fields.get("axis_of"):  # made by this plugin from an axis, which says it all
         return
     shape, virtual, problem = _shape(found, dataset, plist, context)
@@ -502,11 +502,11 @@ def _describe(array: Array, attributes: Attributes, fields: dict[str, Any], foun
         "index_order",
         "dtype",
     )
-    told = {name: fields[name] for name in known if name in fields}
-    if "dtype" in told and is_text_form(array, told["dtype"]):
-        _as_text(array, told.pop("dtype"))
-    if told:
-        sidecar.apply(told, array, found.file.path)
+    settled = {name: fields[name] for name in known if name in fields}
+    if "dtype" in settled and is_text_form(array, settled["dtype"]):
+        _as_text(array, settled.pop("dtype"))
+    if settled:
+        sidecar.apply(settled, array, found.file.path)
     if not own:
         meta.formats.pop(NAMESPACE, None)
 

@@ -51,7 +51,7 @@ class Walk:
         self._files = files
         self._parts = 0
         self._characters = 0
-        self._told: dict[tuple[File, bytes, bytes], tuple[int, Any]] = {}
+        self._links_asked: dict[tuple[File, bytes, bytes], tuple[int, Any]] = {}
         self._seen: dict[tuple[tuple[int, ...], int], str] = {}
         self._names: set[str] = set()
         # Hard links first, so that an object has the name of one of them where it can.
@@ -210,9 +210,9 @@ class Walk:
     def _link_of(self, file: File, group: bytes, name: bytes) -> tuple[int, Any]:
         """What `link_of` says, asked once: chains of links come by the same ones again."""
         key = (file, group, name)
-        if key not in self._told:
-            self._told[key] = link_of(file, group, name)
-        return self._told[key]
+        if key not in self._links_asked:
+            self._links_asked[key] = link_of(file, group, name)
+        return self._links_asked[key]
 
 
 class TooMany(TooLarge):

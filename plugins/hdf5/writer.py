@@ -24,7 +24,7 @@ from .descriptions import type_of
 from .elements import raw_blocks, write_chunks, write_elements, write_strings
 from .errors import PROBLEMS
 from .links import component, kept_links, may_be_group, parents
-from .metadata import KEPT, common_names, packed, placed, write_each
+from .metadata import common_names, divided, write_each, write_rest
 from .options import chunk_of
 from .tables import NAMESPACE
 from .types import is_variable, kind_of
@@ -202,7 +202,7 @@ class Writer:
     # scales
 
     def _scales(self) -> dict[str, bool]:
-        """Attach scales; return for each array whether its axes are all told by that."""
+        """Attach scales; return for each array whether its axes are all said by that."""
         for array in self.bundle.arrays:
             name = array.meta.formats.get(NAMESPACE, {}).get("scale")
             if isinstance(name, str):
@@ -220,24 +220,26 @@ class Writer:
         """Attach the remembered scales of an array, else make some; True if they say it all."""
         dataset = self.datasets[array.name]
         entries = scales.matched(array)
-        told = []
+        entries_made = []
         for index, entry in enumerate(entries[: dataset.rank]):
             axis = array.meta.axes[::-1][index]
-            kept: list[str] = []
+            attached: list[str] = []
             for path in entry["scales"] if entry else ():
                 if path in self.scales and path != array.name:
                     h5ds.attach_scale(dataset, self.datasets[path], index)
-                    kept.append(path)
-            label = axis.name if axis.name and (not kept or (entry and entry["label"])) else None
+                    attached.append(path)
+            label = (
+                axis.name if axis.name and (not attached or (entry and entry["label"])) else None
+            )
             if label and "\0" not in label and not _surrogates(label):
                 h5ds.set_label(dataset, index, label.encode())
             else:
                 label = None
-            name = label or (kept[0].rsplit("/", 1)[-1] if kept else "")
-            told.append({"axis": name, "label": bool(label), "scales": kept})
-            if not kept:
+            name = label or (attached[0].rsplit("/", 1)[-1] if attached else "")
+            entries_made.append({"axis": name, "label": bool(label), "scales": attached})
+            if not attached:
                 self._make_scale(array, index)
-        again = scales.axes_of(told, array, by_name, cache)
+        again = scales.axes_of(entries_made, array, by_name, cache)
         wanted = [axis.to_dict() for axis in array.meta.axes]
         return [axis.to_dict() for axis in again] == wanted
 
@@ -269,34 +271,33 @@ class Writer:
         h5ds.set_scale(dataset, _utf8_bytes(axis.name or ""))
         if axis.units:
             write_attribute(dataset, "units", axis.units)
-        write_attribute(dataset, KEPT, packed({"axis_of": array.name}))
+        write_rest(dataset, axis_of=array.name)
         self._link(path, dataset)
         h5ds.attach_scale(self.datasets[array.name], dataset, index)
 
     # attributes
 
-    def _describe(self, array: Array, told: bool | None) -> None:
+    def _describe(self, array: Array, axes_said: bool | None) -> None:
         """Write the metadata of an array: attributes, and what is none in the attribute of ours."""
         dataset = self.datasets[array.name]
         own = _mapping(array.meta.formats.get(NAMESPACE))
         fields = sidecar.fields_of(array, NAMESPACE)
         common = common_names(fields, own)
-        values, kept = placed(fields, common, array.name in self.scales)
+        values, others = divided(fields, common, array.name in self.scales)
         left = write_each(dataset, values, _mapping(own.get("attributes")))
         again = {field: fields[field] for name, field in common.items() if name in left}
-        rest = {**kept, **{name: value for name, value in left.items() if name not in common}}
+        rest = {**others, **{name: value for name, value in left.items() if name not in common}}
         formats = {n: space for n, space in fields.get("formats", {}).items() if n != NAMESPACE}
         if rest:
             again["attributes"] = rest
         if formats:
             again["formats"] = formats
-        if told is False and fields.get("axes"):
+        if axes_said is False and fields.get("axes"):
             again["axes"] = fields["axes"]
         if fields.get("encoding") and "charset" not in _mapping(own.get("type")):
             again["encoding"] = fields["encoding"]
         again.update(self._names(array))
-        if again:
-            write_attribute(dataset, KEPT, packed(again))
+        write_rest(dataset, **again)
 
     def _names(self, array: Array) -> dict[str, Any]:
         """Name and type of an array where its dataset says something else."""
@@ -317,7 +318,7 @@ class Writer:
                 continue
             left = write_each(group, values, _mapping(types.get(path)))
             if left:
-                write_attribute(group, KEPT, packed({"attributes": left}))
+                write_rest(group, attributes=left)
         root = self.groups[""]
         left = write_each(root, self.bundle.attributes, _mapping(self.space.get("attributes")))
         again: dict[str, Any] = {"attributes": left} if left else {}
@@ -329,8 +330,7 @@ class Writer:
             again["groups"] = lost
         if self._walked() != self.bundle.names:
             again["order"] = self.bundle.names
-        if again:
-            write_attribute(root, KEPT, packed(again))
+        write_rest(root, **again)
 
     def _walked(self) -> list[str]:
         """The names in the order in which a walk finds them."""
