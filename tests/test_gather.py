@@ -122,7 +122,7 @@ def test_a_name_that_is_not_there_lists_those_that_are(word: str) -> None:
 def test_what_does_not_exist_is_named(word: str) -> None:
     with pytest.raises(ReadFailed, match="does not exist") as caught:
         convert(word, "out.ra")
-    assert repr(word)[1:-1].replace("\\x00", "") in str(caught.value).replace("\0", "")
+    assert repr(word)[1:-1] in str(caught.value)
     assert caught.value.exit_code == 1
 
 

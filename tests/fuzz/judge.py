@@ -69,7 +69,7 @@ def _text(value: object) -> str:
 def judge(name: str, data: bytes, folder: Path) -> tuple[str | None, str]:
     """Return what is wrong with how an input is taken, or None; and what became of it."""
     path = place(name, data, folder)
-    before = sorted(os.listdir(folder))
+    before, used = sorted(os.listdir(folder)), _peak()
     try:
         first = told(path, PARSERS[name].from_)
         again = told(path, PARSERS[name].from_)
@@ -84,5 +84,11 @@ def judge(name: str, data: bytes, folder: Path) -> tuple[str | None, str]:
         return f"files were written: {sorted(set(os.listdir(folder)) - set(before))}", outcome
     if isinstance(first, str) and len(first) > MAX_MESSAGE:
         return f"a message of {len(first)} characters: {first:.300}", outcome
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-    return (f"{peak >> 20} MB of memory" if peak > MAX_PEAK else None), outcome
+    peak = _peak()
+    too_much = peak > max(used, MAX_PEAK)  # what the process has used before is not of this input
+    return (f"{peak >> 20} MB of memory" if too_much else None), outcome
+
+
+def _peak() -> int:
+    """Return the largest memory that this process has had, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
