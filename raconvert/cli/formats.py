@@ -29,7 +29,7 @@ def run(args: Any, console: Console) -> int:
         if console.json:
             console.result_json(details)
         else:
-            for line in _detail_lines(details):
+            for line in (*_detail_lines(details), *_fault_lines([details])):
                 console.result(line)
         return 0
     rows = formats()
@@ -39,7 +39,21 @@ def run(args: Any, console: Console) -> int:
     cells = [_HEADS, *(_cells(row) for row in rows)]
     for number, line in enumerate(_table(cells)):
         console.result(console.bold(line) if number == 0 else line)
+    for line in _fault_lines(rows):
+        console.result(line)
     return 0
+
+
+def _fault_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Public faults of what the built-in formats use, in the versions that are installed."""
+    from raconvert.inspect.advisories import known_faults
+
+    needs = {name for row in rows if row["built_in"] for name in row["needs"]}
+    for number, fault in enumerate(known_faults(sorted(needs))):
+        if not number:
+            yield "known faults of installed versions (SECURITY.md says what is done about them):"
+        versions = f"{fault['library']} {fault['version']} ({fault['versions']})"
+        yield f"  {versions}: {fault['what']}: {fault['names']}; {fault['source']}"
 
 
 def _table(cells: Sequence[tuple[str, ...]]) -> Iterator[str]:

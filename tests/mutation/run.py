@@ -14,6 +14,8 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple
@@ -84,12 +86,11 @@ def _measure(jobs: list[Job], workers: int) -> float:
             ThreadPoolExecutor(workers) as pool:  # fmt: skip
         for number in range(workers):
             copies.put(_copy(Path(scratch) / str(number)))
-        first = copies.get()
-        before = {name: _before(AREAS[name], first) for name in dict.fromkeys(j.area for j in jobs)}
-        copies.put(first)
-        for job, verdict in pool.map(lambda job: _judge(job, before[job.area], copies), jobs):
-            print(f"{verdict:9} {_shown(job)}", flush=True)
-            noticed.setdefault(job.area, []).append(verdict != "SURVIVED")
+        for name, group in groupby(jobs, lambda job: job.area):
+            before = _before(AREAS[name], copies)
+            for job, verdict in pool.map(partial(_judge, before=before, copies=copies), group):
+                print(f"{verdict:9} {_shown(job)}", flush=True)
+                noticed.setdefault(name, []).append(verdict != "SURVIVED")
     for name, ones in noticed.items():
         print(f"{name}: {sum(ones)} of {len(ones)} noticed")
     total = [one for ones in noticed.values() for one in ones]
@@ -107,10 +108,12 @@ def _copy(folder: Path) -> Path:
     return folder
 
 
-def _before(area: Area, copy: Path) -> Judged:
+def _before(area: Area, copies: SimpleQueue[Path]) -> Judged:
     """Run the tests on the code as it is; those that fail already judge nothing."""
     start = time.monotonic()
+    copy = copies.get()
     code, text = _tested(area, copy, 3600, [])
+    copies.put(copy)
     failing = [found[1] for found in FAILED.finditer(text)]
     if code and not failing:
         raise SystemExit(f"the tests do not run on the code as it is:\n{text}")
