@@ -13,7 +13,7 @@ from struct import Struct
 from raconvert.errors import Corrupt
 
 from .files import info_of
-from .header import ADDRESS_BYTES, LAYOUT, NOWHERE, chunked, messages
+from .header import CHUNKED, ADDRESS_BYTES, LAYOUT, NOWHERE, chunked, messages
 from .trees import check_tree
 
 TYPE_CHECKING = False
@@ -35,6 +35,12 @@ _EXTENSIBLE = Struct("<4sBBB")  # signature, version, client, bytes of an elemen
 
 def check_index(dataset: h5d.DatasetID, file: File) -> None:
     """Refuse (`Corrupt`) a dataset whose index cannot be that of its shape."""
+    plist = dataset.get_create_plist()
+    rank = dataset.get_space().get_simple_extent_ndims()
+    if plist.get_layout() == CHUNKED and len(plist.get_chunk()) != rank:
+        # The library compares the two only when it creates a dataset, and reads such a one for
+        # ever (CVE-2026-19025).
+        raise _damaged(file, "is of another rank than the shape", rank, len(plist.get_chunk()))
     if file.address_bytes != ADDRESS_BYTES:
         return
     for kind, body in messages(file, info_of(dataset).address):
@@ -43,8 +49,7 @@ def check_index(dataset: h5d.DatasetID, file: File) -> None:
             space = dataset.get_space()
             shape = tuple(int(n) for n in space.get_simple_extent_dims())
             limits = [int(n) % (1 << 64) for n in space.get_simple_extent_dims(maxdims=1)]
-            filters = dataset.get_create_plist().get_nfilters()
-            _check_layout(file, layout, shape, limits, filtered=bool(filters))
+            _check_layout(file, layout, shape, limits, filtered=bool(plist.get_nfilters()))
 
 
 def _check_layout(

@@ -23,7 +23,7 @@ from raconvert.files.extent import Extent
 from raconvert.files.inflate import MAX_RATIO  # which no filter in use exceeds on real data
 from raconvert.files.references import resolve
 
-from .tables import FILTERS
+from .tables import FEWEST_VALUES, FILTERS
 from .text import is_text
 from .types import in_file
 
@@ -143,7 +143,18 @@ def extent_of(
 
 
 def check_filters(storage: Storage, path: str) -> None:
-    """Refuse (`MissingDependency`) a dataset with a filter that nothing here decodes."""
+    """Refuse a dataset with a filter that nothing here decodes (`MissingDependency`).
+
+    `Corrupt` for one with fewer values than the library takes from it uncounted (CVE-2026-19026).
+    """
+    for number, values in storage.filters:
+        if len(values) < FEWEST_VALUES.get(number, 0):
+            raise Corrupt(
+                f"the filter {FILTERS[number]} has too few values",
+                path=path,
+                expected=f"at least {FEWEST_VALUES[number]}",
+                got=len(values),
+            )
     missing = _missing(storage)
     if missing:
         try:

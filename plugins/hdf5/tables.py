@@ -33,6 +33,8 @@ FILTERS = {
     32008: "bitshuffle", 32012: "b3d", 32013: "zfp", 32015: "zstd", 32016: "sz-legacy", 32017: "sz",
     32018: "fcidecomp", 32019: "jpeg", 32024: "sz3", 32026: "blosc2", 32028: "sperr",
 }  # fmt: skip
+# How many values the library takes from the message of a filter without counting them.
+FEWEST_VALUES = {4: 4, 5: 5, 6: 20}
 
 # h5py with libver "v110", no times: x = [1, 2, 3] of uint8, compact
 SAMPLE = (

@@ -197,3 +197,67 @@ def test_reused_strings_are_refused_by_us(
     error = capsys.readouterr().err
     assert "global heap size is too small" in error
     assert str(path) in error
+
+
+# --- faults of the library that are public (raconvert.inspect.advisories) -------------------------
+
+
+def chunks_of_another_rank(path: Path, rank: int) -> bytes:
+    """CVE-2026-19025: the library loops for ever, or divides by zero."""
+    with h5py.File(path, "w", libver="earliest") as file:
+        file.create_dataset("x", data=np.arange(64, dtype="i4").reshape(8, 8), chunks=(4, 4))
+        file.create_dataset("whole", data=np.arange(5))
+    return path.read_bytes().replace(b"\3\2\3", bytes((3, 2, rank + 1)), 1)
+
+
+def nbit_without_values(path: Path, count: int) -> bytes:
+    """CVE-2026-19026: the library reads values that are not there."""
+    tid = h5t.py_create(np.dtype("<i4")).copy()
+    tid.set_precision(20)
+    plist = h5p.create(h5p.DATASET_CREATE)
+    plist.set_chunk((4,))
+    plist.set_filter(5, 0, ())
+    with h5py.File(path, "w", libver="earliest") as file:
+        space = h5s.create_simple((8,))
+        dataset = h5d.create(file.id, b"x", tid, space, plist)
+        dataset.write(space, space, np.arange(8, dtype="i4"))
+        file.create_dataset("whole", data=np.arange(5))
+    data = path.read_bytes()
+    at = data.index(b"nbit") - 2
+    return data[:at] + count.to_bytes(2, "little") + data[at + 2 :]
+
+
+def fill_value_of_negative_size(path: Path, size: int) -> bytes:
+    """CVE-2026-19024: the library follows a pointer that is not there."""
+    with h5py.File(path, "w", libver="earliest") as file:
+        file.create_dataset("x", shape=(8,), dtype="<i4", fillvalue=7, chunks=(2,))
+        file.create_dataset("whole", data=np.arange(5))
+    whole = b"\1" + (4).to_bytes(4, "little") + (7).to_bytes(4, "little")
+    data = path.read_bytes()
+    assert whole in data
+    return data.replace(whole, b"\1" + size.to_bytes(4, "little", signed=True) + whole[5:])
+
+
+@pytest.mark.parametrize("verb", ["info", "verify", "digest", "convert"])
+@pytest.mark.parametrize(
+    ("make", "value"),
+    [(chunks_of_another_rank, 1), (nbit_without_values, 0), (nbit_without_values, 4),
+     (fill_value_of_negative_size, -2), (fill_value_of_negative_size, -(1 << 31))],
+    ids=lambda part: getattr(part, "__name__", None),
+)  # fmt: skip
+def test_public_faults_cost_one_array(
+    make: Callable[[Path, int], bytes], value: int, verb: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.h5"
+    path.write_bytes(make(tmp_path / "whole.h5", value))
+    words = ["-o", str(tmp_path / "x.npz"), "--allow", "arrays"] if verb == "convert" else []
+    done = subprocess.run(
+        [sys.executable, "-m", "raconvert", verb, str(path), *words],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode in (0, 1)
+    assert done.returncode or verb in ("info", "convert")
+    assert ("'x'" if verb == "convert" else "whole") in done.stdout + done.stderr
+    assert "SIG" not in done.stdout + done.stderr
+    if verb == "convert":
+        assert np.load(tmp_path / "x.npz")["whole"].tolist() == [0, 1, 2, 3, 4]
