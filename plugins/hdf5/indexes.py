@@ -13,7 +13,7 @@ from struct import Struct
 from raconvert.errors import Corrupt
 
 from .files import info_of
-from .header import CHUNKED, ADDRESS_BYTES, LAYOUT, NOWHERE, chunked, messages
+from .header import ADDRESS_BYTES, CHUNKED, LAYOUT, NOWHERE, chunked, messages
 from .trees import check_tree
 
 TYPE_CHECKING = False
