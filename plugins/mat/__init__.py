@@ -57,23 +57,15 @@ letters, digits and _, 63 at most, no keyword), else they are refused, or change
 
 from __future__ import annotations
 
-from raconvert.errors import Corrupt, UsageError
-from raconvert.plugin import NO, SURE, Bundle, Fit, Format, Option, Source
+from raconvert.plugin import NO, SURE, Format, Option, Source
 
 from . import level4
+from .plan import DEFAULT_LEVELS, DEFAULT_VERSION, plan
+from .reader import level_of, read
 from .samples import SAMPLES
-from .tables import HDF5_MAGIC, HDF5_OFFSET, MARKS_5, MARKS_73
+from .tables import MARKS_5, MARKS_73
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from raconvert.plugin import Target
-
-__all__ = ["FORMAT", "fits", "names", "read", "sniff", "write"]
-
-DEFAULT_VERSION = "6"
-DEFAULT_LEVELS = {"6": None, "7": 3, "7.3": None}  # 3 is what MATLAB itself uses
+__all__ = ["FORMAT", "plan", "read", "sniff"]
 
 FORMAT = Format(
     name="mat",
@@ -108,94 +100,4 @@ FORMAT = Format(
 
 def sniff(source: Source) -> int:
     """Sure by the marks in the header; of level 4, by the suffix and a chain that fits the file."""
-    return SURE if _level(source) else NO
-
-
-def _level(source: Source) -> str | None:
-    """Return ``5``, ``7.3`` or ``4``; None for other files."""
-    head = source.head
-    mark = head[124:128]
-    if mark in MARKS_5:
-        return "5"
-    if mark in MARKS_73:
-        return "7.3" if head[HDF5_OFFSET:].startswith(HDF5_MAGIC) else None
-    if level4.order_of(head) and source.path.lower().endswith(".mat") and level4.is_chain(source):
-        return "4"
-    return None
-
-
-def read(source: Source, *, char: str = "strings", sparse: str = "dense") -> Bundle:
-    """Return all variables that are arrays, and those inside structs and cells, lazily.
-
-    Raises `Corrupt` for what contradicts itself, `Unsupported` if no array is left.
-    """
-    from .tree import Tree
-
-    level = _level(source)
-    if level is None and level4.order_of(source.head) is None:
-        raise Corrupt("is no MAT file", path=source.path, where="byte 124",
-                      expected="the mark of v5 or v7.3", got=source.head[124:128])  # fmt: skip
-    tree = Tree(source, char=char, sparse=sparse)
-    closers = []
-    if level == "7.3":
-        from . import level73
-
-        facts, close = level73.read(tree)
-        closers.append(close)
-    elif level == "5":
-        from . import level5
-
-        facts = level5.read(tree)
-    else:
-        facts = level4.read(tree)
-    try:
-        own = facts | tree.finish()
-    except BaseException:
-        for close in closers:
-            close()
-        raise
-    return Bundle(
-        tree.arrays, groups=tree.groups, formats={"mat": own}, notes=tree.notes, closers=closers
-    )
-
-
-def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
-    """Return what MAT cannot hold: types, shapes below two axes, names, metadata, sizes."""
-    from .plan import Plan
-
-    return Plan(bundle, options.get("version", DEFAULT_VERSION)).fits
-
-
-def names(bundle: Bundle, options: dict[str, Any]) -> list[str]:
-    """Return the paths under which the arrays are found again."""
-    from .plan import Plan
-
-    return Plan(bundle, options.get("version", DEFAULT_VERSION)).names
-
-
-def write(
-    bundle: Bundle, target: Target, *, version: str = DEFAULT_VERSION, compress: str = "auto"
-) -> None:
-    """Write the arrays of the bundle as variables, groups as structs and cells.
-
-    What `fits` refuses and was allowed: names are changed, dates become their counts (int64), and
-    structured or raw elements bytes (uint8) on a new first axis.
-    """
-    from .plan import Plan
-
-    if version == "6" and compress not in ("auto", "none"):
-        raise UsageError(
-            "version 6 of MAT is not compressed", remedy="use --out-opt version=7, or 7.3"
-        )
-    level = DEFAULT_LEVELS[version] if compress == "auto" else None
-    if compress not in ("auto", "none"):
-        level = int(compress)
-    plan = Plan(bundle, version)
-    if version == "7.3":
-        from . import write73
-
-        write73.write(plan, target, level)
-    else:
-        from . import write5
-
-        write5.write(plan, target, level)
+    return SURE if level_of(source) else NO

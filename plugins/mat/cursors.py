@@ -31,7 +31,7 @@ class FileCursor:
         self._window, self._window_place = b"", 0
 
     def take(self, nbytes: int) -> bytes:
-        """Return the next bytes and go on behind them."""
+        """The next bytes; goes on behind them."""
         start = self.place - self._window_place
         if start < 0 or start + nbytes > len(self._window):
             self._file.seek(self.place)
@@ -45,7 +45,7 @@ class FileCursor:
         self.place += nbytes
 
     def part(self, dtype: str, nbytes: int) -> Any:
-        """Return the numbers in the next bytes, and go on behind them where they are taken."""
+        """The numbers in the next bytes; goes on behind them where they are taken."""
         found = FilePart(self._source, self.place, dtype, nbytes // int(dtype[2:]))
         self.place += nbytes
         return found
@@ -81,7 +81,7 @@ class InflateCursor:
         return self.inflater.broken
 
     def take(self, nbytes: int) -> bytes:
-        """Return the next bytes and go on behind them."""
+        """The next bytes; goes on behind them."""
         return self.inflater.read(nbytes)
 
     def skip(self, nbytes: int) -> None:
@@ -89,7 +89,7 @@ class InflateCursor:
         self.inflater.skip(nbytes)
 
     def part(self, dtype: str, nbytes: int) -> Any:
-        """Return the numbers in the next bytes, and go on behind them where they are taken."""
+        """The numbers in the next bytes; goes on behind them where they are taken."""
         if nbytes <= min(HELD_BYTES, self.room):
             self.room -= nbytes
             return HeldPart(self.inflater.read(nbytes), dtype)
@@ -116,7 +116,7 @@ class DecodedCursor(InflateCursor):
         self._data = data
 
     def take(self, nbytes: int) -> bytes:
-        """Return the next bytes and go on behind them."""
+        """The next bytes; goes on behind them."""
         found = self._data[self.place : self.place + nbytes]
         if len(found) < nbytes:
             raise Corrupt("compressed variable ends inside its data", path=self.path,
@@ -129,7 +129,7 @@ class DecodedCursor(InflateCursor):
         self.place += nbytes
 
     def part(self, dtype: str, nbytes: int) -> Any:
-        """Return the numbers in the next bytes, and go on behind them where they are taken."""
+        """The numbers in the next bytes; goes on behind them where they are taken."""
         if nbytes <= self.room:
             self.room -= nbytes
             return HeldPart(self.take(nbytes), dtype)

@@ -13,40 +13,28 @@ Numbers may be stored in any type that holds them; the class says what they are.
 
 from __future__ import annotations
 
-from collections import namedtuple
 from functools import partial
 from io import BytesIO
 from math import prod
-from struct import Struct, unpack
 
 from raconvert.errors import Corrupt, RaconvertError
+from raconvert.files.inflate import MAX_RATIO
 from raconvert.files.source import read_up_to
 
 from .cursors import EAGER_BYTES, Cursor, DecodedCursor, FileCursor, InflateCursor
-from .parts import (
-    DEFLATE_RATIO,
-    Compressed,
-    HeldPart,
-    InflatedPart,
-    Inflater,
-    LaterPart,
-    inflated_head,
-)
-from .sparse5 import SparseParts
-from .tables import (
-    CLASSES,
-    COMPLEX,
-    GLOBAL,
+from .header import (
     HEADER_BYTES,
-    LOGICAL,
-    MI_COMPRESSED,
-    MI_MATRIX,
-    MI_UINT16,
-    MI_UTF8,
-    ORDERS,
-    STORED,
-    Facts,
+    SMALL_BYTES,
+    Tag,
+    parse_dims,
+    parse_flags,
+    parse_header,
+    parse_tag,
+    parse_words,
 )
+from .parts import Compressed, HeldPart, InflatedPart, Inflater, LaterPart, inflated_head
+from .sparse5 import SparseParts
+from .tables import MI_COMPRESSED, MI_MATRIX, MI_UINT16, MI_UTF8, ORDERS, STORED, Facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,31 +47,20 @@ MAX_NAME_BYTES = 4096  # MATLAB writes 63 at most, others more
 MAX_DIMS_BYTES = 4 * 1024
 MAX_FIELDS_BYTES = 16 << 20  # of the names of all fields of a struct
 HELD_SHARE = 32  # and all of them up to this part of the memory
-SUBSYSTEM = (116, 124)  # bytes of the header: where the data of classes lies
-
-# A tag: type, bytes of data, and the data itself where it lies in the tag.
-_Tag = namedtuple("_Tag", "code nbytes small")
 
 
 def read(tree: Tree) -> dict[str, Any]:
     """Walk the file; return what its header says."""
     source = tree.source
-    header = source.read_exact(0, HEADER_BYTES, "the MAT header")
-    order = "<" if header[126:128] == b"IM" else ">"
-    subsystem = _int(header[slice(*SUBSYSTEM)], order)
-    text = header[:116].rstrip(b"\0 ").decode("latin-1")
-    walker = _Walker(tree, order, subsystem)
+    header = parse_header(source.read_exact(0, HEADER_BYTES, "the MAT header"))
+    walker = _Walker(tree, header.order, header.subsystem)
     with source.open() as file:
         compressed = walker.elements(file)
     return {
         "version": "7" if compressed else "6",
-        "header": text,
-        **({"byte_order": "big"} if order == ">" else {}),
+        "header": header.text,
+        **({"byte_order": "big"} if header.order == ">" else {}),
     }
-
-
-def _int(data: bytes, order: str) -> int:
-    return int.from_bytes(data, ORDERS[order])
 
 
 def _signed(data: bytes, order: str) -> int:
@@ -96,17 +73,16 @@ class _Walker:
     def __init__(self, tree: Tree, order: str, subsystem: int) -> None:
         self.tree = tree
         self.order = order
-        self._words = Struct(f"{order}2I").unpack
         self.subsystem = subsystem
         self.room = tree.source.max_memory // HELD_SHARE
-        self.stopped: dict[Compressed, Any] = {}
+        self.stopped: list[Inflater] = []
         self.variable = ""  # the one that is read; empty until its name was
         self.framed = True  # where the next variable begins is known
 
     # --- elements ---------------------------------------------------------------------------
 
     def elements(self, file: FileIO) -> bool:
-        """Walk through all variables; tell whether any was compressed.
+        """Walk through all variables; True if any was compressed.
 
         Each has a length of its own, so that what is wrong in one hides none of the others.
         """
@@ -115,7 +91,7 @@ class _Walker:
         cursor = FileCursor(source, file, place, source.size)
         while source.size - place >= 8:
             cursor.place = place
-            code, nbytes = self._words(cursor.take(8))
+            code, nbytes = parse_words(cursor.take(8), self.order)
             compressed |= code == MI_COMPRESSED
             mark = self.tree.mark()
             self.variable = ""
@@ -145,7 +121,7 @@ class _Walker:
         self.framed = True
 
     def _name_in(self, file: FileIO, place: int, code: int) -> str:
-        """Return the name of a variable that cannot be read, if that much is there."""
+        """The name of a variable that cannot be read, if that much is there."""
         source = self.tree.source
         cursor = FileCursor(source, file, place + 8, source.size)
         if code == MI_COMPRESSED:
@@ -177,17 +153,17 @@ class _Walker:
             self.tree.note(f"{len(rest)} zero bytes after the last variable were ignored")
 
     def _compressed(self, variable: Compressed, place: int) -> None:
-        inflater = Inflater(variable, mark=True)
+        inflater = variable.inflater()
         try:
             tag = inflater.read(8)
-            code, nbytes = _int(tag[:4], self.order), _int(tag[4:], self.order)
+            code, nbytes = parse_words(tag, self.order)
             variable.total = 8 + nbytes
             cursor = InflateCursor(inflater, self.room)
             if code != MI_MATRIX:
                 raise self._corrupt(cursor, "compressed element is no variable", 14, code)
             # A decoded size that no decoder could give is refused before anything is decoded.
-            if nbytes > variable.nbytes * DEFLATE_RATIO:
-                limit = f"at most {variable.nbytes * DEFLATE_RATIO} bytes"
+            if nbytes > variable.nbytes * MAX_RATIO:
+                limit = f"at most {variable.nbytes * MAX_RATIO} bytes"
                 raise self._corrupt(cursor, "compressed variable cannot be so long", limit, nbytes)
             if nbytes <= EAGER_BYTES:
                 cursor = DecodedCursor(inflater, tag + inflater.everything(), self.room)
@@ -205,26 +181,23 @@ class _Walker:
     ) -> Corrupt:
         return Corrupt(what, path=cursor.path, where=cursor.where, expected=expected, got=got)
 
-    def _tag(self, cursor: Cursor, end: int, what: str) -> _Tag:
+    def _tag(self, cursor: Cursor, end: int, what: str) -> Tag:
         """Read a tag; its data lies before `end`."""
         if end - cursor.place < 8:
             raise self._corrupt(cursor, f"variable ends before {what}")
-        raw = cursor.take(8)
-        word, nbytes = self._words(raw)
-        if word >> 16:
-            size = word >> 16
-            if size > 4:
-                raise self._corrupt(cursor, f"wrong tag of {what}", "at most 4 bytes", size)
-            return _Tag(word & 0xFFFF, size, raw[4 : 4 + size])
-        if nbytes > end - cursor.place:
+        tag = parse_tag(cursor.take(8), self.order)
+        if tag.small is not None:
+            if tag.nbytes > SMALL_BYTES:
+                raise self._corrupt(cursor, f"wrong tag of {what}", "at most 4 bytes", tag.nbytes)
+        elif tag.nbytes > end - cursor.place:
             raise self._corrupt(
                 cursor, f"{what} is longer than its variable", f"at most {end - cursor.place}",
-                nbytes,
+                tag.nbytes,
             )  # fmt: skip
-        return _Tag(word, nbytes, None)
+        return tag
 
     def _data(self, cursor: Cursor, end: int, what: str, limit: int) -> tuple[int, bytes]:
-        """Return type and data of a short element, whole."""
+        """Type and data of a short element, whole."""
         tag = self._tag(cursor, end, what)
         if tag.small is not None:
             return tag.code, tag.small
@@ -238,14 +211,14 @@ class _Walker:
         cursor.skip(min(-nbytes % 8, end - cursor.place))
 
     def _part(self, cursor: Cursor, end: int, what: str, as_bytes: int = -1) -> Any:
-        """Return the numbers of an element; bytes if they are as many as `as_bytes`.
+        """The numbers of an element; bytes if they are as many as `as_bytes`.
 
         (MATLAB writes the values of a sparse logical matrix as bytes under the type double.)
         """
         return self._stored(cursor, end, what, self._tag(cursor, end, what), as_bytes)
 
-    def _stored(self, cursor: Cursor, end: int, what: str, tag: _Tag, as_bytes: int = -1) -> Any:
-        """Return the numbers behind a tag."""
+    def _stored(self, cursor: Cursor, end: int, what: str, tag: Tag, as_bytes: int = -1) -> Any:
+        """The numbers behind a tag."""
         stored = STORED.get(tag.code)
         if stored == "f8" and tag.nbytes == as_bytes:
             stored = "u1"
@@ -267,14 +240,13 @@ class _Walker:
     def _matrix(self, cursor: Cursor, end: int, path: str, depth: int, place: int) -> None:
         """Read one matrix; `path` is empty for a variable, which has a name of its own."""
         self.tree.check_depth(depth, cursor.where)
-        _, flags = self._data(cursor, end, "the array flags", 8)
-        if len(flags) != 8:
-            raise self._corrupt(cursor, "wrong array flags", "8 bytes", len(flags))
-        word = _int(flags[:4], self.order)
-        cls = CLASSES.get(word & 0xFF)
-        if cls is None:
-            raise self._corrupt(cursor, "unknown class", "1 to 17", word & 0xFF)
-        if cls == "opaque":
+        _, raw = self._data(cursor, end, "the array flags", 8)
+        if len(raw) != 8:
+            raise self._corrupt(cursor, "wrong array flags", "8 bytes", len(raw))
+        flags = parse_flags(raw, self.order)
+        if flags.cls is None:
+            raise self._corrupt(cursor, "unknown class", "1 to 17", flags.number)
+        if flags.cls == "opaque":
             self._opaque(cursor, end, path)
             return
         dims = self._dims(cursor, end)
@@ -284,8 +256,8 @@ class _Walker:
                 self._leave(cursor, end)
                 return  # data of the classes whose variables are named when they are met
             path = self.variable = self.tree.variable(name)
-        is_complex, is_global, logical = (bool(word & bit) for bit in (COMPLEX, GLOBAL, LOGICAL))
-        facts = Facts(cls, dims, is_complex, logical and cls != "char", is_global)
+        logical = flags.is_logical and flags.cls != "char"
+        facts = Facts(flags.cls, dims, flags.is_complex, logical, flags.is_global)
         self._by_class(cursor, end, path, facts, depth)
 
     def _by_class(self, cursor: Cursor, end: int, path: str, facts: Facts, depth: int) -> None:
@@ -318,9 +290,9 @@ class _Walker:
         _, data = self._data(cursor, end, "the dims", MAX_DIMS_BYTES)
         if len(data) % 4 or not data:
             raise self._corrupt(cursor, "wrong dims", "4 bytes each", f"{len(data)} bytes")
-        dims: tuple[int, ...] = unpack(f"{self.order}{len(data) // 4}i", data)
+        dims = parse_dims(data, self.order)
         self.tree.check_dims(dims, 16, cursor.where)
-        return dims if len(dims) > 1 else (*dims, 1)
+        return dims
 
     def _name(self, cursor: Cursor, end: int, what: str) -> str:
         return _text(self._data(cursor, end, what, MAX_NAME_BYTES)[1])
@@ -473,7 +445,7 @@ class _Walker:
         return [_text(text[i : i + width]) for i in range(0, len(text), width)]
 
     def _member(self, cursor: Cursor, end: int, path: str, depth: int, lost: bool) -> bool:
-        """Read one member; return whether all behind it are lost (`lost`: it is itself).
+        """Read one member; True if all behind it are lost (`lost`: it is itself).
 
         A member has a length of its own: what is wrong inside it hides none of the others.
         """
@@ -504,7 +476,7 @@ class _Walker:
 
 
 def _text(data: bytes) -> str:
-    """Return a name: up to its NUL, UTF-8 where it is."""
+    """A name: up to its NUL, UTF-8 where it is."""
     data = data.split(b"\0", 1)[0]
     try:
         return data.decode()

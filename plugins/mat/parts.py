@@ -7,14 +7,13 @@ memory; `region` reads a part of them, where they lie in the file as they are.
 from __future__ import annotations
 
 import os
-from collections import namedtuple
 from math import prod
-from zlib import decompressobj
-from zlib import error as zlib_error
 
 from raconvert.errors import Corrupt
+from raconvert.files import inflate
 
-from .tables import ORDERS, STORED
+from .header import parse_words
+from .tables import STORED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,13 +24,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 1 << 18  # how much is inflated at once
 INPUT_BYTES = 1 << 16
-DEFLATE_RATIO = 1032  # deflate's limit: 258 bytes for two bits
-MIN_POINT_BYTES = 4 << 20  # decoded bytes between two points from which inflating can go on
-MAX_POINTS = 128  # each costs some 50 KB of memory
-
-# Where inflating can go on: decoded position, position in the file, state of the decoder, the
-# input that it has not used yet, decoded bytes that nobody has taken yet.
-_Point = namedtuple("_Point", "position place decoder tail rest")
+MAX_STOPPED = 2  # readers of one variable that are kept: of a real and of an imaginary part
 
 
 class FilePart:
@@ -47,11 +40,11 @@ class FilePart:
         self.nbytes = count * int(dtype[2:])
 
     def open(self) -> _FileReader:
-        """Return a reader of the bytes."""
+        """A reader of the bytes."""
         return _FileReader(self)
 
     def region(self, shape: tuple[int, ...], key: Any) -> Any:
-        """Return what a key picks of the numbers in this shape, read and not mapped."""
+        """The region that a key picks of the numbers in this shape, read and not mapped."""
         import numpy as np
 
         from raconvert.arrays.strided import region
@@ -101,11 +94,11 @@ class HeldPart:
         self.count = len(data) // int(dtype[2:])
 
     def open(self) -> _HeldReader:
-        """Return a reader of the bytes."""
+        """A reader of the bytes."""
         return _HeldReader(self)
 
     def region(self, shape: tuple[int, ...], key: Any) -> Any:
-        """Return what a key picks of the numbers in this shape."""
+        """The region that a key picks of the numbers in this shape."""
         import numpy as np
 
         return np.frombuffer(self.data, self.dtype, prod(shape)).reshape(shape)[key]
@@ -131,44 +124,42 @@ class _HeldReader:
 class Compressed:
     """One compressed variable: `nbytes` bytes of zlib data at `offset` of the file.
 
-    `total` is how many bytes it decodes to, its own tag included. `points` are where inflating
-    can go on, once the variable was walked through. `stopped`, of which all variables of a file
-    share one, holds at most one variable and where its reader stopped: what is read in the order
-    of the file is inflated once.
+    `total` is how many bytes it decodes to, its own tag included. `stopped`, of which all variables
+    of a file share one, has the readers of the last one that was read, where they stopped: what is
+    read in the order of the file is inflated once.
     """
 
-    __slots__ = ("checked", "nbytes", "offset", "path", "points", "source", "stopped", "total")
+    __slots__ = ("checked", "nbytes", "offset", "path", "source", "stopped", "total")
 
-    def __init__(
-        self, source: Source, offset: int, nbytes: int, stopped: dict[Compressed, _Point]
-    ) -> None:
+    def __init__(self, source: Source, offset: int, nbytes: int, stopped: list[Inflater]) -> None:
         self.source = source
         self.path = source.path
         self.offset = offset
         self.nbytes = nbytes
         self.total = 0
-        self.points: list[_Point] = []
         self.stopped = stopped
         self.checked = False  # its end and its checksum were seen
 
     def inflater(self, position: int = 0) -> Inflater:
-        """Return an inflater that stands at a decoded position."""
-        stopped = self.stopped.get(self)
-        before = [p for p in (*self.points, stopped) if p and p.position <= position]
-        found = Inflater(self, max(before, key=lambda p: p.position, default=None))
-        try:
-            found.skip(position - found.position)
-        except BaseException:
-            found.close()
-            raise
+        """An inflater that stands at a decoded position."""
+        before = [i for i in self.stopped if i.variable is self and i.position <= position]
+        found = None
+        for last in sorted(before, key=lambda i: i.position, reverse=True):
+            try:
+                self.stopped.remove(last)
+            except ValueError:  # another thread took it
+                continue
+            found = last
+            break
+        found = found or Inflater(self)
+        found.skip(position - found.position)
         return found
 
-    def keep(self, point: _Point) -> None:
-        """Remember where a reader stopped, unless another one of this variable came further."""
-        last = self.stopped.get(self)
-        if point.position < self.total and (last is None or last.position < point.position):
-            self.stopped.clear()
-            self.stopped[self] = point
+    def keep(self, inflater: Inflater) -> None:
+        """Keep a reader that stopped, and of those of this variable the ones that came furthest."""
+        readers = [i for i in self.stopped if i.variable is self] + [inflater]
+        readers.sort(key=lambda i: i.position, reverse=True)
+        self.stopped[:] = readers[:MAX_STOPPED]
 
 
 class Inflater:
@@ -176,27 +167,15 @@ class Inflater:
 
     dtype = ""
 
-    def __init__(
-        self, variable: Compressed, point: _Point | None = None, *, mark: bool = False
-    ) -> None:
+    def __init__(self, variable: Compressed) -> None:
         self.variable = variable
         self.position = 0
-        self._place = variable.offset
-        self._end = variable.offset + variable.nbytes
-        self._rest = memoryview(b"")
-        self._tail = b""
-        self._mark = mark
         self.broken = False
-        if point is None:
-            self._decoder = decompressobj()
-        else:
-            self.position, self._place, decoder, self._tail, self._rest = point
-            self._decoder = decoder.copy()
-        self._opened = variable.source.open()
-        self._file = self._opened.fileno()
+        self._rest = memoryview(b"")
+        self._decoder = inflate.Inflater(_stored(variable), inflate.ZLIB, variable.path)
 
     def read(self, nbytes: int) -> bytes:
-        """Return exactly so many bytes; the caller knows that they are few."""
+        """Exactly so many bytes; the caller knows that they are few."""
         found = bytearray(nbytes)
         self.read_into(memoryview(found))
         return bytes(found)
@@ -214,51 +193,22 @@ class Inflater:
             nbytes -= len(self._next(nbytes))
 
     def _next(self, nbytes: int) -> memoryview:
-        """Return the next bytes, at most so many."""
+        """The next bytes, at most so many."""
         if not self._rest:
-            piece = self._inflate()
-            if not piece:
+            self._rest = memoryview(self._inflated())
+            if not self._rest:
                 raise self._corrupt("compressed variable ends inside its data")
-            self._rest = memoryview(piece)
-        piece_view = self._rest[:nbytes]
-        self._rest = self._rest[len(piece_view) :]
-        self.position += len(piece_view)
-        return piece_view
-
-    def _inflate(self) -> bytes:
-        """Return the next piece of decoded bytes; nothing at the end."""
-        if self._mark:
-            self._add_point()
-        piece = b""
-        try:
-            while not piece and not self._decoder.eof:
-                if not self._tail:
-                    self._tail = self._input()
-                ended = not self._tail
-                piece = self._decoder.decompress(self._tail, CHUNK_BYTES)
-                self._tail = self._decoder.unconsumed_tail
-                if ended and not piece:
-                    break
-        except zlib_error as error:
-            raise self._corrupt(f"compressed variable cannot be inflated ({error})") from error
+        piece = self._rest[:nbytes]
+        self._rest = self._rest[len(piece) :]
+        self.position += len(piece)
         return piece
 
-    def _input(self) -> bytes:
-        os.lseek(self._file, self._place, os.SEEK_SET)
-        data = os.read(self._file, min(INPUT_BYTES, self._end - self._place))
-        self._place += len(data)
-        return data
-
-    def _add_point(self) -> None:
-        points, total = self.variable.points, self.variable.total
-        step = max(MIN_POINT_BYTES, total // MAX_POINTS)
-        last = points[-1].position if points else 0
-        if self.position >= last + step and len(points) < MAX_POINTS:
-            points.append(self._point(self._decoder.copy()))
-
-    def _point(self, decoder: Any) -> _Point:
-        rest = self._rest or memoryview(b"")  # an empty slice would keep its whole piece
-        return _Point(self.position, self._place, decoder, self._tail, rest)
+    def _inflated(self) -> bytes:
+        """The next piece of decoded bytes; empty at the end."""
+        try:
+            return self._decoder.read(CHUNK_BYTES)
+        except Corrupt as error:
+            raise self._corrupt(f"compressed variable: {error.what}") from error.__cause__
 
     def finish(self) -> None:
         """Inflate to the end, so that length and checksum (Adler-32) are checked."""
@@ -267,14 +217,14 @@ class Inflater:
                 pass
 
     def everything(self) -> bytes:
-        """Return all bytes to the end, of which the caller knows that they are few; as `finish`."""
+        """All bytes to the end, of which the caller knows that they are few; as `finish`."""
         return b"".join(self._to_end())
 
     def _to_end(self) -> Iterator[memoryview]:
         variable = self.variable
         room = max(0, variable.total - self.position) + 8  # one element's padding
         while True:
-            piece = self._rest or memoryview(self._inflate())
+            piece = self._rest or memoryview(self._inflated())
             self._rest = memoryview(b"")
             if not piece:
                 break
@@ -283,10 +233,6 @@ class Inflater:
             if room < 0:
                 raise self._corrupt("compressed variable is longer than its tag says")
             yield piece
-        if not self._decoder.eof:
-            inside = self.position < variable.total
-            what = "ends inside its data" if inside else "is cut off"
-            raise self._corrupt(f"compressed variable {what}")
         if self.position < variable.total - 8:  # Octave counts padding that it does not write
             raise self._corrupt("compressed variable is shorter than its tag says")
         variable.checked = True
@@ -297,20 +243,27 @@ class Inflater:
         return Corrupt(what, path=self.variable.path, where=where)
 
     def close(self) -> None:
-        """Close the file; the next reader may go on from here."""
-        self._opened.close()
-        if not self.broken:
-            self.variable.keep(self._point(self._decoder))
+        """Let the next reader go on from here."""
+        if not self.broken and self.position < self.variable.total:
+            self.variable.keep(self)
+
+
+def _stored(variable: Compressed) -> Iterator[bytes]:
+    """Yield the compressed bytes of a variable."""
+    end = variable.offset + variable.nbytes
+    for place in range(variable.offset, end, INPUT_BYTES):
+        yield variable.source.read_at(place, min(INPUT_BYTES, end - place))
 
 
 def inflated_head(data: bytes, nbytes: int) -> bytes:
-    """Return the first decoded bytes, as many as there are before the data is wrong or cut off."""
-    decoder, found, tail = decompressobj(), b"", data
+    """The first decoded bytes, as many as there are before the data is wrong or cut off."""
+    found = b""
     try:
-        while len(found) < nbytes and tail and not decoder.eof:
-            found += decoder.decompress(tail, 64)
-            tail = decoder.unconsumed_tail
-    except zlib_error:
+        for piece in inflate.Inflater([data], inflate.ZLIB, "").pieces(64):
+            found += piece
+            if len(found) >= nbytes:
+                break
+    except Corrupt:
         pass
     return found
 
@@ -328,13 +281,13 @@ class InflatedPart:
         self.nbytes = count * int(dtype[2:])
 
     def open(self) -> Inflater:
-        """Return an inflater that stands where the numbers begin."""
+        """An inflater that stands where the numbers begin."""
         reader = self.variable.inflater(self.position)
         reader.dtype = self.dtype
         return reader
 
     def region(self, _: tuple[int, ...], __: Any) -> None:
-        """Compressed numbers have no regions that could be read alone."""
+        """None: compressed numbers have no regions that could be read alone."""
         return
 
 
@@ -350,19 +303,19 @@ class LaterPart:
         self.count = count
 
     def open(self) -> Inflater:
-        """Return an inflater that stands where the numbers begin; `Corrupt` for a wrong tag."""
+        """An inflater that stands where the numbers begin; `Corrupt` for a wrong tag."""
         reader = self.variable.inflater(self.position)
         try:
             tag = reader.read(8)
-            reader.dtype = self._stored(tag)
+            reader.dtype = self._type_in(tag)
         except BaseException:
             reader.close()
             raise
         return reader
 
-    def _stored(self, tag: bytes) -> str:
-        """Return the numpy type that a tag gives; `Corrupt` where its length is another."""
-        code, nbytes = (int.from_bytes(part, ORDERS[self.order]) for part in (tag[:4], tag[4:]))
+    def _type_in(self, tag: bytes) -> str:
+        """The numpy type that a tag gives; `Corrupt` where its length is another."""
+        code, nbytes = parse_words(tag, self.order)
         stored = STORED.get(code)
         if stored is None or nbytes != self.count * int(stored[1:]):
             raise Corrupt(
@@ -375,5 +328,5 @@ class LaterPart:
         return self.order + stored
 
     def region(self, _: tuple[int, ...], __: Any) -> None:
-        """Compressed numbers have no regions that could be read alone."""
+        """None: compressed numbers have no regions that could be read alone."""
         return

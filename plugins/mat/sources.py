@@ -14,10 +14,12 @@ import numpy as np
 
 from raconvert.arrays.blocks import LARGEST_BLOCK, check_memory
 from raconvert.arrays.dtypes import dtype_of
+from raconvert.arrays.lazy import Decoded
 from raconvert.arrays.prefetch import ahead
 from raconvert.errors import Corrupt, RaconvertError, TooLarge
 
-from .tree import in_variable
+from .errors import in_variable
+from .tables import HIGH, LOW, SURROGATE_MASK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,11 +33,10 @@ if TYPE_CHECKING:
 PIECE_BYTES = 1 << 20  # of what is decoded at once
 ALIVE = 4  # pieces: one is written while others are decoded
 AHEAD_BYTES = 8 << 20  # variables below this are decoded without a thread
-HIGH, LOW, SURROGATE_MASK = 0xD800, 0xDC00, 0xFC00
 
 
 def cast(values: Values, dtype: np.dtype[Any]) -> Values:
-    """Return numbers as their class; ValueError where a stored number does not fit the class.
+    """Numbers as their class; ValueError where a stored number does not fit the class.
 
     Logical is whatever is not zero.
     """
@@ -62,42 +63,18 @@ def cast(values: Values, dtype: np.dtype[Any]) -> Values:
     return found
 
 
-class Whole:
-    """A source that keeps itself in memory once a region of it was asked for."""
+class Elements(Decoded):
+    """The elements of one variable, of which a region is cut out of the whole."""
 
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-    def __init__(self, name: str, path: str, max_memory: int) -> None:
-        self._name = name
-        self._path = path
-        self._max_memory = max_memory
-        self._whole: Values | None = None
-
-    def stream(self, max_bytes: int) -> Iterator[Values]:
-        """Yield one-dimensional pieces in stored order, each valid until the next one."""
-        raise NotImplementedError
-
-    def __getitem__(self, key: Any) -> Any:
-        if self._whole is None:
-            self._whole = self._load()
-        return self._whole[key]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
-        return np.array(self[...], dtype=dtype, copy=copy)
-
-    def _load(self) -> Values:
-        nbytes = prod(self.shape) * self.dtype.itemsize
-        self.check(nbytes, "whole in memory")
-        found = np.empty(prod(self.shape), self.dtype)
-        done = 0
-        for piece in self.stream(LARGEST_BLOCK):
-            found[done : done + piece.size] = piece
-            done += piece.size
-        return found.reshape(self.shape)
+    def __init__(
+        self, name: str, path: str, max_memory: int, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> None:
+        super().__init__(shape, dtype, what=f"'{path}': variable '{name}'", max_memory=max_memory)
+        self.name = name
+        self.path = path
 
     def as_class(self, halves: list[Values], place: str = "") -> Values:
-        """Return stored numbers as those of the class; `halves` are real and imaginary, or one.
+        """Stored numbers as those of the class; `halves` are real and imaginary, or one.
 
         Raises `Corrupt` for numbers that do not fit the class.
         """
@@ -117,18 +94,18 @@ class Whole:
 
     def check(self, nbytes: int, what: str) -> None:
         """Refuse (`TooLarge`) more than the allowed memory."""
-        check_memory(nbytes, self._max_memory, f"'{self._path}': variable '{self._name}' {what}")
+        check_memory(nbytes, self.max_memory, f"{self.what} {what}")
 
     def corrupt(self, what: str) -> Corrupt:
-        """Return the error for contents that contradict themselves."""
-        return Corrupt(what, path=self._path, where=f"variable '{self._name}'")
+        """The error for contents that contradict themselves."""
+        return Corrupt(what, path=self.path, where=f"variable '{self.name}'")
 
     def named(self, error: RaconvertError) -> None:
         """Say in which variable an error was found."""
-        in_variable(error, self._name, self._path)
+        in_variable(error, self.name, self.path)
 
 
-class Numbers(Whole):
+class Numbers(Elements):
     """Numbers of one class, from a real part and perhaps an imaginary one."""
 
     def __init__(
@@ -141,20 +118,18 @@ class Numbers(Whole):
         dims: tuple[int, ...],
         parts: tuple[Any, ...],
     ) -> None:
-        super().__init__(name, path, max_memory)
-        self.shape = dims[::-1]
-        self.dtype = dtype_of(element)
+        super().__init__(name, path, max_memory, dims[::-1], dtype_of(element))
         self._parts = parts
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield pieces in stored order; the last one after a checksum was compared."""
         pieces = self._pieces(min(max_bytes, PIECE_BYTES))
-        small = prod(self.shape) * self.dtype.itemsize < AHEAD_BYTES
+        small = self.nbytes < AHEAD_BYTES
         yield from pieces if small else ahead(pieces, ALIVE)
 
     def _pieces(self, max_bytes: int) -> Generator[Values, None, None]:
         """Yield pieces in stored order, in so many buffers by turns as may be in use at once."""
-        count = prod(self.shape)
+        count = self.count
         step = max(1, max_bytes // self.dtype.itemsize)
         try:
             with ExitStack() as stack:
@@ -182,7 +157,7 @@ class Numbers(Whole):
 
 
 def _taken(reader: Any, buffer: bytearray, count: int) -> Values:
-    """Return the next numbers of a reader, in its buffer."""
+    """The next numbers of a reader, in its buffer."""
     dtype = np.dtype(reader.dtype)
     view = memoryview(buffer)[: count * dtype.itemsize]
     reader.read_into(view)
@@ -190,7 +165,7 @@ def _taken(reader: Any, buffer: bytearray, count: int) -> Values:
 
 
 def load(part: Any) -> Values:
-    """Return all numbers of a part; the caller has checked the memory."""
+    """All numbers of a part; the caller has checked the memory."""
     reader = part.open()
     try:
         found = _taken(reader, bytearray(part.nbytes), part.count)
@@ -203,7 +178,7 @@ def load(part: Any) -> Values:
 # --- char ---------------------------------------------------------------------------------------
 
 
-class Chars(Whole):
+class Chars(Elements):
     """A char array as text: every row, along the second of its dims, becomes one string.
 
     `load` returns the units in stored order: UTF-16 code units, or code points.
@@ -218,11 +193,10 @@ class Chars(Whole):
         dims: tuple[int, ...],
         load: Callable[[], Values],
     ) -> None:
-        super().__init__(name, path, max_memory)
-        rows, self._columns, *pages = dims
-        self._rows, self._pages = rows, prod(pages)
-        self.shape = (*pages[::-1], rows)
-        self.dtype = np.dtype(f"<U{max(1, self._columns)}")
+        rows, columns, *pages = dims
+        dtype = np.dtype(f"<U{max(1, columns)}")
+        super().__init__(name, path, max_memory, (*pages[::-1], rows), dtype)
+        self._rows, self._columns, self._pages = rows, columns, prod(pages)
         self._load_units = load
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
@@ -241,7 +215,7 @@ class Chars(Whole):
                 yield self._strings(page[:, start : start + step].T)
 
     def _strings(self, units: Values) -> Values:
-        """Return rows of units as strings; surrogate pairs become one character."""
+        """Rows of units as strings; surrogate pairs become one character."""
         rows, columns = units.shape
         points = np.zeros((rows, max(1, columns)), "<u4")
         points[:, :columns] = units
@@ -250,7 +224,7 @@ class Chars(Whole):
         return points.view(self.dtype)[:, 0]
 
 
-class Units(Whole):
+class Units(Elements):
     """A char array as its UTF-16 code units."""
 
     def __init__(
@@ -262,21 +236,19 @@ class Units(Whole):
         dims: tuple[int, ...],
         load: Callable[[], Values],
     ) -> None:
-        super().__init__(name, path, max_memory)
-        self.shape = dims[::-1]
-        self.dtype = np.dtype("<u2")
+        super().__init__(name, path, max_memory, dims[::-1], np.dtype("<u2"))
         self._load_units = load
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield the units in stored order."""
-        self.check(4 * prod(self.shape), "as text")
+        self.check(4 * self.count, "as text")
         try:
             units = self._load_units()
         except RaconvertError as error:
             self.named(error)
             raise
         if units.dtype.itemsize == 4 and units.size and units.max() > 0xFFFF:
-            raise self.corrupt("characters beyond 16 bits are no UTF-16 code units")
+            raise self.corrupt("characters beyond 16 bits are not UTF-16 code units")
         step = max(1, max_bytes // 2)
         for start in range(0, units.size, step):
             yield units[start : start + step].astype("<u2", copy=False)
@@ -301,7 +273,7 @@ def join_pairs(points: Values) -> None:
 
 
 def text_units(part: Any, dims: tuple[int, ...], *, as_rows: bool = False) -> Values:
-    """Return the units of a char array stored as numbers or as UTF-8, UTF-16 or UTF-32.
+    """The units of a char array stored as numbers or as UTF-8, UTF-16 or UTF-32.
 
     UTF-8 may hold as many units, characters or bytes as the dims say: writers differ. `as_rows`:
     where it is as many bytes, and every row of them is UTF-8, that is what they are.
@@ -321,7 +293,7 @@ def text_units(part: Any, dims: tuple[int, ...], *, as_rows: bool = False) -> Va
 
 
 def _decoded_rows(data: Values, dims: tuple[int, ...]) -> Values | None:
-    """Return bytes as characters, each row decoded and filled up with NULs; None if one is not."""
+    """Bytes as characters, each row decoded and filled up with NULs; None if one is not."""
     rows, columns, *pages = dims
     lines = np.ascontiguousarray(data.reshape(prod(pages), columns, rows).transpose(0, 2, 1))
     found = lines.astype("<u4")
@@ -344,26 +316,26 @@ def is_packed(units: Values) -> bool:
 
 
 def unpacked(units: Values) -> Values:
-    """Return units of which some are two bytes of UTF-8 as characters."""
+    """Units of which some are two bytes of UTF-8 as characters."""
     return np.where(units > 0xFF, (units >> 8 & 0x1F) << 6 | units & 0x3F, units)
 
 
 def as_units(data: Values) -> Values:
-    """Return stored numbers as units; `Corrupt` for what no character has."""
+    """Stored numbers as units; `Corrupt` for what no character has."""
     wide = data.dtype.itemsize == 4 and data.dtype.kind == "u"
     limit = 0x10FFFF if wide else 0xFFFF
     with np.errstate(all="ignore"):
         found = data.astype("<u4" if wide else "<u2")
         wrong = (found != data) | (found > limit)
     if wrong.any():
-        raise Corrupt(f"{data[np.argmax(wrong)]} is no character")
+        raise Corrupt(f"{data[np.argmax(wrong)]} is not a character")
     return found
 
 
 # --- sparse -------------------------------------------------------------------------------------
 
 
-class Sparse(Whole):
+class Sparse(Elements):
     """A sparse matrix as a dense one, column by column.
 
     `load` returns the index of each stored element in column-major order, and the values.
@@ -379,20 +351,18 @@ class Sparse(Whole):
         element: Element,
         load: Callable[[], tuple[Values, Values]],
     ) -> None:
-        super().__init__(name, path, max_memory)
-        self.shape = dims[::-1]
-        self.dtype = dtype_of(element)
+        super().__init__(name, path, max_memory, dims[::-1], dtype_of(element))
         self._load_elements = load
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield the elements in stored order, zeros included."""
-        count = prod(self.shape)
+        count = self.count
         nbytes = count * self.dtype.itemsize
-        if nbytes > self._max_memory:
+        if nbytes > self.max_memory:
             raise TooLarge(
-                f"'{self._path}': sparse variable '{self._name}' needs {nbytes} bytes as a dense "
+                f"'{self.path}': sparse variable '{self.name}' needs {nbytes} bytes as a dense "
                 "array",
-                expected=f"at most {self._max_memory} (--max-memory)",
+                expected=f"at most {self.max_memory} (--max-memory)",
                 remedy="read its parts instead with --in-opt sparse=parts, or allow it with "
                 f"--max-memory {-(-nbytes // (1 << 20))}M",
             )
@@ -417,7 +387,7 @@ class Sparse(Whole):
 def column_places(
     ir: Values, jc: Values, rows: int, columns: int, count: int
 ) -> tuple[Values, int]:
-    """Return the places of the elements of a compressed-column matrix, and how many they are.
+    """The places of the elements of a compressed-column matrix, and how many they are.
 
     `count` is how many elements are stored. Raises `Corrupt` for indices outside the matrix.
     """

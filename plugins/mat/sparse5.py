@@ -7,8 +7,8 @@ from functools import partial
 from raconvert.arrays.dtypes import element
 from raconvert.errors import RaconvertError
 
+from .errors import in_variable
 from .tables import ELEMENTS, Facts, element_of_class
-from .tree import in_variable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class SparseParts:
         self.source = source
 
     def places(self) -> tuple[Any, Any]:
-        """Return the place of each stored element in column-major order, and the values."""
+        """The place of each stored element in column-major order, and the values."""
         from raconvert.arrays.blocks import check_memory
 
         from .sources import column_places, load
@@ -59,7 +59,7 @@ class SparseParts:
         return numbers[...]
 
     def arrays(self, kind: Any) -> list[tuple[str, Any, int, Any]]:
-        """Return the parts as arrays: name, element, count, and what gives the data."""
+        """The parts as arrays: name, element, count, and what gives the data."""
         whole = element("int", 8)
         return [
             ("data", kind, min(p.count for p in self.parts), lambda: self._values(

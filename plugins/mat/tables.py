@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
 ORDERS: dict[str, Literal["little", "big"]] = {"<": "little", ">": "big"}
-HEADER_BYTES = 128
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 HDF5_OFFSET = 512  # the user block of every v7.3 file
 # Our own attribute: v7.3 cannot say that a value without elements is complex.
@@ -90,6 +89,8 @@ MAX_RANK = {"6": 64, "7": 64, "7.3": 32}  # numpy's limit, and HDF5's
 MAX_DEPTH = 64  # structs and cells inside each other
 VALUE_BYTES = 1 << 13  # about what one value costs in memory, with its names and metadata
 
+HIGH, LOW, SURROGATE_MASK = 0xD800, 0xDC00, 0xFC00  # the halves of surrogate pairs
+
 MAX_NAME = 63
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}", re.ASCII)
 KEYWORDS = frozenset(
@@ -104,17 +105,17 @@ Facts = namedtuple("Facts", "cls dims complex logical is_global", defaults=(Fals
 
 
 def is_name(text: str) -> bool:
-    """Tell whether MATLAB takes a text as the name of a variable or of a field."""
+    """True if MATLAB takes a text as the name of a variable or of a field."""
     return _NAME.fullmatch(text) is not None and text not in KEYWORDS
 
 
 def is_index(text: str) -> bool:
-    """Tell whether a text is a linear index as this plugin writes it: 1, 2, 3 and so on."""
+    """True if a text is a linear index as this plugin writes it: 1, 2, 3 and so on."""
     return _INDEX.fullmatch(text) is not None
 
 
 def element_of_class(facts: Facts, order: str = "<") -> Element | None:
-    """Return the element type of a numeric class; None if the core has none for it."""
+    """The element type of a numeric class; None if the core has none for it."""
     return _element("logical" if facts.logical else facts.cls, facts.complex, order)
 
 
@@ -129,6 +130,6 @@ def _element(cls: str, is_complex: bool, order: str) -> Element | None:
     return found and element(found.kind, found.nbytes, order)
 
 
-def plain(**facts: Any) -> dict[str, Any]:
-    """Return the facts that say something."""
+def telling(**facts: Any) -> dict[str, Any]:
+    """The facts that say something."""
     return {name: value for name, value in facts.items() if value not in (None, False)}

@@ -16,8 +16,18 @@ from raconvert.arrays.metadata import Metadata
 from raconvert.errors import Changed, Corrupt, RaconvertError, Unsupported
 from raconvert.files.extent import Extent
 
+from .errors import in_variable
+from .metadata import above, forms_of
 from .parts import FilePart, HeldPart
-from .tables import MAX_DEPTH, VALUE_BYTES, WIDE_COMPLEX, Facts, element_of_class, is_index, plain
+from .tables import (
+    MAX_DEPTH,
+    VALUE_BYTES,
+    WIDE_COMPLEX,
+    Facts,
+    element_of_class,
+    is_index,
+    telling,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,15 +43,6 @@ MAX_GIVEN_UP = 8  # variables beyond the limits, after which the file is refused
 MAX_NAMED = 5  # left-out variables that an error lists
 MAX_AXES = 64  # numpy's limit
 MAX_SIZE = (1 << 63) - 1
-
-
-def in_variable(error: RaconvertError, name: str, path: str) -> None:
-    """Say in which variable of which file an error was found, where it does not say so itself."""
-    if name and f"'{name}" not in f"{error.what} {error.where}":
-        place = f"variable '{name}'"
-        error.where = f"{place}, {error.where}" if error.where else place
-    if f"'{path}'" not in error.what:
-        error.path = error.path or path
 
 
 class _Names:
@@ -91,19 +92,19 @@ class Tree:
     # --- names ------------------------------------------------------------------------------
 
     def variable(self, name: str) -> str:
-        """Return the path of a variable."""
+        """The path of a variable."""
         self.count()
         path = self._component(name, self._variables, "variable")
         self._members[""].append(path)
         return path
 
     def fields(self, names: list[str], path: str) -> list[str]:
-        """Return what the fields of a struct are called in paths, in order."""
+        """The names of the fields of a struct in paths, in order."""
         used = _Names()
         return [self._component(name, used, f"field of '{path}'") for name in names]
 
     def _component(self, name: str, used: _Names, what: str) -> str:
-        """Return a name as one part of a path: not empty, not repeated, and without '/'."""
+        """A name as one part of a path: not empty, not repeated, and without '/'."""
         chosen = name.replace("%", "%25").replace("/", "%2F") if "/" in name else name
         chosen = used.add(chosen or "unnamed")
         if chosen != name:
@@ -141,7 +142,7 @@ class Tree:
     # --- damage -----------------------------------------------------------------------------
 
     def mark(self) -> tuple[int, ...]:
-        """Return where the tree stands, for `unreadable`."""
+        """The place where the tree stands, for `unreadable`."""
         return len(self.arrays), len(self.groups), len(self.values), len(self.notes), len(
             self.left_out
         ), self._seen, self.again  # fmt: skip
@@ -206,7 +207,7 @@ class Tree:
         if self._is_hole(path, facts):
             return
         if not scalar or facts.is_global or not fields or all(map(is_index, fields)):
-            found = plain(
+            found = telling(
                 **{"class": facts.cls, "dims": list(facts.dims), "fields": fields},
                 **{"global": facts.is_global},
             )
@@ -272,7 +273,7 @@ class Tree:
         extent: Extent | None = None,
     ) -> None:
         """Add a full array of numbers; `data` opens its source when it is needed."""
-        own = plain(
+        own = telling(
             **{"class": facts.cls if facts.complex and facts.cls in WIDE_COMPLEX else None},
             **{"global": facts.is_global},
         )
@@ -282,7 +283,7 @@ class Tree:
     def text(self, path: str, facts: Facts, load: Callable[[], Any], storage: Any) -> None:
         """Add a char array; `load` returns its units in stored order."""
         dims, columns = facts.dims, facts.dims[1]
-        own = {"class": "char", **plain(**{"global": facts.is_global})}
+        own = {"class": "char", **telling(**{"global": facts.is_global})}
         storage = {"class": "char", **storage}
         if self.char == "units":
             data = partial(_units, path, self.source, dims, load)
@@ -306,7 +307,7 @@ class Tree:
             self.leave_out(path, self.class_name(facts), "has no element type that could hold it")
             return
         storage = {"class": f"sparse {self.class_name(facts)}", **storage}
-        own = {"class": "sparse", **plain(**{"global": facts.is_global})}
+        own = {"class": "sparse", **telling(**{"global": facts.is_global})}
         if self.sparse == "dense":
             data = partial(_sparse, path, self.source, facts.dims, element, load)
             self._add(path, element, facts.dims, own, data=data, storage=storage)
@@ -343,7 +344,7 @@ class Tree:
         )
 
     def class_name(self, facts: Facts) -> str:
-        """Return the class as MATLAB names it, with what else is said of the numbers."""
+        """The class as MATLAB names it, with what else is said of the numbers."""
         name = "logical" if facts.logical else facts.cls
         return f"complex {name}" if facts.complex else name
 
@@ -360,44 +361,25 @@ class Tree:
             self.note(f"structs without fields, kept as empty groups: {named}{more}")
 
     def finish(self) -> dict[str, Any]:
-        """Return what the file's namespace says; refuse a file of which nothing can be converted.
+        """The file's namespace; refuse a file of which nothing can be converted.
 
         Groups without arrays come behind the arrays in a bundle. Where they lay before them in
-        the file, the order of all members is told.
+        the file, the order of all members is kept.
         """
         self._check_found()
         self._note_bare()
         empty = {path for path, attributes in self.groups.items() if not attributes}
-        told = {}
+        orders = {}
         for path in {above(group) for group in empty} & self._members.keys():
             prefix = f"{path}/" if path else ""
             members = self._members[path]
             if members != sorted(members, key=lambda name: prefix + name in empty):
-                told[path] = members
-        variables = told.pop("", None)
-        for path, members in told.items():
+                orders[path] = members
+        variables = orders.pop("", None)
+        for path, members in orders.items():
             self.values.setdefault(path, {"class": "struct", "dims": [1, 1]})["fields"] = members
-        forms = self._forms() if self.values else {}
-        return plain(variables=variables, values=self.values or None, forms=forms or None)
-
-    def _forms(self) -> dict[str, str]:
-        """Return the form of each group whose members do not tell it to who reads them alone."""
-        shown = set(self.groups)
-        for array in self.arrays:
-            path = array.name
-            while path and path not in shown:
-                shown.add(path)
-                path = above(path)
-        found = {}
-        for path, facts in self.values.items():
-            cls, dims = facts["class"], facts["dims"]
-            if cls == "cell":
-                told = len(dims) == 2 and dims[0] == 1 and f"{path}/{dims[1]}" in shown
-            else:
-                told = dims == [1, 1] and not all(map(is_index, facts.get("fields") or [""]))
-            if not told or facts.get("global"):
-                found[path] = f"{cls} {' x '.join(map(str, dims))}"
-        return found
+        forms = forms_of(self.values, [array.name for array in self.arrays], self.groups)
+        return telling(variables=variables, values=self.values or None, forms=forms or None)
 
     def _check_found(self) -> None:
         """Refuse a file without arrays, by what is wrong with the first one if there are some."""
@@ -415,11 +397,6 @@ class Tree:
             expected="numeric, logical, char or sparse variables",
             got=(named + more) or empty or "no variables",
         )
-
-
-def above(path: str) -> str:
-    """Return the group in which a path lies; empty for the file itself."""
-    return path.rpartition("/")[0]
 
 
 def _code(element: Element | None) -> str:

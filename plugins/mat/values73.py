@@ -18,9 +18,9 @@ from raconvert.errors import Corrupt, RaconvertError, Unsupported
 from ..hdf5.datasets import numbers_of
 from ..hdf5.errors import guarded
 from ..hdf5.types import kind_of
+from .errors import in_variable
 from .sources import cast, column_places
 from .tables import Facts, element_of_class
-from .tree import in_variable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,23 +13,30 @@ from zlib import compressobj
 from raconvert.errors import WouldLose
 from raconvert.files.copy import copy_extent, write_all
 
-from .plan import Leaf
+from .header import (
+    VERSION_5,
+    Flags,
+    class_number,
+    dims_bytes,
+    element_bytes,
+    flags_bytes,
+    header_bytes,
+    tag_bytes,
+)
+from .payload import payload, prepare
 from .tables import (
     CODES,
-    COMPLEX,
-    GLOBAL,
-    LOGICAL,
     MAX_V5_BYTES,
     MI_COMPRESSED,
     MI_INT8,
     MI_INT32,
     MI_MATRIX,
-    MI_UINT32,
     MI_UTF8,
     MI_UTF16,
     NUMBERS,
     TYPE_CODES,
 )
+from .variables import Leaf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,35 +45,28 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Target
 
-    from .plan import Node, Plan
+    from .contents import Contents
+    from .variables import Node
 
 # Fixed, without a time, so that equal arrays give equal bytes.
 TEXT = b"MATLAB 5.0 MAT-file, written by raconvert"
-_TAG = struct.Struct("<2I")
 # A part of the elements of a leaf: storage type and bytes.
 _Part = tuple[int, int]
 
 
-def header(text: bytes, version: int) -> bytes:
-    """Return the 128 bytes at the beginning: text, no subsystem, version, byte order."""
-    return text.ljust(116) + bytes(8) + struct.pack("<H", version) + b"IM"
-
-
-def write(plan: Plan, target: Target, level: int | None) -> None:
+def write(contents: Contents, target: Target, level: int | None) -> None:
     """Write all variables; `level` is that of zlib, None for no compression."""
-    from .encode import prepare
-
     file = target.open()
-    write_all(file, [header(TEXT, 0x0100)])
-    for name, node in plan.variables:
+    write_all(file, [header_bytes(TEXT, VERSION_5)])
+    for name, node in contents.variables:
         prepare(node, target, narrow=True)
         if node.nbytes > MAX_V5_BYTES or _size(node, name) >= 1 << 32:
             raise WouldLose(
                 f"variable '{name}' has {node.nbytes} bytes",
-                expected=f"at most {MAX_V5_BYTES} in version {plan.version}",
+                expected=f"at most {MAX_V5_BYTES} in version {contents.version}",
                 remedy="write it with --out-opt version=7.3",
             )
-        sink = _Plain(file, target) if level is None else _Deflated(file, target, level)
+        sink = _Uncompressed(file, target) if level is None else _Deflated(file, target, level)
         _matrix(sink, node, name)
         sink.close()
 
@@ -74,7 +74,7 @@ def write(plan: Plan, target: Target, level: int | None) -> None:
 # --- where bytes go -------------------------------------------------------------------------------
 
 
-class _Plain:
+class _Uncompressed:
     """Writes to the file: elements wherever they belong, all else one after the other."""
 
     def __init__(self, file: FileIO, target: Target) -> None:
@@ -87,17 +87,15 @@ class _Plain:
     def elements(self, leaf: Leaf, parts: list[_Part]) -> None:
         """Write all parts of a leaf, each behind its tag."""
         if _is_copied(leaf):
-            self.put(_TAG.pack(*parts[0]))
+            self.put(tag_bytes(*parts[0]))
             copy_extent(b"", leaf.array.extent, self._file, self._target.progress)  # type: ignore[arg-type]
             self.put(bytes(-parts[0][1] % 8))
             return
-        from .encode import payload
-
         places = []
         end = self._file.tell()
         for code, nbytes in parts:
             self._file.seek(end)
-            write_all(self._file, [_TAG.pack(code, nbytes)])
+            write_all(self._file, [tag_bytes(code, nbytes)])
             places.append(end + 8)
             end += 8 + nbytes + -nbytes % 8
         self._file.truncate(end)
@@ -111,9 +109,9 @@ class _Plain:
 
 
 def _is_copied(leaf: Leaf) -> bool:
-    """Tell elements that lie in a file as they will lie in this one."""
-    plain = leaf.form == "numbers" and leaf.change == "same"
-    return plain and leaf.array.extent is not None and not (leaf.complex or leaf.logical)
+    """True if the elements lie in a file as they will lie in this one."""
+    same = leaf.form == "numbers" and leaf.change == "same"
+    return same and leaf.array.extent is not None and not (leaf.complex or leaf.logical)
 
 
 class _Deflated:
@@ -124,7 +122,7 @@ class _Deflated:
         self._target = target
         self._encoder = compressobj(level)
         self._begin = file.tell()
-        write_all(file, [_TAG.pack(MI_COMPRESSED, 0)])
+        write_all(file, [tag_bytes(MI_COMPRESSED, 0)])
 
     def put(self, *pieces: bytes) -> None:
         self._put(b"".join(pieces))
@@ -134,10 +132,8 @@ class _Deflated:
 
     def elements(self, leaf: Leaf, parts: list[_Part]) -> None:
         """Write all parts of a leaf, each behind its tag; each is a pass over the array."""
-        from .encode import payload
-
         for index, (code, nbytes) in enumerate(parts):
-            self.put(_TAG.pack(code, nbytes))
+            self.put(tag_bytes(code, nbytes))
             for piece in payload(leaf, self._target, index):
                 self._put(piece.data)
             self.put(bytes(-nbytes % 8))
@@ -147,48 +143,38 @@ class _Deflated:
         write_all(self._file, [self._encoder.flush()])
         end = self._file.tell()
         self._file.seek(self._begin)
-        write_all(self._file, [_TAG.pack(MI_COMPRESSED, end - self._begin - 8)])
+        write_all(self._file, [tag_bytes(MI_COMPRESSED, end - self._begin - 8)])
         self._file.seek(end)
 
 
 # --- matrices -------------------------------------------------------------------------------------
 
 
-def _element(code: int, data: bytes) -> bytes:
-    """Return a short element: in its tag up to 4 bytes, else behind it, padded."""
-    if 0 < len(data) <= 4:
-        return struct.pack("<2H", code, len(data)) + data.ljust(4, b"\0")
-    return _TAG.pack(code, len(data)) + data + bytes(-len(data) % 8)
-
-
 def _lead(node: Node, name: str) -> bytes:
-    """Return what comes before the contents of a matrix: flags, dims, name; fields of a struct."""
-    word = NUMBERS["uint8" if node.cls == "logical" else node.cls] | GLOBAL * node.is_global
-    nzmax = 0
+    """What comes before the contents of a matrix: flags, dims, name; fields of a struct."""
+    number, nzmax = class_number(node.cls), 0
+    is_complex = is_logical = False
     if isinstance(node, Leaf):
-        word |= COMPLEX * node.complex
+        is_complex, is_logical = node.complex, node.logical
         if node.form == "sparse":
-            word = word & ~0xFF | NUMBERS["sparse"]
-            nzmax = max(1, int(node.jc[-1]))
-        if node.logical:
-            word |= LOGICAL
-    found = _element(MI_UINT32, _TAG.pack(word, nzmax))
-    found += _element(MI_INT32, struct.pack(f"<{len(node.dims)}i", *node.dims))
-    found += _element(MI_INT8, name.encode("ascii"))
+            number, nzmax = NUMBERS["sparse"], max(1, int(node.jc[-1]))
+    flags = Flags(number, node.cls, is_complex, node.is_global, is_logical, nzmax)
+    found = flags_bytes(flags) + dims_bytes(node.dims)
+    found += element_bytes(MI_INT8, name.encode("ascii"))
     if node.cls == "struct":
         found += _fields(node.fields)  # type: ignore[union-attr]
     return found
 
 
 def _fields(names: list[str]) -> bytes:
-    """Return the names of fields, each of 32 or 64 bytes, as MATLAB writes them."""
+    """The names of fields, each of 32 or 64 bytes, as MATLAB writes them."""
     width = 32 if all(len(name) < 32 for name in names) else 64
     text = b"".join(name.encode("ascii").ljust(width, b"\0") for name in names)
-    return _element(MI_INT32, struct.pack("<i", width)) + _element(MI_INT8, text)
+    return element_bytes(MI_INT32, struct.pack("<i", width)) + element_bytes(MI_INT8, text)
 
 
 def _parts(leaf: Leaf) -> list[_Part]:
-    """Return storage type and length of every part of the elements."""
+    """The storage type and length of every part of the elements."""
     if leaf.form == "char":
         # MATLAB writes ASCII so, too. Octave 7 reads a column of UTF-16 units as a row.
         return [(MI_UTF8 if leaf.unit == 1 else MI_UTF16, leaf.unit * prod(leaf.dims))]
@@ -204,15 +190,15 @@ def _parts(leaf: Leaf) -> list[_Part]:
 
 
 def _size(node: Node, name: str) -> int:
-    """Return the bytes of a matrix behind its tag."""
+    """The bytes of a matrix behind its tag."""
     total = len(_lead(node, name))
     if isinstance(node, Leaf):
         return total + sum(8 + nbytes + -nbytes % 8 for _, nbytes in _parts(node))
     return total + sum(8 + _size(member, "") for member in node.members)
 
 
-def _matrix(sink: _Plain | _Deflated, node: Node, name: str) -> None:
-    sink.put(_TAG.pack(MI_MATRIX, _size(node, name)), _lead(node, name))
+def _matrix(sink: _Uncompressed | _Deflated, node: Node, name: str) -> None:
+    sink.put(tag_bytes(MI_MATRIX, _size(node, name)), _lead(node, name))
     if isinstance(node, Leaf):
         sink.elements(node, _parts(node))
         return

@@ -23,10 +23,10 @@ from raconvert.files.places import name_of_open
 from ..hdf5.creating import closing, create, library
 from ..hdf5.elements import write_chunks
 from ..hdf5.options import Options, chunk_of
-from .encode import payload, prepare, stored_elements, whole_numbers
-from .plan import Leaf
+from .header import VERSION_73, header_bytes
+from .payload import payload, prepare, stored_elements, whole_numbers
 from .tables import EMPTY_COMPLEX, HDF5_OFFSET, TYPE_CODES
-from .write5 import header
+from .variables import Leaf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Target
 
-    from .plan import Box, Node, Plan
+    from .contents import Contents
+    from .variables import Box, Node
 
     Values = np.ndarray[Any, Any]
 
@@ -44,20 +45,20 @@ MIN_CHUNKED = 1 << 14  # smaller arrays are not worth a chunk
 DECODE = {"logical": 1, "char": 2}  # MATLAB_int_decode
 
 
-def write(plan: Plan, target: Target, level: int | None) -> None:
+def write(contents: Contents, target: Target, level: int | None) -> None:
     """Write all variables; `level` is that of gzip, None for no compression."""
     file = target.open()
     file.truncate(0)
-    for _, node in plan.variables:
+    for _, node in contents.variables:
         prepare(node, target, narrow=False)
     with library(target.path):
         writer = _Writer(target, level, name_of_open(file, target.temp))
         with closing(writer.file, target.path):
-            for name, node in plan.variables:
+            for name, node in contents.variables:
                 writer.value(writer.root, name.encode("ascii"), node)
         places = [(leaf, *where) for leaf, where in writer.later]
     file.seek(0)
-    write_all(file, [header(TEXT, 0x0200)])
+    write_all(file, [header_bytes(TEXT, VERSION_73)])
     for leaf, offset, part in places:
         _fill(file, target, leaf, offset, part)
 

@@ -133,13 +133,13 @@ HOSTILE: dict[str, tuple[bytes, type[RaconvertError], str]] = {
         deflated(struct.pack("<2I", 14, 2**31) + body(9, (1, 2**31 - 100), b"x")), Corrupt,
         "cannot be so long"),
     "compressed_cut_off": (
-        struct.pack("<2I", 15, 24) + zlib.compress(X)[:24], Corrupt, "ends inside its data"),
+        struct.pack("<2I", 15, 24) + zlib.compress(X)[:24], Corrupt, "deflated data is cut off"),
     "text_of_another_length": (
         matrix(4, (1, 3), b"t", element(17, b"ab")), Corrupt, "another length"),
     "text_that_is_no_utf8": (
         matrix(4, (1, 2), b"t", element(16, b"\xff\xfe\xfd")), Corrupt, "no UTF-8"),
     "text_beyond_unicode": (
-        matrix(4, (1, 1), b"t", element(18, b"\0\0\x11\0")), Corrupt, "is no character"),
+        matrix(4, (1, 1), b"t", element(18, b"\0\0\x11\0")), Corrupt, "is not a character"),
     "text_of_very_many_empty_rows": (
         matrix(4, (2**31 - 1, 0), b"t", element(17, b"")), TooLarge, "as text needs"),
     "sparse_row_outside": (
@@ -251,7 +251,7 @@ HOSTILE_4: dict[str, tuple[bytes, type[RaconvertError], str]] = {
         level4(0, 1, 1, 0, b"x\0", bytes(8)) + level4(2000, 1, 1, 0, b"y\0", bytes(8)), Unsupported,
         "VAX or a Cray"),
     "text_of_half_characters": (
-        level4(1, 1, 1, 0, b"t\0", struct.pack("<d", 65.5)), Corrupt, "is no character"),
+        level4(1, 1, 1, 0, b"t\0", struct.pack("<d", 65.5)), Corrupt, "is not a character"),
     "sparse_of_two_columns": (level4(2, 2, 2, 0, b"s\0", bytes(32)), Corrupt, "wrong sparse"),
     "sparse_without_dims": (
         level4(2, 1, 3, 0, b"s\0", struct.pack("<3d", -1, 2, 0)), Corrupt, "has no dims"),

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from raconvert.plugins import mat
-from raconvert.plugins.mat import plan
+from raconvert.plugins.mat.tables import is_name
 
 import raconvert
 from raconvert.arrays.array import Array
@@ -54,7 +54,7 @@ def bundle_of(arrays: dict[str, np.ndarray], **rest: Any) -> Bundle:
 def written(bundle: Bundle, path: Path, *, max_memory: int = 1 << 30, **options: Any) -> Path:
     """Write with the plugin, replacing what is there."""
     with Target(str(path), max_memory=max_memory) as target:
-        mat.write(bundle, target, **options)
+        mat.plan(bundle, **options).write(target)
         target.commit(sync=False)
     return path
 
@@ -77,7 +77,7 @@ def assert_same(array: Array, expected: np.ndarray) -> None:
 
 def said(bundle: Bundle, **options: Any) -> list[tuple[str, str, str, str | None]]:
     """Return outcome, array, property and flag of all that `fits` says."""
-    return [(f.outcome, f.array, f.property, f.flag) for f in mat.fits(bundle, options)]
+    return [(f.outcome, f.array, f.property, f.flag) for f in mat.plan(bundle, **options).fits]
 
 
 NUMBERS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16", "?"]
@@ -105,9 +105,9 @@ def test_every_class_comes_back_bit_for_bit(version: str, compress: str, tmp_pat
 
     path = written(bundle, tmp_path / "x.mat", version=version, compress=compress)
 
-    assert {f.property for f in mat.fits(bundle, {"version": version})} == {"shape"}
+    assert {f.property for f in mat.plan(bundle, version=version).fits} == {"shape"}
     with read(path) as back:
-        assert back.names == list(EVERY) == mat.names(bundle, {"version": version})
+        assert back.names == list(EVERY) == mat.plan(bundle, version=version).names
         assert back.notes == []
         for name, values in EVERY.items():
             assert_same(back[name], values)
@@ -282,8 +282,8 @@ def test_utf8_text_has_the_width_of_its_characters(
     for array in arrays:
         array.meta.encoding = "utf-8"
     bundle = Bundle(arrays)
-    assert not [f for f in mat.fits(bundle, {}) if f.property == "metadata"]
-    assert mat.fits(bundle, {})[1].reason == "a single element becomes one row"
+    assert not [f for f in mat.plan(bundle).fits if f.property == "metadata"]
+    assert mat.plan(bundle).fits[1].reason == "a single element becomes one row"
 
     for version in ("7.3", "6"):
         path = written(bundle, tmp_path / "x.mat", version=version)
@@ -770,7 +770,7 @@ def test_metadata_is_named() -> None:
         units="m", axes=[Axis(name="r"), Axis()], formats={"mat": {}, "png": {"a": 1}}
     )
     bundle = Bundle([array], attributes={"by": "me"}, groups={"g": {"a": 1}, "h": {}})
-    fits = mat.fits(bundle, {})
+    fits = mat.plan(bundle).fits
     assert [(f.array, f.property) for f in fits] == [("x", "metadata"), ("", "metadata"),
                                                      ("", "metadata")]  # fmt: skip
     assert fits[0].reason.endswith("units, axes, namespace png")
@@ -827,10 +827,10 @@ def test_names_changed_as_allowed_are_good_and_different(version: str, tmp_path:
     names = [*BAD_NAMES, "a_b", "s/1a", "s/x1a", "x" * 63, "a b/c", "a-b/c", "x" * 70]
     bundle = bundle_of({name: np.full((1, 1), float(i)) for i, name in enumerate(names)})
 
-    changed = mat.names(bundle, {"version": version})
+    changed = mat.plan(bundle, version=version).names
 
     assert len(set(changed)) == len(names)
-    assert all(plan.is_name(part) for name in changed for part in name.split("/"))
+    assert all(is_name(part) for name in changed for part in name.split("/"))
     assert {"a_b", "s/x1a", "x" * 63} <= set(changed)
     with read(written(bundle, tmp_path / "x.mat", version=version)) as back:
         for index, name in enumerate(changed):
@@ -843,14 +843,14 @@ def test_a_name_used_twice_or_as_a_group_too() -> None:
     both = Bundle([array_of("a", values), array_of("a/b", values)])
     assert said(twice) == [(REFUSED, "a", "names", "--allow names")]
     assert said(both) == [(REFUSED, "a/b", "names", "--allow names")]
-    assert mat.names(twice, {}) == ["a", "a_2"]
-    assert mat.names(both, {}) == ["a", "a_2/b"]
+    assert mat.plan(twice).names == ["a", "a_2"]
+    assert mat.plan(both).names == ["a", "a_2/b"]
 
 
 def test_groups_gather_their_arrays(tmp_path: Path) -> None:
     bundle = bundle_of({n: np.full((1, 1), i) for i, n in enumerate(["s/a", "x", "s/b", "t/c"])})
     assert said(bundle) == [(EQUIVALENT, "", "names", None)]
-    assert mat.names(bundle, {}) == bundle.names
+    assert mat.plan(bundle).names == bundle.names
     for version in ("6", "7.3"):
         with read(written(bundle, tmp_path / "x.mat", version=version)) as back:
             assert back.names == ["s/a", "s/b", "x", "t/c"]
@@ -889,8 +889,8 @@ def test_written_in_blocks(tmp_path: Path) -> None:
         with Target(
             str(tmp_path / "x.mat"), max_memory=1 << 19, progress=progress.append
         ) as target:
-            mat.write(bundle_of({"x": values, "z": values + 1j}), target, version=version,
-                      compress=compress)  # fmt: skip
+            bundle = bundle_of({"x": values, "z": values + 1j})
+            mat.plan(bundle, version=version, compress=compress).write(target)
             target.commit(sync=False)
         assert len(progress) > 10
         assert sum(progress) == 3 * values.nbytes

@@ -15,8 +15,7 @@ import numpy as np
 from raconvert.arrays.blocks import block_bytes, blocks, check_memory
 from raconvert.errors import Corrupt, WouldLose
 
-from .sources import HIGH, LOW, SURROGATE_MASK
-from .tables import TYPE_CODES
+from .tables import HIGH, LOW, SURROGATE_MASK, TYPE_CODES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from raconvert.arrays.array import Array
     from raconvert.plugin import Target
 
-    from .plan import Box, Leaf
+    from .variables import Box, Leaf
 
     Values = np.ndarray[Any, Any]
 

@@ -1,0 +1,312 @@
+"""The contents of a file that holds a bundle: variables, structs and cells; and what is lost.
+
+They are worked out from names, types, shapes and metadata alone. Groups become structs; a group of
+which the namespace says so, or whose members are numbered from 1, becomes a cell or an array of
+structs again.
+"""
+
+from __future__ import annotations
+
+import re
+from math import prod
+
+from raconvert.plugin import equivalent, refused
+
+from .metadata import all_below, dims_of, in_order, is_numbered, is_struct_array
+from .tables import KEYWORDS, MAX_DEPTH, MAX_DIM, MAX_NAME, MAX_RANK, MAX_V5_BYTES, is_name
+from .variables import HOLE, OWN, Box, Leaf, leaf_of, letter_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Bundle
+    from raconvert.plugin import Fit
+
+    from .variables import Node
+
+V73 = "--out-opt version=7.3"
+
+
+class Contents:
+    """The variables of a file, in order, and the fits of what none of them holds.
+
+    `names` are the paths under which the arrays are found again, parallel to those of the bundle.
+    """
+
+    def __init__(self, bundle: Bundle, version: str) -> None:
+        self.version = version
+        self.fits: list[Fit] = []
+        own = bundle.formats.get(OWN, {}) if isinstance(bundle.formats.get(OWN, {}), dict) else {}
+        values = own.get("values")
+        self._values: dict[str, Any] = values if isinstance(values, dict) else {}
+        self._listed = own.get("variables")
+        self._paths: dict[int, str] = {}
+        self._order: list[int] = []
+        self._arrays = bundle.arrays
+        root = self._tree(bundle)
+        self.variables = self._variables(root)
+        self.names = [self._paths[index] for index in range(len(bundle.arrays))]
+        if self._order != sorted(self._order):
+            reason = "the arrays of one group are stored together, so that their order changes"
+            self.fits.append(equivalent("", "names", reason))
+        self._metadata(bundle)
+
+    # --- names ------------------------------------------------------------------------------
+
+    def _tree(self, bundle: Bundle) -> dict[str, Any]:
+        """Groups as dicts and arrays as their index, all under their own names."""
+        root: dict[str, Any] = {}
+        for index, array in enumerate(bundle.arrays):
+            *groups, last = array.name.split("/")
+            inside = root
+            if len(groups) >= MAX_DEPTH:
+                reason = f"it lies below {len(groups)} groups, at most {MAX_DEPTH} can be read"
+                self.fits.append(refused(array.name, "names", reason))
+                groups = []
+            for group in groups:
+                inside = self._group(inside, group, array.name)
+            if last in inside:
+                reason = "another array or group has the same name"
+                self.fits.append(refused(array.name, "names", reason, "--allow names"))
+                last = next(f"{last}_{n}" for n in range(2, 1 << 30) if f"{last}_{n}" not in inside)
+            inside[last] = index
+        for path in bundle.groups:
+            inside = root
+            for group in path.split("/")[:MAX_DEPTH]:
+                if not isinstance(inside.get(group, {}), dict):
+                    break
+                inside = inside.setdefault(group, {})
+        return root
+
+    def _group(self, inside: dict[str, Any], name: str, array: str) -> dict[str, Any]:
+        """A group inside another one, made if it is not there."""
+        if not isinstance(inside.get(name, {}), dict):
+            reason = f"'{name}' is an array and the group of this one"
+            self.fits.append(refused(array, "names", reason, "--allow names"))
+            number = 2
+            while not isinstance(inside.get(f"{name}_{number}", {}), dict):
+                number += 1
+            name = f"{name}_{number}"
+        found: dict[str, Any] = inside.setdefault(name, {})
+        return found
+
+    def _called(self, names: list[str], path: str, what: str) -> dict[str, str]:
+        """What each of the names is called in the file; fits for those that had to change."""
+        chosen: dict[str, str] = {}
+        used = {name for name in names if is_name(name)}
+        for name in names:
+            chosen[name] = name
+            if is_name(name):
+                continue
+            chosen[name] = sanitised(name, used)
+            used.add(chosen[name])
+            place = f"{path}/{name}" if path else name
+            reason = f"{_shown(name)} is not a name of a {what} in MATLAB{_why(name)}"
+            reason += f"; it would be called {chosen[name]}"
+            self.fits.append(refused(place, "names", reason, "--allow names"))
+        return chosen
+
+    # --- values -----------------------------------------------------------------------------
+
+    def _variables(self, root: dict[str, Any]) -> list[tuple[str, Node]]:
+        called = self._called(list(root), "", "variable")
+        found = []
+        for name, content in in_order(root, self._listed):
+            node = self._node(content, name, called[name])
+            if self.version != "7.3" and node.nbytes > MAX_V5_BYTES:
+                reason = (
+                    f"variable '{name}' has {node.nbytes} bytes; version {self.version} holds at "
+                    f"most {MAX_V5_BYTES} in one"
+                )
+                self.fits.append(refused(self._one_of(content, name), "storage", reason, V73))
+            found.append((called[name], node))
+        return found
+
+    def _one_of(self, content: Any, name: str) -> str:
+        return name if isinstance(content, int) else ""
+
+    def _node(self, content: Any, path: str, called: str) -> Node:
+        """A value; `path` is its own, `called` the one in the file."""
+        if isinstance(content, int):
+            self._paths[content] = called
+            self._order.append(content)
+            return self._leaf(self._arrays[content])
+        facts = self._values.get(path)
+        box = self._as_kept(content, path, called, facts if isinstance(facts, dict) else {})
+        if isinstance(facts, dict):
+            box.is_global = facts.get("global") is True
+        return box
+
+    def _as_kept(
+        self, content: dict[str, Any], path: str, called: str, facts: dict[str, Any]
+    ) -> Box:
+        dims = dims_of(facts)
+        if facts.get("class") == "cell" and dims and all_below(content, prod(dims)):
+            return self._cell(content, path, called, dims)
+        fields = facts.get("fields")
+        if facts.get("class") == "struct" and dims and isinstance(fields, list | None):
+            fields = [str(name) for name in fields or []]
+            if dims != (1, 1) and is_struct_array(content, prod(dims), fields):
+                return self._struct_array(content, path, called, dims, fields)
+        if is_numbered(content):
+            return self._cell(content, path, called, (1, max(map(int, content))))
+        return self._struct(content, path, called, fields)
+
+    def _cell(self, content: dict[str, Any], path: str, called: str, dims: tuple[int, ...]) -> Box:
+        members: list[Node] = []
+        for number in map(str, range(1, prod(dims) + 1)):
+            if number in content:
+                members.append(
+                    self._node(content[number], f"{path}/{number}", f"{called}/{number}")
+                )
+            else:
+                members.append(HOLE)
+        return Box("cell", dims, None, members)
+
+    def _struct(self, content: dict[str, Any], path: str, called: str, listed: Any) -> Box:
+        content = dict(in_order(content, listed))
+        names = self._called(list(content), path, "field")
+        members = [
+            self._node(inside, f"{path}/{name}", f"{called}/{names[name]}")
+            for name, inside in content.items()
+        ]
+        return Box("struct", (1, 1), list(names.values()), members)
+
+    def _struct_array(
+        self,
+        content: dict[str, Any],
+        path: str,
+        called: str,
+        dims: tuple[int, ...],
+        fields: list[str],
+    ) -> Box:
+        names = self._called(fields, path, "field")
+        members: list[Node] = []
+        for number in map(str, range(1, prod(dims) + 1)) if fields else ():
+            inside = content.get(number, {})
+            members += [
+                self._node(
+                    inside[field], f"{path}/{number}/{field}", f"{called}/{number}/{names[field]}"
+                )
+                if field in inside
+                else HOLE
+                for field in fields
+            ]
+        return Box("struct", dims, list(names.values()), members)
+
+    # --- arrays -----------------------------------------------------------------------------
+
+    def _leaf(self, array: Array) -> Leaf:
+        """An array as a variable; fits for what that changes."""
+        leaf = leaf_of(array, self.version)
+        own = array.meta.formats.get(OWN)
+        leaf.is_global = isinstance(own, dict) and own.get("global") is True
+        self.fits += type_fits(array, leaf, self.version)
+        self.fits += shape_fits(array, leaf, self.version)
+        return leaf
+
+    def _metadata(self, bundle: Bundle) -> None:
+        for array in bundle.arrays:
+            found = array.meta.to_dict()
+            if letter_of(array.element) in ("S", "U"):
+                found.pop("encoding", None)  # of bytes; a char array holds the characters
+            others = [name for name in found.pop("formats", {}) if name != OWN]
+            words = [*found, *(f"namespace {name}" for name in others)]
+            words += ["items"] if array.meta.items is not None else []
+            if words:
+                reason = f"MAT has no place for it: {', '.join(words)}"
+                self.fits.append(equivalent(array.name, "metadata", reason))
+        if bundle.attributes:
+            self.fits.append(
+                equivalent("", "metadata", "MAT has no place for attributes of the file")
+            )
+        groups = [path for path, attributes in bundle.groups.items() if attributes]
+        if groups:
+            reason = f"MAT has no place for attributes of groups: {', '.join(groups[:5])}"
+            self.fits.append(equivalent("", "metadata", reason))
+
+
+def sanitised(name: str, used: set[str]) -> str:
+    """A name that MATLAB takes, like another one and different from all `used`."""
+    found = re.sub(r"[^A-Za-z0-9_]", "_", name[: 2 * MAX_NAME], flags=re.ASCII)[:MAX_NAME]
+    if not found[:1].isalpha() or found in KEYWORDS:
+        found = f"x{found}"[:MAX_NAME]
+    if found not in used:
+        return found
+    number = 2
+    while True:
+        ending = f"_{number}"
+        other = found[: MAX_NAME - len(ending)] + ending
+        if other not in used:
+            return other
+        number += 1
+
+
+def _shown(name: str) -> str:
+    text = ascii(name)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _why(name: str) -> str:
+    if name in KEYWORDS:
+        return " (a keyword)"
+    if len(name) > MAX_NAME:
+        return f" (above {MAX_NAME} characters)"
+    return " (a letter, then letters, digits and _)"
+
+
+def type_fits(array: Array, leaf: Leaf, version: str) -> list[Fit]:
+    """The fits of elements that get another type."""
+    name, element = array.name, array.element
+    if leaf.change == "float":
+        kind = "bfloat16" if element.kind == "bfloat" else "float16"
+        if kind == "bfloat16" and version == "7.3":
+            reason = "v7.3 has no bfloat16"
+            return [refused(name, "type", reason, "--dtype float32")]
+        return [equivalent(name, "type", f"{kind} becomes {leaf.cls}")]
+    if leaf.change in ("S", "U") and not _is_own_text(array):
+        what = "bytes" if leaf.change == "S" else "text"
+        what = "UTF-8" if leaf.change == "S" and array.meta.encoding == "utf-8" else what
+        return [equivalent(name, "type", f"{what} of a fixed width become rows of a char array")]
+    if leaf.change == "count":
+        reason = f"{element.descr} would become a count without its unit (int64)"
+        return [refused(name, "type", reason, "--allow dtype")]
+    if leaf.change == "bytes":
+        what = "structured elements" if isinstance(element.descr, tuple) else "raw bytes"
+        reason = f"{what} would become {element.nbytes} uint8 on a new first axis"
+        return [refused(name, "type", reason, "--allow dtype")]
+    return []
+
+
+def _is_own_text(array: Array) -> bool:
+    """True for text that came from a char array, and becomes the same again."""
+    own = array.meta.formats.get(OWN)
+    columns = own.get("columns") if isinstance(own, dict) else None
+    if not isinstance(columns, int) or own is None or own.get("class") != "char":
+        return False
+    return bool(array.element.descr == f"<U{max(1, columns)}") and array.ndim > 0
+
+
+def shape_fits(array: Array, leaf: Leaf, version: str) -> list[Fit]:
+    """The fits of a shape that changes, and of what is too large."""
+    name, dims, found = array.name, leaf.dims, []
+    if leaf.change == "bytes":
+        pass
+    elif not array.dims:
+        what = "one row" if leaf.form == "char" else " x ".join(map(str, dims))
+        found.append(equivalent(name, "shape", f"a single element becomes {what}"))
+    elif array.ndim == 1 and leaf.form != "char":
+        found.append(equivalent(name, "shape", f"one axis of {dims[1]} becomes 1 x {dims[1]}"))
+    if len(dims) > 2 and dims[-1] == 1:
+        reason = "written, but MATLAB drops trailing axes of length 1"
+        found.append(equivalent(name, "shape", reason))
+    if len(dims) > MAX_RANK[version]:
+        reason = f"{len(dims)} axes; version {version} holds at most {MAX_RANK[version]}"
+        flag = "--out-opt version=7" if version == "7.3" and len(dims) <= MAX_RANK["7"] else None
+        found.append(refused(name, "shape", reason, flag))
+    if version != "7.3" and max(dims) > MAX_DIM:
+        reason = f"an axis of {max(dims)}; version {version} holds at most {MAX_DIM}"
+        found.append(refused(name, "shape", reason, V73))
+    return found
