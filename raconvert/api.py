@@ -42,7 +42,17 @@ def open(  # noqa: A001 - the verb that every array library uses
     `Bundle` (a mapping of names to arrays) for containers. Both are context managers. An array is
     indexed in logical order: ``x[3]``, ``numpy.asarray(x)``. `options` as in
     `raconvert.conversion.read.open_bundle` (`from_`, `in_opts`, `meta`, `index_order`,
-    `max_memory`).
+    `max_memory` in bytes).
+
+    >>> with raconvert.open("grid.ra") as lazy:
+    ...     lazy.shape, lazy.dims, lazy[1, 2]
+    ((3, 4), (4, 3), array(6, dtype=int32))
+    >>> with raconvert.open("two.npz") as bundle:
+    ...     bundle.names
+    ['a', 'b']
+
+    Raises `ReadFailed`, `UnknownFormat` or `Corrupt` for the file, `UsageError` for a name that is
+    not there or matches several arrays.
     """
     bundle = open_bundle(path, arrays=[array] if array is not None else None, **options)
     chosen = array is not None or not _is_container(bundle)
@@ -74,7 +84,15 @@ def read(
 
     Shape is the logical one: for RA without a sidecar the dims reversed, for column-major sources
     the dims as they stand (the result is Fortran-ordered then, nothing is moved). Little-endian,
-    own memory, writeable. `TooLarge` if that needs more than `max_memory`, or than there is.
+    own memory, writeable.
+
+    >>> raconvert.read("grid.ra").sum(axis=0)
+    array([12, 15, 18, 21])
+    >>> raconvert.read("two.npz", "b")
+    array([1., 1.])
+
+    Raises what `open` does, and `TooLarge` if more than `max_memory` bytes are needed, or than
+    there are.
     """
     max_memory = min(max_memory, machine_memory())
     try:
@@ -115,6 +133,17 @@ def write(
 
     A DataArray, Dataset, Series or DataFrame keeps its dimensions, coordinates, attributes, columns
     and index (`raconvert.arrays.labelled`); what has no place is refused or named in the report.
+
+    >>> report = raconvert.write("new.npz", {"x": np.zeros((2, 3)), "y": np.arange(4)})
+    >>> report.target_format, report.nbytes
+    ('npz', 80)
+    >>> raconvert.write("new.png", np.zeros((2, 3)))
+    Traceback (most recent call last):
+    ...
+    raconvert.errors.WouldLose: 'new.png': png cannot hold this as it is...
+
+    Raises `TargetExists`, `WouldLose` (type, names, metadata with `meta`), `UnknownFormat` for a
+    suffix that no format has, `WriteFailed`; the destination is untouched then.
     """
     place, name = target_spec(os.fspath(path), to)
     row = registry.target_row(place, to)
@@ -146,7 +175,11 @@ def _named_array(values: Any, name: str, changes: list[tuple[str, str]]) -> Arra
 
 
 def array_of(values: Any, name: str = "") -> Array:
-    """Return an `Array` over an ndarray (or what numpy makes of `values`); nothing is copied."""
+    """Return an `Array` over an ndarray (or what numpy makes of `values`); nothing is copied.
+
+    The index order is C: the dims are the shape reversed. Raises `UsageError` for masked arrays,
+    `Unsupported` for types without a place in RA (Python objects, long doubles).
+    """
     if isinstance(values, Array):
         return values.replace(name=name or values.name)
     values = np.asarray(refuse_masked(values))

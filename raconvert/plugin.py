@@ -232,12 +232,20 @@ class Fit(Record):
 
 
 def equivalent(array: str, property: str, reason: str) -> Fit:
-    """Every value is kept, the form changes."""
+    """Every value is kept, the form changes.
+
+    >>> str(equivalent("x", "type", "bool is stored as uint8"))
+    "array 'x': type: bool is stored as uint8"
+    """
     return Fit(EQUIVALENT, array, property, reason, None)
 
 
 def refused(array: str, property: str, reason: str, flag: str | None = None) -> Fit:
-    """Values, elements or whole arrays would be lost."""
+    """Values, elements or whole arrays would be lost.
+
+    >>> str(refused("x", "type", "TOY has no complex64", "--dtype float64"))
+    "array 'x': type: TOY has no complex64 (allow with --dtype float64)"
+    """
     return Fit(REFUSED, array, property, reason, flag)
 
 
@@ -246,6 +254,10 @@ class Plan:
 
     `fits` lists what would be changed or lost; `names`, parallel to the arrays of the bundle, says
     under which names they are found again; `write` fills a `Target`.
+
+    >>> plan = Plan([], lambda target: None, names=["x"])
+    >>> plan.fits, plan.names
+    ([], ['x'])
     """
 
     __slots__ = ("fits", "names", "write")
@@ -307,7 +319,11 @@ def _planner(module: Any) -> Any:
 
 
 def file_fits(bundle: Bundle, title: str) -> list[Fit]:
-    """The losses of a format that keeps arrays only: attributes and forms of file and groups."""
+    """The losses of a format that keeps arrays only: attributes and forms of file and groups.
+
+    >>> [str(fit) for fit in file_fits(Bundle([], attributes={"title": "t"}), "TOY")]
+    ['metadata: TOY has no place for attributes of the file: title']
+    """
     groups = bundle.telling_groups()
     told = [*bundle.attributes]
     told += [f"{group}/{name}" for group, own in groups.items() for name in own]
@@ -335,7 +351,11 @@ def trailing_note(nbytes: int, after: str = "the data") -> str:
 
 
 def first_of(names: Sequence[str], count: int = 5) -> str:
-    """Return names as a message lists them: of many the first ones."""
+    """Return names as a message lists them: of many the first ones.
+
+    >>> first_of(["a", "b", "c"], 2)
+    'a, b, and 1 more'
+    """
     return listed(names, count)
 
 

@@ -39,6 +39,10 @@ class Array:
     why its elements cannot be read, raised when they are asked for; None for nearly all arrays.
     `row_major` is True for an array of a row-major format that lies in Fortran order in this one
     file: where axes are only listed, it is moved to row-major, as its equals are listed.
+
+    >>> array = Array(element("int", 2), (4, 3), name="x", index_order="C", data=np.zeros((3, 4)))
+    >>> array.dims, array.shape, array.count, array.nbytes
+    ((4, 3), (3, 4), 12, 24)
     """
 
     __slots__ = (
@@ -157,6 +161,11 @@ class Array:
         type becomes that of the copy, and any extent is dropped. Values of another shape are a
         `UsageError`. A lazy source (it has `stream`, or is a callable that opens one) is seen
         slowest axis first, as everywhere.
+
+        >>> with raconvert.open("grid.ra") as array:
+        ...     twice = array.replace(data=2.0 * np.asarray(array), name="twice")
+        >>> twice.element.kind, twice[0, 3]
+        ('float', array(6.))
         """
         fields = {
             "element": self.element,
@@ -186,7 +195,14 @@ class Array:
         return other
 
     def __getitem__(self, key: Any) -> Any:
-        """Return a region as an ndarray, indexed in logical order."""
+        """Return a region as an ndarray, indexed in logical order, slices and integers only.
+
+        >>> with raconvert.open("grid.ra") as array:
+        ...     array[1:, 0]
+        array([4, 8], dtype=int32)
+
+        Raises `IndexError` as numpy does, `Corrupt` or `ReadFailed` for data that cannot be read.
+        """
         try:
             return self._region(key)
         except MemoryError as error:
@@ -205,7 +221,14 @@ class Array:
         return np.asarray(values, dtype=data.dtype)  # a scalar has forgotten its byte order
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        """Return the whole array in logical order (a view where the data is mapped)."""
+        """Return the whole array in logical order (a view where the data is mapped).
+
+        >>> with raconvert.open("grid.ra") as array:
+        ...     np.asarray(array).shape
+        (3, 4)
+
+        Raises `Corrupt` or `ReadFailed` for data that cannot be read, `TooLarge` without memory.
+        """
         try:
             return self._whole(dtype, copy)
         except MemoryError as error:

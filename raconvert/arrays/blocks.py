@@ -65,6 +65,11 @@ def blocks(array: Array, max_bytes: int = LARGEST_BLOCK) -> Iterator[np.ndarray[
     Each piece holds at most `max_bytes` (one element at least, and a whole codec block where a
     source streams such); its shape is a slab of the data seen slowest axis first, one-dimensional
     when the array is read from its extent. A piece is only valid until the next one is asked for.
+
+    >>> [piece.shape for piece in blocks(array_of(np.zeros((3, 4))), 64)]
+    [(2, 4), (1, 4)]
+
+    Raises `Corrupt` or `ReadFailed` for data that cannot be read.
     """
     if array.problem is not None:
         raise array.problem
@@ -205,7 +210,11 @@ def gathered(
 def as_ndarray(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> np.ndarray[Any, Any]:
     """Return the whole array in its own memory: slowest axis first, C order, little-endian.
 
-    `TooLarge` names the need when it is above `max_memory` bytes.
+    >>> as_ndarray(array_of(np.arange(6, dtype=">i2").reshape(2, 3))).dtype
+    dtype('int16')
+
+    `TooLarge` names the need when it is above `max_memory` bytes; `Corrupt` or `ReadFailed` for
+    data that cannot be read.
     """
     if array.problem is not None:
         raise array.problem

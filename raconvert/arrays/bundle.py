@@ -44,6 +44,10 @@ class Bundle:
     path of each group that has attributes, or that no array lies in, to its attributes; `formats`
     holds one namespace per format about the file as a whole, as `Metadata.formats` does about an
     array. `aliases` maps further names that the file has for arrays and groups to their own.
+
+    >>> with raconvert.open("two.npz") as bundle:
+    ...     [(name, array.shape) for name, array in bundle.items()]
+    [('a', (2, 3)), ('b', (2,))]
     """
 
     __slots__ = (
@@ -102,6 +106,10 @@ class Bundle:
         """Return the array of this name, the first if there are several, or None.
 
         An alias stands for its array; of two that share a name, the array's own goes first.
+
+        >>> with raconvert.open("two.npz") as bundle:
+        ...     bundle.get("b").nbytes, bundle.get("c")
+        (16, None)
         """
         found = self._own(name)
         if found is None and self.aliases and (real := self.without_aliases(name)) != name:
@@ -195,7 +203,12 @@ class Bundle:
         return {path: form for path, form in found.items() if path in there}
 
     def only(self) -> Array:
-        """Return the one array, which from now on closes the bundle when it is closed."""
+        """Return the one array, which from now on closes the bundle when it is closed.
+
+        >>> array = raconvert.open("grid.ra")  # by `only`
+        >>> array.name, array.close()
+        ('grid', None)
+        """
         array = self.arrays[0]
         array.owner = self
         return array

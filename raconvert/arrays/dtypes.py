@@ -61,7 +61,13 @@ _BY_CODE = {code: (kind, nbytes) for (kind, nbytes), code in _CODES.items()}
 
 
 def element(kind: str, nbytes: int, order: str = "<", descr: Any = None) -> Element:
-    """Return an `Element`, with the byte order normalised to ``|`` where it means nothing."""
+    """Return an `Element`, with the byte order normalised to ``|`` where it means nothing.
+
+    >>> element("float", 8)
+    Element(kind='float', nbytes=8, order='<', descr=None)
+    >>> element("uint", 1, ">").order
+    '|'
+    """
     if swap_unit(kind, nbytes) == 1:
         order = "|"
     return Element(kind, nbytes, order, descr)
@@ -80,7 +86,11 @@ def needs_swap(element: Element) -> int:
 
 
 def little(element: Element) -> Element:
-    """Return the same element in little-endian order (user types keep theirs: bytes verbatim)."""
+    """Return the same element in little-endian order (user types keep theirs: bytes verbatim).
+
+    >>> little(element("int", 4, ">")).order
+    '<'
+    """
     return element._replace(order="<") if element.order == ">" else element
 
 
@@ -112,6 +122,11 @@ def element_of_code(code: str) -> Element | None:
 
 def element_of(dtype: np.dtype[Any]) -> Element:
     """Return the element of a numpy dtype.
+
+    >>> element_of(np.dtype(">f4"))
+    Element(kind='float', nbytes=4, order='>', descr=None)
+    >>> element_of(np.dtype("<U3"))
+    Element(kind='user', nbytes=12, order='|', descr='<U3')
 
     Raises `Unsupported` for what has no faithful place in RA: objects, long doubles, and the
     one-byte floats and sub-byte integers of ml_dtypes.
@@ -167,6 +182,9 @@ def dtype_of(element: Element) -> np.dtype[Any]:
     A ``user`` element without description is ``V{nbytes}``. bfloat16 needs the `ml_dtypes`
     package (`MissingDependency` names the install line); widths that numpy does not have are
     never handed out as elements (the RA reader describes them as ``user``).
+
+    >>> dtype_of(element("complex", 8))
+    dtype('complex64')
     """
     import numpy as np
 
@@ -239,7 +257,11 @@ def _lists(descr: Any) -> Any:
 
 
 def type_name(element: Element) -> str:
-    """Return the name people use: ``float32``, ``complex64``, ``bool``, ``U4``, ``void``."""
+    """Return the name people use: ``float32``, ``complex64``, ``bool``, ``U4``, ``V8``.
+
+    >>> type_name(element("float", 4, ">")), type_name(element("bool", 1))
+    ('float32 big-endian', 'bool')
+    """
     kind, nbytes, order, descr = element
     if kind == "user":
         if descr is None:

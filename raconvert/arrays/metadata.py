@@ -52,7 +52,11 @@ class Axis:
         return isinstance(value, cls.TYPES.get(field, ())) and not isinstance(value, bool)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields that are set."""
+        """Return the fields that are set.
+
+        >>> Axis(name="time", units="s", spacing=0.5).to_dict()
+        {'name': 'time', 'units': 's', 'spacing': 0.5}
+        """
         return {f: getattr(self, f) for f in self.FIELDS if getattr(self, f) is not None}
 
 
@@ -110,7 +114,14 @@ class Metadata:
         return found
 
     def copy(self) -> Metadata:
-        """Return metadata of its own: changing its fields leaves these as they are."""
+        """Return metadata of its own: changing its fields leaves these as they are.
+
+        >>> meta = Metadata(units="m")
+        >>> other = meta.copy()
+        >>> other.units = "km"
+        >>> meta.units
+        'm'
+        """
         other = Metadata(
             self.description,
             self.units,
@@ -133,7 +144,11 @@ class Metadata:
         return bool(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain YAML-safe values of the fields that are set; empty when there is nothing."""
+        """Return plain YAML-safe values of the fields that are set; empty when there is nothing.
+
+        >>> Metadata(units="m", axes=[Axis(name="x"), Axis()]).to_dict()
+        {'units': 'm', 'axes': [{'name': 'x'}, {}]}
+        """
         fields: dict[str, Any] = {}
         if self.description:
             fields["description"] = self.description
@@ -152,7 +167,11 @@ class Metadata:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Metadata:
-        """Return the metadata that `to_dict` described; unknown fields are ignored."""
+        """Return the metadata that `to_dict` described; unknown fields are ignored.
+
+        >>> Metadata.from_dict({"units": "m"}).units
+        'm'
+        """
         known = {name: fields[name] for name in cls.FIELDS if name in fields}
         if "axes" in known:
             known["axes"] = [

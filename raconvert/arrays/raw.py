@@ -19,7 +19,16 @@ def write_raw(target: Target, header: bytes, array: Array, trailer: bytes = b"")
     """Write `header`, the array's elements little-endian in stored order, and `trailer`.
 
     The whole of an exporter of raw data: by a file-to-file copy where the array has an extent
-    (numpy is imported only if bytes must be swapped), else block by block. Returns the open file.
+    (numpy is imported only if bytes must be swapped), else block by block, in bounded memory.
+    Returns the open file.
+
+    >>> with Target("raw.bin") as target:
+    ...     file = write_raw(target, b"HEAD", array_of(np.arange(3, dtype=">u2")))
+    ...     target.commit()
+    >>> Path("raw.bin").read_bytes().hex(" ", 2)
+    '4845 4144 0000 0100 0200'
+
+    Raises `WriteFailed`, and what reading the data raises.
     """
     file = target.open()
     try:

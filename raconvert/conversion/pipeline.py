@@ -72,6 +72,13 @@ def convert(
     axis for formats of one array, and becomes one named array each in containers. Elements keep
     their index [i,j,k]; RA and other formats without an index order list the axes reversed.
 
+    >>> report = raconvert.convert("grid.ra", "grid.npy")
+    >>> report.source_format, report.target_format, report.nbytes
+    ('ra', 'npy', 48)
+    >>> raconvert.convert("grid.ra", "grid.npy")
+    Traceback (most recent call last):
+    raconvert.errors.TargetExists: 'grid.npy': exists already...
+
     Raises the errors of `raconvert.errors`; the destination is untouched whenever one is raised.
     """
     named = {name: value for name, value in locals().items() if name not in ("src", "dst")}

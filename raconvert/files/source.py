@@ -38,6 +38,10 @@ class Source:
     it names to another that is read in its place (what was written and is not yet renamed). Both
     are for `raconvert.files.references`, which adds to `used` the path of every file that is read
     besides. `seen` maps the path of every file that was opened to what it was (`Identity`).
+
+    >>> source = Source("grid.ra")
+    >>> source.name, source.stem, source.size, source.head[:8]
+    ('grid.ra', 'grid', 112, b'rawarray')
     """
 
     __slots__ = (
@@ -104,7 +108,13 @@ class Source:
         return self.seen[self.path]
 
     def extent(self, offset: int, nbytes: int, swap: int = 1) -> Extent:
-        """Return a stretch of this file as an extent that is refused once the file changed."""
+        """Return a stretch of this file as an extent that is refused once the file changed.
+
+        `offset` and `nbytes` are bytes; `swap` is the width of big-endian numbers, else 1.
+
+        >>> Source("grid.ra").extent(64, 48).offset
+        64
+        """
         return Extent(self.path, self.base + offset, nbytes, swap, self.identity)
 
     def _look(self) -> None:
@@ -137,7 +147,13 @@ class Source:
             os.close(descriptor)
 
     def read_at(self, offset: int, nbytes: int) -> bytes:
-        """Return up to `nbytes` bytes from `offset`: fewer only where the file ends."""
+        """Return up to `nbytes` bytes from `offset`: fewer only where the file ends.
+
+        >>> Source("grid.ra").read_at(108, 8).hex()
+        '0b000000'
+
+        Raises `ReadFailed`, or `Changed` if the file is not what it was when it was first opened.
+        """
         head = self.head
         if offset + nbytes <= len(head):
             return head[offset : offset + nbytes]
@@ -154,7 +170,12 @@ class Source:
                 self._keep(descriptor)
 
     def read_exact(self, offset: int, nbytes: int, what: str) -> bytes:
-        """Return exactly `nbytes` bytes from `offset`; `Corrupt` names `what` if the file ends."""
+        """Return exactly `nbytes` bytes from `offset`; `Corrupt` names `what` if the file ends.
+
+        >>> Source("grid.ra").read_exact(108, 8, "the last row")
+        Traceback (most recent call last):
+        raconvert.errors.Corrupt: 'grid.ra': file ends inside the last row, at byte 108...
+        """
         if nbytes > self.size - offset:
             raise Corrupt(
                 f"file ends inside {what}",

@@ -44,8 +44,13 @@ class Target:
     replace. Without `overwrite` what appears at the destination meanwhile is never replaced; None
     is for callers that decide for themselves: the file is replaced, companions are not. `allow`
     are the losses that may happen while data is written, `lost` those that did (`Fit`), `notes`
-    what the user is to know. Leaving a
-    ``with`` block without `commit` removes the temporary files.
+    what the user is to know. Leaving a ``with`` block without `commit` removes the temporary files.
+
+    >>> with Target("note.txt") as target:
+    ...     count = target.open().write(b"done")
+    ...     target.commit()
+    >>> Path("note.txt").read_bytes()
+    b'done'
     """
 
     __slots__ = (
@@ -87,7 +92,10 @@ class Target:
         self._identity: tuple[int, int] | None = None
 
     def open(self) -> FileIO:
-        """Create the temporary file and return it: raw, unbuffered, readable and seekable."""
+        """Create the temporary file and return it: raw, unbuffered, readable and seekable.
+
+        Raises `WriteFailed` where the system refuses.
+        """
         import io
 
         try:

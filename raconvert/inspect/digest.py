@@ -34,8 +34,14 @@ def digest(
 ) -> str:
     """Return the digest of the one array of a file, or of the one called `array`, as hex digits.
 
-    `reading` as in `raconvert.conversion.read.open_bundle`. Several arrays without a choice are a
-    `UsageError` that lists them.
+    It is the SHA-256 of the canonical .ra file that the array would become; read in at most
+    `max_memory` bytes, with `reading` as in `raconvert.conversion.read.open_bundle`.
+
+    >>> raconvert.digest("grid.ra") == hashlib.sha256(Path("grid.ra").read_bytes()).hexdigest()
+    True
+
+    Several arrays without a choice are a `UsageError` that lists them; elements that cannot be
+    decoded are `Corrupt`.
     """
     from raconvert.conversion.read import open_bundle
 

@@ -35,8 +35,15 @@ _ORDERS = {"<": "little", ">": "big", "|": None}
 def info(path: str | os.PathLike[str], **reading: Any) -> dict[str, Any]:
     """The content of a file: format, sizes, arrays with type and both axis views, metadata.
 
-    Only headers are read. `reading` as in `raconvert.conversion.read.open_bundle` (`from_`,
-    `arrays`, `in_opts`, `meta`, `index_order`, `max_memory`).
+    Only headers are read; sizes are in bytes. `reading` as in
+    `raconvert.conversion.read.open_bundle` (`from_`, `arrays`, `in_opts`, `meta`, `index_order`,
+    `max_memory`).
+
+    >>> (one,) = raconvert.info("grid.ra")["arrays"]
+    >>> one["type"], one["shape"], one["dims"], one["nbytes"]
+    ('int32', [3, 4], [4, 3], 48)
+
+    Raises `ReadFailed`, `UnknownFormat` or `Corrupt` for the file.
     """
     with open_spec(os.fspath(path), Settings(**reading)) as opened:
         return describe(opened.bundle, os.fspath(path), opened.reason)
@@ -160,6 +167,9 @@ def formats() -> list[dict[str, Any]]:
 
     Formats whose packages are missing are listed with what has to be installed, and plugins that
     cannot be used, which neither read nor write anything, with the reason as ``broken``.
+
+    >>> [row["suffixes"] for row in raconvert.formats() if row["name"] == "npy"]
+    [['.npy']]
     """
     rows = [_format_row(row) for row in registry.rows()]
     return rows + [_broken_row(name, error) for name, error in registry.broken().items()]

@@ -41,13 +41,21 @@ def verify(
 
     Every array is read and decoded to its end; damage raises `Corrupt`. With `go_on`, where other
     arrays of the file are sound, it is the ``problem`` of its array, and the file is not the
-    ``same``. The sidecar must describe
-    the file (checked when it is opened) and have one entry per item. The sources are gathered and
+    ``same``. The sidecar must describe the file (checked when it is opened) and have one entry per
+    item. The sources are gathered and
     stacked as `convert` would, with the arguments in `gathering`
     (`raconvert.conversion.inputs.gather`), and read with `reading`
     (`raconvert.conversion.read.open_bundle`). What was cast or permuted differs.
-    ``ok``, ``changed``, ``missing`` and ``extra`` count what was compared, ``examples`` names the
-    first of each.
+    In ``against``, ``ok``, ``changed``, ``missing`` and ``extra`` count what was compared,
+    ``examples`` names the first of each.
+
+    >>> raconvert.convert("grid.ra", "checked.npy").target
+    'checked.npy'
+    >>> found = raconvert.verify("checked.npy", against=["grid.ra"])
+    >>> found["same"], found["against"]["ok"], found["against"]["changed"]
+    (True, 1, 0)
+
+    Raises `Corrupt` for damage, `ReadFailed` and `UnknownFormat` for files that cannot be opened.
     """
     own = reading
     if against is not None:  # how to read the sources; the file speaks for itself

@@ -56,8 +56,16 @@ def read(
     The result is writeable and owns its memory. With `out`, a C-contiguous array of the same type
     and size, the elements are read into it and it is returned in the file's shape: no memory is
     allocated. Encoded data that needs more than `max_memory` bytes is refused (`TooLarge`) before
-    they are allocated; plain data is all in the file, and is read whatever its size. Raises the
-    errors of `raconvert.errors` for anything that is not a whole RA file.
+    they are allocated; plain data is all in the file, and is read whatever its size.
+
+    >>> grid = raconvert.ra.read("grid.ra")
+    >>> grid.shape, grid[2, 3]
+    ((3, 4), np.int32(11))
+    >>> raconvert.ra.read("grid.ra", out=np.empty((3, 4), "<i4"))[0]
+    array([0, 1, 2, 3], dtype=int32)
+
+    Raises `Corrupt`, `ReadFailed` or `Unsupported` for anything that is not a whole RA file, and
+    `UsageError` for an `out` that does not suit it.
     """
     if out is None:
         try:
@@ -173,6 +181,13 @@ def write(path: str | os.PathLike[str], array: Any, *, sync: bool = False) -> No
     mode kept, a link followed). `sync` also waits until the bytes are on the disk. Elements without
     a code in RA (strings, dates, structures) are written as user bytes; `raconvert.write` adds a
     sidecar that says what they are.
+
+    >>> raconvert.ra.write("ones.ra", np.ones((2, 5), ">f4"))
+    >>> raconvert.ra.read("ones.ra").dtype, os.path.getsize("ones.ra")
+    (dtype('float32'), 104)
+
+    Raises `UsageError` for masked arrays, `Unsupported` for types without a place in RA,
+    `WriteFailed` where the system refuses.
     """
     if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
         raise UsageError("a masked array would lose its mask", remedy="fill it first: a.filled()")

@@ -18,6 +18,22 @@ def query(path: str | os.PathLike[str]) -> str:
     Keys and values are those of `raquery` in RawArray.jl: `compressed` and `bits` show the flag
     bits as numbers (0, 2 and 0, 4), `type` is a Julia type, `shape` lists the dims as the file
     does, fastest axis first. Only the header is read.
+
+    >>> print(raconvert.query("grid.ra"))
+    ---
+    name: grid.ra
+    endian: little
+    compressed: 0
+    bits: 0
+    type: Int32
+    size: 48
+    dimension: 2
+    shape:
+      - 4
+      - 3
+    ...
+
+    Raises `Corrupt` for what is not an RA header, `ReadFailed` for what cannot be read.
     """
     source = Source(os.fspath(path))
     header = read_header(source, unknown_flags=True)
