@@ -1,6 +1,7 @@
-"""Write what the documentation takes from the code: the format table and one page per format.
+"""Write what is taken from the plugins: the catalogue, the format table, one page per format.
 
-python -m docs.generate           rewrite README.md (between its markers) and docs/formats/
+python -m docs.generate           rewrite raconvert/catalogue.py, pyproject.toml and README.md
+                                  (between their markers), and docs/formats/
 python -m docs.generate --check   write nothing; exit code 1 if anything is out of date
 """
 
@@ -15,10 +16,18 @@ from types import ModuleType
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # the checkout, whatever is installed
 
-from raconvert.catalogue import FOREIGN, ROWS, WRAPPERS, Row  # noqa: E402
+from raconvert.catalogue import FOREIGN, WRAPPERS, Row  # noqa: E402
 from raconvert.plugin import Format, Option  # noqa: E402
 
 BEGIN, END = "<!-- formats: begin -->", "<!-- formats: end -->"
+ROWS_BEGIN = "# rows: begin (written by `python -m docs.generate` from the `FORMAT` of each plugin)"
+ROWS_END = "# rows: end"
+# Folders in which formats are, and the packages that they are.
+PLACES = (
+    ("raconvert/ra", "raconvert.ra"),
+    ("raconvert/bundle", "raconvert.bundle"),
+    ("plugins", "raconvert.plugins"),
+)
 NOTE = "<!-- Written by `python -m docs.generate` from the plugin. Edit that instead. -->"
 META = {"all": "all", "some": "some", "none": "-"}
 # A table of the docstrings: a rule, rows (with another rule where there is a head), a rule.
@@ -34,8 +43,13 @@ ORDERS = {
 
 def main(arguments: list[str]) -> int:
     """Rewrite, or with --check compare, every generated text; return the exit code."""
-    wanted = {ROOT / "README.md": readme()}
-    wanted |= {ROOT / "docs" / "formats" / f"{row.name}.md": page(row) for row in ROWS}
+    rows = built_in()
+    wanted = {
+        ROOT / "raconvert" / "catalogue.py": catalogue(rows),
+        ROOT / "pyproject.toml": packages(),
+        ROOT / "README.md": readme(rows),
+    }
+    wanted |= {ROOT / "docs" / "formats" / f"{row.name}.md": page(row) for row in rows}
     stale = [path for path, text in wanted.items() if not _has(path, text)]
     left_over = sorted(set((ROOT / "docs" / "formats").glob("*.md")) - set(wanted))
     for path in [*stale, *left_over]:
@@ -54,24 +68,106 @@ def _has(path: Path, text: str) -> bool:
     return path.is_file() and path.read_text(encoding="utf-8") == text
 
 
+# The catalogue, and the packages of the distribution ---------------------------------------------
+
+
+def built_in() -> list[Row]:
+    """A row for each module of the core and of `plugins/` that has a `FORMAT`; the core's first."""
+    found = []
+    for folder, package in PLACES:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if re.search(r"^FORMAT = Format\(", path.read_text(encoding="utf-8"), re.MULTILINE):
+                parts = path.relative_to(ROOT / folder).with_suffix("").parts
+                found.append(row_of(".".join([package, *(p for p in parts if p != "__init__")])))
+    core = [row for row in found if not row.module.startswith("raconvert.plugins.")]
+    rest = [row for row in found if row not in core]
+    return [*core, *sorted(rest, key=lambda row: row.name)]
+
+
+def row_of(module: str) -> Row:
+    """The row of a plugin."""
+    format_ = import_module(module).FORMAT
+    shared = {name: getattr(format_, name) for name in Row._fields if name != "module"}
+    return Row(module=module, **shared)
+
+
+def catalogue(rows: list[Row]) -> str:
+    """The module of the catalogue with fresh rows between its markers."""
+    text = (ROOT / "raconvert" / "catalogue.py").read_text(encoding="utf-8")
+    before, rest = text.split(ROWS_BEGIN)
+    _, after = rest.split(ROWS_END)
+    made = "\n".join(map(row_text, rows))
+    return (
+        f"{before}{ROWS_BEGIN}\n# fmt: off\nROWS: tuple[Row, ...] = (\n{made}\n)\n# fmt: on\n"
+        f"{ROWS_END}{after}"
+    )
+
+
+def row_text(row: Row) -> str:
+    """A row as source text: what differs from the usual, a field on each line."""
+    usual = Row._field_defaults
+    fields = {k: v for k, v in row._asdict().items() if k not in usual or v != usual[k]}
+    lines = [f"        {name}={literal(value)}," for name, value in fields.items()]
+    return "\n".join(["    Row(", *lines, "    ),"])
+
+
+def literal(value: object) -> str:
+    """A value as source text; a tuple that is too long for a line on several."""
+    text = quotes(value)
+    if len(text) < 80 or not isinstance(value, tuple):
+        return text
+    lines = [""]
+    for item in map(quotes, value):
+        if len(lines[-1]) + len(item) > 80:
+            lines.append("")
+        lines[-1] += f"{item}, "
+    body = "\n".join(f"            {line.strip()}" for line in lines)
+    return f"(\n{body}\n        )"
+
+
+def quotes(value: object) -> str:
+    """The `repr` of a value with double quotes."""
+    if isinstance(value, tuple):
+        items = ", ".join(map(quotes, value))
+        return f"({items},)" if len(value) == 1 else f"({items})"
+    text = repr(value)
+    if isinstance(value, str | bytes) and '"' not in text:
+        text = text.replace("'", '"')
+    return text
+
+
+def packages() -> str:
+    """The project file with a fresh list of packages."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    before, rest = text.split("\npackages = [\n")
+    after = rest[rest.index("]\n") :]
+    names = {
+        ".".join([package, *path.relative_to(ROOT / folder).parts[:-1]])
+        for folder, package in (("raconvert", "raconvert"), ("plugins", "raconvert.plugins"))
+        for path in (ROOT / folder).rglob("__init__.py")
+    }
+    lines = "".join(f'    "{name}",\n' for name in sorted(names))
+    return f"{before}\npackages = [\n{lines}{after}"
+
+
 # The table of the README ------------------------------------------------------------------------
 
 
-def readme() -> str:
-    """Return the README with a fresh table between its markers."""
+def readme(rows: list[Row]) -> str:
+    """The README with a fresh table between its markers."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
-    return f"{before}{BEGIN}\n{format_table()}\n\n{foreign_formats()}\n{END}{after}"
+    return f"{before}{BEGIN}\n{format_table(rows)}\n\n{foreign_formats()}\n{END}{after}"
 
 
-def format_table() -> str:
-    """Return one line per built-in format."""
+def format_table(rows: list[Row]) -> str:
+    """One line per built-in format."""
     lines = [
         "| Name | Format | Files | Reads | Writes | Arrays in a file | Metadata kept inside |",
         "|---|---|---|---|---|---|---|",
     ]
-    for row in ROWS:
+    for row in rows:
         files = suffixes(row.suffixes)
         cells = [f"[`{row.name}`](docs/formats/{row.name}.md)", row.title, files]
         cells += ["yes" if can else "no" for can in (row.reads, row.writes)]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # for type checkers, what `_PUBLIC` says at run time
     from raconvert.inspect.info import formats as formats
     from raconvert.inspect.info import info as info
     from raconvert.inspect.verify import verify as verify
-    from raconvert.ra.query import query as query
+    from raconvert.ra.description import query as query
     from raconvert.registry import refresh as refresh
 
 __version__ = "0.1.0"
@@ -47,7 +47,7 @@ _PUBLIC = {
     "formats": "raconvert.inspect.info",
     "info": "raconvert.inspect.info",
     "open": "raconvert.api",
-    "query": "raconvert.ra.query",
+    "query": "raconvert.ra.description",
     "read": "raconvert.api",
     "refresh": "raconvert.registry",
     "verify": "raconvert.inspect.verify",

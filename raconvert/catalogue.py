@@ -1,17 +1,12 @@
 """The static table of formats: what is known without importing any plugin.
 
-`ROWS` are the built-in formats. Each row repeats what its plugin's `FORMAT` says; the conformance
-suite keeps the two equal, and refuses a plugin file without a row. `FOREIGN` are formats that are
-recognised by content only to be named in the refusal.
+`ROWS` are the built-in formats, written from what each plugin's `FORMAT` says; the tests keep the
+two equal. `FOREIGN` are formats that are recognised by content only to be named in the refusal.
 """
 
 from __future__ import annotations
 
 from raconvert.records import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Row(Record):
@@ -21,37 +16,24 @@ class Row(Record):
     module: str  # the dotted path of the plugin
     title: str
     suffixes: tuple[str, ...]
-    magic: tuple[tuple[int, bytes], ...]
-    proof: bool
-    reads: bool
-    writes: bool
-    many: bool
-    lazy: bool
-    stream: bool
-    meta: str
-    index_orders: str
-    needs: tuple[tuple[str, str], ...]
+    magic: tuple[tuple[int, bytes], ...] = ()
+    proof: bool = False
+    reads: bool = True
+    writes: bool = True
+    many: bool = False
+    lazy: bool = True
+    stream: bool = False
+    meta: str = "none"
+    index_orders: str = "C"
+    needs: tuple[tuple[str, str], ...] = ()
+    sidecar: str = "asked"
+    trailer: bool = False
+    folder: bool = False
     native: bool = False
 
 
-# Formats made of .ra files, each with its own sidecar, and a manifest.
-BUNDLES = ("bundle", "zip", "tar")
-_FROM_RA: dict[str, Any] = {
-    "many": True, "reads": True, "writes": True, "lazy": True, "stream": False, "needs": (),
-}  # fmt: skip
-_IMAGEIO = ("imageio", "imageio")
-_PILLOW = ("PIL", "pillow")
-# Byte 124: v5 and v7.3. The first word of v4 is decimal: byte order, 0, storage (0 to 5), kind (0
-# to 2).
-_MAT4_WORDS = tuple(10 * storage + kind for storage in range(6) for kind in range(3))
-_MAT_MAGICS = (
-    *((124, mark) for mark in (b"\0\1IM", b"\1\0MI", b"\0\2IM", b"\2\0MI")),
-    *((0, word.to_bytes(4, "little")) for word in _MAT4_WORDS),
-    *((0, (1000 + word).to_bytes(4, "big")) for word in _MAT4_WORDS),
-)
-_TIFF_MAGICS = ((0, b"II*\x00"), (0, b"MM\x00*"), (0, b"II+\x00\x08\x00\x00\x00"),
-                (0, b"MM\x00+\x00\x08\x00\x00"))  # fmt: skip
-
+# rows: begin (written by `python -m docs.generate` from the `FORMAT` of each plugin)
+# fmt: off
 ROWS: tuple[Row, ...] = (
     Row(
         name="ra",
@@ -60,14 +42,11 @@ ROWS: tuple[Row, ...] = (
         suffixes=(".ra",),
         magic=((0, b"rawarray"),),
         proof=True,
-        reads=True,
-        writes=True,
-        many=False,
-        lazy=True,
         stream=True,
         meta="all",
         index_orders="",
-        needs=(),
+        sidecar="auto",
+        trailer=True,
     ),
     Row(
         name="bundle",
@@ -76,20 +55,11 @@ ROWS: tuple[Row, ...] = (
         suffixes=(),
         magic=((0, b"raconvert_bundle: "),),
         proof=True,
+        many=True,
         meta="all",
         index_orders="",
-        **_FROM_RA,
-    ),
-    Row(
-        name="zip",
-        module="raconvert.bundle.zipped",
-        title="Bundle of .ra files in a ZIP archive",
-        suffixes=(".zip",),
-        magic=((0, b"PK\x03\x04"), (0, b"PK\x05\x06")),
-        proof=False,
-        meta="all",
-        index_orders="",
-        **_FROM_RA,
+        sidecar="never",
+        folder=True,
     ),
     Row(
         name="tar",
@@ -97,122 +67,30 @@ ROWS: tuple[Row, ...] = (
         title="Bundle of .ra files in a tar archive",
         suffixes=(".tar",),
         magic=((257, b"ustar"),),
-        proof=False,
+        many=True,
         meta="all",
         index_orders="",
-        **_FROM_RA,
+        sidecar="never",
     ),
     Row(
-        name="npy",
-        module="raconvert.plugins.npy",
-        title="NumPy NPY",
-        suffixes=(".npy",),
-        magic=((0, b"\x93NUMPY"),),
-        proof=True,
-        reads=True,
-        writes=True,
-        many=False,
-        lazy=True,
-        stream=True,
-        meta="none",
-        index_orders="CF",
-        needs=(),
-    ),
-    Row(
-        name="npz",
-        module="raconvert.plugins.npz",
-        title="NumPy NPZ",
-        suffixes=(".npz",),
+        name="zip",
+        module="raconvert.bundle.zipped",
+        title="Bundle of .ra files in a ZIP archive",
+        suffixes=(".zip",),
         magic=((0, b"PK\x03\x04"), (0, b"PK\x05\x06")),
-        proof=False,
-        reads=True,
-        writes=True,
         many=True,
-        lazy=True,
-        stream=False,
-        meta="none",
-        index_orders="CF",
-        needs=(),
+        meta="all",
+        index_orders="",
+        sidecar="never",
     ),
     Row(
-        name="png",
-        module="raconvert.plugins.png",
-        title="PNG image",
-        suffixes=(".png", ".apng"),
-        magic=((0, b"\x89PNG\r\n\x1a\n"),),
-        proof=True,
-        reads=True,
-        writes=True,
-        many=False,
-        lazy=True,
-        stream=True,
+        name="bmp",
+        module="raconvert.plugins.image.bmp",
+        title="BMP image",
+        suffixes=(".bmp", ".dib"),
+        magic=((0, b"BM"),),
         meta="some",
-        index_orders="C",
-        needs=(_PILLOW,),
-    ),
-    Row(
-        name="mat",
-        module="raconvert.plugins.mat",
-        title="MATLAB MAT",
-        suffixes=(".mat",),
-        magic=_MAT_MAGICS,
-        proof=False,
-        reads=True,
-        writes=True,
-        many=True,
-        lazy=True,
-        stream=False,
-        meta="none",
-        index_orders="F",
-        needs=(("h5py", "h5py"),),
-    ),
-    Row(
-        name="har",
-        module="raconvert.plugins.har",
-        title="GEMPACK HAR",
-        suffixes=(".har", ".prm", ".upd", ".shk", ".sl4"),
-        magic=(),
-        proof=False,
-        reads=True,
-        writes=True,
-        many=True,
-        lazy=True,
-        stream=False,
-        meta="some",
-        index_orders="F",
-        needs=(),
-    ),
-    Row(
-        name="tiff",
-        module="raconvert.plugins.image.tiff",
-        title="TIFF image or stack",
-        suffixes=(".tif", ".tiff", ".btf", ".tf8"),
-        magic=_TIFF_MAGICS,
-        proof=True,
-        reads=True,
-        writes=True,
-        many=False,
-        lazy=True,
-        stream=False,
-        meta="some",
-        index_orders="C",
-        needs=(_IMAGEIO, _PILLOW, ("tifffile", "tifffile")),
-    ),
-    Row(
-        name="jpeg",
-        module="raconvert.plugins.image.jpeg",
-        title="JPEG image",
-        suffixes=(".jpg", ".jpeg", ".jpe", ".jfif"),
-        magic=((0, b"\xff\xd8\xff"),),
-        proof=True,
-        reads=True,
-        writes=True,
-        many=False,
-        lazy=True,
-        stream=False,
-        meta="some",
-        index_orders="C",
-        needs=(_IMAGEIO, _PILLOW),
+        needs=(("imageio", "imageio"), ("PIL", "pillow")),
     ),
     Row(
         name="gif",
@@ -221,14 +99,141 @@ ROWS: tuple[Row, ...] = (
         suffixes=(".gif",),
         magic=((0, b"GIF87a"), (0, b"GIF89a")),
         proof=True,
-        reads=True,
-        writes=True,
-        many=False,
-        lazy=True,
-        stream=False,
         meta="some",
-        index_orders="C",
-        needs=(_IMAGEIO, _PILLOW),
+        needs=(("imageio", "imageio"), ("PIL", "pillow")),
+    ),
+    Row(
+        name="har",
+        module="raconvert.plugins.har",
+        title="GEMPACK HAR",
+        suffixes=(".har", ".prm", ".upd", ".shk", ".sl4"),
+        many=True,
+        meta="some",
+        index_orders="F",
+    ),
+    Row(
+        name="hdf5",
+        module="raconvert.plugins.hdf5",
+        title="HDF5",
+        suffixes=(".h5", ".hdf5", ".he5"),
+        magic=(
+            (0, b"\x89HDF\r\n\x1a\n"), (512, b"\x89HDF\r\n\x1a\n"),
+            (1024, b"\x89HDF\r\n\x1a\n"), (2048, b"\x89HDF\r\n\x1a\n"),
+        ),
+        many=True,
+        meta="all",
+        needs=(("h5py", "h5py"),),
+        native=True,
+    ),
+    Row(
+        name="jpeg",
+        module="raconvert.plugins.image.jpeg",
+        title="JPEG image",
+        suffixes=(".jpg", ".jpeg", ".jpe", ".jfif"),
+        magic=((0, b"\xff\xd8\xff"),),
+        proof=True,
+        meta="some",
+        needs=(("imageio", "imageio"), ("PIL", "pillow")),
+    ),
+    Row(
+        name="mat",
+        module="raconvert.plugins.mat",
+        title="MATLAB MAT",
+        suffixes=(".mat",),
+        magic=(
+            (124, b"\x00\x01IM"), (124, b"\x01\x00MI"), (124, b"\x00\x02IM"),
+            (124, b"\x02\x00MI"), (0, b"\x00\x00\x00\x00"), (0, b"\x01\x00\x00\x00"),
+            (0, b"\x02\x00\x00\x00"), (0, b"\n\x00\x00\x00"), (0, b"\x0b\x00\x00\x00"),
+            (0, b"\x0c\x00\x00\x00"), (0, b"\x14\x00\x00\x00"), (0, b"\x15\x00\x00\x00"),
+            (0, b"\x16\x00\x00\x00"), (0, b"\x1e\x00\x00\x00"), (0, b"\x1f\x00\x00\x00"),
+            (0, b" \x00\x00\x00"), (0, b"(\x00\x00\x00"), (0, b")\x00\x00\x00"),
+            (0, b"*\x00\x00\x00"), (0, b"2\x00\x00\x00"), (0, b"3\x00\x00\x00"),
+            (0, b"4\x00\x00\x00"), (0, b"\x00\x00\x03\xe8"), (0, b"\x00\x00\x03\xe9"),
+            (0, b"\x00\x00\x03\xea"), (0, b"\x00\x00\x03\xf2"), (0, b"\x00\x00\x03\xf3"),
+            (0, b"\x00\x00\x03\xf4"), (0, b"\x00\x00\x03\xfc"), (0, b"\x00\x00\x03\xfd"),
+            (0, b"\x00\x00\x03\xfe"), (0, b"\x00\x00\x04\x06"), (0, b"\x00\x00\x04\x07"),
+            (0, b"\x00\x00\x04\x08"), (0, b"\x00\x00\x04\x10"), (0, b"\x00\x00\x04\x11"),
+            (0, b"\x00\x00\x04\x12"), (0, b"\x00\x00\x04\x1a"), (0, b"\x00\x00\x04\x1b"),
+            (0, b"\x00\x00\x04\x1c"),
+        ),
+        many=True,
+        index_orders="F",
+        needs=(("h5py", "h5py"),),
+    ),
+    Row(
+        name="netpbm",
+        module="raconvert.plugins.image.netpbm",
+        title="netpbm image (PBM, PGM, PPM, PAM)",
+        suffixes=(".pnm", ".pbm", ".pgm", ".ppm", ".pam"),
+        magic=(
+            (0, b"P1"), (0, b"P2"), (0, b"P3"), (0, b"P4"), (0, b"P5"), (0, b"P6"),
+            (0, b"P7"),
+        ),
+        meta="some",
+    ),
+    Row(
+        name="npy",
+        module="raconvert.plugins.npy",
+        title="NumPy NPY",
+        suffixes=(".npy",),
+        magic=((0, b"\x93NUMPY"),),
+        proof=True,
+        stream=True,
+        index_orders="CF",
+    ),
+    Row(
+        name="npz",
+        module="raconvert.plugins.npz",
+        title="NumPy NPZ",
+        suffixes=(".npz",),
+        magic=((0, b"PK\x03\x04"), (0, b"PK\x05\x06")),
+        many=True,
+        index_orders="CF",
+    ),
+    Row(
+        name="nrrd",
+        module="raconvert.plugins.nrrd",
+        title="NRRD",
+        suffixes=(".nrrd", ".nhdr"),
+        magic=(
+            (0, b"NRRD00.01"), (0, b"NRRD0001"), (0, b"NRRD0002"), (0, b"NRRD0003"),
+            (0, b"NRRD0004"), (0, b"NRRD0005"), (0, b"NRRD0006"),
+        ),
+        stream=True,
+        meta="all",
+        index_orders="",
+    ),
+    Row(
+        name="png",
+        module="raconvert.plugins.png",
+        title="PNG image",
+        suffixes=(".png", ".apng"),
+        magic=((0, b"\x89PNG\r\n\x1a\n"),),
+        proof=True,
+        stream=True,
+        meta="some",
+        needs=(("PIL", "pillow"),),
+    ),
+    Row(
+        name="scidb",
+        module="raconvert.plugins.scidb",
+        title="SciDB binary",
+        suffixes=(".scidb", ".sdbbin"),
+        many=True,
+        meta="some",
+    ),
+    Row(
+        name="tiff",
+        module="raconvert.plugins.image.tiff",
+        title="TIFF image or stack",
+        suffixes=(".tif", ".tiff", ".btf", ".tf8"),
+        magic=(
+            (0, b"II*\x00"), (0, b"MM\x00*"), (0, b"II+\x00\x08\x00\x00\x00"),
+            (0, b"MM\x00+\x00\x08\x00\x00"),
+        ),
+        proof=True,
+        meta="some",
+        needs=(("imageio", "imageio"), ("PIL", "pillow"), ("tifffile", "tifffile")),
     ),
     Row(
         name="webp",
@@ -236,101 +241,12 @@ ROWS: tuple[Row, ...] = (
         title="WebP image",
         suffixes=(".webp",),
         magic=((8, b"WEBP"),),
-        proof=False,
-        reads=True,
-        writes=True,
-        many=False,
-        lazy=True,
-        stream=False,
         meta="some",
-        index_orders="C",
-        needs=(_IMAGEIO, _PILLOW),
-    ),
-    Row(
-        name="bmp",
-        module="raconvert.plugins.image.bmp",
-        title="BMP image",
-        suffixes=(".bmp", ".dib"),
-        magic=((0, b"BM"),),
-        proof=False,
-        reads=True,
-        writes=True,
-        many=False,
-        lazy=True,
-        stream=False,
-        meta="some",
-        index_orders="C",
-        needs=(_IMAGEIO, _PILLOW),
-    ),
-    Row(
-        name="netpbm",
-        module="raconvert.plugins.image.netpbm",
-        title="netpbm image (PBM, PGM, PPM, PAM)",
-        suffixes=(".pnm", ".pbm", ".pgm", ".ppm", ".pam"),
-        magic=tuple((0, b"P%d" % n) for n in range(1, 8)),
-        proof=False,
-        reads=True,
-        writes=True,
-        many=False,
-        lazy=True,
-        stream=False,
-        meta="some",
-        index_orders="C",
-        needs=(),
-    ),
-    Row(
-        name="nrrd",
-        module="raconvert.plugins.nrrd",
-        title="NRRD",
-        suffixes=(".nrrd", ".nhdr"),
-        magic=tuple(
-            (0, b"NRRD" + version)
-            for version in (b"00.01", b"0001", b"0002", b"0003", b"0004", b"0005", b"0006")
-        ),
-        proof=False,
-        reads=True,
-        writes=True,
-        many=False,
-        lazy=True,
-        stream=True,
-        meta="all",
-        index_orders="",
-        needs=(),
-    ),
-    Row(
-        name="scidb",
-        module="raconvert.plugins.scidb",
-        title="SciDB binary",
-        suffixes=(".scidb", ".sdbbin"),
-        magic=(),
-        proof=False,
-        reads=True,
-        writes=True,
-        many=True,
-        lazy=True,
-        stream=False,
-        meta="some",
-        index_orders="C",
-        needs=(),
-    ),
-    Row(
-        name="hdf5",
-        module="raconvert.plugins.hdf5",
-        title="HDF5",
-        suffixes=(".h5", ".hdf5", ".he5"),
-        magic=tuple((at, b"\x89HDF\r\n\x1a\n") for at in (0, 512, 1024, 2048)),
-        proof=False,
-        reads=True,
-        writes=True,
-        many=True,
-        lazy=True,
-        stream=False,
-        meta="all",
-        index_orders="C",
-        needs=(("h5py", "h5py"),),
-        native=True,
+        needs=(("imageio", "imageio"), ("PIL", "pillow")),
     ),
 )
+# fmt: on
+# rows: end
 
 # Recognised, and named when met. `magic` as above; `note` is one sentence for the error message;
 # `read_as` is the format whose plugin reads it: such a name is refused as a destination only.

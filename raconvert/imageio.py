@@ -43,9 +43,10 @@ from imageio.config import (
 from imageio.core.request import URI_BYTES, InitializationError, IOMode, Request
 from imageio.core.v3_plugin_api import ImageProperties, PluginV3
 
-from raconvert import registry
 from raconvert.arrays.metadata import Metadata
 from raconvert.errors import UsageError
+from raconvert.ra.header import MAGIC
+from raconvert.ra.namespace import NAME as RA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +71,6 @@ __all__ = ["NAME", "RaPlugin", "register"]
 
 NAME = "raconvert"  # iio.imread(file, plugin="raconvert")
 SUFFIX = ".ra"
-_MAGIC: bytes = registry.by_name("ra").magic[0][1]
 
 
 class RaPlugin(_Base):
@@ -83,9 +83,9 @@ class RaPlugin(_Base):
         if request.mode.io_mode == IOMode.read:
             file = request.get_file()
             begin = file.tell()
-            magic = file.read(len(_MAGIC))
+            magic = file.read(len(MAGIC))
             file.seek(begin)
-            if magic != _MAGIC:
+            if magic != MAGIC:
                 raise InitializationError(f"{request.raw_uri!r} is not an RA file")
         elif request.extension != SUFFIX:
             raise InitializationError(f"raconvert writes {SUFFIX} files, not {request.extension}")
@@ -116,7 +116,7 @@ class RaPlugin(_Base):
         if self._written:
             raise ValueError("an RA file holds one array; stack them before writing")
         path = self.request.get_local_filename()
-        write(path, _stacked(ndimage), to="ra", overwrite=True, meta=_metadata(metadata))
+        write(path, _stacked(ndimage), to=RA, overwrite=True, meta=_metadata(metadata))
         self._written = True
         if self.request._uri_type != URI_BYTES:
             return None
@@ -161,7 +161,7 @@ class RaPlugin(_Base):
             raise ValueError(f"an RA file holds one array, index 0; there is no index {index!r}")
         if self._array is None:
             path = self.request.get_local_filename()
-            opened = api.open(path, from_="ra", max_memory=1 << 62)
+            opened = api.open(path, from_=RA, max_memory=1 << 62)
             self._array = cast("Array", opened)
         return self._array
 

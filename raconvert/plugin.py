@@ -155,6 +155,9 @@ class _Format(Record):
     meta: str  # "all" | "some" | "none": how much common metadata it can hold
     index_orders: str  # those it can store without moving data: "C", "F", "CF", "" = none
     needs: tuple[tuple[str, str], ...]  # ((import name, requirement), ...)
+    sidecar: str  # "asked": on request · "auto": where needed · "never": its parts have their own
+    trailer: bool  # takes bytes behind the data, and so metadata with --meta trailer
+    folder: bool  # a folder, not a file
     native: bool  # read by native code that a damaged file may crash: in runs, in another process
     read_options: tuple[Option, ...]
     write_options: tuple[Option, ...]
@@ -185,6 +188,9 @@ class Format(_Format):
         meta: str = "none",
         index_orders: str = "C",
         needs: tuple[tuple[str, str], ...] = (),
+        sidecar: str = "asked",
+        trailer: bool = False,
+        folder: bool = False,
         native: bool = False,
         read_options: tuple[Option, ...] = (),
         write_options: tuple[Option, ...] = (),
@@ -195,8 +201,8 @@ class Format(_Format):
         """Fill in what most formats have in common."""
         return super().__new__(
             cls, api, name, title, suffixes, magic, proof, reads, writes, many, lazy, stream,
-            meta, index_orders, needs, native, read_options, write_options, samples or {}, spec,
-            losses,
+            meta, index_orders, needs, sidecar, trailer, folder, native, read_options,
+            write_options, samples or {}, spec, losses,
         )  # fmt: skip
 
 

@@ -155,6 +155,11 @@ def by_name(name: str) -> Row:
     raise UnknownFormat(f"no format is called '{name}'{hint}", remedy=remedy)
 
 
+def folder_row() -> Row:
+    """The format of which a destination or source is a folder."""
+    return next(row for row in ROWS if row.folder)
+
+
 def load(row: Row) -> Plugin:
     """Import the plugin of a format; `MissingDependency` names the install line."""
     missing = missing_needs(row)

@@ -281,7 +281,7 @@ class Writer:
         """Write the metadata of an array: attributes, and what is none in the attribute of ours."""
         dataset = self.datasets[array.name]
         own = _mapping(array.meta.formats.get(NAMESPACE))
-        fields = sidecar.fields_of(array, NAMESPACE)
+        fields = sidecar.fields_of(array)
         common = common_names(fields, own)
         values, others = divided(fields, common, array.name in self.scales)
         left = write_each(dataset, values, _mapping(own.get("attributes")))

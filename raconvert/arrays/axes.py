@@ -11,7 +11,7 @@ from raconvert.arrays.dtypes import little
 from raconvert.arrays.transpose import Transposed
 from raconvert.errors import UsageError
 from raconvert.files.source import DEFAULT_MAX_MEMORY
-from raconvert.ra.header import COMPLEX32
+from raconvert.ra.namespace import split_pairs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,10 +82,8 @@ def _permuted_meta(meta: Metadata, axes: tuple[int, ...]) -> Metadata:
     meta = meta.copy()
     if axes[0] != 0:  # they belong to the slowest axis
         meta.items = None
-    own = meta.formats.get("ra", {})
-    if axes[-1] != len(axes) - 1 and own.get("elbyte") == COMPLEX32[1]:
-        # Its pairs were the fastest axis, which now is another: these are plain halves.
-        del own["eltype"], own["elbyte"]
+    if axes[-1] != len(axes) - 1:
+        split_pairs(meta)
     if meta.axes:
         meta.axes = _permuted_list(meta.axes, axes)
     for space in meta.formats.values():

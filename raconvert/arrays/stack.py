@@ -26,6 +26,7 @@ from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import UsageError, WriteFailed
 from raconvert.files.regular import changed, refuse_changed
 from raconvert.files.source import DEFAULT_MAX_MEMORY
+from raconvert.ra.namespace import carried, take_trailer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -99,7 +100,7 @@ class Stack:
                 item = self._checked(opened, path)
                 self._marks.append(_mark(opened))
                 fields = item.meta.to_dict()
-                if fields.get("formats", {}).get("ra", {}).pop("trailer", None) is not None:
+                if take_trailer(fields) is not None:
                     self.notes = ["the trailers of the stacked files are not kept"]
                 if item.meta.items is not None:
                     self.notes = [
@@ -126,7 +127,7 @@ class Stack:
         item = in_order(opened.array, "C", self._max_memory)
         first = self.first
         same_type = little(item.element) == little(first.element)
-        same_type &= _carried(item) == _carried(first)
+        same_type &= carried(item.meta) == carried(first.meta)
         if item.dims != first.dims or not same_type:
             raise UsageError(
                 "files to stack differ",
@@ -163,12 +164,6 @@ class Stack:
 def _mark(opened: Item) -> int:
     """A number that differs when any of the files that are read for an item was changed."""
     return hash(tuple(opened.seen.items()))
-
-
-def _carried(array: Array) -> tuple[Any, Any]:
-    """Return the type in the file where numpy lacks it: 128-bit numbers are bytes to numpy."""
-    own = array.meta.formats.get("ra", {})
-    return own.get("eltype"), own.get("elbyte")
 
 
 class ItemMetadata:

@@ -180,7 +180,7 @@ def manifest_of(bundle: Bundle) -> bytes:
 def sidecars_of(array: Array, file: str, written: Source) -> Iterator[tuple[str, list[bytes]]]:
     """Yield path and content of the metadata files of an array whose .ra has been written."""
     array.meta.complete()
-    fields = sidecar.fields_of(array, "ra")
+    fields = sidecar.fields_of(array, beside_ra=True)
     if not fields:
         return
     facts = sidecar.describe(written, is_ra=True)

@@ -70,6 +70,7 @@ FORMAT = Format(
     many=True,
     meta="all",
     index_orders="",
+    sidecar="never",
     read_options=members.READ_OPTIONS,
     samples={"empty.tar": _SAMPLE},
     spec=members.SPEC,

@@ -59,6 +59,7 @@ FORMAT = Format(
     many=True,
     meta="all",
     index_orders="",
+    sidecar="never",
     read_options=members.READ_OPTIONS,
     samples={"empty.zip": _SAMPLE},
     spec=members.SPEC,

@@ -56,12 +56,14 @@ def convert_many(words: list[str], dst: str | None, settings: Settings) -> Repor
     )
     _check_sequence(gathered, settings)
     if dst is not None and is_folder(dst, settings):
-        if settings.to == "bundle" and settings.out_dir is None and settings.stack != "each":
+        asked = settings.to is not None and registry.by_name(settings.to).folder
+        if asked and settings.out_dir is None and settings.stack != "each":
             return _convert_to_one(gathered, dst, settings)
         if _may_become_bundle(gathered, settings):
             with open_spec(gathered.paths[0], settings) as opened:
                 if _is_container(opened):
-                    return _convert_to_one(gathered, dst, settings.replace(to="bundle"), opened)
+                    folder = settings.replace(to=registry.folder_row().name)
+                    return _convert_to_one(gathered, dst, folder, opened)
     if is_folder(dst, settings) or template_fields(dst) & EACH_FIELDS:
         if settings.labels or settings.planes:
             flag = "--labels" if settings.labels else "--planes"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 
 from raconvert.arrays.bundle import Bundle
-from raconvert.catalogue import BUNDLES
 from raconvert.errors import WriteFailed
 from raconvert.files.copy import write_all
 from raconvert.files.places import check_target, sync_folder, write_failed
@@ -57,8 +56,8 @@ def _companions(run: Conversion, target: Target, left: list[str]) -> list[Target
     Those in `left` are of the file that was there, and may be replaced.
     """
     row, settings = run.row, run.settings
-    usual = settings.meta == "auto" and row.name == "ra"
-    if not usual and (settings.meta != "sidecar" or row.name in BUNDLES):
+    usual = settings.meta == "auto" and row.sidecar == "auto"
+    if not usual and (settings.meta != "sidecar" or row.sidecar == "never"):
         return []
     pieces = _pieces(run, target, asked=settings.meta == "sidecar")
     for path in pieces:
@@ -86,10 +85,10 @@ def _pieces(run: Conversion, target: Target, *, asked: bool) -> dict[str, Iterab
     """
     bundle, row, forms = run.bundle, run.row, run.forms
     described = {
-        name: sidecar.fields_of(array, row.name)
+        name: sidecar.fields_of(array, beside_ra=row.sidecar == "auto")
         for name, array in zip(forms, bundle.arrays, strict=True)
     }
-    if row.name == "ra":
+    if row.sidecar == "auto":
         fields = next(iter(described.values()))
         if (asked or fields) and bundle.arrays[0].index_order == "C" and bundle.arrays[0].ndim > 1:
             fields = {"index_order": "C", **fields}
@@ -100,7 +99,7 @@ def _pieces(run: Conversion, target: Target, *, asked: bool) -> dict[str, Iterab
     items = bundle.arrays[0].meta.items
     if fields.get("items") and items is not None:
         fields["items_file"] = sidecar.items_facts(items())
-    facts = sidecar.describe(Source(target.temp), is_ra=row.name == "ra")
+    facts = sidecar.describe(Source(target.temp), is_ra=row.sidecar == "auto")
     pieces: dict[str, Iterable[bytes]] = {
         sidecar.path_of(target.path): [sidecar.text_of(fields, facts)]
     }

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import type_name
-from raconvert.catalogue import BUNDLES
 from raconvert.errors import LISTED, UsageError, WouldLose
 from raconvert.metadata import sidecar
 from raconvert.plugin import EQUIVALENT, REFUSED, equivalent, file_fits, first_of, refused
+from raconvert.ra.namespace import trailer_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,17 +82,17 @@ def all_fits(run: Conversion) -> list[Fit]:
     ]
     if mode == "sidecar":
         return [*_kept(fits), *_items_without_a_place(bundle, row)]
-    if mode == "trailer" and row.name != "ra":
+    if mode == "trailer" and not row.trailer:
         raise UsageError("--meta trailer is for .ra destinations; --meta sidecar for all others")
     if mode == "trailer":
         for array in bundle.arrays:
             fits += _replaced_trailer(array)
-    if mode in ("drop", "ignore") and row.name in ("ra", *BUNDLES):
+    if mode in ("drop", "ignore") and row.sidecar != "asked":
         for array in bundle.arrays:
             fits += _dropped(array, mode)
         if bundle.attributes or bundle.groups or bundle.formats or bundle.aliases:
             fits.append(equivalent("", "metadata", "dropped: what the file says of itself"))
-    elif row.name == "ra":
+    elif row.sidecar == "auto":
         fits += file_fits(bundle, "an .ra")
     return fits
 
@@ -142,7 +142,7 @@ def _kept(fits: list[Fit]) -> list[Fit]:
 
 def _items_without_a_place(bundle: Bundle, row: Row) -> list[Fit]:
     """The losses of metadata of single items, which lie beside single arrays only."""
-    if not row.many or row.name in BUNDLES:
+    if not row.many or row.sidecar == "never":
         return []
     reason = "what the items have of their own has no place in the sidecar of a container"
     return [
@@ -154,7 +154,7 @@ def _items_without_a_place(bundle: Bundle, row: Row) -> list[Fit]:
 
 def too_late(arrays: list[Array], row: Row) -> list[Fit]:
     """What is lost of metadata that was known only when all data had been read."""
-    if row.name in ("ra", *BUNDLES):  # it lies beside the data there
+    if row.sidecar != "asked":  # it lies beside the data there
         return []
     found = []
     for array in arrays:
@@ -183,14 +183,14 @@ def _replaced_trailer(array: Array) -> list[Fit]:
     if array.meta.items is not None:
         reason = "what the items have of their own has no place in a trailer"
         found.append(equivalent(array.name, "metadata", reason))
-    if "trailer" in array.meta.formats.get("ra", {}) and sidecar.fields_of(array, "ra"):
+    if trailer_of(array.meta) is not None and sidecar.fields_of(array, beside_ra=True):
         found.append(equivalent(array.name, "metadata", "the trailer that was there is replaced"))
     return found
 
 
 def _dropped(array: Array, mode: str) -> list[Fit]:
     """The losses of an .ra without its sidecar."""
-    fields = sidecar.fields_of(array, "ra")
+    fields = sidecar.fields_of(array, beside_ra=True)
     found = []
     if "dtype" in fields:
         reason = f"without a sidecar the elements are read as V{array.element.nbytes}"
@@ -199,7 +199,7 @@ def _dropped(array: Array, mode: str) -> list[Fit]:
         reason = "without a sidecar row-major readers list the axes reversed"
         found.append(equivalent(array.name, "index order", reason))
     rest = [name for name in fields if name not in ("dtype", "index_order")]
-    if mode == "drop" and "trailer" in array.meta.formats.get("ra", {}):
+    if mode == "drop" and trailer_of(array.meta) is not None:
         rest.append("trailer")
     if rest:
         found.append(equivalent(array.name, "metadata", f"dropped: {', '.join(rest)}"))

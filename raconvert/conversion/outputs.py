@@ -86,7 +86,7 @@ def prepare_target(
         return True
     refuse_sources([path], sources)
     check = check_target
-    if row.name == "bundle":
+    if row.folder:
         from raconvert.bundle.folder import check_target as check
 
         _refuse_sources_inside(path, sources)

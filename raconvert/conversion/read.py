@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from raconvert import registry
-from raconvert.catalogue import BUNDLES
 from raconvert.conversion.options import Settings
 from raconvert.errors import Corrupt, UsageError, listed
 from raconvert.files.source import Source
@@ -88,7 +87,7 @@ def open_found(found: Found, settings: Settings) -> Opened:
     source, name, row, reason = found
     plugin = registry.load(row)
     options = registry.check_options(row, "read", settings.in_opts or {})
-    if settings.meta == "ignore" and row.name in BUNDLES:
+    if settings.meta == "ignore" and row.sidecar == "never":
         options["metadata"] = False
     bundle = plugin.read(source, **options)
     bundle.path, bundle.format = source.path, row.name
@@ -96,7 +95,7 @@ def open_found(found: Found, settings: Settings) -> Opened:
     source.used.add(source.path)
     opened = Opened(bundle, source.used, source.seen, reason)
     try:
-        if settings.meta != "ignore" and row.name not in BUNDLES:
+        if settings.meta != "ignore" and row.sidecar != "never":
             apply_sidecar(bundle, source, row)
         bundle.check_names()
         if settings.index_order:
@@ -118,8 +117,8 @@ def open_found(found: Found, settings: Settings) -> Opened:
 def _detect(source: Source, name: str | None) -> tuple[Row, str]:
     """Return the format of a source and the reason; folders are bundles."""
     if os.path.isdir(source.path):
-        row = registry.by_name(name or "bundle")
-        if row.name != "bundle":
+        row = registry.by_name(name) if name else registry.folder_row()
+        if not row.folder:
             raise UsageError(f"is a folder, no file in format {row.name}", path=source.path)
         return row, "a folder with bundle.yaml"
     detection = registry.detect(source, name)
@@ -130,7 +129,7 @@ def apply_sidecar(bundle: Bundle, source: Source, row: Row) -> None:
     """Give the arrays of a file, and the file, what the sidecar says of them."""
     for array in bundle.arrays:
         sidecar.read_trailer(array, source)
-    fields = sidecar.load(source, is_ra=row.name == "ra")
+    fields = sidecar.load(source, is_ra=row.sidecar == "auto")
     if fields is None:
         return
     path = sidecar.path_of(source.path)

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.metadata import Metadata
-from raconvert.catalogue import BUNDLES
 from raconvert.conversion.commit import commit
 from raconvert.conversion.losses import all_fits, judge, lost_items, rounded, too_late
 from raconvert.conversion.readback import read_back
@@ -21,6 +20,7 @@ from raconvert.files.regular import refuse_changed
 from raconvert.files.target import Target
 from raconvert.metadata import sidecar
 from raconvert.metadata.roundtrip import undescribed
+from raconvert.ra.namespace import drop_trailer, own_only, set_trailer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _write(plan: Plan, target: Target) -> None:
 
 def _as_written(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
     """The bundle as ``--meta`` lets the plugin see it."""
-    if row.name in BUNDLES and settings.meta in ("drop", "ignore"):
+    if row.sidecar == "never" and settings.meta in ("drop", "ignore"):
         return _stripped(bundle)
     return _with_trailer(bundle, row, settings)
 
@@ -146,15 +146,15 @@ def _stripped(bundle: Bundle) -> Bundle:
     """Return a bundle that says nothing but names, types and dimensions."""
     arrays = []
     for array in bundle.arrays:
-        own = {"ra": array.meta.formats.get("ra", {})}
-        plain = undescribed(array).replace(meta=Metadata(formats=own), index_order=None)
+        meta = Metadata(formats=own_only(array.meta))
+        plain = undescribed(array).replace(meta=meta, index_order=None)
         arrays.append(plain)
     return Bundle(arrays, notes=bundle.notes)
 
 
 def _for_stdout(row: Row, settings: Settings) -> Settings:
     """Return the settings for the standard output, beside which nothing can lie."""
-    if not row.suffixes:
+    if row.folder:
         raise UsageError(f"format {row.name} is a folder, which the standard output cannot hold")
     if settings.meta == "sidecar":
         raise UsageError(
@@ -227,17 +227,16 @@ def _with_axes(array: Array, axes: str, max_memory: int) -> Array:
 
 def _with_trailer(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
     """Put the metadata behind the data of an .ra, or take a trailer away, as --meta says."""
-    if row.name != "ra" or settings.meta not in ("trailer", "drop"):
+    if not row.trailer or settings.meta not in ("trailer", "drop"):
         return bundle
     array = bundle.arrays[0].replace(meta=bundle.arrays[0].meta.copy())
-    own = array.meta.formats.setdefault("ra", {})
     if settings.meta == "drop":
-        own.pop("trailer", None)
+        drop_trailer(array.meta)
     else:
         array.meta.items = None
-        fields = sidecar.fields_of(array, "ra")
+        fields = sidecar.fields_of(array, beside_ra=True)
         if fields:
-            own["trailer"] = sidecar.TRAILER_MARK + sidecar.text_of(fields)
+            set_trailer(array.meta, sidecar.TRAILER_MARK + sidecar.text_of(fields))
     return bundle.like([array])
 
 

@@ -23,6 +23,7 @@ from raconvert.errors import Corrupt, UsageError, listed
 from raconvert.files.source import DEFAULT_MAX_MEMORY
 from raconvert.inspect.info import plain
 from raconvert.metadata.roundtrip import as_characters, units_of
+from raconvert.ra.namespace import replaced_trailer, trailer_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -434,11 +435,10 @@ def _distance(x: Values, y: Values) -> Any:
 
 def _meta_of(array: Array) -> dict[str, Any]:
     fields = array.meta.to_dict()
-    trailer = fields.get("formats", {}).get("ra", {}).get("trailer")
-    if hasattr(trailer, "offset"):
-        own = {**fields["formats"]["ra"], "trailer": _trailer_digest(trailer)}
-        fields = {**fields, "formats": {**fields["formats"], "ra": own}}
-    return fields
+    trailer = trailer_of(array.meta)
+    if not hasattr(trailer, "offset"):
+        return fields
+    return replaced_trailer(fields, _trailer_digest(trailer))
 
 
 def _without_traces(

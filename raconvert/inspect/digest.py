@@ -11,11 +11,10 @@ from __future__ import annotations
 import hashlib
 import os
 
-from raconvert.arrays.dtypes import little
 from raconvert.errors import Corrupt, UsageError, listed
 from raconvert.files.copy import SLAB_BYTES, extent_slabs
 from raconvert.files.source import DEFAULT_MAX_MEMORY
-from raconvert.ra.header import header_of, pack, uncarried
+from raconvert.ra.namespace import canonical_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,8 +64,7 @@ def digest_array(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> str:
         from raconvert.arrays.cast import as_listed
 
         array = as_listed(array, max_memory)
-    own = array.meta.formats.get("ra", {})
-    state = hashlib.sha256(pack(uncarried(header_of(little(array.element), array.dims), own)))
+    state = hashlib.sha256(canonical_header(array))
     if array.extent is not None:
         hash_extent(state, array.extent)
         return state.hexdigest()

@@ -10,7 +10,7 @@ import os
 from raconvert import registry
 from raconvert.arrays.array import UNKNOWN
 from raconvert.arrays.dtypes import type_name
-from raconvert.catalogue import BUNDLES, ROWS, Row
+from raconvert.catalogue import ROWS, Row
 from raconvert.conversion.options import Settings
 from raconvert.conversion.read import open_spec
 from raconvert.conversion.unreadable import why as why_not
@@ -62,7 +62,7 @@ def describe(bundle: Bundle, path: str, reason: str = "") -> dict[str, Any]:
         "container": row.many,
         "stored_bytes": _stored_bytes(bundle.path),
         "nbytes": sum(array.nbytes for array in bundle.arrays),
-        "sidecar": sidecar if row.name not in BUNDLES and _is_sidecar(sidecar) else None,
+        "sidecar": sidecar if row.sidecar != "never" and _is_sidecar(sidecar) else None,
         "attributes": plain(bundle.attributes),
         "groups": plain(bundle.groups),
         "aliases": dict(bundle.aliases),
@@ -131,7 +131,7 @@ def _to_ra(array: Array, row: Row) -> dict[str, Any]:
         return {"exact": True, "sidecar": []}
     from raconvert.metadata.sidecar import fields_of
 
-    return {"exact": True, "sidecar": list(fields_of(array, "ra"))}
+    return {"exact": True, "sidecar": list(fields_of(array, beside_ra=True))}
 
 
 def plain(value: Any) -> Any:

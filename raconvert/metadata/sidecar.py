@@ -28,6 +28,8 @@ from raconvert.files.places import check_target
 from raconvert.files.seal import checksum
 from raconvert.files.source import Source
 from raconvert.metadata.yaml import MAX_BYTES, dump, parse
+from raconvert.ra.namespace import NAME as RA
+from raconvert.ra.namespace import drop_trailer, trailer_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,23 +101,23 @@ def text_of(fields: dict[str, Any], describes: dict[str, Any] | None = None) -> 
 # What to write ---------------------------------------------------------------------------------
 
 
-def fields_of(array: Array, row_name: str) -> dict[str, Any]:
-    """The metadata that a target of this format leaves to its sidecar; empty if there is none.
+def fields_of(array: Array, *, beside_ra: bool = False) -> dict[str, Any]:
+    """The metadata that a file leaves to its sidecar; empty if there is none.
 
     RA itself holds type and dimensions, its own namespace and a trailer; the rest is kept here.
     Beside other formats everything is kept, so that it can take the place of what they say.
     """
     fields: dict[str, Any] = {}
     column_major = array.index_order == "F" and not array.row_major and array.ndim > 1
-    if row_name == "ra" and column_major:
+    if beside_ra and column_major:
         fields["index_order"] = "F"
-    if row_name == "ra" and array.element.kind == "user" and not _is_void(array.element):
+    if beside_ra and array.element.kind == "user" and not _is_void(array.element):
         fields["dtype"] = code_of(array.element)
     meta = array.meta.to_dict()
     formats = {
         name: _without_extents(space)
         for name, space in meta.get("formats", {}).items()
-        if not name == row_name == "ra"
+        if not (beside_ra and name == RA)
     }
     meta.pop("formats", None)
     fields.update(meta)
@@ -331,7 +333,7 @@ def _short(value: Any) -> str:
 
 def read_trailer(array: Array, source: Source) -> None:
     """Take over the metadata in an RA trailer that raconvert wrote; any other trailer stays."""
-    trailer = array.meta.formats.get("ra", {}).get("trailer")
+    trailer = trailer_of(array.meta)
     if not isinstance(trailer, Extent):
         return
     if source.read_at(trailer.offset, len(TRAILER_MARK)) != TRAILER_MARK:
@@ -345,7 +347,7 @@ def read_trailer(array: Array, source: Source) -> None:
             got=trailer.nbytes,
             remedy="read without it: --meta ignore",
         )
-    del array.meta.formats["ra"]["trailer"]
+    drop_trailer(array.meta)
     text = source.read_exact(trailer.offset, trailer.nbytes, "the YAML trailer")
     apply(parse(text, source.path), array, source.path)
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # for type checkers, what `_PUBLIC` says at run time
+    from raconvert.ra.description import query as query
     from raconvert.ra.fast import read as read
     from raconvert.ra.fast import write as write
     from raconvert.ra.header import Header as Header
-    from raconvert.ra.query import query as query
 
 _PUBLIC = {
     "Header": "raconvert.ra.header",
-    "query": "raconvert.ra.query",
+    "query": "raconvert.ra.description",
     "read": "raconvert.ra.fast",
     "write": "raconvert.ra.fast",
 }

@@ -62,6 +62,7 @@ from raconvert.ra.header import (
     uncarried,
     unpack,
 )
+from raconvert.ra.namespace import NAME, own_of, trailer_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ if TYPE_CHECKING:
 _SAMPLE = pack(Header(0, 2, 1, 3, (3,))) + b"\x01\x02\x03"
 
 FORMAT = Format(
-    name="ra",
+    name=NAME,
     title="RA (RawArray)",
     suffixes=(".ra",),
     magic=((0, MAGIC),),
@@ -84,6 +85,8 @@ FORMAT = Format(
     stream=True,
     meta="all",
     index_orders="",
+    sidecar="auto",
+    trailer=True,
     read_options=(
         Option("unknown_flags", False, bool, "read on when the header has unknown flag bits"),
         Option(
@@ -140,7 +143,7 @@ def read(source: Source, *, unknown_flags: bool = False, encoding: str = AUTO) -
         own.update(eltype=header.eltype, elbyte=header.elbyte)
     offset = data_offset(len(header.dims))
     array = Array(element, dims, name=source.stem)
-    array.meta = Metadata(formats={"ra": own})
+    array.meta = Metadata(formats={NAME: own})
     if encoding == RAW:
         array.extent = source.extent(offset, header.size, swap)
     else:
@@ -150,7 +153,7 @@ def read(source: Source, *, unknown_flags: bool = False, encoding: str = AUTO) -
     if encoding != LEB128 and source.size > end:
         trailer = source.extent(end, source.size - end)
         trailer.checksum = None  # it passes, and is compared, together with the data
-        array.meta.formats["ra"]["trailer"] = trailer
+        array.meta.formats[NAME]["trailer"] = trailer
     return Bundle([array], notes=notes)
 
 
@@ -270,7 +273,7 @@ def plan(bundle: Bundle, *, encoding: str = RAW) -> Plan:
         if kinds and array.element.kind not in kinds:
             reason = f"encoding {encoding} holds {', '.join(kinds)}, not {array.element.kind}"
             found.append(refused(array.name, "encoding", reason, "--out-opt encoding=none"))
-        if encoding == LEB128 and "trailer" in array.meta.formats.get("ra", {}):
+        if encoding == LEB128 and trailer_of(array.meta) is not None:
             reason = "a trailer cannot follow LEB128 data, which runs to the end of the file"
             found.append(refused(array.name, "trailer", reason, "--meta drop"))
     return Plan(found, lambda target: write(bundle, target, encoding=encoding), names=bundle.names)
@@ -279,7 +282,7 @@ def plan(bundle: Bundle, *, encoding: str = RAW) -> Plan:
 def write(bundle: Bundle, target: Target, *, encoding: str = RAW) -> None:
     """Write the one array of the bundle, in stored order, little-endian."""
     array = bundle.arrays[0]
-    own = array.meta.formats.get("ra", {})
+    own = own_of(array.meta)
     header = uncarried(header_of(little(array.element), array.dims), own)
     if encoding == RAW:
         file = write_raw(target, pack(header), array)
@@ -294,7 +297,7 @@ def write(bundle: Bundle, target: Target, *, encoding: str = RAW) -> None:
 
 def pieces(array: Array, blocks: Iterable[Any]) -> Iterator[Any]:
     """Yield what an .ra of the array consists of: header, its `blocks` as bytes, trailer."""
-    own = array.meta.formats.get("ra", {})
+    own = own_of(array.meta)
     yield pack(uncarried(header_of(little(array.element), array.dims), own))
     for block in blocks:
         yield block.reshape(-1).view("u1")
@@ -314,13 +317,13 @@ def size_of(array: Array) -> int:
 
 def _trailer(array: Array) -> Extent | bytes:
     """The bytes after the data; metadata from elsewhere may hold anything in their place."""
-    trailer = array.meta.formats.get("ra", {}).get("trailer", b"")
+    trailer = own_of(array.meta).get("trailer", b"")
     return trailer if isinstance(trailer, Extent | bytes) else b""
 
 
 def header_size(array: Array) -> int:
     """The offset of the data in the .ra that `pieces` yields."""
-    own = array.meta.formats.get("ra", {})
+    own = own_of(array.meta)
     return len(pack(uncarried(header_of(little(array.element), array.dims), own)))
 
 
