@@ -331,18 +331,18 @@ def file_fits(bundle: Bundle, title: str) -> list[Fit]:
     ['metadata: TOY has no place for attributes of the file: title']
     """
     groups = bundle.telling_groups()
-    told = [*bundle.attributes]
-    told += [f"{group}/{name}" for group, own in groups.items() for name in own]
+    attributes = [*bundle.attributes]
+    attributes += [f"{group}/{name}" for group, own in groups.items() for name in own]
     empty = [f"{group}/" for group, own in groups.items() if not own]
     forms = [f"{group} ({form})" for group, form in bundle.forms.items() if len(bundle.arrays) > 1]
-    told_of = (
-        ("attributes of the file", told),
+    losses = (
+        ("attributes of the file", attributes),
         ("groups without arrays", empty),
         ("forms of groups", forms),
     )
     return [
         equivalent("", "metadata", f"{title} has no place for {what}: {first_of(names)}")
-        for what, names in told_of
+        for what, names in losses
         if names
     ]
 

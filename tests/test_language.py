@@ -20,6 +20,8 @@ MODULES = [
     or path.relative_to(ROOT / folder).parts[0].split(".")[0] not in NOT_YET
 ]
 HEADS = re.compile(r"(Returns? (what|how|whether|where|which|when|why|who)|Tells?|Says?) ")
+# Names that say nothing to a newcomer.
+ODD_NAMES = {"told", "told_of", "parted"}
 # "there is no", "is no longer", "None where there is no file": plain English.
 NO_NOUN = re.compile(r"(?<!there )\b(is|are) no (?!longer\b|more\b)[a-z]", re.IGNORECASE)
 
@@ -59,3 +61,23 @@ def test_docstrings_and_messages_are_plain_english(path: Path) -> None:
 
     assert heads == [], "a docstring names the result, or says 'True if'"
     assert found == [], "write 'is not a ...'"
+
+
+def names(module: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the names that a module gives to variables, arguments and functions."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Name):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.lineno, node.name
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_names_say_what_they_hold(path: Path) -> None:
+    module = ast.parse(path.read_text(encoding="utf-8"))
+
+    odd = [f"{line}: {name}" for line, name in names(module) if name.lstrip("_") in ODD_NAMES]
+
+    assert odd == []

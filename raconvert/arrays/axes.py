@@ -98,8 +98,8 @@ def meta_for(array: Array, meta: Metadata) -> Metadata:
 
     `UsageError` where the entries are of another rank, or labels of another length.
     """
-    told = [axis for axis in meta.axes if axis.to_dict()]
-    if told and len(meta.axes) != array.ndim:
+    described = [axis for axis in meta.axes if axis.to_dict()]
+    if described and len(meta.axes) != array.ndim:
         raise _misfit(array, f"names {len(meta.axes)} axes", array.ndim)
     if (meta.index_order == "F") != (array.index_order == "F") and array.ndim > 1:
         if meta.items is not None:

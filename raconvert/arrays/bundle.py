@@ -191,8 +191,8 @@ class Bundle:
 
         All mappings `forms` of the namespaces together, of groups that are there.
         """
-        told = [space.get("forms") for space in self.formats.values() if isinstance(space, dict)]
-        found = {path: form for forms in told if isinstance(forms, dict)
+        spaces = [space.get("forms") for space in self.formats.values() if isinstance(space, dict)]
+        found = {path: form for forms in spaces if isinstance(forms, dict)
                  for path, form in forms.items() if isinstance(form, str)}  # fmt: skip
         if not found:
             return {}

@@ -54,14 +54,15 @@ def read(
             path=path,
             remedy="only bundles are read; other files are converted one by one",
         )
-    told = manifest.load(listing)
+    content = manifest.load(listing)
     arrays = []
-    for entry in told.entries:
+    for entry in content.entries:
         try:
             arrays.append(_array(find, entry, path, check, metadata=metadata))
         except RaconvertError as error:
             arrays.append(Array.unreadable(entry.name, error))
-    return Bundle(some_sound(arrays), **{name: getattr(told, name) for name in manifest.ABOUT_FILE})
+    about = {name: getattr(content, name) for name in manifest.ABOUT_FILE}
+    return Bundle(some_sound(arrays), **about)
 
 
 def _array(

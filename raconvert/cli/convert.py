@@ -130,8 +130,8 @@ def _equivalent(report: Report, verbose: int) -> list[str]:
         if len(arrays) <= _MOST_LINES or verbose:
             lines.append(f"equivalent: {fit}")
         elif fit.array == arrays[0]:
-            told = f"{fit.property}: {fit.reason}: {first_of(arrays)}"
-            lines.append(f"equivalent: {len(arrays)} arrays: {told}")
+            text = f"{fit.property}: {fit.reason}: {first_of(arrays)}"
+            lines.append(f"equivalent: {len(arrays)} arrays: {text}")
     return lines
 
 
@@ -167,14 +167,14 @@ def _tell_details(report: Report, console: Console) -> None:
 
 def _tell_failures(report: Report, console: Console) -> None:
     """Print what failed in a batch; a remedy that was given once is not repeated."""
-    told: set[str | None] = set()
+    shown: set[str | None] = set()
     for path, error in report.failed:
         known = error if isinstance(error, RaconvertError) else RaconvertError(str(error))
         if known.path is None:
             known.path = path
-        if known.remedy in told:
+        if known.remedy in shown:
             known.remedy = None
-        told.add(known.remedy)
+        shown.add(known.remedy)
         console.error(known)
     if report.failed:
         total = max(report.source_count, len(report.failed))

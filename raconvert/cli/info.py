@@ -50,8 +50,8 @@ def short_lines(facts: dict[str, Any]) -> Iterator[str]:
         path = facts["path"]
         if facts["container"] and not path.endswith(f"#{array['name']}"):
             path += f"#{array['name']}"
-        told = f"{array['type']}  {axes(array)}  {size(array['nbytes'])}"
-        yield f"{one_line(path)}  {facts['format']}  {_unless_broken(array, told)}"
+        text = f"{array['type']}  {axes(array)}  {size(array['nbytes'])}"
+        yield f"{one_line(path)}  {facts['format']}  {_unless_broken(array, text)}"
 
 
 def lines(facts: dict[str, Any], console: Console) -> Iterator[str]:
@@ -127,12 +127,12 @@ def _array(array: dict[str, Any], width: int = 0) -> str:
     )
 
 
-def _unless_broken(array: dict[str, Any], told: str) -> str:
+def _unless_broken(array: dict[str, Any], text: str) -> str:
     """The line about an array, with the reason if it cannot be read, or that reason alone."""
     if array["problem"] is None:
-        return told
+        return text
     problem = f"cannot be read: {one_line(array['problem'])}"
-    return problem if array["type"] == "unknown" else f"{told}   {problem}"
+    return problem if array["type"] == "unknown" else f"{text}   {problem}"
 
 
 def axes(array: dict[str, Any]) -> str:
@@ -145,13 +145,13 @@ def axes(array: dict[str, Any]) -> str:
 
 def _layout(array: dict[str, Any]) -> str:
     layout = array["layout"]
-    told = [_told(name, value) for name, value in array["storage"].items()]
+    parts = [_storage_text(name, value) for name, value in array["storage"].items()]
     if layout["kind"] != "encoded":
-        told.insert(0, f"plain from byte {layout['offset']}")
-    return ", ".join(told) or "encoded"
+        parts.insert(0, f"plain from byte {layout['offset']}")
+    return ", ".join(parts) or "encoded"
 
 
-def _told(name: str, value: Any) -> str:
+def _storage_text(name: str, value: Any) -> str:
     """Return one fact of how an array is stored."""
     if isinstance(value, list):
         times = "\N{MULTIPLICATION SIGN}" if all(isinstance(v, int) for v in value) else ", "
@@ -173,9 +173,9 @@ def _metadata(array: dict[str, Any], console: Console) -> Iterator[str]:
     yield from _fields({name: value for name, value in fields.items() if name != "formats"})
     for name, space in fields.get("formats", {}).items():
         pairs = islice(_flat(space), _MOST_FIELDS + 1)
-        told = [f"{field} = {_text(value)}" for field, value in pairs]
-        line = one_line(f"{name}: {', '.join(told[:_MOST_FIELDS])}")
-        whole = len(told) <= _MOST_FIELDS and len(line) <= _LONGEST_LINE
+        parts = [f"{field} = {_text(value)}" for field, value in pairs]
+        line = one_line(f"{name}: {', '.join(parts[:_MOST_FIELDS])}")
+        whole = len(parts) <= _MOST_FIELDS and len(line) <= _LONGEST_LINE
         yield line if whole else f"{line[:_LONGEST_LINE]}… (-v shows all)"
 
 

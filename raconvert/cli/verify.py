@@ -63,8 +63,8 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
     for array in facts["arrays"]:
         name = f"#{array['name']}" if facts["container"] and "#" not in facts["path"] else ""
         if array["problem"] is not None:
-            told = one_line(array["problem"])
-            yield f"FAILED {one_line(facts['path'] + name)}   cannot be read: {told}"
+            problem = one_line(array["problem"])
+            yield f"FAILED {one_line(facts['path'] + name)}   cannot be read: {problem}"
             continue
         shape = few_lengths(array["shape"], ", ")
         comma = "," if len(array["shape"]) == 1 else ""

@@ -237,8 +237,8 @@ def _add_named(together: Opened, paths: list[str], settings: Settings) -> list[F
             if array.name in opened.left_behind:
                 together.left_behind[name] = opened.left_behind[array.name]
         if alone:
-            told, again = _with_attributes(one.arrays[0], one)
-            bundle.arrays[-1] = told.replace(name=bundle.arrays[-1].name)
+            named, again = _with_attributes(one.arrays[0], one)
+            bundle.arrays[-1] = named.replace(name=bundle.arrays[-1].name)
             empty = [group for group, own in one.telling_groups().items() if not own]
             lost += [f"group '{group}' of '{path}'" for group in empty]
         else:
@@ -280,17 +280,17 @@ def _joined(
     attributes: dict[str, Any], places: dict[str, dict[str, Any]]
 ) -> tuple[dict[str, Any], list[str]]:
     """Return attributes with those of other places, and the names that some of these got."""
-    told = dict(attributes)
+    joined = dict(attributes)
     renamed = []
     for group, own in places.items():
         for name, value in own.items():
             place = name
-            while place in told and not _alike(told[place], value):
+            while place in joined and not _alike(joined[place], value):
                 place = f"{group}/{name}" if place == name else f"/{place}"
-            if place != name and place not in told:
+            if place != name and place not in joined:
                 renamed.append(place)
-            told[place] = value
-    return told, renamed
+            joined[place] = value
+    return joined, renamed
 
 
 def _alike(a: Any, b: Any) -> bool:
@@ -316,10 +316,10 @@ def _keep_what_it_says(bundle: Bundle, part: Bundle, stem: str, *, chosen: bool)
     """
     renamed: list[str] = []
     above = "" if chosen else f"{stem}/"
-    told = {above + group: own for group, own in part.groups.items()}
+    groups = {above + group: own for group, own in part.groups.items()}
     if part.attributes:
-        told[stem], renamed = _joined(told.get(stem, {}), {"": part.attributes})
-    for group, own in told.items():
+        groups[stem], renamed = _joined(groups.get(stem, {}), {"": part.attributes})
+    for group, own in groups.items():
         if bundle.groups.setdefault(group, own) != own:
             raise UsageError(
                 f"two sources say different things of group '{group}'",

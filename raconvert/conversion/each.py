@@ -115,11 +115,11 @@ class _Conversions(Jobs):
         claimed = [*self._places][self._known :] if len(self._places) > self._known else []
         return {"report": part.to_plain(), "claimed": claimed}
 
-    def unpack(self, number: int, told: Any) -> Report:
+    def unpack(self, number: int, values: Any) -> Report:
         """Return the report; what was claimed in the other process is claimed here."""
         source = self.sources[number]
-        self._places.update(dict.fromkeys(told["claimed"], source))
-        return Report.from_plain([source], told["report"])
+        self._places.update(dict.fromkeys(values["claimed"], source))
+        return Report.from_plain([source], values["report"])
 
 
 def _convert_all(

@@ -48,9 +48,9 @@ class Jobs:
         """The result of a job as values of JSON."""
         return value
 
-    def unpack(self, number: int, told: Any) -> Any:  # noqa: ARG002
+    def unpack(self, number: int, values: Any) -> Any:  # noqa: ARG002
         """The result of a job from values of JSON."""
-        return told
+        return values
 
 
 def outcomes(paths: Sequence[str], jobs: Jobs, fewest: int = 2) -> Iterator[Any]:
@@ -191,8 +191,9 @@ def encoded(error: RaconvertError | OSError) -> dict[str, Any]:
             for part in _PARTS
         }
         return {**found, "class": type(error).__name__, "notes": getattr(error, "__notes__", [])}
-    told = error.strerror if isinstance(error, OSError) else None
-    return {"class": "OSError", "errno": getattr(error, "errno", None), "what": told or str(error)}
+    reason = error.strerror if isinstance(error, OSError) else None
+    errno = getattr(error, "errno", None)
+    return {"class": "OSError", "errno": errno, "what": reason or str(error)}
 
 
 def _outcome(said: dict[str, Any], number: int, jobs: Jobs) -> Any:

@@ -124,8 +124,8 @@ def _nameless(bundle: Bundle, row: Row) -> list[Fit]:
     """The losses of further names of arrays and groups that a container has no place for."""
     if not bundle.aliases or not row.many or row.meta == "all":
         return []
-    told = [f"'{alias}' of '{real or '/'}'" for alias, real in bundle.aliases.items()]
-    reason = f"{row.name} has no place for further names: {first_of(told)}"
+    names = [f"'{alias}' of '{real or '/'}'" for alias, real in bundle.aliases.items()]
+    reason = f"{row.name} has no place for further names: {first_of(names)}"
     return [equivalent("", "metadata", reason)]
 
 

@@ -127,16 +127,16 @@ class Report:
         return {name: getattr(self, name) for name in names}
 
     @classmethod
-    def from_plain(cls, sources: list[str], told: dict[str, Any]) -> Report:
+    def from_plain(cls, sources: list[str], values: dict[str, Any]) -> Report:
         """Return the report that `to_plain` made values of."""
         report = cls(sources)
-        for name, value in told.items():
+        for name, value in values.items():
             setattr(report, name, value)
         report.skipped = [(path, why) for path, why in report.skipped]
         report.arrays = [(n, kind, tuple(shape), text) for n, kind, shape, text in report.arrays]
         for name in ("notes", "equivalent", "allowed"):
             kept = _Once()
-            kept.add(told[name] if name == "notes" else [Fit(*fit) for fit in told[name]])
+            kept.add(values[name] if name == "notes" else [Fit(*fit) for fit in values[name]])
             setattr(report, name, kept)
         return report
 

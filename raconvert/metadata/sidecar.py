@@ -253,17 +253,17 @@ def apply(fields: dict[str, Any], array: Array, path: str = "", *, complete: boo
         array.index_order = order
     if "dtype" in fields:
         array.element = _described(array.element, frozen(fields["dtype"]), path)
-    told = Metadata.from_dict(fields)
+    stored = Metadata.from_dict(fields)
     if complete:
-        array.meta = told
+        array.meta = stored
         return
     meta = array.meta
-    meta.description = told.description or meta.description
-    meta.units = told.units or meta.units
-    meta.encoding = told.encoding or meta.encoding
-    meta.axes = told.axes or meta.axes
-    meta.attributes = {**meta.attributes, **told.attributes}
-    for name, space in told.formats.items():
+    meta.description = stored.description or meta.description
+    meta.units = stored.units or meta.units
+    meta.encoding = stored.encoding or meta.encoding
+    meta.axes = stored.axes or meta.axes
+    meta.attributes = {**meta.attributes, **stored.attributes}
+    for name, space in stored.formats.items():
         meta.formats[name] = {**meta.formats.get(name, {}), **space}
 
 
