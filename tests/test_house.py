@@ -1,0 +1,311 @@
+"""The order of the house: packages, arrows between modules, sizes, and the skeleton of a plugin.
+
+The modules are read, not imported. Exceptions stand in tables, each with its reason.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BASES = (("raconvert", ROOT / "raconvert"), ("raconvert.plugins", ROOT / "plugins"))
+MOST_ENTRIES = 12  # in raconvert/, beside packages
+MOST_LINES = {"raconvert": 400, "raconvert.plugins": 600}
+MOST_LINES_OF_INIT = 250  # of a plugin folder
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of the project by its dotted name."""
+    found = {}
+    for name, folder in BASES:
+        for path in sorted(folder.rglob("*.py")):
+            parts = path.relative_to(folder).with_suffix("").parts
+            parts = parts[:-1] if parts[-1] == "__init__" else parts
+            found[".".join([name, *parts])] = path
+    return found
+
+
+@cache
+def tree(name: str) -> ast.Module:
+    return ast.parse(modules()[name].read_text(encoding="utf-8"))
+
+
+def is_core(name: str) -> bool:
+    return not name.startswith("raconvert.plugins")
+
+
+def lines_of(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+# Imports -----------------------------------------------------------------------------------------
+
+
+def imports_of(name: str) -> Iterator[tuple[str, bool]]:
+    """The modules of ours that a module imports, each with True where a function does it."""
+    package = name if modules()[name].name == "__init__.py" else name.rpartition(".")[0]
+
+    def targets(node: ast.ImportFrom | ast.Import) -> Iterator[str]:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+            return
+        base = node.module or ""
+        if node.level:
+            parts = package.split(".")[: len(package.split(".")) - node.level + 1]
+            base = ".".join([*parts, *([node.module] if node.module else [])])
+        for alias in node.names:
+            inner = f"{base}.{alias.name}"
+            yield inner if inner in modules() else base
+
+    def visit(node: ast.AST, inside: bool) -> Iterator[tuple[str, bool]]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import | ast.ImportFrom):
+                for target in targets(child):
+                    if target in modules() and target not in (name, "raconvert"):
+                        yield target, inside
+            function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+            yield from visit(child, inside or function)
+
+    yield from visit(tree(name), False)
+
+
+@cache
+def arrows() -> dict[str, set[str]]:
+    """All imports: at run time, in functions, and for type checkers."""
+    return {name: {target for target, _ in imports_of(name)} for name in modules()}
+
+
+def circle_through(start: str) -> list[str]:
+    """The shortest way along imports from a module back to itself; empty if there is none."""
+    ways = [[start]]
+    seen: set[str] = set()
+    while ways:
+        way = ways.pop(0)
+        for target in sorted(arrows()[way[-1]]):
+            if target == start:
+                return [*way, start]
+            if target not in seen:
+                seen.add(target)
+                ways.append([*way, target])
+    return []
+
+
+CIRCLES: dict[str, str] = {}  # module -> reason
+
+
+def test_no_import_circles() -> None:
+    found = {name: circle_through(name) for name in modules()}
+    circles = {name: " -> ".join(way) for name, way in found.items() if way}
+
+    assert {name: way for name, way in circles.items() if name not in CIRCLES} == {}
+    assert set(CIRCLES) <= set(circles), "no exception any more"
+
+
+# From the bottom to the top; a package imports what stands before it.
+FLOORS = (
+    ("errors", "records"),
+    ("files",),
+    ("arrays",),
+    ("metadata",),
+    ("plugin", "catalogue"),
+    ("ra", "bundle"),
+    ("registry",),
+    ("conversion",),
+    ("inspect",),
+    ("api", "imageio", "testing"),
+    ("cli",),
+    ("__main__",),
+)
+UPWARDS: dict[tuple[str, str], str] = {}  # (module, what it imports) -> reason
+
+
+def floor_of(name: str) -> int:
+    room = name.split(".")[1]
+    return next(number for number, rooms in enumerate(FLOORS) if room in rooms)
+
+
+def test_imports_of_the_core_lead_down() -> None:
+    found = {
+        (name, target)
+        for name in modules()
+        if is_core(name) and name != "raconvert"
+        for target in arrows()[name]
+        if is_core(target) and floor_of(target) > floor_of(name)
+    }
+
+    assert found == set(UPWARDS)
+
+
+def heavy() -> set[str]:
+    """The modules of which the import also imports numpy, a backend, or many others."""
+    found = {
+        name
+        for name in modules()
+        for node in tree(name).body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        and (node.names[0].name if isinstance(node, ast.Import) else node.module or "").split(".")[
+            0
+        ]
+        in HEAVY
+    }
+    direct = defaultdict(set)
+    for name in modules():
+        for target, inside in imports_of(name):
+            if not inside:
+                direct[name].add(target)
+    grown = True
+    while grown:
+        more = {name for name in modules() if direct[name] & found} - found
+        found |= more
+        grown = bool(more)
+    return found
+
+
+HEAVY = ("numpy", "yaml", "argparse", "ctypes", "subprocess", "concurrent", "tempfile", "json")
+
+# Light modules that most runs do not need, and are imported where they are.
+RARELY: dict[str, str] = {}
+
+
+def test_imports_in_functions_save_time_at_the_start() -> None:
+    late = {
+        target
+        for name in modules()
+        if is_core(name)
+        for target, inside in imports_of(name)
+        if inside and is_core(target)
+    }
+
+    assert late - heavy() == set(RARELY)
+
+
+# Names ------------------------------------------------------------------------------------------
+
+# Names with an underscore that others offer for use.
+OFFERED = {
+    "_exit": "os",
+    "_fields": "namedtuple",
+    "_replace": "namedtuple",
+    "_asdict": "namedtuple",
+    "_make": "namedtuple",
+    "_actions": "argparse has no other list of the options of a parser",
+    "_uri_type": "imageio tells a plugin so what it was given",
+    "_close_open_objects": "h5py has no other way to close what is open in a file",
+    "_": "argparse calls its translations so",
+}
+REACHES: dict[tuple[str, str], str] = {}  # (module, name) -> reason
+
+
+def own_names(name: str) -> set[str]:
+    """The private names that a module defines itself, on any level."""
+    found: set[str] = set()
+    for node in ast.walk(tree(name)):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+                found.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)  # __slots__
+    return found
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.endswith("__") and name not in OFFERED
+
+
+def reaches_of(name: str) -> Iterator[tuple[str, str]]:
+    """The private names of others that a module uses or imports."""
+    own = own_names(name)
+    for node in ast.walk(tree(name)):
+        if isinstance(node, ast.Attribute) and is_private(node.attr) and node.attr not in own:
+            if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
+                yield name, node.attr
+        elif isinstance(node, ast.ImportFrom):
+            ours = node.level > 0 or (node.module or "").startswith("raconvert")
+            for alias in node.names:
+                if ours and is_private(alias.name) and f"{node.module}.{alias.name}" != FAST:
+                    yield name, alias.name
+
+
+FAST = "None._fast"  # the compiled loops are a module of that name
+
+
+def test_no_module_reaches_into_another() -> None:
+    found = {reach for name in modules() for reach in reaches_of(name)}
+
+    assert found == set(REACHES)
+
+
+# Sizes ------------------------------------------------------------------------------------------
+
+
+def test_few_modules_lie_beside_the_packages() -> None:
+    entries = [path.name for path in (ROOT / "raconvert").iterdir() if path.is_file()]
+
+    assert len(entries) <= MOST_ENTRIES, sorted(entries)
+
+
+LONG: dict[str, str] = {}  # module -> reason
+
+
+def test_modules_are_short() -> None:
+    found = {}
+    for name, path in modules().items():
+        most = MOST_LINES["raconvert" if is_core(name) else "raconvert.plugins"]
+        if lines_of(path) > most:
+            found[name] = lines_of(path)
+
+    assert {name: lines for name, lines in found.items() if name not in LONG} == {}
+    assert set(LONG) <= set(found), "no exception any more"
+
+
+# Plugins ----------------------------------------------------------------------------------------
+
+SKELETON = ("tables", "header", "metadata", "reader", "plan", "writer")  # and these, if needed:
+PARTS = ("codecs", "dialects")
+FOLDERS = sorted(path.parent.name for path in (ROOT / "plugins").glob("*/__init__.py"))
+NOT_YET: dict[str, str] = {}  # folder of a plugin -> what it lacks
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_the_roles_of_a_plugin_have_their_files(folder: str) -> None:
+    files = {path.stem for path in (ROOT / "plugins" / folder).glob("*.py")}
+    lacks = {"reader", "plan", "writer"} - files
+
+    if folder in NOT_YET:
+        assert lacks, "no exception any more"
+    else:
+        assert lacks == set()
+
+
+LONG_INITS: dict[str, str] = {}
+
+
+def test_the_first_file_of_a_plugin_is_short() -> None:
+    found = {
+        folder
+        for folder in FOLDERS
+        if lines_of(ROOT / "plugins" / folder / "__init__.py") > MOST_LINES_OF_INIT
+    }
+
+    assert found == set(LONG_INITS)
+
+
+def test_the_circle_finder_finds_circles(monkeypatch: pytest.MonkeyPatch) -> None:
+    ring = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}
+    monkeypatch.setitem(globals(), "arrows", lambda: ring)
+
+    assert circle_through("a") == ["a", "b", "c", "a"]
+    assert circle_through("d") == []
+    assert all(target in ring[name] for name, target in pairwise(circle_through("b")))
