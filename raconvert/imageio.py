@@ -43,6 +43,7 @@ from imageio.config import (
 from imageio.core.request import URI_BYTES, InitializationError, IOMode, Request
 from imageio.core.v3_plugin_api import ImageProperties, PluginV3
 
+from raconvert.arrays.dtypes import type_name
 from raconvert.arrays.metadata import Metadata
 from raconvert.errors import UsageError
 from raconvert.ra.header import MAGIC
@@ -136,8 +137,6 @@ class RaPlugin(_Base):
         With `exclude_applied` that is the metadata of the sidecar; without it also what reading
         has made use of: ``dims`` (fastest axis first), ``element``, ``index_order``.
         """
-        from raconvert.arrays.dtypes import type_name
-
         array = self._opened(index)
         fields = array.meta.to_dict()
         if not exclude_applied:

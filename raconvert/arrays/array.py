@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from math import prod
 
-from raconvert.arrays.dtypes import Element, dtype_of
+from raconvert.arrays.dtypes import Element, dtype_of, element_of, type_name
 from raconvert.arrays.indexing import full_key
+from raconvert.arrays.memory import out_of_memory
 from raconvert.arrays.metadata import Metadata
+from raconvert.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -262,14 +264,10 @@ class Array:
         return self.shape[0]
 
     def __repr__(self) -> str:
-        from raconvert.arrays.dtypes import type_name
-
         return f"Array({self.name!r}, {type_name(self.element)}, shape={self.shape})"
 
 
 def _out_of_memory(array: Array) -> Exception:
-    from raconvert.arrays.memory import out_of_memory
-
     return out_of_memory(array.name, array.nbytes, array.storage)
 
 
@@ -281,9 +279,6 @@ def are_values(data: Any) -> bool:
 def _take_values(fields: dict[str, Any], changes: dict[str, Any]) -> None:
     """Put values, as their index order sees them, into the fields of an array."""
     import numpy as np
-
-    from raconvert.arrays.dtypes import element_of, type_name
-    from raconvert.errors import UsageError
 
     values = np.asarray(refuse_masked(fields["data"]))
     column_major = fields["index_order"] == "F"
@@ -310,8 +305,6 @@ def _take_values(fields: dict[str, Any], changes: dict[str, Any]) -> None:
 
 def refuse_masked(values: Any) -> Any:
     """Return values as they are; `UsageError` for those with a mask, which no format here keeps."""
-    from raconvert.errors import UsageError
-
     if type(values).__module__.partition(".")[0] == "numpy" and hasattr(values, "mask"):
         raise UsageError("a masked array would lose its mask", remedy="fill it first: a.filled()")
     return values

@@ -11,7 +11,7 @@ import numpy as np
 from raconvert.arrays.array import Array
 from raconvert.arrays.axes import in_order
 from raconvert.arrays.blocks import blocks, index_of, region_of
-from raconvert.arrays.dtypes import element_of, little, type_name
+from raconvert.arrays.dtypes import bfloat16, element_of, little, type_name
 from raconvert.errors import Unsupported, UsageError, WouldLose
 from raconvert.files.source import DEFAULT_MAX_MEMORY
 
@@ -114,8 +114,6 @@ def as_bool(array: Array) -> Array:
 def parse_dtype(name: str) -> np.dtype[Any]:
     """Return the numpy dtype of a name such as ``uint8``; numbers and bools only."""
     if name == "bfloat16":
-        from raconvert.arrays.dtypes import bfloat16
-
         return bfloat16()
     try:
         dtype = np.dtype(name)

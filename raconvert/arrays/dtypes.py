@@ -13,7 +13,7 @@ Type codes: RA README, "Elemental Type Specification"; code 5 of width 2 is bflo
 
 from __future__ import annotations
 
-from raconvert.errors import Unsupported
+from raconvert.errors import MissingDependency, Unsupported
 from raconvert.records import Record
 
 TYPE_CHECKING = False
@@ -230,8 +230,6 @@ def bfloat16() -> np.dtype[Any]:
     try:
         import ml_dtypes
     except ImportError as error:
-        from raconvert.errors import MissingDependency
-
         raise MissingDependency(
             "bfloat16 elements need the ml_dtypes package",
             remedy="pip install 'raconvert[bfloat16]'",

@@ -6,7 +6,7 @@ import os
 import sys
 
 from raconvert.cli.streams import silence, stdout_failed
-from raconvert.errors import LISTED, quoted
+from raconvert.errors import LISTED, Corrupt, RaconvertError, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,8 +125,6 @@ def print_error(error: RaconvertError, color: str = "auto", *, detects: bool = F
 
 def error_lines(error: RaconvertError, *, detects: bool) -> list[str]:
     """Return the cause, how the file was detected, what was added on the way, and the remedy."""
-    from raconvert.errors import Corrupt
-
     cause = str(error)
     remedy = error.remedy or ""
     cause = cause.removesuffix(f"\n  {quoted(remedy, lines=True)}") if remedy else cause
@@ -140,7 +138,6 @@ def error_lines(error: RaconvertError, *, detects: bool) -> list[str]:
 def _as_format(cause: str, path: str) -> list[str]:
     """Print as which format a damaged file was read, and why."""
     from raconvert import registry
-    from raconvert.errors import RaconvertError
     from raconvert.files.source import Source
 
     try:

@@ -9,6 +9,7 @@ from raconvert import registry
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.metadata import Axis
+from raconvert.conversion.inputs import gather
 from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import stem_of
 from raconvert.conversion.read import Opened, find, open_found, open_spec
@@ -44,8 +45,6 @@ def open_sources(specs: Sequence[str], **reading: Any) -> Bundle:
     settings = Settings(**reading)
     if len(specs) == 1 and os.path.isfile(specs[0]) and not gathering:
         return open_spec(specs[0], settings).bundle
-    from raconvert.conversion.inputs import gather
-
     gathered = gather(specs, **gathering)
     if not gathered.many:
         return open_spec(gathered.paths[0], settings).bundle

@@ -6,7 +6,7 @@ import os
 
 from raconvert import registry
 from raconvert.conversion.options import Settings
-from raconvert.errors import Corrupt, UsageError, listed
+from raconvert.errors import Corrupt, UsageError, did_you_mean, listed
 from raconvert.files.source import Source
 from raconvert.files.unfinished import refuse_unfinished
 from raconvert.metadata import sidecar
@@ -234,8 +234,6 @@ def _named(bundle: Bundle, pattern: str, literal: bool) -> set[str]:
 
 def _no_array(bundle: Bundle, pattern: str) -> UsageError:
     """Return the error for a name that no array has, with what is known of it."""
-    from raconvert.errors import did_you_mean
-
     name = pattern.lstrip("/")
     named = [f"'{n}'" for n in (name, bundle.without_aliases(name))]
     # A note is about what it names first.

@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from math import prod
 
-from raconvert.arrays.dtypes import Element, dtype_of, element_from, frozen, little, type_name
+from raconvert.arrays.dtypes import (
+    Element,
+    code_of,
+    dtype_of,
+    element_from,
+    frozen,
+    little,
+    type_name,
+)
+from raconvert.arrays.memory import MAX_RANK
 from raconvert.errors import Corrupt, Unsupported, WouldLose
 
 TYPE_CHECKING = False
@@ -32,8 +41,6 @@ def difference(origin: Array, array: Array, back: Array) -> dict[str, Any]:
     `origin` is what it was before its axes were put into an order that the format can store: a
     column-major format tells an order for arrays that had none.
     """
-    from raconvert.arrays.dtypes import code_of
-
     was: dict[str, Any] = {}
     if array.name != back.name:
         was["name"] = array.name
@@ -77,8 +84,6 @@ def restored(array: Array, was: Any, path: str = "", encoding: Any = None) -> Ar
 
 def _as_shape(array: Array, shape: Any, path: str) -> Array:
     """Return the array with axes of length 1 added or removed: no element moves."""
-    from raconvert.arrays.memory import MAX_RANK
-
     known = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
     if not known or len(shape) > MAX_RANK or not _same_but_ones(shape, array.shape):
         raise Corrupt(
