@@ -23,7 +23,9 @@ from raconvert.arrays.transpose import Transposed
 from raconvert.cli import main
 from raconvert.conversion.pipeline import convert
 from raconvert.errors import Corrupt, UsageError
-from raconvert.inspect.diff import Rule, compare_arrays, diff, meta_differences
+from raconvert.inspect.described import meta_differences
+from raconvert.inspect.diff import compare_arrays, diff
+from raconvert.inspect.elements import Rule
 from raconvert.inspect.info import plain
 from raconvert.inspect.verify import verify
 

@@ -7,6 +7,7 @@ import os
 from raconvert import registry
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import element
 from raconvert.conversion.inputs import labels_of
 from raconvert.conversion.outputs import refuse_sources
 from raconvert.conversion.report import Report
@@ -28,11 +29,11 @@ def labels_array(paths: list[str]) -> Array:
     """
     import numpy as np
 
-    from raconvert.api import array_of
-
     numbers, words = labels_of(paths)
     small = max(numbers) <= np.iinfo(np.uint8).max
-    labels = array_of(np.array(numbers, np.uint8 if small else np.int64), "labels")
+    values = np.array(numbers, np.uint8 if small else np.int64)
+    kind = element("uint", 1) if small else element("int", 8)
+    labels = Array(kind, (len(numbers),), name="labels", index_order="C", data=values)
     if words is not None:
         labels.meta.attributes["labels"] = words
     return labels

@@ -15,8 +15,9 @@ from raconvert.conversion.read import open_bundle
 from raconvert.conversion.unreadable import why
 from raconvert.errors import Corrupt, RaconvertError, UsageError, listed
 from raconvert.files.source import DEFAULT_MAX_MEMORY, Source
-from raconvert.inspect.diff import Rule, compare_data, pair_arrays, type_text
+from raconvert.inspect.diff import pair_arrays, type_text
 from raconvert.inspect.digest import digest_array
+from raconvert.inspect.elements import Rule, compare_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

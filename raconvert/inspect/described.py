@@ -1,0 +1,211 @@
+"""What two arrays, or files, say of themselves, compared field by field."""
+
+from __future__ import annotations
+
+from itertools import groupby, zip_longest
+from math import isnan
+
+from raconvert.inspect.info import plain
+from raconvert.ra.namespace import replaced_trailer, trailer_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Bundle
+
+
+def meta_of(array: Array) -> dict[str, Any]:
+    """The metadata of an array as fields; of a trailer its digest."""
+    fields = array.meta.to_dict()
+    trailer = trailer_of(array.meta)
+    if not hasattr(trailer, "offset"):
+        return fields
+    return replaced_trailer(fields, _trailer_digest(trailer))
+
+
+def without_traces(
+    a: dict[str, Any], b: dict[str, Any], formats: tuple[str, str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Leave out the namespaces of third formats that only one side has."""
+    if not all(isinstance(fields.get("formats", {}), dict) for fields in (a, b)):
+        return a, b
+    names = set(a.get("formats", {})) & set(b.get("formats", {})) | set(formats)
+    found = []
+    for fields in (a, b):
+        spaces = {name: own for name, own in fields.get("formats", {}).items() if name in names}
+        plain_fields = {name: value for name, value in fields.items() if name != "formats"}
+        found.append({**plain_fields, **({"formats": spaces} if spaces else {})})
+    return found[0], found[1]
+
+
+def item_differences(a: Array, b: Array, formats: tuple[str, str]) -> dict[str, Any] | None:
+    """The differences of the metadata of single items of two stacks; None if there are none.
+
+    ``differ`` counts the items, ``first`` is the index of the first, ``fields`` how that differs.
+    """
+    if a.meta.items is None and b.meta.items is None:
+        return None
+    sides = [array.meta.items() if array.meta.items is not None else () for array in (a, b)]
+    found: dict[str, Any] = {"differ": 0, "first": None, "fields": []}
+    for index, (x, y) in enumerate(zip_longest(*sides, fillvalue={})):
+        fields = meta_differences(*without_traces(x, y, formats))
+        if fields:
+            found["differ"] += 1
+            if found["first"] is None:
+                found.update(first=index, fields=fields)
+    return found if found["differ"] else None
+
+
+def differences_about(a: Bundle, b: Bundle) -> dict[str, Any]:
+    """The differences of two files in their own metadata, that of groups, and in order."""
+    return {
+        "metadata": meta_differences(a.attributes, b.attributes),
+        "groups": meta_differences({"groups": _groups(a)}, {"groups": _groups(b)}),
+        "aliases": meta_differences(a.aliases, b.aliases),
+        "order": _order_difference(a, b),
+    }
+
+
+def _groups(bundle: Bundle) -> dict[str, Any]:
+    """The attributes of a file's groups, and their forms where their members do not show them."""
+    found = bundle.telling_groups()
+    for path, form in bundle.forms.items():
+        found[path] = {**found.get(path, {}), "form": form}
+    return found
+
+
+def _order_difference(a: Bundle, b: Bundle) -> dict[str, Any] | None:
+    """The first place where the arrays of both files differ in order: index and names."""
+    both = set(a.names) & set(b.names)
+    left = [name for name in a.names if name in both]
+    right = [name for name in b.names if name in both]
+    for index, (x, y) in enumerate(zip(left, right, strict=False)):
+        if x != y:
+            return {"index": index, "a": x, "b": y}
+    return None
+
+
+def _trailer_digest(trailer: Any) -> str:
+    """The identity of bytes that stay in their file."""
+    import hashlib
+
+    from raconvert.inspect.digest import hash_extent
+
+    state = hashlib.sha256()
+    hash_extent(state, trailer)
+    return f"{trailer.nbytes} bytes, SHA-256 {state.hexdigest()}"
+
+
+def meta_differences(a: Any, b: Any, name: str = "") -> list[dict[str, Any]]:
+    """Return the fields that differ: their dotted name, and both values (absent: only one).
+
+    Values are equal only in one type, NaN to NaN; tuples are lists. ``types`` is there where both
+    values read alike, as NaN does in JSON and the text ``nan``.
+    """
+    a, b = _settled(a), _settled(b)
+    if _same_meta(a, b):
+        return []
+    if isinstance(a, dict) and isinstance(b, dict):
+        return _part_differences(_by_key(a), _by_key(b), name)
+    if isinstance(a, list) and isinstance(b, list) and (_has_mapping(a) or _has_mapping(b)):
+        return _part_differences(_by_number(a), _by_number(b), name)
+    if _is_leaf(a) and _is_leaf(b):
+        return [_field_difference(name, a, b)]
+    return [*_one_sided("a", a, name), *_one_sided("b", b, name)]
+
+
+def _part_differences(a: dict[Any, Any], b: dict[Any, Any], name: str) -> list[dict[str, Any]]:
+    """Compare what lies inside two mappings or two lists, as `_by_key` and `_by_number` give it."""
+    found = []
+    for key in [*a, *(key for key in b if key not in a)]:
+        inner = _joined(name, key[1])
+        if key in a and key in b:
+            found += meta_differences(a[key], b[key], inner)
+        else:
+            side, value = ("a", a[key]) if key in a else ("b", b[key])
+            found += _one_sided(side, value, inner)
+    return found
+
+
+def _by_key(fields: dict[Any, Any]) -> dict[tuple[type, str], Any]:
+    """Return the values under what tells their keys apart: 1 and "1" are two of them."""
+    return {(type(key), _key_text(key)): value for key, value in fields.items()}
+
+
+def _by_number(items: list[Any]) -> dict[tuple[type, str], Any]:
+    return {(list, f"[{number}]"): item for number, item in enumerate(items)}
+
+
+def _key_text(key: Any) -> str:
+    """Return a key for a dotted name, in quotes where it could be read as more than one."""
+    text = str(key)
+    return repr(text) if "." in text or "[" in text or not text else text
+
+
+def _joined(name: str, part: str) -> str:
+    return f"{name}{part}" if part.startswith("[") or not name else f"{name}.{part}"
+
+
+def _field_difference(name: str, a: Any, b: Any) -> dict[str, Any]:
+    found = {"field": name, "a": plain(a), "b": plain(b)}
+    if found["a"] == found["b"]:
+        found["types"] = [_meta_type(a), _meta_type(b)]
+    return found
+
+
+def _meta_type(value: Any) -> str:
+    """Return the type of a value; of a list that of its items too, each run of one type once."""
+    if not isinstance(value, list):
+        return type(value).__name__
+    return (
+        f"list of {', '.join(kind for kind, _ in groupby(map(_meta_type, map(_settled, value))))}"
+    )
+
+
+def _one_sided(side: str, value: Any, name: str) -> Iterator[dict[str, Any]]:
+    """Yield one field for each plain value of nested metadata that only one side has."""
+    value = _settled(value)
+    if _is_leaf(value):
+        yield {"field": name, side: plain(value)}
+        return
+    parts = _by_key(value) if isinstance(value, dict) else _by_number(value)
+    for (_, key), item in parts.items():
+        yield from _one_sided(side, item, _joined(name, key))
+
+
+def _is_leaf(value: Any) -> bool:
+    """True if a value is one field: plain, empty, or a list of plain values."""
+    return not (value and isinstance(value, dict)) and not _has_mapping(value)
+
+
+def _has_mapping(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(item, dict) for item in value)
+
+
+def _same_meta(a: Any, b: Any) -> bool:
+    """True if two values of metadata are equal, in type too; NaN equals NaN."""
+    a, b = _settled(a), _settled(b)
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):
+        left, right = _by_key(a), _by_key(b)
+        return left.keys() == right.keys() and all(_same_meta(left[k], right[k]) for k in left)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(_same_meta, a, b))
+    if isinstance(a, (bool, int, str, bytes, type(None))):
+        return bool(a == b)
+    if isinstance(a, float):
+        return a == b or (isnan(a) and isnan(b))
+    return bool(plain(a) == plain(b))
+
+
+def _settled(value: Any) -> Any:
+    """Return a value of metadata as Python's own type: numpy's have one, and tuples are lists."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, tuple):
+        return list(value)
+    return bytes(value) if isinstance(value, bytearray) else value

@@ -1,0 +1,238 @@
+"""Elements of two arrays, compared side by side in bounded memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raconvert.arrays.axes import in_order
+from raconvert.arrays.blocks import block_bytes, blocks
+from raconvert.errors import Corrupt
+from raconvert.files.source import DEFAULT_MAX_MEMORY
+from raconvert.inspect.info import plain
+from raconvert.metadata.roundtrip import as_characters, units_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, Literal
+
+    from raconvert.arrays.array import Array
+
+    Values = np.ndarray[Any, Any]
+    Mask = Any
+
+
+NUMBERS = ("int", "uint", "float", "complex", "bool", "bfloat")
+_LARGEST_EXACT = 2.0**63  # floats from here on are not an int64
+
+
+class Rule:
+    """How elements are compared: tolerances, or bytes, and how much memory that may take."""
+
+    __slots__ = ("atol", "bitwise", "max_memory", "rtol")
+
+    def __init__(
+        self,
+        atol: float = 0.0,
+        rtol: float = 0.0,
+        bitwise: bool = False,
+        max_memory: int = DEFAULT_MAX_MEMORY,
+    ) -> None:
+        self.atol: float = atol
+        self.rtol: float = rtol
+        self.bitwise: bool = bitwise
+        self.max_memory: int = max_memory
+
+
+def compare_data(a: Array, b: Array, rule: Rule) -> dict[str, Any]:
+    """Compare elements that can be compared, block by block; both sides in one stored order."""
+    if letter(a) != letter(b):
+        a, b = as_characters(a), as_characters(b)
+    order: Literal["C", "F"] = "F" if a.index_order == b.index_order == "F" else "C"
+    sides = in_order(a, order, rule.max_memory), in_order(b, order, rule.max_memory)
+    equal = _same_bytes if _by_bytes(a, b, rule) else _same_values
+    found = _Findings(a.shape, order)
+    for start, x, y in _side_by_side(*sides, block_bytes(rule.max_memory)):
+        if x.dtype == y.dtype and _same_bytes_all(x, y):
+            continue
+        odd = np.flatnonzero(~equal(x, y))
+        if odd.size:
+            found.add(start, odd, x[odd], y[odd], rule)
+    return found.to_dict()
+
+
+def _by_bytes(a: Array, b: Array, rule: Rule) -> bool:
+    """True if elements are equal only if their bytes are; always so for user types."""
+    return rule.bitwise or (
+        a.element.kind == "user"
+        and a.element.nbytes == b.element.nbytes
+        and (a.element.descr == b.element.descr or "V" in (letter(a), letter(b)))
+    )
+
+
+def _side_by_side(a: Array, b: Array, max_bytes: int) -> Iterator[tuple[int, Values, Values]]:
+    """Yield (first element, values of a, values of b): flat pieces of equal length, in order."""
+    if a.count == 0:
+        return
+    left, right = blocks(a, max_bytes), blocks(b, max_bytes)
+    x = y = np.empty(0)
+    done = 0
+    while done < a.count:
+        if not x.size:
+            x = _next(left, a, done)
+        if not y.size:
+            y = _next(right, b, done)
+        count = min(x.size, y.size)
+        yield done, x[:count], y[:count]
+        x, y = x[count:], y[count:]
+        done += count
+
+
+def _next(pieces: Iterator[Values], array: Array, done: int) -> Values:
+    for piece in pieces:
+        if piece.size:
+            return piece.reshape(-1)
+    raise Corrupt(f"array '{array.name}' ended early", expected=f"{array.count} elements", got=done)
+
+
+def _as_bytes(values: Values) -> Values:
+    """Return the bytes of each element as one row."""
+    values = np.ascontiguousarray(values)
+    return values.view(np.uint8).reshape(values.size, values.itemsize)
+
+
+def _same_bytes_all(x: Values, y: Values) -> bool:
+    return np.array_equal(
+        np.ascontiguousarray(x).view(np.uint8), np.ascontiguousarray(y).view(np.uint8)
+    )
+
+
+def _same_bytes(x: Values, y: Values) -> Mask:
+    return (_as_bytes(x) == _as_bytes(y)).all(axis=1)
+
+
+def _same_values(x: Values, y: Values) -> Mask:
+    """True for each element that is equal in both, exactly, NaN with NaN.
+
+    numpy compares integers with floats in float64, which rounds beyond 2**53: there the float is
+    turned into an integer instead, if it is one.
+    """
+    if {x.dtype.kind, y.dtype.kind} == {"S", "U"}:
+        return _same_text(x, y)
+    x, y = _widened(x), _widened(y)
+    if x.dtype.kind in "iu" and y.dtype.kind in "fc":
+        return _same_integer(x, y)
+    if y.dtype.kind in "iu" and x.dtype.kind in "fc":
+        return _same_integer(y, x)
+    if "c" in (x.dtype.kind, y.dtype.kind):
+        return _same_float(x.real, y.real) & _same_float(x.imag, y.imag)
+    if x.dtype.kind == y.dtype.kind == "f":
+        return _same_float(x, y)
+    same = x == y
+    if x.dtype.kind in "mM" and y.dtype.kind in "mM":
+        same |= np.isnat(x) & np.isnat(y)
+    return same
+
+
+def _same_text(x: Values, y: Values) -> Mask:
+    """Compare bytes with text: each byte is the character of its number."""
+    units = [units_of(values) for values in (x, y)]
+    width = max(unit.shape[-1] for unit in units)
+    left, right = (
+        np.pad(unit.astype(np.uint32), ((0, 0), (0, width - unit.shape[-1]))) for unit in units
+    )
+    return (left == right).all(axis=-1)
+
+
+def _widened(values: Values) -> Values:
+    """Return bfloat16 as float32 and bool as uint8; anything else as it is."""
+    if values.dtype.name == "bfloat16":
+        return values.astype(np.float32)
+    return values.view(np.uint8) if values.dtype.kind == "b" else values
+
+
+def _same_float(x: Values, y: Values) -> Mask:
+    return (x == y) | (np.isnan(x) & np.isnan(y))
+
+
+def _same_integer(integers: Values, floats: Values) -> Mask:
+    real = floats.real.astype(np.float64)
+    top = _LARGEST_EXACT * (2 if integers.dtype.kind == "u" else 1)
+    low = 0.0 if integers.dtype.kind == "u" else -_LARGEST_EXACT
+    whole = (real >= low) & (real < top) & (np.floor(real) == real)
+    wide = np.uint64 if integers.dtype.kind == "u" else np.int64
+    return whole & (np.where(whole, real, 0).astype(wide) == integers) & (floats.imag == 0)
+
+
+class _Findings:
+    """Counts what differs, and keeps the largest difference and where it is."""
+
+    def __init__(self, shape: tuple[int, ...], order: Literal["C", "F"]) -> None:
+        self._shape = shape
+        self._order = order
+        self.differ = 0
+        self.nan_only = [0, 0]
+        self.first: list[int] | None = None
+        self.largest: dict[str, tuple[float, list[int]] | None] = {"abs": None, "rel": None}
+
+    def add(self, start: int, odd: Values, x: Values, y: Values, rule: Rule) -> None:
+        """Take in the elements at `start` + `odd`, whose values `x` and `y` are not equal."""
+        beyond = np.ones(odd.size, bool)
+        x, y = _widened(x), _widened(y)
+        if x.dtype.kind in "iufc" and y.dtype.kind in "iufc":
+            with np.errstate(all="ignore"):
+                distance, scale = _distance(x, y), np.maximum(np.abs(_real(x)), np.abs(_real(y)))
+                if rule.atol or rule.rtol:  # a distance may round to 0 between unequal values
+                    close = distance <= rule.atol + rule.rtol * scale
+                    beyond = ~close | np.isinf(distance)
+                self._keep_largest("abs", distance, start, odd)
+                self._keep_largest("rel", distance / scale, start, odd)
+            nan_x, nan_y = np.isnan(x), np.isnan(y)
+            self.nan_only[0] += int((nan_x & ~nan_y).sum())
+            self.nan_only[1] += int((nan_y & ~nan_x).sum())
+        self.differ += int(beyond.sum())
+        if self.first is None and beyond.any():
+            self.first = self._index(start + int(odd[beyond][0]))
+
+    def _keep_largest(self, name: str, values: Values, start: int, odd: Values) -> None:
+        numbers = np.where(np.isnan(values), -1.0, values)
+        place = int(numbers.argmax())
+        best = self.largest[name]
+        if numbers[place] >= 0 and (best is None or numbers[place] > best[0]):
+            self.largest[name] = float(numbers[place]), self._index(start + int(odd[place]))
+
+    def _index(self, flat: int) -> list[int]:
+        """Return the logical index of the element at this place in the compared order."""
+        return [int(i) for i in np.unravel_index(flat, self._shape, order=self._order)]
+
+    def to_dict(self) -> dict[str, Any]:
+        count = 1
+        for length in self._shape:
+            count *= length
+        found: dict[str, Any] = {"count": count, "differ": self.differ, "first": self.first}
+        for name, best in self.largest.items():
+            found[f"max_{name}"] = None if best is None else plain(best[0])
+            found[f"max_{name}_index"] = None if best is None else best[1]
+        found["nan_only_in_a"], found["nan_only_in_b"] = self.nan_only
+        return found
+
+
+def _real(values: Values) -> Values:
+    """Return values in which a magnitude fits: float64, or complex128."""
+    return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
+
+
+def _distance(x: Values, y: Values) -> Any:
+    """Return abs(x - y) as float64; between integers of one signedness it is exact first."""
+    if x.dtype.kind == y.dtype.kind and x.dtype.kind in "iu":
+        wide = np.int64 if x.dtype.kind == "i" else np.uint64
+        x, y = x.astype(wide), y.astype(wide)
+        high, low = np.maximum(x, y).view(np.uint64), np.minimum(x, y).view(np.uint64)
+        return (high - low).astype(np.float64)
+    return np.abs(_real(x) - _real(y))
+
+
+def letter(array: Array) -> str:
+    """Return numpy's letter for what user elements are: S, U, M, m or V."""
+    descr = array.element.descr
+    return descr[1] if isinstance(descr, str) else "V"
