@@ -135,6 +135,9 @@ FLOORS = (
 )
 UPWARDS: dict[tuple[str, str], str] = {  # (module, what it imports) -> reason
     ("raconvert.arrays.axes", "raconvert.ra.header"): "pairs of float16, a type of RA alone",
+    ("raconvert.arrays.axes", "raconvert.ra.namespace"): "pairs of float16, a type of RA alone",
+    ("raconvert.arrays.stack", "raconvert.ra.namespace"): "trailers are not stacked",
+    ("raconvert.metadata.sidecar", "raconvert.ra.namespace"): "trailers",
     ("raconvert.metadata.sidecar", "raconvert.ra.header"): "where the data of an .ra begins",
     ("raconvert.metadata.sidecar", "raconvert.ra.plugin"): "where the data of an .ra begins",
 }
@@ -203,6 +206,7 @@ RARELY = {
     "raconvert.files.places": "reports in a file",
     "raconvert.files.source": "errors that say what a file is",
     "raconvert.files.target": "plugins that only read; reports in a file",
+    "raconvert.inspect.advisories": "info on single files",
     "raconvert.inspect.digest": "trailers",
     "raconvert.metadata.roundtrip": "sidecars of files that are no .ra",
     "raconvert.metadata.sidecar": "info on single files",
