@@ -310,6 +310,7 @@ def _refuse_foreign(source: Source, candidates: list[Candidate]) -> None:
     supported = ", ".join(row.name for row in ROWS)
     for foreign in FOREIGN:
         named = not foreign.magic and head and source.path.lower().endswith(foreign.suffixes)
+        named = named and by_suffix(source.path, third_party()) is None
         if foreign.read_as is None and (matches(foreign.magic, head) or named):
             raise NotSupportedYet(
                 f"is {foreign.title}, not supported yet",

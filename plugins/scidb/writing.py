@@ -37,7 +37,7 @@ LEAST_BLOCK = 1 << 16
 
 def write_plan(plan: Plan, target: Target, *, canonical: bool) -> None:
     """Write the records, then the schema file."""
-    companion = target.companion(target.place + SUFFIX)
+    companion = target.beside(SUFFIX, appended=True)
     if plan.raw is not None:
         write_raw(target, b"", plan.raw)
     elif _is_verbatim(plan):

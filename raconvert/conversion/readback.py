@@ -34,7 +34,8 @@ def read_back(run: Conversion, target: Target) -> None:
     lossy = {fit.array for fit in run.report.allowed}
     in_opts = run.settings.in_opts if run.report.source_format == row.name else None
     stand_ins = {os.path.realpath(other.path): other.temp for other in target.companions}
-    source = Source(target.temp, max_memory=target.max_memory, stand_ins=stand_ins)
+    source = Source(target.temp, max_memory=target.max_memory, stand_ins=stand_ins,
+                    place=target.place)  # fmt: skip
     with _read_written(run.plugin, row, source, names, in_opts) as written:
         parts = zip(run.origins, run.bundle.arrays, names, strict=True)
         for number, (origin, array, name) in enumerate(parts):

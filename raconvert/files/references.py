@@ -15,7 +15,18 @@ from raconvert.files.regular import changed, identity_of, open_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from raconvert.files.source import Source
+    from typing import Protocol
+
+    from raconvert.files.regular import Identity
+
+    class Source(Protocol):
+        """What names files: a `raconvert.files.source.Source`."""
+
+        path: str
+        trust_external: bool
+        stand_ins: dict[str, str]
+        used: set[str]
+        seen: dict[str, Identity]
 
 
 def resolve(source: Source, name: str, what: str) -> str:

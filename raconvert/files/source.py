@@ -13,6 +13,7 @@ from functools import cache
 
 from raconvert.errors import Corrupt
 from raconvert.files.extent import Checksum, Extent
+from raconvert.files.references import resolve
 from raconvert.files.regular import changed, identity_of, open_file, read_failed
 
 TYPE_CHECKING = False
@@ -37,7 +38,8 @@ class Source:
     the file to name others outside its own folder; `stand_ins` maps the real path of a file that
     it names to another that is read in its place (what was written and is not yet renamed). Both
     are for `raconvert.files.references`, which adds to `used` the path of every file that is read
-    besides. `seen` maps the path of every file that was opened to what it was (`Identity`).
+    besides. `place` is where the file will be, if it has not its name yet: there `beside` looks for
+    partners. `seen` maps the path of every file that was opened to what it was (`Identity`).
 
     >>> source = Source("grid.ra")
     >>> source.name, source.stem, source.size, source.head[:8]
@@ -45,8 +47,8 @@ class Source:
     """
 
     __slots__ = (
-        "_file", "_head", "base", "max_memory", "path", "seen", "stand_ins", "trust_external",
-        "used",
+        "_file", "_head", "base", "max_memory", "path", "place", "seen", "stand_ins",
+        "trust_external", "used",
     )  # fmt: skip
 
     def __init__(
@@ -56,8 +58,10 @@ class Source:
         max_memory: int = DEFAULT_MAX_MEMORY,
         trust_external: bool = False,
         stand_ins: dict[str, str] | None = None,
+        place: str | None = None,
     ) -> None:
         self._file = -1
+        self.place: str = place or os.fspath(path)
         self.path: str = os.fspath(path)
         self.max_memory: int = max_memory
         self.trust_external: bool = trust_external
@@ -76,6 +80,16 @@ class Source:
     def stem(self) -> str:
         """The last part of the path without its suffix: the natural name of a single array."""
         return os.path.splitext(self.name)[0]
+
+    def beside(self, suffix: str, what: str, *, appended: bool = False) -> Source:
+        """The partner of this file: of the same name but for the suffix, in the same folder.
+
+        `appended`: the suffix follows the whole name. `what` is in messages what the file is:
+        "the header". Raises what `raconvert.files.references.resolve` raises.
+        """
+        name = os.path.basename(self.place)
+        own = name if appended else os.path.splitext(name)[0]
+        return self.named(resolve(self, own + suffix, what))
 
     def named(self, path: str) -> Source:
         """Return a file that this one names: under the same rules, with the same `used`."""

@@ -134,6 +134,14 @@ class Target:
         self.companions.append(other)
         return other
 
+    def beside(self, suffix: str, *, appended: bool = False) -> Target:
+        """The target of the partner of this file: of the same name but for the suffix.
+
+        `appended`: the suffix follows the whole name. `Source.beside` finds it again.
+        """
+        own = self.place if appended else os.path.splitext(self.place)[0]
+        return self.companion(own + suffix)
+
     def counted(self, blocks: Iterable[Any]) -> Iterator[Any]:
         """Yield blocks, and report their bytes as progress when the next one is asked for.
 

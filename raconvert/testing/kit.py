@@ -120,14 +120,21 @@ def scratch() -> Iterator[Path]:
 
 @contextmanager
 def sample_files(plugin: ModuleType) -> Iterator[list[Path]]:
-    """Write the plugin's samples to files."""
+    """Write the plugin's samples to files; partners of others are not among the paths.
+
+    A partner has the name of an earlier sample, with its suffix replaced or a further one.
+    """
     with scratch() as folder:
         paths = []
         for name, contents in plugin.FORMAT.samples.items():
             paths.append(folder / name)
             paths[-1].write_bytes(contents)
-        names = tuple(f"{name}." for name in plugin.FORMAT.samples)
-        yield [path for path in paths if not path.name.startswith(names)]  # those lie beside one
+        seen: set[str] = set()
+        for path in [*paths]:
+            if {path.stem, path.name.partition(".")[0]} & seen:
+                paths.remove(path)
+            seen.add(path.stem)
+        yield paths
 
 
 def held_files(plugin: ModuleType, folder: Path) -> dict[int, tuple[Path, Values]]:
