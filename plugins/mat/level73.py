@@ -21,26 +21,21 @@ The file is HDF5 behind a user block of 512 bytes, which begins with the header 
 
 from __future__ import annotations
 
-from collections import namedtuple
 from contextlib import contextmanager
 from functools import partial
 from math import prod
 
 import numpy as np
-from h5py import h5a, h5d, h5g, h5l, h5o, h5r
 
 from raconvert.arrays.dtypes import dtype_of
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 
 from ..hdf5 import superblock
-from ..hdf5.attributes import value_of
 from ..hdf5.errors import guarded
-from ..hdf5.files import File, info_of
-from ..hdf5.header import attributes_in, count_of, sequences, single_value, total_length
-from ..hdf5.storage import extent_of, space_of, storage_of
+from ..hdf5.files import File
+from ..hdf5.objects import Link, Object, linked, referred, root
+from ..hdf5.storage import extent_of
 from ..hdf5.tables import FILTERS
-from ..hdf5.trees import check_trees
-from ..hdf5.walk import links_in
 from .tables import (
     ELEMENTS,
     EMPTY_COMPLEX,
@@ -97,72 +92,6 @@ def read(tree: Tree) -> tuple[dict[str, Any], Any]:
     return {"version": "7.3", "header": text}, file.close
 
 
-class Item:
-    """A group or a dataset: its identifier, where its header lies, and its attributes."""
-
-    __slots__ = ("_dense", "address", "attributes", "file", "oid")
-
-    def __init__(self, file: File, oid: Any, address: int) -> None:
-        self.file = file
-        self.oid = oid
-        self.address = address
-        self.attributes, self._dense = attributes_in(file, address)
-
-    def has(self, name: bytes) -> bool:
-        """True if there is an attribute of this name."""
-        return name in self.attributes or (self._dense and bool(h5a.exists(self.oid, name)))
-
-    def attribute(self, name: bytes) -> Any:
-        """An attribute that is one number or one fixed text (bytes); None if it is not there."""
-        if name in self.attributes:
-            try:
-                return single_value(self.attributes[name])
-            except ValueError as error:
-                raise ValueError(f"attribute {name.decode()}: {error}") from error
-        value = value_of(self.oid, self.file, name) if self.has(name) else None
-        return value.encode() if isinstance(value, str) else value
-
-    def number(self, name: bytes) -> int:
-        """An attribute that is one whole number; 0 if it is not there."""
-        value = self.attribute(name)
-        if isinstance(value, bytes):
-            raise TypeError(f"attribute {name.decode()} is a text, not a number")
-        return 0 if value is None else int(value)
-
-    def word(self, name: bytes) -> str:
-        """An attribute that is a text; empty if it is not there."""
-        value = self.attribute(name)
-        if value is None:
-            return ""
-        if not isinstance(value, bytes):
-            raise TypeError(f"attribute {name.decode()} is a number, not a text")
-        return value.decode("latin-1")
-
-    def field_names(self) -> list[str]:
-        """The fields in their order, as far as the attribute MATLAB_fields tells.
-
-        Its names are sequences of variable length; each is checked before it is read. Empty where
-        they are kept in a form that MATLAB does not write.
-        """
-        found = self.attributes.get(FIELDS)
-        if found is None:
-            return []
-        count = count_of(found.space)
-        if total_length(found.data, count) > self.file.source.size:
-            raise Corrupt("names of fields are longer than the file", path=self.file.path)
-        names = sequences(found.data, count, self.file, 1)
-        return [name.decode("latin-1") for name in names]
-
-    @property
-    def is_group(self) -> bool:
-        """True if it is a group."""
-        return isinstance(self.oid, h5g.GroupID)
-
-
-# A link of a group: what kind it is, and the address where a hard one leads.
-Link = namedtuple("Link", "group name kind address")
-
-
 class _Walker:
     """Reads the structure of one file into a `Tree`."""
 
@@ -176,7 +105,7 @@ class _Walker:
 
     def variables(self) -> None:
         """Add every variable; the groups that hold what others refer to are none."""
-        for name, link in self._members(h5o.open(self.file.fid, b"/")).items():
+        for name, link in self._members(root(self.file)).items():
             if name in HIDDEN:
                 continue
             mark = self.tree.mark()
@@ -190,26 +119,18 @@ class _Walker:
         """What a hard link leads to, or the error why it cannot be had; None for other links."""
         try:
             with self._guarded(link.name.decode("latin-1")):
-                return self._at(link)
+                return linked(self.file, link)
         except RaconvertError as error:
             return error
 
     def _guarded(self, path: str) -> Any:
         return guarded(self.tree.source.path, f"variable '{path}'", UNREADABLE)
 
-    def _members(self, group: Any) -> dict[str, Link]:
-        """The links of a group, in the order of writing where that was kept."""
-        check_trees(self.file, info_of(group).address)
+    def _members(self, group: Object) -> dict[str, Link]:
+        """The links of a group by name."""
         return {
-            name.decode("utf-8", "surrogateescape"): Link(group, name, kind, value)
-            for name, kind, value in links_in(group)
+            name.decode("utf-8", "surrogateescape"): link for name, link in group.links().items()
         }
-
-    def _at(self, link: Link) -> Item | None:
-        """What a hard link leads to; None for links to elsewhere, which are not followed."""
-        if link.kind != h5l.TYPE_HARD:
-            return None
-        return Item(self.file, h5o.open(link.group, link.name), link.address)
 
     # --- values -----------------------------------------------------------------------------
 
@@ -236,12 +157,12 @@ class _Walker:
     def _object(self, item: Any, path: str, depth: int) -> None:
         if item.is_group:
             self._group(item, path, depth)
-        elif isinstance(item.oid, h5d.DatasetID):
+        elif item.is_dataset:
             self._dataset(item, path, depth)
         else:
             self.tree.leave_out(path, "datatype")
 
-    def _group(self, group: Item, path: str, depth: int) -> None:
+    def _group(self, group: Object, path: str, depth: int) -> None:
         cls = group.word(b"MATLAB_class")
         if group.has(b"MATLAB_sparse"):
             self._sparse(group, path, cls)
@@ -254,7 +175,7 @@ class _Walker:
             self._struct(group, path, depth)
 
     @contextmanager
-    def _members_of(self, item: Item, path: str) -> Iterator[None]:
+    def _members_of(self, item: Object, path: str) -> Iterator[None]:
         """Walk through a struct or cell; refuse what a file of its size cannot hold.
 
         MATLAB writes every one once. References that lead to a few of them over and over again
@@ -280,7 +201,7 @@ class _Walker:
         finally:
             self._inside.discard(address)
 
-    def _dataset(self, item: Item, path: str, depth: int) -> None:
+    def _dataset(self, item: Object, path: str, depth: int) -> None:
         known = self._known.get(item.address)
         if known is not None:
             known(path)
@@ -289,7 +210,7 @@ class _Walker:
         if item.number(b"MATLAB_object_decode"):
             self.tree.leave_out(path, cls or "object")
             return
-        storage = storage_of(item.oid, item.oid.get_create_plist())
+        storage = item.storage
         if storage.pieces or storage.layout == "virtual":
             self.tree.leave_out(path, cls or "data", "keeps its data in other files")
             return
@@ -297,7 +218,7 @@ class _Walker:
         if kind is None:
             self.tree.leave_out(path, cls or "data", "has an HDF5 type that MATLAB does not write")
             return
-        stored = Stored(path, self.file, item.oid, kind, storage, space_of(item.oid))
+        stored = Stored(path, self.file, item.oid, kind, storage, item.shape)
         is_empty = bool(item.number(b"MATLAB_empty"))
         bare = cls == "struct" and not item.has(FIELDS)
         dims = self._empty_dims(stored, bare=bare) if is_empty else matlab_dims(stored.shape)
@@ -331,7 +252,7 @@ class _Walker:
         return dims
 
     def _numeric(
-        self, item: Item, stored: Stored, facts: Facts, is_empty: bool
+        self, item: Object, stored: Stored, facts: Facts, is_empty: bool
     ) -> Callable[[str], None]:
         """What adds the numbers under a path."""
         is_complex = item.has(EMPTY_COMPLEX) if is_empty else stored.is_complex
@@ -382,7 +303,7 @@ class _Walker:
 
         return add
 
-    def _cell(self, item: Item, stored: Stored, facts: Facts, depth: int, is_empty: bool) -> None:
+    def _cell(self, item: Object, stored: Stored, facts: Facts, depth: int, is_empty: bool) -> None:
         first = len(self.tree.arrays)
         path = stored.path
         self.tree.container(path, facts)
@@ -392,41 +313,34 @@ class _Walker:
                     self._value(member, f"{path}/{index + 1}", depth + 1)
         self.tree.close_container(path, first, facts)
 
-    def _referred(self, item: Item, path: str) -> Iterator[Any]:
+    def _referred(self, item: Object, path: str) -> Iterator[Any]:
         """Yield what the references of a dataset lead to, in MATLAB's order, or why they do not."""
         if type_of(item.oid.get_type()) is not REFERENCES:
             raise ValueError("references expected")
-        storage = storage_of(item.oid, item.oid.get_create_plist())
-        shape = space_of(item.oid)
+        storage = item.storage
+        shape = item.shape
         self.tree.count(prod(shape or ()))
         for reference in whole(Stored(path, self.file, item.oid, REFERENCES, storage, shape)):
             try:
                 with self._guarded(path):
-                    member = self._behind(reference)
+                    member = referred(self.file, reference)
             except RaconvertError as error:
                 yield error
             else:
                 yield member
 
-    def _behind(self, reference: Any) -> Item:
-        """What a reference leads to."""
-        if not reference:
-            raise ValueError("a reference leads nowhere")
-        oid = h5r.dereference(reference, self.file.fid)
-        return Item(self.file, oid, info_of(oid).address)
-
-    def _empty_struct(self, item: Item, path: str, facts: Facts, is_empty: bool) -> None:
+    def _empty_struct(self, item: Object, path: str, facts: Facts, is_empty: bool) -> None:
         if not is_empty:
             raise ValueError("a struct that is not a group")
-        self.tree.container(path, facts, self.tree.fields(item.field_names(), path))
+        self.tree.container(path, facts, self.tree.fields(item.words(FIELDS), path))
 
-    def _struct(self, group: Item, path: str, depth: int) -> None:
+    def _struct(self, group: Object, path: str, depth: int) -> None:
         with self._members_of(group, path):
             self._fields_of(group, path, depth)
 
-    def _fields_of(self, group: Item, path: str, depth: int) -> None:
-        names = group.field_names()
-        found = self._members(group.oid)
+    def _fields_of(self, group: Object, path: str, depth: int) -> None:
+        names = group.words(FIELDS)
+        found = self._members(group)
         names = names if sorted(names) == sorted(found) else list(found)
         self.tree.count(len(names))
         items = [self._linked(found[name]) for name in names]
@@ -446,7 +360,7 @@ class _Walker:
     def _struct_array(
         self, items: list[Any], fields: list[str], path: str, depth: int, is_global: bool
     ) -> None:
-        shapes = {space_of(item.oid) for item in items}
+        shapes = {item.shape for item in items}
         if len(shapes) != 1:
             raise ValueError("fields of a struct array differ in shape")
         dims = matlab_dims(shapes.pop())
@@ -461,11 +375,11 @@ class _Walker:
                 self._value(item, f"{inside}/{field}", depth + 1)
             self.tree.close_container(inside, first)
 
-    def _sparse(self, group: Item, path: str, cls: str) -> None:
+    def _sparse(self, group: Object, path: str, cls: str) -> None:
         if cls not in ELEMENTS:
             self.tree.leave_out(path, cls or "sparse")
             return
-        links = self._members(group.oid)
+        links = self._members(group)
         parts = {
             name: self._part(links[name], path) for name in ("data", "ir", "jc") if name in links
         }
@@ -482,14 +396,14 @@ class _Walker:
 
     def _part(self, link: Link, path: str) -> Stored:
         """A dataset of a sparse matrix."""
-        item = self._at(link)
-        if item is None or not isinstance(item.oid, h5d.DatasetID):
+        item = linked(self.file, link)
+        if item is None or not item.is_dataset:
             raise ValueError("a sparse matrix without its parts")
-        storage = storage_of(item.oid, item.oid.get_create_plist())
+        storage = item.storage
         kind = type_of(item.oid.get_type())
         if kind in (None, REFERENCES) or storage.pieces or storage.layout == "virtual":
             raise ValueError("a sparse matrix of types that MATLAB does not write")
-        return Stored(path, self.file, item.oid, kind, storage, space_of(item.oid) or ())
+        return Stored(path, self.file, item.oid, kind, storage, item.shape or ())
 
 
 def _units(stored: Stored) -> Any:
@@ -506,8 +420,8 @@ def _class_of(kind: Any) -> str:
 def _is_references(item: Any) -> bool:
     """True for the datasets of a struct array, which have no class of their own."""
     return (
-        isinstance(item, Item)
-        and isinstance(item.oid, h5d.DatasetID)
+        isinstance(item, Object)
+        and item.is_dataset
         and not item.has(b"MATLAB_class")
         and type_of(item.oid.get_type()) is REFERENCES
     )

@@ -15,8 +15,8 @@ from raconvert.arrays.dtypes import dtype_of, element
 from raconvert.arrays.lazy import Decoded
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 
-from ..hdf5.datasets import numbers_of
 from ..hdf5.errors import guarded
+from ..hdf5.objects import numbers_of
 from ..hdf5.types import kind_of
 from .errors import in_variable
 from .sources import cast, column_places
