@@ -123,6 +123,25 @@ def test_index_is_logical_in_every_order(orders: str, tmp_path: Path) -> None:
     assert (data["differ"], data["first"]) == (1, [123, 45, 1])
 
 
+NAN = math.nan
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [(complex(NAN, 1), complex(NAN, 1), True), (complex(1, NAN), complex(1, NAN), True),
+     (complex(NAN, NAN), complex(NAN, NAN), True), (complex(NAN, 1), complex(NAN, 2), False),
+     (complex(1, NAN), complex(2, NAN), False), (complex(NAN, 1), complex(1, NAN), False),
+     (complex(NAN, 1), complex(NAN, NAN), False), (complex(NAN, 1), 1.0, False),
+     (complex(1, NAN), 1.0, False)],
+)  # fmt: skip
+def test_nan_in_one_part_of_complex_numbers(
+    tmp_path: Path, a: complex, b: complex, same: bool
+) -> None:
+    for left, right in ((a, b), (b, a)):
+        files = pair(tmp_path, np.array([left, 3]), np.array([right, 3]))
+        assert bool(diff(*files)["arrays"][0]["data"]["differ"] == 0) is same
+
+
 def test_nan_on_one_side(tmp_path: Path) -> None:
     data = data_of(tmp_path, np.array([np.nan, np.nan, 1.0]), np.array([np.nan, 0.0, np.nan]))
 

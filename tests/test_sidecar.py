@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 import raconvert
 from raconvert import Metadata, convert
+from raconvert.api import array_of
 from raconvert.arrays.metadata import Axis
 from raconvert.errors import (
     Corrupt,
@@ -30,6 +31,7 @@ from raconvert.errors import (
     UsageError,
     WouldLose,
 )
+from raconvert.metadata.sidecar import fields_of, is_ours
 from raconvert.metadata.yaml import dump
 
 VALUES = np.arange(12, dtype="i4").reshape(3, 4)
@@ -89,6 +91,21 @@ def test_no_other_plain_array_needs_one(tmp_path: Path, values: np.ndarray) -> N
     np.save(tmp_path / "x.npy", values)
     convert(tmp_path / "x.npy", tmp_path / "x.ra")
     assert not sidecar(tmp_path / "x.ra").exists()
+
+
+def test_what_is_a_sidecar(fortran: Path, tmp_path: Path) -> None:
+    link, other = tmp_path / "link.yaml", tmp_path / "other.yaml"
+    link.symlink_to(sidecar(fortran))
+    other.write_text("a: 1\n")
+    assert is_ours(str(sidecar(fortran)))
+    assert not any(is_ours(str(path)) for path in (link, other, tmp_path, tmp_path / "none.yaml"))
+
+
+@pytest.mark.parametrize(("beside_ra", "kept"), [(True, ["npy"]), (False, ["npy", "ra"])])
+def test_only_ra_holds_its_own_namespace(beside_ra: bool, kept: list[str]) -> None:
+    array = array_of(np.zeros(2))
+    array.meta.formats = {"npy": {"a": 1}, "ra": {"b": 2}}
+    assert sorted(fields_of(array, beside_ra=beside_ra)["formats"]) == kept
 
 
 def test_column_major_order_needs_one(fortran: Path) -> None:

@@ -418,6 +418,7 @@ BAD_SCHEMAS = {
     "<a:int8>[i(int64)=0:1]": (10, "typed dimensions"),
     "/* <a:int8>": (0, "not closed"),
     "<a:int8>[i=" + "(" * 60 + "1": (62, "nested too deep"),
+    "<a:int8>[i=" + "- " * 60 + "1": (113, "nested too deep"),
     "not full <a:int8>": (4, "not understood"),
 }
 
