@@ -19,7 +19,7 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.catalogue import ROWS
 from raconvert.errors import Corrupt
 from raconvert.files.extent import Extent
-from raconvert.plugin import MAYBE, SURE, Option, Source, refused
+from raconvert.plugin import MAYBE, SURE, Option, Plan, Source, refused
 from raconvert.testing import CHECKS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -147,6 +147,22 @@ def _read(function: Callable[[ModuleType, Source], Bundle]) -> Callable[..., dic
     return lambda toy: {"read": lambda source: function(toy, source)}
 
 
+def _planned(
+    toy: ModuleType,
+    fits: Callable[[Bundle], list] | None = None,
+    write: Callable[[Bundle, Any], None] | None = None,
+) -> dict[str, Any]:
+    """Replace what a plan says, or what it writes."""
+
+    def plan(bundle: Bundle) -> Plan:
+        made = None if fits and write else toy.plan(bundle)
+        found = fits(bundle) if fits else made.fits
+        fill = (lambda target: write(bundle, target)) if write else made.write
+        return Plan(found, fill, names=bundle.names)
+
+    return {"plan": plan}
+
+
 def _raises(error: Exception) -> Callable[..., Any]:
     def function(*_: object) -> None:
         raise error
@@ -159,18 +175,18 @@ def _kwargs(toy: ModuleType) -> dict[str, Any]:
 
 
 def _undeclared(toy: ModuleType) -> dict[str, Any]:
-    def write(bundle: Bundle, target: Any, *, level: int = 1) -> None:
-        toy.write(bundle, target)
+    def plan(bundle: Bundle, *, level: int = 1) -> Plan:
+        return toy.plan(bundle)
 
-    return {"write": write}
+    return {"plan": plan}
 
 
 def _default_is_no_choice(toy: ModuleType) -> dict[str, Any]:
-    def write(bundle: Bundle, target: Any, *, way: str = "c") -> None:
-        toy.write(bundle, target)
+    def plan(bundle: Bundle, *, way: str = "c") -> Plan:
+        return toy.plan(bundle)
 
     options = (Option("way", "c", ("a", "b"), "x"),)
-    return {"FORMAT": toy.FORMAT._replace(write_options=options), "write": write}
+    return {"FORMAT": toy.FORMAT._replace(write_options=options), "plan": plan}
 
 
 def _decoded_at_once(toy: ModuleType, source: Source) -> Bundle:
@@ -225,12 +241,12 @@ def _lenient(toy: ModuleType, source: Source) -> Bundle:
 
 
 def _fits_looks(toy: ModuleType) -> dict[str, Any]:
-    def fits(bundle: Bundle, options: dict) -> list:
+    def fits(bundle: Bundle) -> list:
         if bundle.arrays[0].data is None:
             return []
-        return toy.fits(bundle, options)
+        return toy.plan(bundle).fits
 
-    return {"fits": fits}
+    return _planned(toy, fits)
 
 
 def _fits_is_careless(toy: ModuleType) -> dict[str, Any]:
@@ -239,43 +255,43 @@ def _fits_is_careless(toy: ModuleType) -> dict[str, Any]:
     def is_uint32(array: Array) -> bool:
         return array.element[:2] == ("uint", 4) and array.count > 0
 
-    def fits(bundle: Bundle, options: dict) -> list:
-        return [] if is_uint32(bundle.arrays[0]) else toy.fits(bundle, options)
+    def fits(bundle: Bundle) -> list:
+        return [] if is_uint32(bundle.arrays[0]) else toy.plan(bundle).fits
 
     def write(bundle: Bundle, target: Any) -> None:
         array = bundle.arrays[0]
         if is_uint32(array):
             data = array.data
             array = array.replace(element=toy.TYPES["i4"], data=lambda: data)
-        toy.write(Bundle([array]), target)
+        toy.plan(Bundle([array])).write(target)
 
-    return {"fits": fits, "write": write}
+    return _planned(toy, fits, write)
 
 
 def _mutating(toy: ModuleType) -> dict[str, Any]:
     def write(bundle: Bundle, target: Any) -> None:
-        toy.write(bundle, target)
+        toy.plan(bundle).write(target)
         if isinstance(bundle.arrays[0].data, np.ndarray):
             bundle.arrays[0].data.setflags(write=True)
             bundle.arrays[0].data[...] = 0
 
-    return {"write": write}
+    return _planned(toy, write=write)
 
 
 def _random_output(toy: ModuleType) -> dict[str, Any]:
     def write(bundle: Bundle, target: Any) -> None:
-        toy.write(bundle, target)
+        toy.plan(bundle).write(target)
         with open(target.temp, "ab") as file:
             file.write(os.urandom(8))
 
-    return {"write": write, "read": lambda source: _lenient(toy, source)}
+    return {**_planned(toy, write=write), "read": lambda source: _lenient(toy, source)}
 
 
 def _silent_about_metadata(toy: ModuleType) -> dict[str, Any]:
-    def fits(bundle: Bundle, options: dict) -> list:
-        return [fit for fit in toy.fits(bundle, options) if fit.property != "metadata"]
+    def fits(bundle: Bundle) -> list:
+        return [fit for fit in toy.plan(bundle).fits if fit.property != "metadata"]
 
-    return {"fits": fits}
+    return _planned(toy, fits)
 
 
 def _swallowing(toy: ModuleType) -> dict[str, Any]:
@@ -283,16 +299,16 @@ def _swallowing(toy: ModuleType) -> dict[str, Any]:
 
     def write(bundle: Bundle, target: Any) -> None:
         try:
-            toy.write(bundle, target)
+            toy.plan(bundle).write(target)
         except Exception:  # noqa: BLE001 - that is what is wrong with it
             header = Path(target.temp).read_bytes().partition(b"\n")[0]
             Path(target.temp).write_bytes(header + b"\n" + bytes(bundle.arrays[0].nbytes))
 
-    return {"write": write}
+    return _planned(toy, write=write)
 
 
 def _never_refuses(toy: ModuleType) -> dict[str, Any]:
-    return {"fits": lambda bundle, options: [refused("", "type", "never", "please")]}
+    return _planned(toy, lambda bundle: [refused("", "type", "never", "please")])
 
 
 BROKEN: dict[str, tuple[Callable[[ModuleType], dict[str, Any]], Callable[[ModuleType], None]]] = {
@@ -327,7 +343,7 @@ BROKEN: dict[str, tuple[Callable[[ModuleType], dict[str, Any]], Callable[[Module
     "nameless_error": (_read(_nameless_error), testing.check_cut_samples),
     "cut_file_accepted": (_read(_lenient), testing.check_cut_files),
     "fits_looks_at_data": (_fits_looks, testing.check_fits_is_pure),
-    "fits_raises": (lambda toy: {"fits": _raises(KeyError("x"))}, testing.check_fits_is_pure),
+    "fits_raises": (lambda toy: {"plan": _raises(KeyError("x"))}, testing.check_fits_is_pure),
     "flag_is_no_flag": (_never_refuses, testing.check_fits_is_pure),
     "type_lost": (_fits_is_careless, testing.check_round_trips),
     "input_overwritten": (_mutating, testing.check_input_is_left_alone),
@@ -371,7 +387,7 @@ def test_kit_takes_read_only_formats(
 
 PRINTING = """
 import raconvert_toy
-from raconvert_toy import FORMAT, fits, sniff, write
+from raconvert_toy import FORMAT, plan, sniff
 {}
 def read(source):
     print("reading", source.path)

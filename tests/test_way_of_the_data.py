@@ -1,0 +1,200 @@
+"""The way of the data: what a conversion opens, asks and enters, and how often.
+
+Counted from outside: by the audit hook of the interpreter, by plugins whose functions count their
+calls, and by a profiler.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from PIL import Image
+
+import raconvert
+from raconvert import registry
+from raconvert.plugin import Plugin
+
+ROOT = Path(__file__).parent.parent
+OURS = tuple(f"{ROOT / folder}{os.sep}" for folder in ("raconvert", "plugins"))
+COUNTED = ("sniff", "read", "plan", "read_stack")
+
+_opened: Counter[str] | None = None  # files, while somebody counts; hooks cannot be taken away
+
+
+def _count(event: str, arguments: tuple[Any, ...]) -> None:
+    if _opened is not None and event == "open" and isinstance(arguments[0], str):
+        # Only for reading: what is written has another name until it is whole.
+        _opened[os.path.basename(arguments[0])] += 1
+
+
+sys.addaudithook(_count)
+
+
+@contextmanager
+def opened() -> Iterator[Counter[str]]:
+    """The number of times that each file is opened in the block, by its last name."""
+    global _opened  # noqa: PLW0603 - the hook is global, too
+    _opened = Counter()
+    try:
+        yield _opened
+    finally:
+        _opened = None
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, str]]:
+    """How often each function of each plugin is called."""
+    counted: Counter[tuple[str, str]] = Counter()
+    load = registry.load
+
+    def counting(name: str, word: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **named: Any) -> Any:
+            counted[name, word] += 1
+            return function(*args, **named)
+
+        return call
+
+    def loaded(row: Any) -> Plugin:
+        plugin = load(row)
+        for word in COUNTED:
+            if (function := getattr(plugin, word)) is not None:
+                setattr(plugin, word, counting(row.name, word, function))
+        return plugin
+
+    monkeypatch.setattr(registry, "load", loaded)
+    return counted
+
+
+def npy(folder: Path, name: str = "a.npy") -> str:
+    np.save(folder / name, np.arange(12.0).reshape(3, 4))
+    return str(folder / name)
+
+
+def images(folder: Path, count: int = 5) -> str:
+    for number in range(count):
+        Image.fromarray(np.full((28, 28), number, np.uint8)).save(folder / f"{number}.png")
+    return str(folder / "*.png")
+
+
+def hdf5(folder: Path) -> str:
+    with h5py.File(folder / "scan.h5", "w") as file:
+        file["a"] = np.arange(12.0).reshape(3, 4)
+        file["g/b"] = np.arange(5, dtype="i4")
+    return str(folder / "scan.h5")
+
+
+# name -> sources, destination, source format, target format, modules of ours that are entered
+WAYS = {
+    "npy": (npy, "b.ra", "npy", "ra", 33),
+    "stack": (images, "m.ra", "png", "ra", 42),
+    "hdf5": (hdf5, "scan.mat", "hdf5", "mat", 68),
+}
+
+
+@pytest.mark.parametrize("way", ["npy", "hdf5"])
+def test_one_source_is_read_once_and_its_target_planned_once(
+    way: str, tmp_path: Path, calls: Counter[tuple[str, str]]
+) -> None:
+    make, target, form, to, _ = WAYS[way]
+    raconvert.convert(make(tmp_path), str(tmp_path / target))
+
+    assert calls[form, "read"] == 1
+    assert calls[to, "plan"] == 1
+    assert calls[to, "read"] == 1  # what was written is read back
+    assert calls[form, "plan"] == 0
+
+
+def test_a_source_of_bytes_is_opened_once(tmp_path: Path) -> None:
+    source = npy(tmp_path)
+    with opened() as found:
+        raconvert.convert(source, str(tmp_path / "b.ra"))
+
+    # Once as a source; its bytes are copied from a second descriptor, compared with the first.
+    assert found["a.npy"] <= 2
+    assert found["b.ra"] == 0  # it appears by its rename
+
+
+def test_a_quick_stack_opens_every_file_twice_at_most(
+    tmp_path: Path, calls: Counter[tuple[str, str]]
+) -> None:
+    source = images(tmp_path)
+    with opened() as found:
+        raconvert.convert(source, str(tmp_path / "m.ra"))
+
+    # Less often than that where the compiled loops open them.
+    assert max(found[f"{number}.png"] for number in range(5)) <= 2
+    assert calls["png", "read_stack"] == 1
+    assert calls["png", "read"] == 0
+    assert calls["ra", "plan"] == 1
+
+
+def test_a_stack_of_any_format_reads_every_file_twice(
+    tmp_path: Path, calls: Counter[tuple[str, str]]
+) -> None:
+    for number in range(4):
+        npy(tmp_path, f"{number}.npy")
+    raconvert.convert(str(tmp_path / "*.npy"), str(tmp_path / "s.ra"))
+
+    assert calls["npy", "read"] == 2 * 4  # headers first, so that an odd file is found early
+    assert calls["ra", "plan"] == 1
+
+
+@pytest.mark.parametrize("folder", ["out/", "bundle/"])
+def test_a_container_that_becomes_a_bundle_is_read_once(
+    folder: str, tmp_path: Path, calls: Counter[tuple[str, str]]
+) -> None:
+    raconvert.convert(hdf5(tmp_path), str(tmp_path / folder) + "/")
+
+    assert calls["hdf5", "read"] == 1
+    assert calls["bundle", "plan"] == 1
+
+
+def test_files_of_one_folder_are_read_once_each(
+    tmp_path: Path, calls: Counter[tuple[str, str]]
+) -> None:
+    for number in range(3):
+        npy(tmp_path, f"{number}.npy")
+    for _ in range(2):
+        raconvert.convert(
+            str(tmp_path / "*.npy"), out_dir=str(tmp_path / "out"), to="ra", skip_existing=True
+        )
+
+    assert calls["npy", "read"] == 3
+    assert calls["ra", "plan"] == 3
+
+
+def entered(run: Callable[[], object]) -> set[str]:
+    """The modules of ours in which a function is called."""
+    found: set[str] = set()
+
+    def profile(frame: Any, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_name != "<module>" and code.co_filename.startswith(OURS):
+            found.add(os.path.relpath(code.co_filename, ROOT))
+
+    sys.setprofile(profile)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_few_modules_are_entered(way: str, tmp_path: Path) -> None:
+    make, target, _, _, most = WAYS[way]
+    source = make(tmp_path)
+    raconvert.convert(source, str(tmp_path / target))  # all that is needed is imported
+
+    found = entered(lambda: raconvert.convert(source, str(tmp_path / target), overwrite=True))
+
+    assert len(found) <= most, sorted(found)
