@@ -70,7 +70,7 @@ def make(path: str, megabytes: int, *, sparse: bool) -> None:
         element("float", 4), dims, name=NAME, index_order="F", data=values, meta=Metadata(axes=axes)
     )
     with Target(path) as target:
-        har.write(Bundle([array]), target, storage="sparse" if sparse else "full")
+        har.plan(Bundle([array]), storage="sparse" if sparse else "full").write(target)
         target.commit(sync=False)
 
 

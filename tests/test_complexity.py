@@ -25,7 +25,7 @@ from pathlib import Path
 import pytest
 import shapes
 from raconvert.plugins import npy
-from raconvert.plugins.har import headers as har_headers
+from raconvert.plugins.har import index as har_index
 from raconvert.plugins.mat import tables as mat_tables
 from raconvert.plugins.nrrd import header as nrrd_header
 from raconvert.plugins.png import chunks as png_chunks
@@ -202,7 +202,7 @@ LIMITS: dict[str, tuple[int, Callable[[int], tuple[str, bytes | dict[str, bytes]
         "more than 10000 attributes|too long|larger",
     ),
     "har-empty-headers": (
-        har_headers.MAX_EMPTY,
+        har_index.MAX_EMPTY,
         lambda most: (".har", shapes.har_of_empty_headers(12 * (most + 2))),
         "more than 100 headers hold nothing",
     ),

@@ -48,41 +48,15 @@ GEMPACK text files, which share the suffixes. Counters may be wrong: some writer
 
 from __future__ import annotations
 
-from functools import partial
+from raconvert.errors import Corrupt
+from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Option, Source
 
-from raconvert.errors import Corrupt, NotSupportedYet
-from raconvert.plugin import (
-    MAYBE,
-    NO,
-    SURE,
-    Array,
-    Bundle,
-    Element,
-    Fit,
-    Format,
-    Metadata,
-    Option,
-    Source,
-    element,
-    refused,
-)
+from .header import BLANKS, SECOND
+from .plan import plan
+from .records import BIG, LAHEY, LITTLE, Records, framing_of
+from .tables import FULL, SIZES, SPARSE, text
 
-from .layout import FULL, SECOND_BYTES, SIZES, SPARSE, TEXT, TYPES, text
-from .records import BIG, BLANKS, LAHEY, LITTLE, Records, framing_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from raconvert.plugin import Target
-
-    from .headers import Header
-
-__all__ = ["FORMAT", "fits", "names", "read", "sniff", "write"]
-
-NAMESPACE = "har"
-MAX_RAW_BYTES = 1 << 16  # of a housekeeping header that is no text, kept as bytes
-MAX_TEXT_BYTES = 4 << 20  # of one that is text
+__all__ = ["FORMAT", "plan", "read", "sniff"]
 
 # One header as GEMPACK writes it: a vector over the set REG, 1.5 and -2.
 _SAMPLE = bytes.fromhex(
@@ -143,15 +117,15 @@ def sniff(source: Source) -> int:
         return MAYBE
     kind, storage = text(second.head[4:6]), text(second.head[6:10])
     known = storage in (FULL, SPARSE) and second.head[:4] == BLANKS
-    if not known or second.nbytes < SECOND_BYTES:
+    if not known or second.nbytes < SECOND.nbytes:
         return NO
     if kind in SIZES:
-        return SURE if second.nbytes == SECOND_BYTES + 4 * SIZES[kind] else NO
+        return SURE if second.nbytes == SECOND.nbytes + 4 * SIZES[kind] else NO
     return SURE if kind.isalnum() else NO
 
 
 def _is_text(head: bytes) -> bool:
-    """Tell whether a name stands where it must in a file that is cut off or damaged there."""
+    """True if a name stands where it must in a file that is cut off or damaged there."""
     return len(head) == 12 and text(head[4:8]).strip().isalnum()
 
 
@@ -169,192 +143,15 @@ class _Head:
         return self._source.read_at(self._place, nbytes)
 
 
-# --- reading --------------------------------------------------------------------------------------
-
-
 def read(source: Source, *, housekeeping: str = "hide", unknown: str = "refuse") -> Bundle:
-    """Return the headers of a file in its order, data not yet read.
+    """The headers of a file in its order, data not yet read.
 
-    Shape: that of the GEMPACK array; index order F. Raises `Corrupt` for anything damaged,
-    `Unsupported` for unknown data types, `NotSupportedYet` for JSON and GEMPACK text.
+    Shape: that of the GEMPACK array; index order F. A header that contradicts itself, or of an
+    unknown type, is an array that cannot be read. Raises `Corrupt` where marks differ, the file is
+    cut off or names are damaged, `NotSupportedYet` for JSON and GEMPACK text.
     """
-    from .headers import index
+    from .reader import read_bundle
 
-    framing = framing_of(source.head)
-    if framing is None:
-        raise _foreign(source)
-    with source.open() as file:
-        headers = index(source, framing, file, skip_unknown=unknown == "skip")
-        notes = _alike(headers)
-        shown: list[Header] = []
-        hidden = []
-        for header in headers:
-            if header.type not in TYPES:
-                kept = _left_out(header, notes)
-            elif header.hidden and housekeeping == "hide":
-                kept = _housekeeping(source, file, framing, header, notes)
-            else:
-                shown.append(header)
-                continue
-            if kept is not None:
-                hidden.append({"before": len(shown), **kept})
-    space: dict[str, Any] = {}
-    if framing != LITTLE:
-        space["framing"] = framing
-    if hidden:
-        space["hidden"] = hidden
-    if housekeeping == "show":
-        space["housekeeping"] = "shown"
-    arrays = [_array(source, framing, header) for header in shown]
-    return Bundle(arrays, formats={NAMESPACE: space} if space else {}, notes=notes)
-
-
-def _alike(headers: list[Header]) -> list[str]:
-    """Note names that GEMPACK does not tell apart."""
-    seen: dict[str, str] = {}
-    found = []
-    for header in headers:
-        first = seen.setdefault(header.name.upper(), header.name)
-        if first != header.name:
-            found.append(f"headers '{first}' and '{header.name}' are one name to GEMPACK")
-    return found
-
-
-def _foreign(source: Source) -> Corrupt | NotSupportedYet:
-    """Return the error for a file that is no HAR, naming what it is where that can be seen."""
-    head = source.head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if head[:1] in (b"{", b"["):
-        web = b'"log"' in head
-        return NotSupportedYet(
-            f"is {'an HTTP archive of a browser' if web else 'a file'} in JSON, "
-            "which only shares the suffix with GEMPACK",
-            path=source.path,
-            where="byte 0",
-        )
-    if (
-        head
-        and b"\0" not in head
-        and all(32 <= byte < 127 or byte in b"\t\r\n\f\x1a" for byte in head)
-    ):
-        return NotSupportedYet(
-            "is a text file; GEMPACK's text form of header arrays is not supported yet",
-            path=source.path,
-            where="byte 0",
-            remedy="turn it into a header array file first, with GEMPACK's TXT2HAR or ViewHAR",
-        )
-    return Corrupt(
-        "is no GEMPACK header array file",
-        path=source.path,
-        where="byte 0",
-        expected="a record of 4 bytes, the name of a header (marks 04000000, 00000004 or fd10)",
-        got=source.head[:12].hex() or "an empty file",
+    return read_bundle(
+        source, show_housekeeping=housekeeping == "show", skip_unknown=unknown == "skip"
     )
-
-
-def _array(source: Source, framing: str, header: Header) -> Array:
-    order = ">" if framing == BIG else "<"
-    kind = header.type
-    if kind == TEXT:
-        width = header.sizes[1]
-        made = Element("user", width, "|", f"|S{width}")
-    else:
-        made = element("int" if kind == "2I" else "float", 4, order)
-    found = Array(
-        made,
-        header.dims,
-        name=header.name,
-        index_order="F",
-        meta=Metadata(
-            description=header.long.rstrip(" ") or None,
-            axes=header.axes,
-            formats={NAMESPACE: header.own},
-        ),
-        storage={
-            "type": kind,
-            "storage": header.storage,
-            "records": header.records,
-            "stored_bytes": header.stop - header.start,
-        },
-    )
-    parts = header.parts
-    plain = header.storage == FULL and parts.boxes is None and kind != TEXT
-    if plain and len(parts.offsets) == 1 and found.nbytes:
-        offset = parts.offsets[0] + source.base
-        swap = 4 if made.order == ">" else 1
-        found.extent = source.extent(offset, found.nbytes, swap)
-        return found
-    return found.replace(data=partial(_stored, source, header, made))
-
-
-def _stored(source: Source, header: Header, made: Element) -> Any:
-    from .values import Sparse, Stored, Texts
-
-    kind = Sparse if header.storage == SPARSE else Texts if header.type == TEXT else Stored
-    return kind(source, header, made)
-
-
-def _left_out(header: Header, notes: list[str]) -> dict[str, Any] | None:
-    """Note a header that holds nothing, or nothing known; the former is kept by its name."""
-    if header.type:
-        notes.append(f"header '{header.name}' was left out: unknown data type {header.type!r}")
-        return None
-    notes.append(f"header '{header.name}' at byte {header.offset} has no data and was left out")
-    return {"name": header.raw}
-
-
-def _housekeeping(
-    source: Source, file: Any, framing: str, header: Header, notes: list[str]
-) -> dict[str, Any] | None:
-    """Return what is kept of a hidden header: its lines if it is text, else its records."""
-    kept = {"name": header.name, **header.own, "long": header.long.rstrip(" ")}
-    records = Records(source, file, framing)
-    if header.stop - header.start > (MAX_TEXT_BYTES if header.type == TEXT else MAX_RAW_BYTES):
-        notes.append(f"housekeeping header '{header.name}' is too long to be kept: left out")
-        return None
-    if header.type == TEXT:
-        width = header.sizes[1]
-        lines = []
-        for offset, count in zip(header.parts.offsets, header.parts.counts, strict=True):
-            raw = text(records.bytes_at(offset, count * width))
-            lines += [raw[i : i + width].rstrip(" ") for i in range(0, len(raw), width)]
-        return {**kept, "width": width, "text": lines}
-    payloads = []
-    offset = header.start
-    while offset < header.stop:
-        record = records.at(offset, f"header '{header.name}'")
-        payloads.append(records.bytes_at(record.start, record.nbytes))
-        offset = record.end
-    return {"name": header.raw, "records": payloads}
-
-
-# --- writing --------------------------------------------------------------------------------------
-
-
-def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
-    """Return what HAR cannot hold, from types, shapes, names and metadata."""
-    from .plan import plan
-
-    return plan(bundle, options).fits
-
-
-def names(bundle: Bundle, options: dict[str, Any]) -> list[str]:
-    """Return the names of the headers that the arrays become."""
-    from .plan import plan
-
-    return [header.name for header in plan(bundle, options).headers]
-
-
-def write(bundle: Bundle, target: Target, *, storage: str = "auto", framing: str = "auto") -> None:
-    """Write the arrays in order, and the housekeeping headers that came with them.
-
-    Raises `WouldLose` for a string that ends with a blank, unless the bundle allows ``elements``.
-    """
-    from .encode import write_file
-    from .plan import plan
-
-    planned = plan(bundle, {"storage": storage, "framing": framing})
-    write_file(planned, target)
-    for header in planned.headers:
-        if header.cut:
-            reason = "blanks at the end of some strings are left out"
-            bundle.lost.append(refused(header.array.name, "elements", reason, "--allow elements"))

@@ -22,6 +22,8 @@ from struct import Struct
 from raconvert.errors import Corrupt, ReadFailed
 from raconvert.files.source import read_up_to
 
+from .header import BLANKS, DATA, POSITION
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,33 +33,34 @@ if TYPE_CHECKING:
 
 LITTLE, BIG, LAHEY = "little", "big", "lahey"
 LAHEY_START = b"\xfd"
-BLANKS = b"    "  # how every record but a header's name begins
-HEAD_BYTES = 64  # what is read of every record: all of a position record
+HEAD_BYTES = POSITION.nbytes  # what is read of every record
 WINDOW_BYTES = 512  # read at once; more would read the data that indexing skips
-_PART_BYTES = 84  # a position record with its marks, the mark and head of the data record
+# A position record with its marks, the mark and the fields of the data record behind it.
+_PART = f"i{POSITION.code}2i{DATA.code}"
+_MARK = slice(-DATA.nbytes - 4, -DATA.nbytes)  # that of the data record
 _INT32 = {LITTLE: Struct("<i"), BIG: Struct(">i")}
 
-# What a mark can tell; that of a Lahey record also counts the leading one.
+# What a mark can say; that of a Lahey record also counts the leading one.
 _MAX_BYTES = {LITTLE: 1 << 31, BIG: 1 << 31, LAHEY: (1 << 30) - 4}
 
 # One record: its payload of `nbytes` begins at `start`; `end` is where the next record begins,
-# `head` the first 64 bytes of the payload.
+# `head` the first bytes of the payload.
 Record = namedtuple("Record", "offset start nbytes end head")
 
 
 def byte_order(framing: str) -> str:
-    """Return ``<`` or ``>``, the byte order of all numbers in the payloads."""
+    """The byte order, ``<`` or ``>``, of all numbers in the payloads."""
     return ">" if framing == BIG else "<"
 
 
 def mark(nbytes: int) -> bytes:
-    """Return the Lahey mark of a length."""
+    """The Lahey mark of a length."""
     more = next((k for k in range(3) if nbytes < 1 << (6 + 8 * k)), 3)
     return (nbytes << 2 | more).to_bytes(more + 1, "little")
 
 
 def marks(framing: str, nbytes: int) -> tuple[bytes, bytes]:
-    """Return what stands before and behind a payload of this length."""
+    """The marks before and behind a payload of this length."""
     if framing == LAHEY:
         lead = mark(nbytes)
         return lead, mark(nbytes + len(lead))[::-1]
@@ -66,14 +69,14 @@ def marks(framing: str, nbytes: int) -> tuple[bytes, bytes]:
 
 
 def framed(framing: str, parts: Iterable[Any]) -> list[Any]:
-    """Return the pieces of one record whose payload is made of `parts`."""
+    """The pieces of one record whose payload is made of `parts`."""
     payload = list(parts)
     lead, trail = marks(framing, sum(memoryview(part).nbytes for part in payload))
     return [lead, *payload, trail]
 
 
 def framing_of(head: bytes) -> str | None:
-    """Return the framing in which these first bytes are the name of a header, or None."""
+    """The framing in which these first bytes are the name of a header, or None."""
     if head[:2] == LAHEY_START + mark(4) and head[6:7] == mark(5):
         return LAHEY
     for framing in (LITTLE, BIG):
@@ -93,13 +96,13 @@ class Records:
         self.order = byte_order(framing)
         self.first = len(LAHEY_START) if framing == LAHEY else 0
         self.window = WINDOW_BYTES
-        self._part = Struct(f"{self.order}i4s15i2i4si")
+        self._part = Struct(self.order + _PART)
         self._file = file
         self._data = b""
         self._start = 0
 
     def bytes_at(self, offset: int, nbytes: int) -> bytes:
-        """Return up to `nbytes` bytes from `offset`: fewer only where the file ends."""
+        """Up to `nbytes` bytes from `offset`: fewer only where the file ends."""
         place = offset - self._start
         if place < 0 or place + nbytes > len(self._data):
             try:
@@ -112,7 +115,7 @@ class Records:
         return self._data[place : place + nbytes]
 
     def at(self, offset: int, where: str) -> Record:
-        """Return the record at `offset`, both its marks checked; `Corrupt` names the place."""
+        """The record at `offset`, both its marks checked; `Corrupt` names the place."""
         head = self.bytes_at(offset, HEAD_BYTES + 4)
         lead, nbytes = self._lead(head, offset, where)
         start = offset + lead
@@ -133,26 +136,29 @@ class Records:
         return Record(offset, start, nbytes, end, head)
 
     def part(self, offset: int) -> tuple[int, ...] | None:
-        """Return what stands at a usual part of full data: a position and a data record.
+        """The fields of a usual part of full data, of which there are a position and a data record.
 
-        That is the counter and 14 ends of the position, the counter of the data and its number of
-        values; their marks are checked. None where anything is unusual: `at` tells what. This is
-        what makes indexing a file of thousands of parts take no longer than reading it.
+        That is the counter and 14 ends of the position, the counter of the data, its number of
+        values, where those begin, and where the part ends; the marks are checked. None where
+        anything is unusual: `at` says what. This is what makes indexing a file of thousands of
+        parts take no longer than reading it.
         """
         if self.framing == LAHEY:
             return None
-        raw = self.bytes_at(offset, _PART_BYTES)
-        if len(raw) < _PART_BYTES:
+        raw = self.bytes_at(offset, self._part.size)
+        if len(raw) < self._part.size:
             return None
         lead, blanks, *numbers, trail, nbytes, more, counter = self._part.unpack(raw)
-        if lead != 64 or trail != 64 or blanks != BLANKS or more != BLANKS or nbytes < 8:
+        usual = lead == trail == POSITION.nbytes and blanks == more == BLANKS
+        count, rest = divmod(nbytes - DATA.nbytes, 4)
+        start = offset + self._part.size
+        end = start + 4 * count
+        if not usual or count < 0 or rest or self.bytes_at(end, 4) != raw[_MARK]:
             return None
-        if self.bytes_at(offset + 76 + nbytes, 4) != raw[72:76]:
-            return None
-        return (*numbers, counter, (nbytes - 8) // 4)
+        return (*numbers, counter, count, start, end + 4)
 
     def _lead(self, head: bytes, offset: int, where: str) -> tuple[int, int]:
-        """Return how many bytes the leading mark has, and the length that it tells."""
+        """The bytes of the leading mark, and the length that it gives."""
         if self.framing == LAHEY:
             lead = (head[0] & 3) + 1 if head else 1
             nbytes = int.from_bytes(head[:lead], "little") >> 2

@@ -6,14 +6,12 @@ sparse ones; parts in any other order need the whole array in memory.
 
 from __future__ import annotations
 
-import weakref
 from contextlib import contextmanager
-from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raconvert.arrays.blocks import check_memory
+from raconvert.arrays.lazy import Decoded
 from raconvert.errors import Corrupt, ReadFailed
 from raconvert.plugin import dtype_of
 
@@ -23,36 +21,34 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Element, Source
 
-    from .headers import Header
+    from .walk import Header
 
     Values = np.ndarray[Any, Any]
 
 BATCH_BYTES = 1 << 18  # of sparse data, read at once: several records, within a processor's cache
 
 
-class Stored:
+class Stored(Decoded):
     """Array source over the data of one header, seen slowest axis first."""
 
     def __init__(self, source: Source, header: Header, element: Element) -> None:
-        self.shape = header.dims[::-1]
-        self.dtype = dtype_of(element)
+        super().__init__(
+            header.dims[::-1],
+            dtype_of(element),
+            what=f"'{source.path}': header '{header.name}'",
+            max_memory=source.max_memory,
+        )
+        self.parts = header.parts
         self._source = source
-        self._header = header
-        # Kept alive by the regions that were handed out, not by this: a file has many arrays.
-        self._whole: weakref.ref[Values] | None = None
-
-    @property
-    def count(self) -> int:
-        """The number of elements."""
-        return prod(self.shape)
+        self._name = header.name
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield one-dimensional pieces in stored order, each valid until the next is asked for."""
         if self.count == 0:
             return
         step = max(1, max_bytes // self.dtype.itemsize)
-        if self._header.parts.boxes is not None:
-            whole = self[...].reshape(-1)
+        if self.parts.boxes is not None:
+            whole = self.whole().reshape(-1)
             for start in range(0, self.count, step):
                 yield whole[start : start + step]
             return
@@ -64,31 +60,19 @@ class Stored:
                 fill(piece, start)
                 yield piece
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
-        return np.array(self[...], dtype=dtype, copy=copy)
-
-    def __getitem__(self, key: Any) -> Any:
-        whole = self._whole() if self._whole is not None else None
-        if whole is None:
-            whole = self._load()
-            self._whole = weakref.ref(whole)
-        return whole.reshape(self.shape)[key]
-
-    def _load(self) -> Values:
-        """Return all values, one-dimensional."""
-        what = f"'{self._source.path}': header '{self._header.name}' whole in memory"
-        check_memory(self.count * self.dtype.itemsize, self._source.max_memory, what)
+    def load(self) -> Values:
+        """Read all values, into their places at once."""
         values = np.empty(self.count, self.dtype)
         if self.count:
             with self._opened() as file:
-                if self._header.parts.boxes is not None:
+                if self.parts.boxes is not None:
                     self._place(file, values.reshape(self.shape))
                 else:
                     self._filler(file)(values, 0)
         return values
 
     def _filler(self, file: Any) -> Any:
-        """Return a function that fills a piece of the values which begins at an element."""
+        """A function that fills a piece of the values which begins at an element."""
         return _Full(self, file)
 
     @contextmanager
@@ -102,7 +86,7 @@ class Stored:
 
     def _place(self, file: Any, values: Values) -> None:
         """Read parts that are in no particular order; every element must be met once."""
-        parts = self._header.parts
+        parts = self.parts
         met = np.zeros(values.shape, bool)
         pairs = 2 * (len(parts.boxes) // (2 * len(parts.offsets)))
         for n, (offset, count) in enumerate(zip(parts.offsets, parts.counts, strict=True)):
@@ -132,7 +116,7 @@ class Stored:
 
     def refuse(self, what: str, offset: int, expected: object, got: object) -> None:
         """Raise `Corrupt` about this header."""
-        place = f"header '{self._header.name}', byte {offset}"
+        place = f"header '{self._name}', byte {offset}"
         raise Corrupt(what, path=self._source.path, where=place, expected=expected, got=got)
 
 
@@ -144,8 +128,9 @@ class Texts(Stored):
         for piece in super().stream(max_bytes):
             yield _unpadded(piece)
 
-    def _load(self) -> Values:
-        return _unpadded(super()._load())
+    def load(self) -> Values:
+        """Read all strings, without padding."""
+        return _unpadded(super().load())
 
 
 def _unpadded(strings: Values) -> Values:
@@ -162,7 +147,7 @@ class _Full:
     def __init__(self, stored: Stored, file: Any) -> None:
         self._stored = stored
         self._file = file
-        self._parts = stored._header.parts
+        self._parts = stored.parts
         self._part = 0
         self._done = 0  # values of that part that were read
 
@@ -225,7 +210,7 @@ def _check_places(stored: Stored, places: Values, last: int, offset: int) -> Non
 
 def _batches(stored: Sparse, file: Any) -> Iterator[tuple[Values, Values]]:
     """Yield positions, from 0 and increasing, and values, of some records at once."""
-    parts = stored._header.parts
+    parts = stored.parts
     kind = f"{stored.dtype.str[0]}i4"
     last = 0
     n = 0

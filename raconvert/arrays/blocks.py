@@ -187,6 +187,51 @@ def recut(
         yield buffer[:filled].view(dtype)
 
 
+class Feed:
+    """The elements of pieces in stored order, as many as are asked for at a time.
+
+    `what` names the data in messages: it is `Corrupt` if it has fewer elements than asked for.
+    """
+
+    def __init__(
+        self, pieces: Iterable[np.ndarray[Any, Any]], dtype: np.dtype[Any], what: str
+    ) -> None:
+        self._pieces = iter(pieces)
+        self._dtype = dtype
+        self._what = what
+        self._rest = np.empty(0, dtype)
+
+    def pieces(self, count: int) -> Iterator[np.ndarray[Any, Any]]:
+        """Yield the next `count` elements as they come, each piece valid until the next."""
+        while count:
+            if not self.more():
+                raise Corrupt(f"{self._what} ended early")
+            piece, self._rest = self._rest[:count], self._rest[count:]
+            count -= piece.size
+            yield piece
+
+    def take(self, count: int) -> np.ndarray[Any, Any]:
+        """Take the next `count` elements in one piece, valid until the next call."""
+        if self._rest.size >= count:
+            found, self._rest = self._rest[:count], self._rest[count:]
+            return found
+        found = np.empty(count, self._dtype)
+        filled = 0
+        for piece in self.pieces(count):
+            found[filled : filled + piece.size] = piece
+            filled += piece.size
+        return found
+
+    def more(self) -> bool:
+        """True if elements are left."""
+        while not self._rest.size:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return False
+            self._rest = piece.reshape(-1)
+        return True
+
+
 def gathered(
     pieces: Iterable[np.ndarray[Any, Any]], shape: tuple[int, ...], dtype: np.dtype[Any], what: str
 ) -> np.ndarray[Any, Any]:

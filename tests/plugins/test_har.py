@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from raconvert.plugins import har
-from raconvert.plugins.har.layout import boxes, part_counts
+from raconvert.plugins.har.tables import boxes, part_counts
 
 import raconvert
 from raconvert.arrays.array import Array
@@ -94,7 +94,7 @@ def array_of(values: np.ndarray, name: str = "ARR1", meta: Metadata | None = Non
 def write(bundle: Bundle, path: Path, **options: Any) -> Path:
     """Write with the plugin, replacing what is there."""
     with Target(str(path)) as target:
-        har.write(bundle, target, **options)
+        har.plan(bundle, **options).write(target)
         target.commit(sync=False)
     return path
 
@@ -205,7 +205,7 @@ def test_corpus_is_written_back_byte_for_byte(
 ) -> None:
     bundle = through_yaml(read(corpus("har", name)))
 
-    assert har.fits(bundle, {}) == []
+    assert har.plan(bundle).fits == []
     written = write(bundle, tmp_path / name)
 
     assert written.read_bytes() == corpus("har", name).read_bytes()
@@ -668,7 +668,7 @@ def test_axes_become_sets(tmp_path: Path) -> None:
     array = array_of(np.arange(24, dtype="f4").reshape(2, 4, 3), meta=meta)
     bundle = Bundle([array])
 
-    assert har.fits(bundle, {}) == []
+    assert har.plan(bundle).fits == []
     back = read(write(bundle, tmp_path / "x.har")).arrays[0]
 
     assert [axis.to_dict() for axis in back.meta.axes] == [axis.to_dict() for axis in meta.axes]
@@ -692,7 +692,7 @@ def test_one_name_with_two_label_lists_becomes_two_sets(tmp_path: Path) -> None:
     meta = sets_of(Axis(name="REG", labels=["a", "b"]), Axis(name="REG", labels=["c", "d"]))
     bundle = Bundle([array_of(np.ones((2, 2), "f4"), meta=meta)])
 
-    assert texts(har.fits(bundle, {}), EQUIVALENT) == [
+    assert texts(har.plan(bundle).fits, EQUIVALENT) == [
         "array 'ARR1': metadata: axis 'REG' becomes the set 'REG2'"
     ]
     axes = read(write(bundle, tmp_path / "x.har")).arrays[0].meta.axes
@@ -707,7 +707,7 @@ def test_labels_that_do_not_fit_are_shortened_and_said(tmp_path: Path) -> None:
     meta = sets_of(Axis(name="a very long name of an axis", labels=labels))
     bundle = Bundle([array_of(np.ones(6, "f4"), meta=meta)])
 
-    said = texts(har.fits(bundle, {}), EQUIVALENT)
+    said = texts(har.plan(bundle).fits, EQUIVALENT)
     [axis] = read(write(bundle, tmp_path / "x.har")).arrays[0].meta.axes
 
     assert axis.labels == ["United King2", "United Kings", "2007", "1.5", "??", "United Kingd"]
@@ -719,7 +719,7 @@ def test_labels_that_do_not_fit_are_shortened_and_said(tmp_path: Path) -> None:
 
 def test_labels_of_another_number_are_left_out() -> None:
     meta = sets_of(Axis(name="X", labels=["a"]))
-    [fit] = har.fits(Bundle([array_of(np.ones(3, "f4"), meta=meta)]), {})
+    [fit] = har.plan(Bundle([array_of(np.ones(3, "f4"), meta=meta)])).fits
 
     assert str(fit) == ("array 'ARR1': metadata: 1 labels of axis 'X' are left out: it has 3")
 
@@ -730,7 +730,7 @@ def test_what_is_lost_of_metadata_is_named() -> None:
         description="d" * 71, formats={"png": {"gama": 1}, "nrrd": {}},
     )  # fmt: skip
     bundle = Bundle([array_of(np.ones(3, "f4"), meta=meta)], attributes={"b": 2}, groups={"g": {}})
-    said = texts(har.fits(bundle, {}), EQUIVALENT)
+    said = texts(har.plan(bundle).fits, EQUIVALENT)
 
     assert [text.partition("metadata: ")[2] for text in said] == [
         f"description becomes 70 Latin-1 characters: {'d' * 70!r}",
@@ -747,8 +747,8 @@ def test_names_are_made_unique_without_regard_to_case(tmp_path: Path) -> None:
     ]  # fmt: skip
     bundle = Bundle([array_of(np.ones(2, "f4"), name) for name in given_names])
 
-    names = har.names(bundle, {})
-    fits = har.fits(bundle, {})
+    names = har.plan(bundle).names
+    fits = har.plan(bundle).fits
     back = read(write(bundle, tmp_path / "x.har"))
 
     assert names == [
@@ -767,7 +767,7 @@ def test_names_are_made_unique_without_regard_to_case(tmp_path: Path) -> None:
 
 def test_many_arrays_of_one_long_name() -> None:
     bundle = Bundle([array_of(np.ones(1, "f4"), f"variable_{n}") for n in range(3000)])
-    names = har.names(bundle, {})
+    names = har.plan(bundle).names
 
     assert len({name.upper() for name in names}) == 3000
     assert all(len(name) == 4 and name.isalnum() for name in names)
@@ -806,7 +806,7 @@ def test_types(
 ) -> None:
     values = np.zeros(shape, dtype)
     bundle = Bundle([array_of(values)])
-    fits = har.fits(bundle, {})
+    fits = har.plan(bundle).fits
 
     said = [
         f"{fit.outcome} {fit.property}" + (f" {fit.flag}" if fit.outcome == REFUSED else "")
@@ -834,7 +834,7 @@ def test_strings_are_padded_with_blanks_and_come_back(tmp_path: Path) -> None:
         array_of(np.array([b"ab", b"", b"c\0d", b" all"], "S4"), "BYTS"),
         array_of(np.array(["ab", "é", ""], "U4"), "UNIC"),
     ]
-    fits = har.fits(Bundle(arrays), {})
+    fits = har.plan(Bundle(arrays)).fits
     path = write(Bundle(arrays), tmp_path / "x.har")
     back = read(path)
 
@@ -974,7 +974,7 @@ def test_invalid_fields_of_the_namespace_are_said_and_ignored(tmp_path: Path) ->
     ]
     array = array_of(np.ones(3, "f4"), meta=Metadata(formats={"har": odd}))
     bundle = Bundle([array], formats={"har": {"hidden": hidden, "framing": "odd"}})
-    said = texts(har.fits(bundle, {}), EQUIVALENT)
+    said = texts(har.plan(bundle).fits, EQUIVALENT)
 
     assert len(said) == 5
     assert all(field in said[0] for field in odd)
@@ -1017,13 +1017,13 @@ def test_any_array_comes_back(
         labels = st.lists(NAMES, min_size=size, max_size=size)
         axes.append(Axis(name=data.draw(SETS), labels=data.draw(st.none() | labels)))
     bundle = Bundle([array_of(values, name, Metadata(axes=axes))])
-    said = har.fits(bundle, {})
+    said = har.plan(bundle).fits
     path = tmp_path_factory.mktemp("har") / "x.har"
 
     back = read(write(bundle, path, storage=storage, framing=framing))
 
     assert not texts(said, REFUSED)
-    assert back.names == har.names(bundle, {})
+    assert back.names == har.plan(bundle).names
     assert back.arrays[0].shape == values.shape
     assert decode(back.arrays[0]).tobytes() == values.astype("<f4").tobytes()
     if not any(fit.property == "metadata" for fit in said) and values.ndim:

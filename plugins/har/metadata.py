@@ -1,0 +1,296 @@
+"""Names, labels and texts as HAR can hold them, and what of the metadata it cannot.
+
+The namespace ``har`` says what a file had otherwise than it would be written here. It may have been
+edited, or made by anybody, so every field is checked before it is used.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+from raconvert.plugin import Axis, equivalent
+
+from .header import BLANKS
+from .records import BIG
+from .tables import (
+    LONG_CHARS,
+    MAX_INT32,
+    MAX_RANK,
+    NAME_CHARS,
+    NAMESPACE,
+    REAL,
+    STRINGS_BYTES,
+    TEXT,
+    TYPES,
+    WORD_CHARS,
+    set_names,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .planned import FilePlan, HeaderPlan
+
+
+# --- the namespace --------------------------------------------------------------------------------
+
+
+def own_fields(header: HeaderPlan) -> dict[str, Any]:
+    """The namespace of the HAR file that the array comes from, without invalid fields."""
+    own = header.array.meta.formats.get(NAMESPACE)
+    if not isinstance(own, dict):
+        return {}
+    odd = [key for key, is_valid in _FORMS.items() if key in own and not is_valid(own[key])]
+    if odd:
+        header.equivalent("metadata", f"the namespace har has invalid fields: {', '.join(odd)}")
+    return {key: value for key, value in own.items() if key in _FORMS and key not in odd}
+
+
+def _is_int(value: object) -> bool:
+    return type(value) is int and -MAX_INT32 - 1 <= value <= MAX_INT32
+
+
+def _are_ints(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_int, value))
+
+
+def _is_word(value: object, length: int = WORD_CHARS) -> bool:
+    """True if a text fits into so many one-byte characters and comes back as it was."""
+    return (
+        isinstance(value, str)
+        and len(value) <= length
+        and value == value.rstrip(" ")
+        and (value.isascii() or all(ord(letter) < 256 for letter in value))
+    )
+
+
+def _are_words(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_word, value))
+
+
+def was_name(name: str) -> bool:
+    """True if a header of a file can have this name, blanks around it left out."""
+    fine = name.isprintable() and "/" not in name and name == name.strip(" ")
+    return fine and 0 < len(name) <= NAME_CHARS and _is_word(name)
+
+
+# The form that a field of the namespace must have; it may have been edited, or made by anybody.
+_FORMS: dict[str, Any] = {
+    "name": lambda v: isinstance(v, str) and len(v) == NAME_CHARS and was_name(v.strip(" ")),
+    "type": lambda v: v in TYPES,
+    "storage": lambda v: v in ("full", "sparse"),
+    "coefficient": _is_word,
+    "logical": lambda v: _are_ints(v) and len(v) == 2,
+    "numbers": _are_ints,
+    "sets": _are_words,
+    "elements": _are_words,
+    "status": lambda v: isinstance(v, str) and not set(v) - set("kue") and len(v) <= MAX_RANK,
+    "split": lambda v: _is_int(v) and v > 0,
+    "label_split": lambda v: _is_int(v) and v > 0,
+    "comment": lambda v: _is_word(v, 80),
+    "counters": lambda v: isinstance(v, list) and all(_are_ints(p) and len(p) == 2 for p in v),
+}
+
+
+# --- texts and sets -------------------------------------------------------------------------------
+
+
+def plan_texts(header: HeaderPlan) -> None:
+    """Give a header its long name and its coefficient name."""
+    array = header.array
+    last = array.name.rpartition("/")[2]
+    default = ""
+    if not header.own:
+        axes = array.meta.axes
+        is_set = header.type == TEXT and len(axes) == 1 and axes[0].name == last
+        if is_set:  # how GEMPACK and ViewHAR recognise a set
+            default = f"Set {last}"
+        elif header.name != array.name:
+            default = array.name[: 4 * LONG_CHARS]
+    description = array.meta.description
+    header.long = _fitted(description or default, LONG_CHARS, origin=bool(header.own))
+    if description and header.long != description:
+        header.equivalent(
+            "metadata", f"description becomes {LONG_CHARS} Latin-1 characters: {header.long!r}"
+        )
+    if header.type == REAL:
+        word = re.sub("[^A-Za-z0-9_]", "_", last[:WORD_CHARS])
+        word = word if word[:1].isalpha() else header.name
+        header.coefficient = header.own.get("coefficient", "" if header.own else word)
+
+
+def _fitted(words: str, length: int, *, origin: bool = False) -> str:
+    """A text as it can be held: one line of so many Latin-1 characters.
+
+    What comes from a HAR file (`origin`) may have any characters.
+    """
+    words = words[:length]
+    if not (words.isascii() and words.isprintable()):
+        words = words.encode("latin-1", "replace").decode("latin-1")
+        if not origin:
+            words = "".join(c if c.isprintable() or c == "\xa0" else " " for c in words)
+    return words.rstrip(" ")
+
+
+def plan_sets(header: HeaderPlan) -> None:
+    """Give every dimension of an RE header a set name, and labels where its axis has them."""
+    array, rank = header.array, header.array.ndim
+    if header.type != REAL or rank > MAX_RANK:
+        return
+    axes = array.meta.axes if len(array.meta.axes) == rank else [Axis()] * rank
+    kept = header.own.get("sets", [])
+    usual = kept if len(kept) == rank else set_names([None] * rank)
+    words = [axis.name or name for axis, name in zip(axes, usual, strict=True)]
+    labels = [_labels(header, *pair) for pair in zip(axes, array.dims, strict=True)]
+    names = _shortened(words, origin=bool(header.own))
+    header.sets = _distinct(header, names, labels)
+    for axis, (name, _) in zip(axes, header.sets, strict=True):
+        if axis.name and name != axis.name:
+            header.equivalent("metadata", f"axis '{_shown(axis.name)}' becomes the set '{name}'")
+    status = header.own.get("status", "").ljust(rank)
+    header.status = "".join(
+        "e" if letter == "e" and size == 1 else "u" if found is None else "k"
+        for letter, size, found in zip(status[:rank], array.dims, labels, strict=True)
+    )
+
+
+def _shown(name: str) -> str:
+    return name if len(name) <= 40 else f"{name[:37]}..."
+
+
+def _shortened(words: list[str], *, origin: bool = False) -> list[str]:
+    """Words of up to 12 Latin-1 characters, numbered where they would be the same."""
+    found = [_fitted(word, WORD_CHARS, origin=origin) for word in words]
+    taken = {word.upper() for word, whole in zip(found, words, strict=True) if word == whole}
+    numbers: dict[str, int] = {}
+    made: dict[str, str] = {}
+    for n, whole in enumerate(words):
+        if found[n] != whole:
+            if whole not in made:
+                made[whole] = _numbered(found[n], taken, numbers)
+            found[n] = made[whole]
+    return found
+
+
+def _numbered(word: str, taken: set[str], numbers: dict[str, int]) -> str:
+    """The word, or the word with the first number behind it that makes it a new one."""
+    free, number = word, numbers.get(word, 1)
+    while not free or free.upper() in taken:
+        number += 1
+        free = f"{word[: WORD_CHARS - len(str(number))]}{number}"
+    numbers[word] = number
+    taken.add(free.upper())
+    return free
+
+
+def _distinct(
+    header: HeaderPlan, names: list[str], labels: list[list[str] | None]
+) -> list[tuple[str, list[str] | None]]:
+    """Give sets of one name but other labels a name of their own; a name has one label list."""
+    seen: dict[str, tuple[str, list[str] | None]] = {}
+    found = []
+    for name, own in zip(names, labels, strict=True):
+        entry, number = (name, own), 1
+        key = name if header.own else name.upper()
+        while own is not None and seen.get(key, entry) != entry:
+            number += 1
+            entry = f"{name[: WORD_CHARS - 1]}{number}", own
+            key = entry[0] if header.own else entry[0].upper()
+        if own is not None:
+            seen[key] = entry
+        found.append(entry)
+    return found
+
+
+def _labels(header: HeaderPlan, axis: Axis, size: int) -> list[str] | None:
+    """The labels of an axis as they can be held; None without."""
+    if axis.labels is None:
+        return None
+    what = f"labels of axis '{_shown(axis.name or '?')}'"
+    if len(axis.labels) != size:
+        header.equivalent("metadata", f"{len(axis.labels)} {what} are left out: it has {size}")
+        return None
+    found = _shortened([_label(label) for label in axis.labels], origin=bool(header.own))
+    changed = [(a, b) for a, b in zip(axis.labels, found, strict=True) if a != b]
+    if changed:
+        some = ", ".join(f"{_shown(str(a))!r} is {b!r}" for a, b in islice(changed, 3))
+        more = f", and {len(changed) - 3} more" if len(changed) > 3 else ""
+        header.equivalent("metadata", f"{what} become texts of {WORD_CHARS}: {some}{more}")
+    return found
+
+
+def _label(label: object) -> str:
+    if isinstance(label, bytes):
+        return label.decode("latin-1")
+    return label if isinstance(label, str) else str(label)
+
+
+# --- what is lost ---------------------------------------------------------------------------------
+
+
+def say_lost(header: HeaderPlan) -> None:
+    """Name the metadata for which HAR has no place."""
+    meta = header.array.meta
+    lost = [name for name in ("units", "encoding", "attributes") if getattr(meta, name)]
+    others = [name for name, space in meta.formats.items() if space and name != NAMESPACE]
+    lost += [f"the namespace {name}" for name in others]
+    lost += ["what single items have"] if meta.items is not None else []
+    lost += [f"{field} of axes" for field in _lost_of_axes(header, meta.axes)]
+    if lost:
+        header.equivalent("metadata", f"left out: {', '.join(lost)}")
+
+
+def _lost_of_axes(header: HeaderPlan, axes: list[Axis]) -> list[str]:
+    fields = ["kind", "units", "spacing", "origin"]
+    if header.type != REAL or len(axes) != header.array.ndim:
+        fields += ["name", "labels"]
+    return [field for field in fields if any(getattr(axis, field) is not None for axis in axes)]
+
+
+def hidden_headers(planned: FilePlan, space: dict[str, Any]) -> list[dict[str, Any]]:
+    """The housekeeping headers that can be written; which cannot is said."""
+    listed = space.get("hidden", [])
+    listed = listed if isinstance(listed, list) else [None]
+    swapped = (planned.framing == BIG) != (space.get("framing") == BIG)
+    found = []
+    for kept in listed:
+        reason = _unusable(kept)
+        if not reason and swapped and "records" in kept:
+            reason = "its byte order is another"
+        if reason:
+            name = kept.get("name", "?") if isinstance(kept, dict) else "?"
+            text = f"the housekeeping header {name!r} is left out: {reason}"
+            planned.fits.append(equivalent("", "metadata", text))
+        else:
+            found.append(kept)
+    return found
+
+
+def _unusable(kept: Any) -> str:
+    """The fault of the description of a hidden header, or nothing."""
+    if not isinstance(kept, dict) or type(kept.get("before", 0)) is not int:
+        return "it has no valid form"
+    name = kept.get("name")
+    if not isinstance(name, str) or len(name) > NAME_CHARS or not was_name(name.strip(" ")):
+        return "it has no valid name"
+    if "records" in kept:
+        payloads = kept["records"]
+        fine = isinstance(payloads, list) and all(map(_is_payload, payloads))
+        return "" if fine else "its records have no valid form"
+    return "" if "text" not in kept or _is_text(kept) else "its text has no valid form"
+
+
+def _is_payload(value: object) -> bool:
+    return isinstance(value, bytes) and value.startswith(BLANKS)
+
+
+def _is_text(kept: dict[str, Any]) -> bool:
+    width, lines = kept.get("width"), kept["text"]
+    if type(width) is not int or not 0 < width <= STRINGS_BYTES or not isinstance(lines, list):
+        return False
+    fine = [_is_word(line, width) for line in lines]
+    fine.append(_is_word(kept.get("long", ""), LONG_CHARS))
+    fine += [_FORMS[key](kept[key]) for key in ("split", "counters") if key in kept]
+    return all(fine)

@@ -1,0 +1,64 @@
+"""What writing makes of a bundle: a header for each array, and the housekeeping kept with it."""
+
+from __future__ import annotations
+
+from raconvert.plugin import equivalent, refused
+
+from .records import LITTLE
+from .tables import REAL
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.plugin import Array, Fit
+
+
+class FilePlan:
+    """The file to write: its headers, those kept hidden, and what does not fit."""
+
+    __slots__ = ("fits", "framing", "headers", "hidden")
+
+    def __init__(self) -> None:
+        self.fits: list[Fit] = []
+        self.framing = LITTLE
+        self.headers: list[HeaderPlan] = []
+        self.hidden: list[dict[str, Any]] = []
+
+
+class HeaderPlan:
+    """One array on its way to a header; `own` is the valid part of the namespace it came with."""
+
+    __slots__ = (
+        "array", "coefficient", "dims", "fits", "long", "name", "own", "raw", "sets", "status",
+        "storage", "type",
+    )  # fmt: skip
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.fits: list[Fit] = []
+        self.own: dict[str, Any] = {}
+        self.name = ""
+        self.raw = ""  # the name with its blanks
+        self.type = REAL
+        self.dims = array.dims
+        self.storage = "auto"
+        self.long = ""
+        self.coefficient = ""
+        self.sets: list[tuple[str, list[str] | None]] = []  # of each dimension: name and labels
+        self.status = ""
+
+    @property
+    def width(self) -> int:
+        """The characters of one string, in an array of strings."""
+        element = self.array.element
+        unicode = isinstance(element.descr, str) and "U" in element.descr
+        return int(element.nbytes // 4 if unicode else element.nbytes)
+
+    def equivalent(self, property: str, reason: str) -> None:
+        """Say what changes its form."""
+        self.fits.append(equivalent(self.array.name, property, reason))
+
+    def refused(self, property: str, reason: str, flag: str | None = None) -> None:
+        """Say what cannot be held."""
+        self.fits.append(refused(self.array.name, property, reason, flag))

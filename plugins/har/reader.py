@@ -1,0 +1,175 @@
+"""A HAR file as a bundle: an array for every header, housekeeping in the namespace of the file."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from raconvert.errors import Corrupt, NotSupportedYet
+from raconvert.plugin import Array, Bundle, Element, Metadata, Source, element
+
+from .index import index
+from .records import BIG, LITTLE, Records, framing_of
+from .tables import FULL, INTEGER, NAMESPACE, SPARSE, TEXT, TYPES, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .walk import Header
+
+MAX_RAW_BYTES = 1 << 16  # of a housekeeping header that is no text, kept as bytes
+MAX_TEXT_BYTES = 4 << 20  # of one that is text
+
+
+def read_bundle(source: Source, *, show_housekeeping: bool, skip_unknown: bool) -> Bundle:
+    """The headers of a file in its order, data not yet read; see `read` of the plugin."""
+    framing = framing_of(source.head)
+    if framing is None:
+        raise _foreign(source)
+    with source.open() as file:
+        headers = index(source, framing, file, skip_unknown=skip_unknown)
+        notes = _alike(headers)
+        shown: list[Header] = []
+        hidden = []
+        for header in headers:
+            if header.problem is not None:
+                shown.append(header)
+                continue
+            if header.type not in TYPES:
+                kept = _left_out(header, notes)
+            elif header.hidden and not show_housekeeping:
+                kept = _housekeeping(source, file, framing, header, notes)
+            else:
+                shown.append(header)
+                continue
+            if kept is not None:
+                hidden.append({"before": len(shown), **kept})
+    space: dict[str, Any] = {}
+    if framing != LITTLE:
+        space["framing"] = framing
+    if hidden:
+        space["hidden"] = hidden
+    if show_housekeeping:
+        space["housekeeping"] = "shown"
+    arrays = [_array(source, framing, header) for header in shown]
+    return Bundle(arrays, formats={NAMESPACE: space} if space else {}, notes=notes)
+
+
+def _alike(headers: list[Header]) -> list[str]:
+    """Note names that GEMPACK does not tell apart."""
+    seen: dict[str, str] = {}
+    found = []
+    for header in headers:
+        first = seen.setdefault(header.name.upper(), header.name)
+        if first != header.name:
+            found.append(f"headers '{first}' and '{header.name}' are one name to GEMPACK")
+    return found
+
+
+def _foreign(source: Source) -> Corrupt | NotSupportedYet:
+    """The error for a file that is no HAR, naming what it is where that can be seen."""
+    head = source.head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if head[:1] in (b"{", b"["):
+        web = b'"log"' in head
+        return NotSupportedYet(
+            f"is {'an HTTP archive of a browser' if web else 'a file'} in JSON, "
+            "which only shares the suffix with GEMPACK",
+            path=source.path,
+            where="byte 0",
+        )
+    if (
+        head
+        and b"\0" not in head
+        and all(32 <= byte < 127 or byte in b"\t\r\n\f\x1a" for byte in head)
+    ):
+        return NotSupportedYet(
+            "is a text file; GEMPACK's text form of header arrays is not supported yet",
+            path=source.path,
+            where="byte 0",
+            remedy="turn it into a header array file first, with GEMPACK's TXT2HAR or ViewHAR",
+        )
+    return Corrupt(
+        "is no GEMPACK header array file",
+        path=source.path,
+        where="byte 0",
+        expected="a record of 4 bytes, the name of a header (marks 04000000, 00000004 or fd10)",
+        got=source.head[:12].hex() or "an empty file",
+    )
+
+
+def _array(source: Source, framing: str, header: Header) -> Array:
+    if header.problem is not None:
+        return Array.unreadable(header.name, header.problem)
+    order = ">" if framing == BIG else "<"
+    kind = header.type
+    if kind == TEXT:
+        width = header.sizes[1]
+        made = Element("user", width, "|", f"|S{width}")
+    else:
+        made = element("int" if kind == INTEGER else "float", 4, order)
+    found = Array(
+        made,
+        header.dims,
+        name=header.name,
+        index_order="F",
+        meta=Metadata(
+            description=header.long.rstrip(" ") or None,
+            axes=header.axes,
+            formats={NAMESPACE: header.own},
+        ),
+        storage={
+            "type": kind,
+            "storage": header.storage,
+            "records": header.records,
+            "stored_bytes": header.stop - header.start,
+        },
+    )
+    parts = header.parts
+    in_order = header.storage == FULL and parts.boxes is None and kind != TEXT
+    if in_order and len(parts.offsets) == 1 and found.nbytes:
+        offset = parts.offsets[0] + source.base
+        swap = 4 if made.order == ">" else 1
+        found.extent = source.extent(offset, found.nbytes, swap)
+        return found
+    return found.replace(data=partial(_stored, source, header, made))
+
+
+def _stored(source: Source, header: Header, made: Element) -> Any:
+    from .values import Sparse, Stored, Texts
+
+    kind = Sparse if header.storage == SPARSE else Texts if header.type == TEXT else Stored
+    return kind(source, header, made)
+
+
+def _left_out(header: Header, notes: list[str]) -> dict[str, Any] | None:
+    """Note a header that holds nothing, or nothing known; the former is kept by its name."""
+    if header.type:
+        notes.append(f"header '{header.name}' was left out: unknown data type {header.type!r}")
+        return None
+    notes.append(f"header '{header.name}' at byte {header.offset} has no data and was left out")
+    return {"name": header.raw}
+
+
+def _housekeeping(
+    source: Source, file: Any, framing: str, header: Header, notes: list[str]
+) -> dict[str, Any] | None:
+    """What is kept of a hidden header: its lines if it is text, else its records."""
+    kept = {"name": header.name, **header.own, "long": header.long.rstrip(" ")}
+    records = Records(source, file, framing)
+    if header.stop - header.start > (MAX_TEXT_BYTES if header.type == TEXT else MAX_RAW_BYTES):
+        notes.append(f"housekeeping header '{header.name}' is too long to be kept: left out")
+        return None
+    if header.type == TEXT:
+        width = header.sizes[1]
+        lines = []
+        for offset, count in zip(header.parts.offsets, header.parts.counts, strict=True):
+            raw = text(records.bytes_at(offset, count * width))
+            lines += [raw[i : i + width].rstrip(" ") for i in range(0, len(raw), width)]
+        return {**kept, "width": width, "text": lines}
+    payloads = []
+    offset = header.start
+    while offset < header.stop:
+        record = records.at(offset, f"header '{header.name}'")
+        payloads.append(records.bytes_at(record.start, record.nbytes))
+        offset = record.end
+    return {"name": header.raw, "records": payloads}

@@ -1,0 +1,142 @@
+"""The way through the records of a file, header after header, and what is found of each."""
+
+from __future__ import annotations
+
+from array import array
+from collections import namedtuple
+
+from raconvert.errors import Corrupt, RaconvertError
+
+from .header import BLANKS
+from .tables import FULL, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    from raconvert.plugin import Axis, Source
+
+    from .header import Layout
+    from .records import Record, Records
+
+# Where data lies: `offsets` of the values of each part and how many `counts` there are. `boxes`
+# are the positions of parts that do not follow each other in Fortran order, else None. Sparse
+# parts hold `counts` positions, then as many values.
+Parts = namedtuple("Parts", "offsets counts boxes")
+
+
+class Header:
+    """One header: what it is, where its data lies, and what is peculiar about it (`own`)."""
+
+    __slots__ = (
+        "axes", "dims", "long", "name", "offset", "own", "parts", "problem", "raw", "records",
+        "sizes", "start", "stop", "storage", "type",
+    )  # fmt: skip
+
+    def __init__(self, raw: str, offset: int) -> None:
+        self.raw = raw
+        self.name = raw.strip(" ")
+        self.offset = offset
+        self.type = ""  # none: a header without records
+        self.storage = FULL
+        self.long = ""
+        self.sizes: tuple[int, ...] = ()
+        self.dims: tuple[int, ...] = ()
+        self.axes: list[Axis] = []
+        self.own: dict[str, Any] = {}
+        self.parts = Parts(array("q"), array("q"), None)
+        self.problem: RaconvertError | None = None  # why it cannot be read
+        self.records = 0  # how many follow the name
+        self.start = self.stop = offset  # of those records
+
+    @property
+    def hidden(self) -> bool:
+        """True if the name marks housekeeping: creation date, history and so on."""
+        return self.name[:2].upper() == "XX"
+
+
+class Walk:
+    """The records of a file in order, with the words for messages about them."""
+
+    def __init__(self, source: Source, records: Records) -> None:
+        self.source = source
+        self.records = records
+        self.order = records.order
+        self.offset = records.first
+        self.header = ""  # the name of the header at work
+        self.number = 0  # of the record after that name
+        self.labels: dict[bytes, list[str]] = {}  # lists are shared by all headers of a file
+        self.label_count = 0
+        self.ended = False  # a record was missing at the end of the file
+        self._next: Record | None = None
+
+    @property
+    def where(self) -> str:
+        """The place of the next record, for messages."""
+        return f"header '{self.header}', record {self.number + 1}" if self.header else "a header"
+
+    def peek(self) -> Record | None:
+        """The next record, which is not passed; None at the end of the file."""
+        if self._next is None and self.offset < self.records.size:
+            self._next = self.records.at(self.offset, self.where)
+        return self._next
+
+    def more(self) -> bool:
+        """True if the next record belongs to this header."""
+        record = self.peek()
+        return record is not None and record.head[:4] == BLANKS
+
+    def next(self, what: str, nbytes: int | None = None) -> Record:
+        """Pass the next record of this header; it has `nbytes` bytes, or is refused."""
+        record = self.peek()
+        if record is None or record.head[:4] != BLANKS:
+            self.ended = record is None
+            raise Corrupt(
+                f"file ends before {what}" if record is None else f"{what} is missing",
+                path=self.source.path,
+                where=f"{self.where}, byte {self.offset}",
+                expected="a record that begins with four blanks",
+                got="the end of the file" if record is None else repr(text(record.head[:4])),
+            )
+        if nbytes is not None and record.nbytes != nbytes:
+            self.refuse(f"{what} has a wrong length", record, f"{nbytes} bytes", record.nbytes)
+        self.skip(record)
+        return record
+
+    def skip(self, record: Record) -> None:
+        """Go on behind a record."""
+        self.offset = record.end
+        self.number += 1
+        self._next = None
+
+    def go_back(self, offset: int) -> None:
+        """Begin again with the records of this header, the first of which is at `offset`."""
+        self.offset = offset
+        self.number = 0
+        self._next = None
+
+    def pass_part(self, end: int) -> None:
+        """Go on behind a position record and the data record that ends at `end`."""
+        self.offset = end
+        self.number += 2
+        self._next = None
+
+    def refuse(self, what: str, record: Record, expected: object, got: object) -> NoReturn:
+        """Raise `Corrupt` about a record of this header."""
+        number = self.number + (record.offset == self.offset)
+        place = f"header '{self.header}', record {number}, " if self.header else ""
+        place += f"byte {record.offset}"
+        raise Corrupt(what, path=self.source.path, where=place, expected=expected, got=got)
+
+    def fields(self, layout: Layout, record: Record) -> tuple[Any, int]:
+        """The fields of a record, and where they end in its payload."""
+
+        def fetch(offset: int, nbytes: int) -> bytes:
+            end = offset + nbytes
+            if record.nbytes < end:
+                self.refuse("a record is too short", record, f"{end} bytes", record.nbytes)
+            if end <= len(record.head):
+                return record.head[offset:end]
+            return self.records.bytes_at(record.start + offset, nbytes)
+
+        return layout.unpack(self.order, fetch)
