@@ -90,7 +90,7 @@ def read_matrix(walk: Walk, header: Header) -> None:
     while True:
         record = walk.next("a part of the matrix")
         found, start = walk.fields(MATRIX, record)
-        if tuple(found.sizes) != header.dims:
+        if found.sizes != header.dims:
             walk.refuse("a part is of another matrix", record, " x ".join(map(str, header.dims)),
                         " x ".join(map(str, found.sizes)))  # fmt: skip
         count = boxes.checked(walk, record, found.box)
@@ -172,8 +172,9 @@ def read_full(walk: Walk, header: Header) -> None:
     sizes = header.sizes
     record = walk.next("the dimension record", DIMENSIONS.nbytes)
     found, _ = walk.fields(DIMENSIONS, record)
-    if found.rank != MAX_RANK or tuple(found.sizes) != sizes:
-        walk.refuse("the dimension record tells of another array", record, list(sizes), found.sizes)
+    if found.rank != MAX_RANK or found.sizes != sizes:
+        walk.refuse("the dimension record tells of another array", record, list(sizes),
+                    list(found.sizes))  # fmt: skip
     total, done = prod(sizes), 0
     counters = array("i", [found.counter])
     boxes = _Boxes(sizes)

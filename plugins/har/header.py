@@ -8,17 +8,18 @@ at the last one.
 from __future__ import annotations
 
 from collections import namedtuple
-from itertools import islice
+from operator import itemgetter
 from struct import Struct
 
 from .tables import LONG_CHARS, MAX_RANK, SIZES, WORD_CHARS, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
 BLANKS = b"    "
+MOST_BYTES = 512  # fields of no record are longer
 INT = 0  # the width of numbers; that of texts is their characters
 
 # `times`: how many there are, or a function of the fields before; one stands for itself, more are
@@ -32,7 +33,13 @@ class Layout:
     def __init__(self, *rows: Row) -> None:
         self.fields = namedtuple("Fields", [row.name for row in rows])  # type: ignore[misc]
         self._stages = _stages(rows)
-        self._structs: dict[tuple[Any, ...], Struct] = {}
+        # Numbers that each stand for themselves need no grouping: nearly all records.
+        self._bare = all(row.width == INT and row.times == 1 for row in rows)
+        self._first = {
+            order: self._stages[0].struct(order, self._stages[0].counts) for order in "<>"
+        }
+        #: True if some rows are not always there.
+        self.grows = any(callable(row.times) for row in rows)
         #: The bytes of the rows that are always there, blanks included.
         self.nbytes = len(BLANKS) + sum(
             (row.width or 4) * row.times for row in rows if isinstance(row.times, int)
@@ -41,59 +48,108 @@ class Layout:
     @property
     def code(self) -> str:
         """The rows that are always there in the notation of `struct`, blanks included."""
-        first = self._stages[0]
-        return f"{len(BLANKS)}s{_code(first, [row.times for row in first])}"
+        return f"{len(BLANKS)}s{self._stages[0].code}"
 
-    def unpack(self, order: str, fetch: Callable[[int, int], bytes]) -> tuple[Any, int]:
-        """The fields of a record, and where they end in its payload.
+    def unpack(self, order: str, payload: bytes) -> tuple[Any, int]:
+        """The fields of a record, and where they end in its payload; texts keep their blanks.
 
-        ``fetch(offset, nbytes)`` gives bytes of the payload. Texts keep their blanks.
+        Raises `struct.error` for a payload that is too short.
         """
-        found: list[Any] = []
         offset = len(BLANKS)
-        for rows in self._stages:
-            known = self._so_far(found)
-            counts = [row.times if type(row.times) is int else row.times(known) for row in rows]
-            layout = self._struct(order, rows, counts)
-            flat = iter(layout.unpack(fetch(offset, layout.size)))
-            found += [_taken(flat, row, count) for row, count in zip(rows, counts, strict=True)]
+        if self._bare:
+            layout = self._first[order]
+            return self.fields._make(layout.unpack_from(payload, offset)), self.nbytes
+        found: list[Any] = []
+        for stage in self._stages:
+            counts = stage.counts or stage.counted(found)
+            layout = stage.struct(order, counts)
+            found += stage.grouped(layout.unpack_from(payload, offset), counts)
             offset += layout.size
         return self.fields._make(found), offset
 
     def pack(self, order: str, *values: Any) -> bytes:
         """The payload of a record from one value for each row."""
+        if self._bare:
+            return BLANKS + self._first[order].pack(*values)
         found = BLANKS
-        rest = iter(values)
-        for rows in self._stages:
-            given = [[next(rest)] if row.times == 1 else next(rest) for row in rows]
-            flat = [
-                value.encode("latin-1").ljust(row.width) if row.width else value
-                for row, group in zip(rows, given, strict=True)
-                for value in group
-            ]
-            found += self._struct(order, rows, [len(group) for group in given]).pack(*flat)
+        start = 0
+        for stage in self._stages:
+            given = values[start : start + len(stage.rows)]
+            start += len(given)
+            flat: list[Any] = []
+            for row, value in zip(stage.rows, given, strict=True):
+                group = [value] if row.times == 1 else value
+                flat += [_padded(word, row.width) for word in group] if row.width else group
+            found += stage.struct(order, stage.lengths(given)).pack(*flat)
         return found
 
-    def _so_far(self, found: list[Any]) -> Any:
-        missing = len(self.fields._fields) - len(found)
-        return self.fields._make([*found, *[None] * missing]) if found else None
 
-    def _struct(self, order: str, rows: Sequence[Row], counts: Sequence[int]) -> Struct:
-        key = (order, rows[0].name, *counts)
-        found = self._structs.get(key)
+class _Stage:
+    """Rows of which it is known how many there are when the stages before have been read."""
+
+    def __init__(self, rows: list[Row], before: list[Row]) -> None:
+        self.rows = rows
+        fixed = [row.times for row in rows if isinstance(row.times, int)]
+        self.counts = tuple(fixed) if len(fixed) == len(rows) else ()
+        self.code = _code(rows, self.counts) if self.counts else ""
+        self._before = namedtuple("Fields", [row.name for row in before])  # type: ignore[misc]
+        self._texts = [n for n, row in enumerate(rows) if row.width]
+        self._structs: dict[tuple[str, tuple[int, ...]], Struct] = {}
+        self._groups: dict[tuple[int, ...], itemgetter[Any]] = {}
+
+    def counted(self, found: list[Any]) -> tuple[int, ...]:
+        """How many there are of each row, by the fields before."""
+        before = self._before._make(found)
+        return tuple([1 if row.times == 1 else row.times(before) for row in self.rows])
+
+    def lengths(self, given: Sequence[Any]) -> tuple[int, ...]:
+        """How many there are of each row among values to be packed."""
+        pairs = zip(self.rows, given, strict=True)
+        return self.counts or tuple(1 if row.times == 1 else len(group) for row, group in pairs)
+
+    def struct(self, order: str, counts: tuple[int, ...]) -> Struct:
+        """The values of so many of each row, one after the other."""
+        found = self._structs.get((order, counts))
         if found is None:
-            found = self._structs[key] = Struct(order + _code(rows, counts))
+            found = self._structs[order, counts] = Struct(order + _code(self.rows, counts))
         return found
 
+    def grouped(self, flat: tuple[Any, ...], counts: tuple[int, ...]) -> list[Any]:
+        """One value for each row, from single ones."""
+        group = self._groups.get(counts)
+        if group is None:
+            group = self._groups[counts] = itemgetter(*self._places(counts), slice(0, 0))
+        found = list(group(flat)[:-1])
+        for n in self._texts:
+            found[n] = _decoded(found[n])
+        return found
 
-def _stages(rows: Sequence[Row]) -> list[list[Row]]:
+    def _places(self, counts: tuple[int, ...]) -> list[int | slice]:
+        """Where the values of each row are among single ones."""
+        places: list[int | slice] = []
+        start = 0
+        for row, count in zip(self.rows, counts, strict=True):
+            places.append(start if row.times == 1 else slice(start, start + count))
+            start += count
+        return places
+
+
+def _decoded(value: bytes | tuple[bytes, ...]) -> Any:
+    return text(value) if isinstance(value, bytes) else [text(word) for word in value]
+
+
+def _padded(word: str, width: int) -> bytes:
+    return word.encode("latin-1").ljust(width)
+
+
+def _stages(rows: Sequence[Row]) -> list[_Stage]:
     """Cut rows so that how many there are of each is known from the stages before its own."""
-    stages: list[list[Row]] = [[]]
-    for row in rows:
-        if callable(row.times) and stages[-1] and not callable(stages[-1][-1].times):
-            stages.append([])
-        stages[-1].append(row)
-    return stages
+    cuts = [0]
+    for n, row in enumerate(rows):
+        if n and callable(row.times) and not callable(rows[n - 1].times):
+            cuts.append(n)
+    ends = [*cuts[1:], len(rows)]
+    return [_Stage(list(rows[a:b]), list(rows[:a])) for a, b in zip(cuts, ends, strict=True)]
 
 
 def _code(rows: Sequence[Row], counts: Sequence[int]) -> str:
@@ -101,15 +157,6 @@ def _code(rows: Sequence[Row], counts: Sequence[int]) -> str:
         f"{row.width}s" * count if row.width else f"{count}i"
         for row, count in zip(rows, counts, strict=True)
     )
-
-
-def _taken(flat: Any, row: Row, count: int) -> Any:
-    """Take the value of a row from those of its record."""
-    if row.times == 1:
-        value = next(flat)
-        return text(value) if row.width else value
-    values = list(islice(flat, count))
-    return [text(value) for value in values] if row.width else values
 
 
 def _sizes(fields: Any) -> int:

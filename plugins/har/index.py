@@ -170,9 +170,9 @@ def _second_record(walk: Walk, header: Header) -> None:
         walk.refuse(what, record, SIZES[header.type], found.count)
     if record.nbytes != end:
         walk.refuse("the second record has a wrong length", record, f"{end} bytes", record.nbytes)
-    header.sizes = tuple(found.sizes)
+    header.sizes = found.sizes
     if min(header.sizes) < 0:
-        walk.refuse("negative size", record, "sizes of 0 and more", found.sizes)
+        walk.refuse("negative size", record, "sizes of 0 and more", list(found.sizes))
 
 
 def _leave_out(walk: Walk, header: Header, *, skip_unknown: bool) -> None:
@@ -224,7 +224,7 @@ def _label_record(walk: Walk, header: Header) -> None:
     names = [name.rstrip(" ") for name in found.names]
     status = "".join(found.status)
     if any(found.numbers):
-        own["numbers"] = found.numbers
+        own["numbers"] = list(found.numbers)
     if found.extra:
         own["elements"] = [word.rstrip(" ") for word in found.elements]
     if set(status) - set("kue"):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections import namedtuple
+from struct import error as struct_error
 
 from raconvert.errors import Corrupt, RaconvertError
 
-from .header import BLANKS
+from .header import BLANKS, MOST_BYTES
 from .tables import FULL, text
 
 TYPE_CHECKING = False
@@ -130,13 +131,11 @@ class Walk:
 
     def fields(self, layout: Layout, record: Record) -> tuple[Any, int]:
         """The fields of a record, and where they end in its payload."""
-
-        def fetch(offset: int, nbytes: int) -> bytes:
-            end = offset + nbytes
-            if record.nbytes < end:
-                self.refuse("a record is too short", record, f"{end} bytes", record.nbytes)
-            if end <= len(record.head):
-                return record.head[offset:end]
-            return self.records.bytes_at(record.start + offset, nbytes)
-
-        return layout.unpack(self.order, fetch)
+        payload = record.head
+        if layout.nbytes > len(payload) or layout.grows:
+            payload = self.records.bytes_at(record.start, min(record.nbytes, MOST_BYTES))
+        try:
+            return layout.unpack(self.order, payload)
+        except struct_error:
+            expected = f"at least {layout.nbytes} bytes"
+            self.refuse("a record is too short", record, expected, record.nbytes)

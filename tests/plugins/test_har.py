@@ -441,7 +441,7 @@ REFUSED_FILES = {
     "record_before_header.har": (Corrupt, "is no GEMPACK header array file"),
     "record_too_many.har": (Corrupt, "a record too many.*'MORE', record 6, byte 337"),
     "second_record_missing.har": (Corrupt, "file ends before the second record.*byte 12"),
-    "second_record_short.har": (Corrupt, "a record is too short.*84 bytes, got 10"),
+    "second_record_short.har": (Corrupt, "a record is too short.*at least 84 bytes, got 10"),
     "size_negative.har": (Corrupt, "negative size"),
     "sizes_wrong_number.har": (Corrupt, "wrong number of sizes.*expected 7, got 2"),
     "sparse_gigabytes.har": (TooLarge, "promises 8589934588 bytes of zeros in 24 bytes"),
