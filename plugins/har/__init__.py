@@ -4,7 +4,7 @@ Specification: none is published; the layout was decoded from files by GEMPACK 7
 AggHAR, HARr, harpy and equilibria. Compared with: harpy3 in both directions, where it is correct.
 
 A file is a sequence of Fortran records (`records`): a header record, four characters of name, and
-the records that belong to it, each of which begins with four blanks (`layout`). There is no magic,
+the records that belong to it, each of which begins with four blanks (`header`). There is no magic,
 no version and no table of contents; the file is indexed once by its record marks, and data is read
 when it is asked for, record by record in bounded memory.
 
@@ -40,10 +40,12 @@ Names become up to four letters or digits, unique without regard to case; the or
 coefficient and long name. Sets: an axis with labels becomes a known set, one without an unlabelled
 dimension. Labels that are no text of up to 12 Latin-1 characters are shortened, and it is said.
 
-Refused: data types DE and DL and unknown ones (``unknown=skip`` leaves them out with a note);
-records whose marks differ, lengths and counts that contradict each other, parts that leave a gap or
-overlap, sparse positions that do not increase, repeated names; JSON archives of browsers and
-GEMPACK text files, which share the suffixes. Counters may be wrong: some writers get them wrong.
+Refused, as one header that cannot be read beside others that can (--allow arrays leaves it out):
+data types DE and DL and unknown ones (``unknown=skip`` leaves them out with a note); lengths and
+counts that contradict each other, parts that leave a gap or overlap, sparse positions that do not
+increase. Refused as a whole: records whose marks differ, files that are cut off, damaged or repeated
+names; JSON archives of browsers and GEMPACK text files, which share the suffixes. Counters may be
+wrong: some writers get them wrong.
 """
 
 from __future__ import annotations

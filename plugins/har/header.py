@@ -31,7 +31,7 @@ class Layout:
     """One kind of record: its rows, each of which begins where the one before ends."""
 
     def __init__(self, *rows: Row) -> None:
-        self.fields = namedtuple("Fields", [row.name for row in rows])  # type: ignore[misc]
+        self.fields: Any = namedtuple("Fields", [row.name for row in rows])  # type: ignore[misc]
         self._stages = _stages(rows)
         # Numbers that each stand for themselves need no grouping: nearly all records.
         self._bare = all(row.width == INT and row.times == 1 for row in rows)
@@ -92,7 +92,7 @@ class _Stage:
         fixed = [row.times for row in rows if isinstance(row.times, int)]
         self.counts = tuple(fixed) if len(fixed) == len(rows) else ()
         self.code = _code(rows, self.counts) if self.counts else ""
-        self._before = namedtuple("Fields", [row.name for row in before])  # type: ignore[misc]
+        self._before: Any = namedtuple("Before", [row.name for row in before])  # type: ignore[misc]
         self._texts = [n for n, row in enumerate(rows) if row.width]
         self._structs: dict[tuple[str, tuple[int, ...]], Struct] = {}
         self._groups: dict[tuple[int, ...], itemgetter[Any]] = {}

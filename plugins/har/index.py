@@ -4,7 +4,7 @@ Marks, counters and positions of all records are looked at, so that a cut or dam
 when it is opened. What deviates from the rules by which this package writes goes into `own`, the
 header's namespace in the metadata, so that the file can be written back byte for byte.
 
-A header begins at a record of four characters, and no other record is that short. So a header that
+A header begins at a record of four characters, and all other records are longer. So a header that
 contradicts itself is known to end at the next such record, and the others can be read; where marks
 differ, the file ends too early or a name is damaged, nobody knows what else is lost: the whole file
 is refused.
@@ -16,7 +16,7 @@ from raconvert.errors import Changed, Corrupt, TooLarge, Unsupported
 from raconvert.plugin import Axis
 
 from .data import read_full, read_matrix, read_sparse, read_text, strings
-from .header import LABELS, SECOND
+from .header import BLANKS, DATA, LABELS, SECOND
 from .records import Records
 from .tables import (
     DOUBLES,
@@ -130,7 +130,7 @@ def _pass_all(walk: Walk, header: Header, problem: RaconvertError) -> None:
     walk.go_back(header.start)
     record = walk.peek()
     while record is not None and not _is_name(record):
-        if record.nbytes == NAME_CHARS:  # the damaged name of another
+        if record.nbytes < DATA.nbytes:  # the damaged name of another
             raise problem
         walk.skip(record)
         record = walk.peek()
@@ -138,10 +138,11 @@ def _pass_all(walk: Walk, header: Header, problem: RaconvertError) -> None:
 
 def _records_of(walk: Walk, header: Header, *, skip_unknown: bool) -> None:
     """Pass all records behind the name of a header."""
-    if not walk.more():
-        if walk.offset == walk.source.size:
-            walk.next("the second record of the last header")
-        return
+    record = walk.peek()
+    if record is None:
+        walk.next("the second record of the last header")
+    elif record.head[:4] != BLANKS and record.nbytes < SECOND.nbytes:
+        return  # the name of the next one
     _second_record(walk, header)
     if header.type not in _BY_TYPE:
         _leave_out(walk, header, skip_unknown=skip_unknown)

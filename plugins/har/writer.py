@@ -131,7 +131,7 @@ def _padded(words: str, length: int) -> bytes:
     return words.encode("latin-1").ljust(length)
 
 
-def _counters(total: int, odd: list[list[int]]) -> Iterator[int]:
+def _counters(total: int, odd: Sequence[list[int]]) -> Iterator[int]:
     """Yield the counters of so many records, down to 1, but for the odd ones of the source."""
     changed = {n: found for n, found in odd if n < total}
     for n in range(total):
