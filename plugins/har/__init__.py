@@ -43,9 +43,9 @@ dimension. Labels that are no text of up to 12 Latin-1 characters are shortened,
 Refused, as one header that cannot be read beside others that can (--allow arrays leaves it out):
 data types DE and DL and unknown ones (``unknown=skip`` leaves them out with a note); lengths and
 counts that contradict each other, parts that leave a gap or overlap, sparse positions that do not
-increase. Refused as a whole: records whose marks differ, files that are cut off, damaged or repeated
-names; JSON archives of browsers and GEMPACK text files, which share the suffixes. Counters may be
-wrong: some writers get them wrong.
+increase. Refused as a whole: records whose marks differ, files that are cut off, damaged or
+repeated names; JSON archives of browsers and GEMPACK text files, which share the suffixes. Counters
+may be wrong: some writers get them wrong.
 """
 
 from __future__ import annotations
