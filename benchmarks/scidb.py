@@ -62,14 +62,14 @@ for _ in range(int(sys.argv[3])):
     "raconvert": """
 import sys
 import raconvert, raconvert.arrays.blocks, raconvert.conversion.pipeline
-from raconvert.plugins.scidb import reading
+from raconvert.plugins.scidb import reader
 for _ in range(int(sys.argv[3])):
     raconvert.read(sys.argv[1], from_="scidb", in_opts={"schema": sys.argv[2]})
 """,
     "raconvert, a[:]": """
 import sys
 import raconvert, raconvert.arrays.blocks, raconvert.conversion.pipeline
-from raconvert.plugins.scidb import reading
+from raconvert.plugins.scidb import reader
 for _ in range(int(sys.argv[3])):
     with raconvert.open(sys.argv[1], from_="scidb", in_opts={"schema": sys.argv[2]}) as bundle:
         kept = [array[:] for array in bundle.arrays]

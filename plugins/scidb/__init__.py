@@ -52,29 +52,13 @@ on a fastest axis, bytes ``binary(N)``; bool and datetime are read back as integ
 from __future__ import annotations
 
 from raconvert.errors import RaconvertError
-from raconvert.plugin import (
-    MAYBE,
-    NO,
-    SURE,
-    Bundle,
-    Fit,
-    Format,
-    Option,
-    Source,
-    equivalent,
-    file_fits,
-)
+from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Option, Source
 
 from . import content
-from .declare import CHOICES, SUFFIX, combine, find_schema_file, load_schema_file
+from .header import CHOICES, SUFFIX, combine, find_schema_file, load_schema_file
+from .plan import plan
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from raconvert.plugin import Target
-
-__all__ = ["FORMAT", "fits", "names", "read", "sniff", "write"]
+__all__ = ["FORMAT", "plan", "read", "sniff"]
 
 _HELP = {
     "layout": "dense: the shape of the schema; flat: a table of records",
@@ -146,54 +130,16 @@ def read(
     records: str = "auto",
     nullable_default: str = "auto",
 ) -> Bundle:
-    """Return the attributes of the file and their companions, lazily.
+    """The attributes of the file and their companions, lazily.
 
     Records that differ in width are counted in one pass over the file. Raises `UsageError` without
     a schema, or for options that are wrong; `Unsupported` for SciDB text and dumps; `Corrupt` for
     anything that is cut off or does not fit its schema, naming record, column and byte.
     """
-    from .reading import read_bundle
+    from .reader import read_bundle
 
     options = {
         "schema": schema, "format": format, "types": types, "layout": layout, "order": order,
         "coords": coords, "records": records, "nullable_default": nullable_default,
     }  # fmt: skip
     return read_bundle(source, options)
-
-
-def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
-    """Return what SciDB cannot hold; nothing for what came from SciDB, whole and as it was."""
-    from .fitting import plan_of
-
-    _, found = plan_of(bundle, options)
-    if options.get("mode") == "canonical":
-        reason = "null prefixes become 255, bytes behind nulls and in skipped columns zero, and "
-        found.append(equivalent("", "storage", reason + "strings end with their first NUL"))
-    return [*found, *file_fits(bundle, "a SciDB schema")]
-
-
-def names(bundle: Bundle, options: dict[str, Any]) -> list[str]:
-    """Return the names that the arrays have when the file is read: those of the schema."""
-    from .fitting import names_of
-
-    return names_of(bundle, options)
-
-
-def write(
-    bundle: Bundle,
-    target: Target,
-    *,
-    mode: str = "exact",
-    coords: str = "auto",
-    companions: str = "metadata",
-) -> None:
-    """Write the records, and beside them ``FILE.schema``; see the module for what becomes of what.
-
-    Raises `Corrupt` for offsets and places that contradict their arrays.
-    """
-    from .fitting import plan_of
-    from .writing import write_plan
-
-    plan, _ = plan_of(bundle, {"coords": coords, "companions": companions})
-    write_plan(plan, target, canonical=mode == "canonical")
-    bundle.notes.append(f"SciDB loads it with the iquery line in '{target.place}{SUFFIX}'")

@@ -15,7 +15,7 @@ OPAQUE_OLD = bytes.fromhex("acec0a00")
 
 
 def name_of(head: bytes) -> str | None:
-    """Return what these first bytes of a file are, if they are known."""
+    """What these first bytes of a file are, if they are known."""
     if head.startswith(OPAQUE):
         return "an opaque SciDB dump"
     if head.startswith(OPAQUE_OLD):

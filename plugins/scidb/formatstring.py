@@ -13,13 +13,13 @@ from __future__ import annotations
 from raconvert.errors import did_you_mean
 
 from .syntax import Fault, Scanner
-from .types import MAX_SIZE, NATIVE, OPAQUE_SIZE_UNKNOWN, SKIP, SKIP_SYNONYMS, VARIABLE, Column
+from .tables import MAX_SIZE, NATIVE, OPAQUE_SIZE_UNKNOWN, SKIP, SKIP_SYNONYMS, VARIABLE, Column
 
 MAX_COLUMNS = 10_000
 
 
 def parse_format(text: str, sizes: dict[str, int]) -> list[Column]:
-    """Return the columns of a format string; `sizes` are those of user-defined types.
+    """The columns of a format string; `sizes` are those of user-defined types.
 
     Raises `Fault`.
     """
@@ -58,7 +58,7 @@ def _column(scanner: Scanner, sizes: dict[str, int]) -> Column:
 
 
 def _width(scanner: Scanner, kind: str) -> int:
-    """Return N of ``(N)``."""
+    """N of ``(N)``."""
     if kind not in VARIABLE and kind != SKIP:
         scanner.fail(f"type {kind} has a width of its own", "(N) after string, binary or skip only")
     scanner.take()
@@ -73,7 +73,7 @@ def _width(scanner: Scanner, kind: str) -> int:
 
 
 def size_of(kind: str, sizes: dict[str, int], text: str, at: int) -> int:
-    """Return the bytes of a fixed type; a `Fault` at index `at` of `text` if it is unknown."""
+    """The bytes of a fixed type; a `Fault` at index `at` of `text` if it is unknown."""
     if kind in NATIVE:
         native = NATIVE[kind]
         return int(native.element.nbytes * native.items)
@@ -90,7 +90,7 @@ def size_of(kind: str, sizes: dict[str, int], text: str, at: int) -> int:
 
 
 def parse_sizes(text: str) -> dict[str, int]:
-    """Return the sizes in ``point=16, rational=16``; raises `Fault`."""
+    """The sizes in ``point=16, rational=16``; raises `Fault`."""
     scanner = Scanner(text)
     sizes: dict[str, int] = {}
     while scanner.token.kind != "end":

@@ -41,7 +41,7 @@ class Schema(namedtuple("Schema", "name attributes dims")):
 
     @property
     def bounded(self) -> bool:
-        """Whether every dimension has both bounds, and there is one."""
+        """True if every dimension has both bounds, and there is one."""
         return bool(self.dims) and all(d.lo is not None and d.hi is not None for d in self.dims)
 
     @property
@@ -59,7 +59,7 @@ class Schema(namedtuple("Schema", "name attributes dims")):
 
 
 def in_c_order(shape: tuple[int, ...], chunks: tuple[int, ...]) -> bool:
-    """Tell whether cells chunk after chunk are in row-major order of the whole array.
+    """True if cells chunk after chunk are in row-major order of the whole array.
 
     They are if, from the slowest axis, chunks are one cell thick, then of any length on one axis,
     then as long as their axes.
@@ -71,7 +71,7 @@ def in_c_order(shape: tuple[int, ...], chunks: tuple[int, ...]) -> bool:
 
 
 def schema_text(attributes: Sequence[tuple[str, str, bool]], dims: Sequence[Dimension]) -> str:
-    """Return the schema of attributes (name, type, nullable), in the new syntax, nulls spelt out.
+    """The schema of attributes (name, type, nullable), in the new syntax, nulls spelt out.
 
     ``NOT NULL`` or nothing: as SciDB since 15.12 prints it.
     """
@@ -81,14 +81,14 @@ def schema_text(attributes: Sequence[tuple[str, str, bool]], dims: Sequence[Dime
 
 
 def dimension_text(dim: Dimension) -> str:
-    """Return one dimension in the new syntax."""
+    """One dimension in the new syntax."""
     lo, hi = ("*" if bound is None else bound for bound in (dim.lo, dim.hi))
     chunk = "" if dim.chunk is None else f":0:{dim.chunk}"
     return f"{quoted(dim.name, RESERVED)}={lo}:{hi}{chunk}"
 
 
 def parse_schema(text: str) -> tuple[Schema, int]:
-    """Return the schema at the beginning of a text and where it ends; raises `Fault`."""
+    """The schema at the beginning of a text and where it ends; raises `Fault`."""
     scanner = Scanner(text)
     if scanner.accept_word("not") and not scanner.accept_word("empty"):
         scanner.fail("schema is not understood", "'empty' after 'not'")
@@ -208,7 +208,7 @@ def _dimension(scanner: Scanner) -> Dimension:
 
 
 def _old_style_follows(scanner: Scanner) -> bool:
-    """Tell whether a number, and no further dimension, comes after the comma."""
+    """True if a number, and no further dimension, comes after the comma."""
     ahead = Scanner(scanner.text, scanner.token.stop)
     return ahead.token.kind == "number" or ahead.is_mark("*", "?", "(", "-", "+")
 
@@ -227,7 +227,7 @@ def _check_dimension(scanner: Scanner, at: int, dim: Dimension) -> None:
 
 
 def _bound(scanner: Scanner) -> int | None:
-    """Return a bound or length; None for ``*`` and ``?``."""
+    """A bound or length; None for ``*`` and ``?``."""
     if scanner.accept("*") or scanner.accept("?"):
         return None
     at = scanner.token.start

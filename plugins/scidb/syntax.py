@@ -46,6 +46,12 @@ class Fault(Exception):
         return f"line {before.count(chr(10)) + 1}, column {self.at - before.rfind(chr(10))}"
 
 
+def past_space(text: str, at: int) -> int:
+    """The place of the next thing but white space and comments."""
+    space = _SPACE.match(text, at)
+    return space.end() if space else at
+
+
 class Scanner:
     """One token ahead in a text."""
 
@@ -55,8 +61,7 @@ class Scanner:
         self.token = self._scan(at)
 
     def _scan(self, at: int) -> Token:
-        space = _SPACE.match(self.text, at)
-        at = space.end() if space else at
+        at = past_space(self.text, at)
         if at == len(self.text):
             return Token("end", "", at, at)
         found = _TOKEN.match(self.text, at)
@@ -68,18 +73,18 @@ class Scanner:
         return Token(kind, found.group(kind), at, found.end())
 
     def take(self) -> Token:
-        """Return the token and go on to the next."""
+        """The token and go on to the next."""
         token = self.token
         self.stop = token.stop
         self.token = self._scan(token.stop)
         return token
 
     def is_mark(self, *marks: str) -> bool:
-        """Tell whether the next token is one of these marks."""
+        """True if the next token is one of these marks."""
         return self.token.kind == "mark" and self.token.value in marks
 
     def is_word(self, *words: str) -> bool:
-        """Tell whether the next token is one of these words, in any case."""
+        """True if the next token is one of these words, in any case."""
         return self.token.kind == "name" and self.token.value.lower() in words
 
     def accept(self, mark: str) -> bool:
@@ -115,6 +120,6 @@ class Scanner:
 
 
 def quoted(name: str, reserved: tuple[str, ...] = ()) -> str:
-    """Return an identifier as AFL needs it, in double quotes if it is no plain one."""
+    """An identifier as AFL needs it, in double quotes if it is no plain one."""
     plain = IDENTIFIER.match(name) and name.lower() not in reserved
     return name if plain else f'"{name}"'

@@ -16,7 +16,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from raconvert.plugins import scidb
-from raconvert.plugins.scidb import writing
+from raconvert.plugins.scidb import writer
 from raconvert.plugins.scidb.schema import parse_schema
 from scidb_records import CORPUS
 
@@ -55,7 +55,7 @@ def unsealed(path: Path) -> str:
 def written(bundle: Bundle, path: Path, *, max_memory: int = 1 << 26, **options: str) -> bytes:
     """Write with the plugin, replacing what is there; return the bytes of the records."""
     with Target(str(path), overwrite=True, max_memory=max_memory) as target:
-        scidb.write(bundle, target, **options)
+        scidb.plan(bundle, **options).write(target)
         target.commit(sync=False)
     return path.read_bytes()
 
@@ -101,7 +101,7 @@ def test_corpus_comes_back_byte_for_byte(
     _, options = corpus_options(path.parent, name)
     bundle = through_yaml(read(path, **options, **extra))
 
-    assert scidb.fits(bundle, {}) == []
+    assert scidb.plan(bundle).fits == []
     out = tmp_path / "x.scidb"
     assert written(bundle, out) == path.read_bytes()
 
@@ -186,10 +186,10 @@ def test_any_records_come_back(data: st.DataObject, tmp_path_factory: Any) -> No
     bundle = through_yaml(read(path, format=text, types="point=3"))
 
     out = folder / "again.scidb"
-    assert scidb.fits(bundle, {}) == []
+    assert scidb.plan(bundle).fits == []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "LEAST_BLOCK", data.draw(st.integers(1, 50)))
-        patch.setattr(writing, "block_bytes", lambda _: data.draw(st.integers(1, 200)))
+        patch.setattr(writer, "LEAST_BLOCK", data.draw(st.integers(1, 50)))
+        patch.setattr(writer, "block_bytes", lambda _: data.draw(st.integers(1, 200)))
         assert written(bundle, out) == raw
     assert read(out).names == bundle.names
 
@@ -211,8 +211,8 @@ def test_chunk_order_comes_back(data: st.DataObject, tmp_path_factory: Any) -> N
 
     out = path.with_name("again.scidb")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "LEAST_BLOCK", data.draw(st.integers(1, 200)))
-        patch.setattr(writing, "block_bytes", lambda _: 1)
+        patch.setattr(writer, "LEAST_BLOCK", data.draw(st.integers(1, 200)))
+        patch.setattr(writer, "block_bytes", lambda _: 1)
         assert written(through_yaml(bundle), out) == raw
     again = read(out)
     assert [array.shape for array in again.arrays] == [array.shape for array in bundle.arrays]
@@ -244,7 +244,7 @@ def test_canonical_form(corpus: Callable[..., Path], tmp_path: Path) -> None:
 
     out = tmp_path / "x.scidb"
     assert written(bundle, out, mode="canonical").hex() == facts["canonical_hex"]
-    [fit] = scidb.fits(bundle, {"mode": "canonical"})
+    [fit] = scidb.plan(bundle, mode="canonical").fits
     assert (fit.outcome, fit.property) == (EQUIVALENT, "storage")
 
 
@@ -405,7 +405,7 @@ def test_types(code: str, tmp_path: Path) -> None:
     values = filled(np.dtype(code), (2, 3))
     bundle = bundle_of(v=values)
 
-    fits = [(fit.outcome, fit.property) for fit in scidb.fits(bundle, {})]
+    fits = [(fit.outcome, fit.property) for fit in scidb.plan(bundle).fits]
     assert fits == ([said] if said else [])
     raw = written(bundle, tmp_path / "x.scidb")
 
@@ -429,7 +429,7 @@ def test_schema_of_several_arrays(tmp_path: Path) -> None:
     two = bundle_of(**{"two words": np.arange(6.0).reshape(2, 3)}).arrays[0]
     bundle = Bundle([one, two])
 
-    assert scidb.fits(bundle, {}) == []
+    assert scidb.plan(bundle).fits == []
     raw = written(bundle, tmp_path / "x.scidb")
 
     assert raw == b"".join(struct.pack("<id", n, n) for n in range(6))
@@ -487,15 +487,15 @@ def test_coordinates_as_columns(coords: str, tmp_path: Path) -> None:
 def test_one_shape_for_all(tmp_path: Path) -> None:
     bundle = bundle_of(a=np.zeros((2, 3)), b=np.zeros((3, 2)), c=np.zeros(6))
 
-    found = [(fit.outcome, fit.array, fit.property, fit.flag) for fit in scidb.fits(bundle, {})]
+    found = [(fit.outcome, fit.array, fit.property, fit.flag) for fit in scidb.plan(bundle).fits]
 
     assert found == [(REFUSED, "b", "shape", None), (REFUSED, "c", "shape", None)]
-    assert "--array" in scidb.fits(bundle, {})[0].reason
+    assert "--array" in scidb.plan(bundle).fits[0].reason
 
 
 @pytest.mark.parametrize("name", ["", 'a"b', "a\nb", "\ud800", "x" * 2000, "\x7f"])
 def test_names_that_afl_cannot_hold(name: str) -> None:
-    [fit] = scidb.fits(bundle_of(ok=np.zeros(2), **{name: np.zeros(2)}), {})
+    [fit] = scidb.plan(bundle_of(ok=np.zeros(2), **{name: np.zeros(2)})).fits
 
     assert (fit.outcome, fit.array, fit.property) == (REFUSED, name, "names")
 
@@ -518,7 +518,7 @@ def test_names_come_back(
     assert read(path).names == names
     parsed, _ = parse_schema((path.parent / "names.scidb.schema").read_text())
     assert [attribute.name for attribute in parsed.attributes] == names
-    kept = not any(fit.property == "metadata" for fit in scidb.fits(bundle, {}))
+    kept = not any(fit.property == "metadata" for fit in scidb.plan(bundle).fits)
     got = [axis.name for axis in read(path).arrays[0].meta.axes]
     assert not kept or all(want in (None, "", name) for want, name in zip(axes, got, strict=True))
 
@@ -531,14 +531,14 @@ def test_metadata_that_has_no_place_is_named() -> None:
     )  # fmt: skip
     bundle.attributes = {"by": "me"}
 
-    of_array, of_file = scidb.fits(bundle, {})
+    of_array, of_file = scidb.plan(bundle).fits
 
     for word in ("description", "units", "axes", "attributes", "namespace nrrd"):
         assert word in of_array.reason
     assert "attributes of the file" in of_file.reason
     came_back = read(FIXTURES / "texts.scidb")
     came_back["n"].meta.description = "added"
-    assert "description" in scidb.fits(came_back, {})[0].reason
+    assert "description" in scidb.plan(came_back).fits[0].reason
 
 
 def test_the_schema_file_is_not_overwritten(tmp_path: Path) -> None:
@@ -573,7 +573,7 @@ def test_written_in_blocks(tmp_path: Path) -> None:
     try:
         raw = tmp_path / "x.scidb"
         with Target(str(raw), max_memory=1 << 20) as target:
-            scidb.write(bundle, target)
+            scidb.plan(bundle).write(target)
             target.commit(sync=False)
         peak = tracemalloc.get_traced_memory()[1]
     finally:

@@ -14,9 +14,11 @@ import numpy as np
 
 from raconvert.arrays.blocks import check_memory
 from raconvert.arrays.indexing import full_key
+from raconvert.arrays.lazy import Decoded
 from raconvert.arrays.strided import extent_of, fill, region
 
-from .records import Scan, read_into
+from .record import Field
+from .scan import Scan, read_into
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,45 +33,15 @@ if TYPE_CHECKING:
 READ_BYTES = 1 << 20  # a block of records of one width: it stays in the cache of a processor
 
 
-class Field:
-    """One field of all records of a file: `offset` in the record of `width` bytes, and its type.
-
-    `items` is the shape of one value, () or (2,); `watch` is shown all that is read.
-    """
+class FileField(Field):
+    """A field of all records of a file; `watch` is shown all that is read."""
 
     def __init__(
-        self,
-        width: int,
-        offset: int,
-        dtype: np.dtype[Any],
-        items: tuple[int, ...],
-        source: Source | None = None,
-        watch: Callable[[Values], object] | None = None,
+        self, field: Field, source: Source, watch: Callable[[Values], object] | None = None
     ) -> None:
-        self.width = width
-        self.offset = offset
-        self.dtype = dtype
-        self.items = items
-        self._source = source
+        super().__init__(field.width, field.offset, field.dtype, field.items)
+        self.source = source
         self.watch = watch
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of one value."""
-        return self.dtype.itemsize * prod(self.items)
-
-    @property
-    def source(self) -> Source:
-        """The file that the field is of; fields that are written have none."""
-        if self._source is None:
-            raise AssertionError("this field is not of a file")
-        return self._source
-
-    def rows(self, data: Any, first: int, count: int) -> Values:
-        """Return the field of `count` records in `data`, from number `first` on, as a view."""
-        strides = (self.width, self.dtype.itemsize)[: 1 + len(self.items)]
-        offset = first * self.width + self.offset
-        return np.ndarray((count, *self.items), self.dtype, data, offset, strides)
 
     def records(self, count: int) -> Iterator[Values]:
         """Yield the values of the first `count` records in blocks, each valid until the next."""
@@ -105,7 +77,7 @@ def split(pieces: Iterator[Values], max_bytes: int) -> Iterator[Values]:
 class Dense:
     """A field as an array whose cells come in row-major order: of N dimensions, or one."""
 
-    def __init__(self, field: Field, shape: tuple[int, ...]) -> None:
+    def __init__(self, field: FileField, shape: tuple[int, ...]) -> None:
         self.field = field
         self.cells = shape
         self.shape = (*shape, *field.items)
@@ -130,7 +102,7 @@ class Dense:
             return _seen(field, region(*place, field.dtype, shape, tuple(strides), key))
 
 
-def _seen(field: Field, values: Any) -> Any:
+def _seen(field: FileField, values: Any) -> Any:
     found = np.array(values)
     if field.watch is not None:
         field.watch(found)
@@ -185,7 +157,7 @@ class Region:
         self.chunks = chunks
         self.box = tuple(end - begin for begin, end in box)
 
-    def read(self, values: Values, field: Field) -> None:
+    def read(self, values: Values, field: FileField) -> None:
         """Fill `values`, of the shape of the box, from the file of the field."""
         with field.source.open() as file:
             for outside, offset, strides in self._runs(values, field):
@@ -209,7 +181,7 @@ class Region:
             yield outside, offset, (*(n * field.width for n in strides), *inner)
 
     def _records(self, parts: tuple[Part, ...]) -> tuple[int, list[int], list[int]]:
-        """Return the first record, and counts and strides in records: per axis, chunks and cells.
+        """The first record, and counts and strides in records: per axis, chunks and cells.
 
         The records before a chunk are those of full rows of chunks on slower axes.
         """
@@ -233,7 +205,7 @@ class Region:
 class Chunked:
     """A field as an array whose cells come chunk after chunk."""
 
-    def __init__(self, field: Field, shape: tuple[int, ...], chunks: tuple[int, ...]) -> None:
+    def __init__(self, field: FileField, shape: tuple[int, ...], chunks: tuple[int, ...]) -> None:
         self.field = field
         self.cells = shape
         self.chunks = chunks
@@ -263,45 +235,42 @@ class Chunked:
         return _seen(self.field, values[tuple(rest)])
 
 
-class Scattered:
+class Scattered(Decoded):
     """A field of records with coordinates as an array of N dimensions, filled in memory.
 
     `cells` are the places of the records in row-major order; other cells are zero.
     """
 
-    def __init__(self, field: Field, shape: tuple[int, ...], cells: Values) -> None:
+    def __init__(self, field: FileField, shape: tuple[int, ...], cells: Values) -> None:
+        super().__init__(
+            (*shape, *field.items),
+            field.dtype,
+            what=f"'{field.source.path}': an array of all cells",
+            max_memory=field.source.max_memory,
+        )
         self.field = field
         self.cells = cells
-        self.shape = (*shape, *field.items)
-        self.dtype = field.dtype
-        self._whole: Values | None = None
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
-        return np.array(self[...], dtype=dtype, copy=copy)
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield one-dimensional pieces in stored order."""
+        return split(iter([self.whole().reshape(-1)]), max_bytes)
 
-    def __getitem__(self, key: Any) -> Any:
-        if self._whole is None:
-            self._whole = self._filled()
-        return self._whole[key]
-
-    def _filled(self) -> Values:
+    def load(self) -> Values:
+        """Put the values of all records into their places."""
         field = self.field
-        nbytes = prod(self.shape) * self.dtype.itemsize
-        what = f"'{field.source.path}': an array of all cells, {nbytes} bytes,"
-        check_memory(nbytes, field.source.max_memory, what)
-        values = np.zeros((prod(self.shape) // prod(field.items), *field.items), self.dtype)
+        values = np.zeros((self.count // prod(field.items), *field.items), self.dtype)
         done = 0
         for piece in field.records(len(self.cells)):
             rows = piece.reshape(-1, *field.items)
             values[self.cells[done : done + len(rows)]] = rows
             done += len(rows)
-        return values.reshape(self.shape)
+        return values
 
 
-class Pieces:
+class Pieces(Decoded):
     """What the blocks of a scanned file hold of one column: one dimension, or shaped.
 
-    `pieces` gives the decoded pieces anew whenever it is called.
+    `pieces` gives the decoded pieces anew whenever it is called; `name` is that of the column.
     """
 
     def __init__(
@@ -310,32 +279,13 @@ class Pieces:
         pieces: Callable[[], Iterator[Values]],
         dtype: np.dtype[Any],
         shape: tuple[int, ...],
-        what: str,
+        name: str,
     ) -> None:
-        self.shape = shape
-        self.dtype = dtype
-        self._scan = scan
+        source = scan.source
+        what = f"'{source.path}': '{name}'"
+        super().__init__(shape, dtype, what=what, max_memory=source.max_memory)
         self._pieces = pieces
-        self._what = what
-        self._whole: Values | None = None
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield one-dimensional pieces in stored order."""
         return split(self._pieces(), max_bytes)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
-        return np.array(self[...], dtype=dtype, copy=copy)
-
-    def __getitem__(self, key: Any) -> Any:
-        if self._whole is None:
-            nbytes = prod(self.shape) * self.dtype.itemsize
-            path = self._scan.source.path
-            what = f"'{path}': '{self._what}' whole in memory"
-            check_memory(nbytes, self._scan.source.max_memory, what)
-            flat = np.empty(prod(self.shape), self.dtype)
-            done = 0
-            for piece in self._pieces():
-                flat[done : done + piece.size] = piece
-                done += piece.size
-            self._whole = flat.reshape(self.shape)
-        return self._whole[key]

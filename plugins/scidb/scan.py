@@ -1,9 +1,4 @@
-"""Records of SciDB binary files: where every column is, and the offset pass over variable ones.
-
-A record is a row of spans of fixed width with the bytes of a variable column after each span but
-the last; a record without variable columns is one span. The count of a variable column is the end
-of its span, not part of it. All places are relative to the start of their span.
-"""
+"""The offset pass over files whose records differ in width, and their blocks in memory."""
 
 from __future__ import annotations
 
@@ -16,9 +11,9 @@ import numpy as np
 
 from raconvert.arrays.blocks import check_memory
 from raconvert.errors import Corrupt
-from raconvert.files.source import Source
 
-from .types import COUNT_BYTES, Column
+from .record import Layout, Rows, numbers_at
+from .tables import COUNT_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,45 +21,12 @@ if TYPE_CHECKING:
     from io import FileIO
     from typing import Any, NoReturn
 
+    from raconvert.files.source import Source
+
     Values = np.ndarray[Any, Any]
 
 READ_BYTES = 1 << 18  # a block of records that differ in width
 _COUNT = Struct("<I")
-
-# Where one column is: its span, the prefix byte in it (-1: none), and the value or its count.
-Place = namedtuple("Place", "span prefix value")
-
-
-class Layout(namedtuple("Layout", "columns places spans")):
-    """The places of the columns, and the widths of the spans without counts."""
-
-    __slots__ = ()
-
-    @property
-    def width(self) -> int | None:
-        """The bytes of a record; None if that differs from record to record."""
-        return self.spans[0] if len(self.spans) == 1 else None
-
-
-def layout_of(columns: list[Column]) -> Layout:
-    """Return the layout of records with these columns."""
-    places, spans = [], [0]
-    for column in columns:
-        prefix = spans[-1] if column.nullable else -1
-        spans[-1] += column.nullable
-        places.append(Place(len(spans) - 1, prefix, spans[-1]))
-        if column.size is None:
-            spans.append(0)
-        else:
-            spans[-1] += column.size
-    return Layout(columns, places, spans)
-
-
-def numpy_type(column: Column) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """Return the dtype of one element of a fixed column, and the shape of a value."""
-    from raconvert.arrays.dtypes import dtype_of
-
-    return dtype_of(column.element), (column.items,) if column.items > 1 else ()
 
 
 def read_into(file: FileIO, offset: int, view: memoryview, path: str) -> None:
@@ -155,7 +117,7 @@ class Scan:
                 begin, room = begin + end, READ_BYTES
 
     def _enough_for_one(self, begin: int, data: bytearray) -> int:
-        """Return how many bytes hold the record that is longer than the data read so far."""
+        """The number of bytes that hold the record that is longer than the data read so far."""
         need = needed(data, self.layout.spans)
         left = self.source.size - begin
         if need > left or len(data) == left:
@@ -170,7 +132,7 @@ class Scan:
             self._room -= nbytes
             self._kept[number] = at.astype(np.uint32)
 
-    def decoded(self) -> Iterator[Decoded]:
+    def decoded(self) -> Iterator[Rows]:
         """Yield every block with its bytes; each is valid until the next one is asked for."""
         with self.source.open() as file:
             for number, block in enumerate(self.blocks):
@@ -178,14 +140,31 @@ class Scan:
                 read_into(file, block.begin, memoryview(data), self.source.path)
                 kept = self._kept.get(number)
                 at = counts_at(data, self.layout.spans) if kept is None else kept.astype(np.int64)
-                found = Decoded(data, at, self.layout, block)
-                if not found.is_whole():
+                if not _is_whole(block, at, len(data), self.layout):
                     raise Corrupt("file changed while it was read", path=self.source.path)
-                yield found
+                rows = Rows(self.layout, data, at, numbers_at(data, at))
+                if not _is_chained(block, rows):
+                    raise Corrupt("file changed while it was read", path=self.source.path)
+                yield rows
+
+
+def _is_whole(block: Block, at: Values, nbytes: int, layout: Layout) -> bool:
+    """True if there are as many counts as the first pass has seen, and they lie inside."""
+    inside = not at.size or int(at.max()) + COUNT_BYTES <= nbytes
+    return at.shape == (block.count, len(layout.spans) - 1) and inside
+
+
+def _is_chained(block: Block, rows: Rows) -> bool:
+    """True if each record ends where the next one begins, with the counts of the first pass."""
+    tail = rows.layout.spans[-1]
+    ends = rows.starts(len(rows.layout.spans) - 1) + tail
+    seen = [int(n) for n in rows.sizes.sum(axis=0, dtype=np.int64)]
+    chained = bool((ends[:-1] == rows.starts(0)[1:]).all())
+    return int(ends[-1]) == len(rows.data) and chained and seen == block.payloads
 
 
 def counts_at(data: bytearray, spans: list[int]) -> Values:
-    """Return the positions of the counts of all whole records in `data`, one row per record."""
+    """The positions of the counts of all whole records in `data`, one row per record."""
     found: list[int] = []
     append, unpack = found.append, _COUNT.unpack_from
     tail = spans[-1]
@@ -210,7 +189,7 @@ def counts_at(data: bytearray, spans: list[int]) -> Values:
 
 
 def needed(data: bytearray, spans: list[int]) -> int:
-    """Return how many bytes the first record needs at least, as far as `data` shows its counts."""
+    """The bytes that the first record needs at least, as far as `data` shows its counts."""
     position = 0
     for span in spans[:-1]:
         position += span
@@ -218,92 +197,3 @@ def needed(data: bytearray, spans: list[int]) -> int:
             return position + COUNT_BYTES
         position += COUNT_BYTES + _COUNT.unpack_from(data, position)[0]
     return position + spans[-1]
-
-
-def everywhere(data: Any, dtype: np.dtype[Any], writeable: bool = False) -> Values:
-    """Return the data as overlapping elements of `dtype`, one beginning at every byte."""
-    count = max(0, len(data) - dtype.itemsize + 1)
-    view = np.ndarray((count,), dtype, data, 0, (1,))
-    view.flags.writeable = writeable
-    return view
-
-
-_UINT32 = np.dtype("<u4")
-
-
-def numbers_at(data: bytearray, at: Values) -> Values:
-    """Return the 32-bit numbers at these positions."""
-    values: Values = everywhere(data, _UINT32)[at].astype(np.int64)
-    return values
-
-
-class Decoded:
-    """Whole records with variable columns in memory: columns of them as arrays."""
-
-    def __init__(self, data: bytearray, at: Values, layout: Layout, block: Block) -> None:
-        self._data = data
-        self._at = at
-        self._layout = layout
-        self._block = block
-        self._sizes = numbers_at(data, at) if self._fits(at) else None
-
-    def _fits(self, at: Values) -> bool:
-        inside = not at.size or int(at.max()) + COUNT_BYTES <= len(self._data)
-        return at.shape == (self._block.count, len(self._layout.spans) - 1) and inside
-
-    def is_whole(self) -> bool:
-        """Tell whether the records are still those that the first pass has seen."""
-        if self._sizes is None:
-            return False
-        starts = self._starts(len(self._layout.spans) - 1)
-        ends = self._starts(0)[1:]
-        seen = [int(n) for n in self._sizes.sum(axis=0, dtype=np.int64)]
-        last = int(starts[-1]) + self._layout.spans[-1] == len(self._data)
-        chained = bool((starts[:-1] + self._layout.spans[-1] == ends).all())
-        return last and chained and seen == self._block.payloads
-
-    def _starts(self, span: int) -> Values:
-        """Return where this span begins in every record."""
-        if span == 0:
-            starts: Values = self._at[:, 0] - self._layout.spans[0]
-        else:
-            starts = self._at[:, span - 1] + COUNT_BYTES + self.sizes(span - 1)
-        return starts
-
-    def sizes(self, variable: int) -> Values:
-        """Return the counts of a variable column."""
-        if self._sizes is None:
-            raise AssertionError("is_whole was not asked")
-        sizes: Values = self._sizes[:, variable]
-        return sizes
-
-    def prefixes(self, place: Place) -> Values:
-        """Return the null prefixes of a column."""
-        data = np.frombuffer(self._data, np.uint8)
-        return data[self._starts(place.span) + place.prefix]
-
-    def fixed(self, place: Place, column: Column) -> Values:
-        """Return the values of a column of fixed width, flat."""
-        dtype, items = numpy_type(column)
-        one = np.dtype((np.void, dtype.itemsize * items[0])) if items else dtype
-        found = everywhere(self._data, one)[self._starts(place.span) + place.value]
-        return found.view(dtype)
-
-    def payload(self, variable: int) -> Values:
-        """Return the bytes of a variable column, one value after the other."""
-        starts = self._at[:, variable] + COUNT_BYTES
-        return np.frombuffer(self._data, np.uint8)[
-            segments(starts, self.sizes(variable), len(self._data))
-        ]
-
-
-def segments(starts: Values, sizes: Values, total: int) -> Values:
-    """Return a mask of `total` bytes that is true in the segments, which do not overlap."""
-    lengths = np.empty(2 * len(starts) + 1, np.int64)
-    lengths[1::2] = sizes
-    lengths[0:-1:2] = starts
-    lengths[2:-1:2] -= starts[:-1] + sizes[:-1]
-    lengths[-1] = total - (int(starts[-1] + sizes[-1]) if len(starts) else 0)
-    inside = np.zeros(len(lengths), bool)
-    inside[1::2] = True
-    return np.repeat(inside, lengths)

@@ -7,23 +7,32 @@ from math import prod
 
 import numpy as np
 
-from raconvert.arrays.blocks import as_ndarray, block_bytes, blocks, check_memory, plain, slabs
+from raconvert.arrays.blocks import (
+    Feed,
+    as_ndarray,
+    block_bytes,
+    blocks,
+    check_memory,
+    plain,
+    slabs,
+)
 from raconvert.arrays.raw import write_raw
 from raconvert.errors import Corrupt
 from raconvert.files.copy import reserve, write_all
 from raconvert.files.seal import seal_of
 from raconvert.files.source import Source
 
-from .declare import SUFFIX
-from .fitting import Out, Plan
-from .records import Layout, everywhere, layout_of, numpy_type, segments
+from .header import SUFFIX
+from .planned import Out, RecordPlan
+from .record import Field, Layout, Rows, field_of, layout_of, numpy_type, prefix_of, segments
 from .schema import Dimension, schema_text
-from .sources import Field, Region
 from .syntax import IDENTIFIER
-from .types import COUNT_BYTES, MAX_COUNT, PRESENT
+from .tables import COUNT_BYTES, MAX_COUNT, PRESENT
+from .values import Region
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from io import FileIO
     from typing import Any
 
@@ -35,7 +44,7 @@ if TYPE_CHECKING:
 LEAST_BLOCK = 1 << 16
 
 
-def write_plan(plan: Plan, target: Target, *, canonical: bool) -> None:
+def write_records(plan: RecordPlan, target: Target, *, canonical: bool) -> None:
     """Write the records, then the schema file."""
     companion = target.beside(SUFFIX, appended=True)
     if plan.raw is not None:
@@ -49,14 +58,14 @@ def write_plan(plan: Plan, target: Target, *, canonical: bool) -> None:
     write_all(companion.open(), [text, line.encode()])
 
 
-def _is_verbatim(plan: Plan) -> bool:
-    """Tell whether the file is nothing but one array."""
+def _is_verbatim(plan: RecordPlan) -> bool:
+    """True if the file is nothing but one array."""
     [first, *others] = plan.outs
     alone = not others and first.values is not None and first.null is None
     return alone and first.cast == "view" and plan.chunks is None and plan.cells is None
 
 
-def _write_columns(plan: Plan, target: Target, canonical: bool) -> None:
+def _write_columns(plan: RecordPlan, target: Target, canonical: bool) -> None:
     layout = layout_of([out.column for out in plan.outs])
     file = target.open()
     records = prod(plan.shape) if plan.cells is None else plan.cells.count
@@ -75,7 +84,7 @@ def _write_columns(plan: Plan, target: Target, canonical: bool) -> None:
         _write_rows(file, layout, writers, records, target)
 
 
-def _check_cells(plan: Plan, cells: Values) -> None:
+def _check_cells(plan: RecordPlan, cells: Values) -> None:
     if cells.size and (cells.min() < 0 or cells.max() >= prod(plan.shape)):
         raise Corrupt(
             f"array '{plan.cells.name}' holds places outside the array",
@@ -87,39 +96,17 @@ def _check_cells(plan: Plan, cells: Values) -> None:
 # Columns ------------------------------------------------------------------------------------------
 
 
-class _Feed:
-    """The elements of an array, as many as asked for at a time."""
+def _feed(array: Array, dtype: np.dtype[Any], cast: str, max_bytes: int) -> Feed:
+    """The elements of an array as the values of its column."""
 
-    def __init__(self, array: Array, dtype: np.dtype[Any], cast: str, max_bytes: int) -> None:
-        self._name = array.name
-        self._blocks = blocks(array, max_bytes)
-        self._dtype = dtype
-        self._cast = cast
-        self._rest = np.empty(0, dtype)
+    def pieces() -> Iterator[Values]:
+        for block in blocks(array, max_bytes):
+            if cast == "float32":
+                yield block.reshape(-1).astype(dtype)
+            else:
+                yield plain(block.reshape(-1)).view(dtype)
 
-    def take(self, count: int) -> Values:
-        """Return the next `count` elements, valid until the next call."""
-        if self._rest.size < count:
-            found = np.empty(count, self._dtype)
-            filled = 0
-            while filled < count:
-                if not self._rest.size:
-                    self._rest = self._next()
-                some = min(count - filled, self._rest.size)
-                found[filled : filled + some] = self._rest[:some]
-                self._rest = self._rest[some:]
-                filled += some
-            return found
-        found, self._rest = self._rest[:count], self._rest[count:]
-        return found
-
-    def _next(self) -> Values:
-        block = next(self._blocks, None)
-        if block is None:
-            raise Corrupt(f"array '{self._name}' ended early")
-        if self._cast == "float32":
-            return block.reshape(-1).astype(self._dtype)
-        return plain(block.reshape(-1)).view(self._dtype)
+    return Feed(pieces(), dtype, f"array '{array.name}'")
 
 
 class _Gathered:
@@ -133,7 +120,7 @@ class _Gathered:
         self._done = 0
 
     def take(self, count: int) -> Values:
-        """Return the next `count` elements."""
+        """The next `count` elements."""
         rows = count // self._values.shape[1]
         found = self._values[self._cells[self._done : self._done + rows]]
         self._done += rows
@@ -143,7 +130,7 @@ class _Gathered:
 class _Coordinates:
     """The coordinates of the records along one dimension."""
 
-    def __init__(self, plan: Plan, axis: int, cells: Values | None) -> None:
+    def __init__(self, plan: RecordPlan, axis: int, cells: Values | None) -> None:
         self._stride = prod(plan.shape[axis + 1 :])
         self._length = plan.shape[axis]
         self._lo = plan.dims[axis].lo
@@ -151,7 +138,7 @@ class _Coordinates:
         self._done = 0
 
     def take(self, count: int) -> Values:
-        """Return the next `count` coordinates."""
+        """The next `count` coordinates."""
         done, self._done = self._done, self._done + count
         cells = self._cells
         places = np.arange(done, done + count) if cells is None else cells[done : done + count]
@@ -168,7 +155,7 @@ class _Writer:
     def __init__(
         self,
         out: Out,
-        plan: Plan,
+        plan: RecordPlan,
         cells: Values | None,
         room: int,
         max_memory: int,
@@ -185,18 +172,18 @@ class _Writer:
         elif out.values is not None:
             dtype = numpy_type(out.column)[0]
             if cells is None:
-                self._values = _Feed(out.values, dtype, out.cast, room)
+                self._values = _feed(out.values, dtype, out.cast, room)
             else:
                 items = out.column.items
                 self._values = _Gathered(out.values, dtype, items, cells, max_memory)
         else:
-            self._offsets = _Feed(out.offsets, _INT64, "view", room)
-            self._bytes = _Feed(out.bytes, _UINT8, "view", room)
+            self._offsets = _feed(out.offsets, _INT64, "view", room)
+            self._bytes = _feed(out.bytes, _UINT8, "view", room)
             self._left = out.bytes.count
             self._last = self._first_offset(out.offsets)
         if out.null is not None:
             self._null = (
-                _Feed(out.null, _UINT8, "view", room)
+                _feed(out.null, _UINT8, "view", room)
                 if cells is None
                 else _Gathered(out.null, _UINT8, 1, cells, max_memory)
             )
@@ -208,7 +195,7 @@ class _Writer:
         return first
 
     def prefixes(self, count: int) -> Values | None:
-        """Return the prefixes of the next records; None if the column has none."""
+        """The prefixes of the next records; None if the column has none."""
         if self._null is None:
             return None
         found: Values = self._null.take(count)
@@ -219,7 +206,7 @@ class _Writer:
         return found
 
     def values(self, count: int, prefixes: Values | None) -> Values:
-        """Return the values of the next records, one row each."""
+        """The values of the next records, one row each."""
         items = self.column.items
         found: Values = self._values.take(count * items)
         zero = self.column.is_skip
@@ -230,7 +217,7 @@ class _Writer:
         return found.reshape(-1, items) if items > 1 else found
 
     def lengths(self, count: int) -> Values:
-        """Return how many bytes the next records have in this column."""
+        """How many bytes the next records have in this column."""
         ends = np.array(self._offsets.take(count), np.int64)
         sizes = np.diff(ends, prepend=self._last)
         if (sizes < 0).any() or int(ends[-1]) - self._last > self._left:
@@ -245,7 +232,7 @@ class _Writer:
         return sizes
 
     def payload(self, sizes: Values, prefixes: Values | None) -> tuple[Values, Values]:
-        """Return the lengths and bytes of records whose lengths were asked for."""
+        """The lengths and bytes of records whose lengths were asked for."""
         data: Values = self._bytes.take(int(sizes.sum()))
         if not self.canonical:
             return sizes, data
@@ -266,7 +253,7 @@ class _Writer:
 
 
 def _ended(sizes: Values, data: Values, there: Values) -> tuple[Values, Values]:
-    """Return strings up to their first NUL, with exactly one; those not there without a byte."""
+    """Strings up to their first NUL, with exactly one; those not there without a byte."""
     starts = np.cumsum(sizes) - sizes
     nuls = np.append(np.flatnonzero(data == 0), len(data))
     first = nuls[np.searchsorted(nuls[:-1], starts)]
@@ -281,13 +268,10 @@ def _ended(sizes: Values, data: Values, there: Values) -> tuple[Values, Values]:
 # Records ------------------------------------------------------------------------------------------
 
 
-def _fields(layout: Layout, width: int) -> list[tuple[Field, Field | None]]:
-    """Return where values and prefixes of every column lie in records of one width."""
-    found = []
-    for column, place in zip(layout.columns, layout.places, strict=True):
-        prefix = Field(width, place.prefix, _UINT8, ()) if column.nullable else None
-        found.append((Field(width, place.value, *numpy_type(column)), prefix))
-    return found
+def _fields(layout: Layout, number: int) -> tuple[Field, Field | None]:
+    """Where the values of a column lie, and its null prefixes if it is nullable."""
+    nullable = layout.columns[number].nullable
+    return field_of(layout, number), prefix_of(layout, number) if nullable else None
 
 
 def _write_rows(
@@ -298,22 +282,27 @@ def _write_rows(
     reserve(file, records * width)
     check_memory(2 * width, target.max_memory, "one record")
     step = max(1, min(1 << 20, block_bytes(target.max_memory)) // width)
-    fields = _fields(layout, width)
+    fields = [_fields(layout, number) for number in range(len(writers))]
     buffer = memoryview(bytearray(min(step, records) * width))
     for first in range(0, records, step):
         count = min(step, records - first)
         for writer, (field, prefix) in zip(writers, fields, strict=True):
             prefixes = writer.prefixes(count)
             if prefix is not None:
-                prefix.rows(buffer, 0, count)[...] = prefixes
-            field.rows(buffer, 0, count)[...] = writer.values(count, prefixes)
+                prefix.rows(buffer, count)[...] = prefixes
+            field.rows(buffer, count)[...] = writer.values(count, prefixes)
         write_all(file, [buffer[: count * width]])
         if target.progress is not None:
             target.progress(count * width)
 
 
 def _write_chunks(
-    file: FileIO, layout: Layout, writers: list[_Writer], plan: Plan, target: Target, room: int
+    file: FileIO,
+    layout: Layout,
+    writers: list[_Writer],
+    plan: RecordPlan,
+    target: Target,
+    room: int,
 ) -> None:
     """Write records of one width chunk after chunk, each column over the whole file in turn."""
     width = layout.width or 0
@@ -322,7 +311,8 @@ def _write_chunks(
     reserve(file, total)
     if not total:
         return
-    for writer, (field, prefix) in zip(writers, _fields(layout, width), strict=True):
+    for number, writer in enumerate(writers):
+        field, prefix = _fields(layout, number)
         for key in slabs(plan.shape, field.nbytes + 1, room):
             whole = [slice(0, length) for length in plan.shape[len(key) :]]
             ends = [k if isinstance(k, slice) else slice(k, k + 1) for k in (*key, *whole)]
@@ -370,41 +360,28 @@ def _write_variable(
 
 
 def _packed(layout: Layout, writers: list[_Writer], count: int, lengths: list[Values]) -> Values:
-    """Return the bytes of some records."""
+    """The bytes of some records."""
     prefixes = [writer.prefixes(count) for writer in writers]
     variable = [n for n, writer in enumerate(writers) if writer.column.size is None]
     payloads = [
         writers[n].payload(sizes, prefixes[n]) for n, sizes in zip(variable, lengths, strict=True)
     ]
-    widths = [sizes for sizes, _ in payloads]
-    total = sum(layout.spans) + COUNT_BYTES * len(variable) + sum(widths)
-    starts = [np.cumsum(total) - total]
-    for span, sizes in zip(layout.spans, widths, strict=False):
-        starts.append(starts[-1] + span + COUNT_BYTES + sizes)
-    data = np.zeros(int(np.sum(total)), np.uint8)
-    raw = data.data
-    for n, (writer, place) in enumerate(zip(writers, layout.places, strict=True)):
-        begins = starts[place.span]
-        nulls = prefixes[n]
+    rows = Rows.empty(layout, np.stack([sizes for sizes, _ in payloads], axis=1))
+    for writer, place, nulls in zip(writers, layout.places, prefixes, strict=True):
         if nulls is not None:
-            data[begins + place.prefix] = nulls
-        if writer.column.size is not None:
-            values = writer.values(count, nulls).reshape(-1)
-            one = np.dtype((np.void, writer.column.size))
-            everywhere(raw, one, True)[begins + place.value] = values.view(one)
-            continue
-        sizes, payload = payloads[place.span]
-        at = begins + place.value
-        everywhere(raw, np.dtype("<u4"), True)[at] = sizes
-        data[segments(at + COUNT_BYTES, sizes, len(data))] = payload
-    return data
+            rows.set_prefixes(place, nulls)
+        if writer.column.size is None:
+            rows.set_payload(place.span, payloads[place.span][1])
+        else:
+            rows.set_values(place, writer.column, writer.values(count, nulls))
+    return np.frombuffer(rows.data, np.uint8)
 
 
 # The schema file ----------------------------------------------------------------------------------
 
 
-def schema_file(plan: Plan, path: str) -> bytes:
-    """Return the schema, the options that a reader needs, and the lines that load the file."""
+def schema_file(plan: RecordPlan, path: str) -> bytes:
+    """The schema, the options that a reader needs, and the lines that load the file."""
     lines = [plan.schema_text] if plan.schema_text else []
     lines += [f"{name}: {value}" for name, value in plan.settings.items()]
     if plan.attributes:
@@ -412,7 +389,7 @@ def schema_file(plan: Plan, path: str) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def _load_lines(plan: Plan, name: str) -> list[str]:
+def _load_lines(plan: RecordPlan, name: str) -> list[str]:
     """Return AFL comments that load the file into SciDB."""
     stem = name.partition(".")[0]
     array = stem if IDENTIFIER.match(stem) else "A"
@@ -438,7 +415,7 @@ def _load_lines(plan: Plan, name: str) -> list[str]:
 
 
 def _in_shell(text: str) -> str:
-    """Return text as it stands between double quotes of a shell."""
+    """Text as it stands between double quotes of a shell."""
     for char in '\\"$`':
         text = text.replace(char, "\\" + char)
     return text

@@ -1,4 +1,4 @@
-"""The types of SciDB: bytes in a binary file, and the element type that carries them.
+"""The types of SciDB, the element types that carry them, and the names of arrays.
 
 SciDB 19.11, `include/query/TypeSystem.h` and the type table of the binary load documentation.
 User-defined types have the size that their plug-in gives them; files do not tell it, so it is
@@ -48,7 +48,7 @@ class Column(namedtuple("Column", "type size nullable")):
 
     @property
     def is_skip(self) -> bool:
-        """Whether the column belongs to no attribute."""
+        """True if the column belongs to no attribute."""
         return bool(self.type == SKIP)
 
     @property
@@ -75,5 +75,26 @@ class Column(namedtuple("Column", "type size nullable")):
 
 
 def format_text(columns: list[Column]) -> str:
-    """Return the format string of the columns."""
+    """The format string of the columns."""
     return f"({', '.join(map(str, columns))})"
+
+
+# In the order of the arrays; a column has values, or offsets and bytes.
+ROLES = ("values", "offsets", "bytes", "null")
+CELLS = "cells"
+RAW = "records"
+
+
+class Namer:
+    """Gives names once: an attribute may be called ``a.null`` beside a nullable ``a``."""
+
+    def __init__(self) -> None:
+        self._given: set[str] = set()
+
+    def name(self, attribute: str, role: str) -> str:
+        """The name of an array: the attribute's, and its role unless it is the values."""
+        name = attribute if role == "values" else f"{attribute}.{role}"
+        while name in self._given:
+            name += "_"
+        self._given.add(name)
+        return name

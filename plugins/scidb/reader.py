@@ -12,12 +12,12 @@ from raconvert.errors import Corrupt, Unsupported
 from raconvert.plugin import Array, Axis, Bundle, Element, Metadata, Source, element
 
 from . import content
-from .declare import Declaration, declare
-from .records import Layout, Place, Scan, layout_of, numpy_type, refuse_cut
-from .roles import CELLS, RAW, Namer
+from .header import Declaration, declare
+from .record import Layout, Place, field_of, layout_of, numpy_type, prefix_of
+from .scan import Scan, refuse_cut
 from .schema import in_c_order
-from .sources import Chunked, Dense, Field, Pieces, Scattered
-from .types import PAIR_LABELS, PRESENT, UNITS, Column, format_text
+from .tables import CELLS, PAIR_LABELS, PRESENT, RAW, UNITS, Column, Namer, format_text
+from .values import Chunked, Dense, FileField, Pieces, Scattered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ SHOWN = 3  # names in a note
 
 
 def read_bundle(source: Source, options: dict[str, str]) -> Bundle:
-    """Return the arrays of a file; `options` are those of the plugin's `read`, by name."""
+    """The arrays of a file; `options` are those of the plugin's `read`, by name."""
     size = source.size
     declaration = declare(source, options)
     try:
@@ -77,7 +77,7 @@ class _Reader:
     # --- shape ---
 
     def _is_dense(self) -> bool:
-        """Tell whether the records are the cells of an array of the schema's dimensions."""
+        """True if the records are the cells of an array of the schema's dimensions."""
         told = self.declaration
         if told.layout == "flat" or not told.schema.bounded:
             self._note_open_dimensions()
@@ -154,7 +154,7 @@ class _Reader:
     # --- coordinates ---
 
     def _cells(self) -> Values | None:
-        """Return the places of the records; None if they are all cells in row-major order."""
+        """The places of the records; None if they are all cells in row-major order."""
         told = self.declaration
         total = prod(self.shape)
         what = f"'{self.source.path}': the coordinates of {self.count} records"
@@ -225,7 +225,7 @@ class _Reader:
         return Bundle(arrays, formats={"scidb": space}, notes=self.notes)
 
     def namespace(self) -> dict[str, Any]:
-        """Return what an exact way back needs to know of the file as a whole."""
+        """What an exact way back needs to know of the file as a whole."""
         told = self.declaration
         return {
             "schema": told.schema_text,
@@ -255,7 +255,7 @@ class _Reader:
         return found
 
     def _of_column(self, number: int, column: Column) -> list[Array]:
-        """Return the arrays of a column, each knowing those without which it says less."""
+        """The arrays of a column, each knowing those without which it says less."""
         if column.size is None and self.scan is not None:
             offsets, values = self._variable(self.scan, number)
             _accompany(values, offsets, "elements")
@@ -300,7 +300,7 @@ class _Reader:
         )
 
     def _axes(self, *, pair: bool) -> list[Axis]:
-        """Return the axes, fastest first; empty where the schema says nothing of them."""
+        """The axes, fastest first; empty where the schema says nothing of them."""
         dims = self.declaration.schema.dims
         axes = [Axis() for _ in self.shape]
         if self.dense or (len(dims) == 1 and not self.declaration.coordinates):
@@ -311,13 +311,11 @@ class _Reader:
             ]
         return [Axis(labels=list(PAIR_LABELS)), *axes] if pair else axes
 
-    def _field(self, number: int) -> Field:
-        """Return the values of a column of records of one width."""
-        place, column = self.layout.places[number], self.declaration.columns[number]
-        dtype, items = numpy_type(column)
-        return Field(self.layout.width or 0, place.value, dtype, items, self.source)
+    def _field(self, number: int) -> FileField:
+        """The values of a column of records of one width."""
+        return FileField(field_of(self.layout, number), self.source)
 
-    def _shaped(self, field: Field) -> Any:
+    def _shaped(self, field: FileField) -> Any:
         if self.cells is not None:
             return Scattered(field, self.shape, self.cells)
         if self.dense and self.declaration.order == "chunk":
@@ -340,7 +338,7 @@ class _Reader:
         return self._array(name, "values", number, column.element, shape, data=data)
 
     def _is_verbatim(self, column: Column) -> bool:
-        """Tell whether the file is nothing but the values of this column in order."""
+        """True if the file is nothing but the values of this column in order."""
         plain = self.cells is None and (not self.dense or self.declaration.order == "C")
         return plain and column.size == self.layout.width
 
@@ -350,9 +348,8 @@ class _Reader:
             pieces = partial(_null_pieces, self.scan, place, self._watch)
             data: Any = Pieces(self.scan, pieces, np.dtype(np.uint8), self.shape, name)
         else:
-            width, dtype = self.layout.width or 0, np.dtype(np.uint8)
-            field = Field(width, place.prefix, dtype, (), self.source, self._watch)
-            data = self._shaped(field)
+            prefixes = FileField(prefix_of(self.layout, number), self.source, self._watch)
+            data = self._shaped(prefixes)
         return self._array(name, "null", number, BYTE, self.shape, data=data)
 
     def _watch(self, prefixes: Values) -> None:
@@ -376,7 +373,7 @@ class _Reader:
             yield self._array(name, role, number, kind, (length,), data=data)
 
     def _raw(self) -> Array:
-        """Return the records verbatim."""
+        """The records verbatim."""
         extent = self.source.extent(0, self.source.size)
         if self.layout.width is None:
             kind, shape = Element("user", 1, "|", "|V1"), (self.source.size,)
@@ -386,7 +383,7 @@ class _Reader:
         return self._array(RAW, "records", None, kind, shape, extent=extent)
 
     def _record_element(self) -> Element:
-        """Return a record as one element: a structure, nullable fields as (null, val)."""
+        """A record as one element: a structure, nullable fields as (null, val)."""
         fields: list[tuple[Any, ...]] = []
         for name, column in zip(self.declaration.names, self.declaration.columns, strict=True):
             value = numpy_type(column)[0].str
@@ -406,7 +403,7 @@ def _accompany(array: Array, companion: Array, loss: str) -> None:
 
 def _fixed_pieces(scan: Scan, place: Place, column: Column) -> Iterator[Values]:
     for block in scan.decoded():
-        yield block.fixed(place, column)
+        yield block.values(place, column)
 
 
 def _null_pieces(scan: Scan, place: Place, watch: Any) -> Iterator[Values]:
@@ -425,7 +422,7 @@ def _offset_pieces(scan: Scan, which: int) -> Iterator[Values]:
     total = 0
     yield np.zeros(1, np.int64)
     for block in scan.decoded():
-        ends = np.cumsum(block.sizes(which), dtype=np.int64)
+        ends = np.cumsum(block.sizes[:, which], dtype=np.int64)
         ends += total
         total = int(ends[-1])
         yield ends

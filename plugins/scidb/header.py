@@ -26,9 +26,9 @@ from raconvert.files.source import Source
 
 from . import content
 from .formatstring import parse_format, parse_sizes, size_of
-from .schema import Dimension, Schema, in_c_order, parse_schema, schema_text
-from .syntax import Fault, Scanner
-from .types import NATIVE, SKIP, VARIABLE, Column
+from .schema import Attribute, Dimension, Schema, in_c_order, parse_schema, schema_text
+from .syntax import Fault, Scanner, past_space
+from .tables import NATIVE, SKIP, VARIABLE, Column
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Text(namedtuple("Text", "value name path")):
     __slots__ = ()
 
     def refuse(self, fault: Fault) -> RaconvertError:
-        """Return the error for a fault in this text."""
+        """The error for a fault in this text."""
         if self.path:
             what = f"{self.name} is wrong: {fault.what}"
             return Corrupt(
@@ -77,7 +77,7 @@ class Text(namedtuple("Text", "value name path")):
 
 
 def declare(source: Source, options: dict[str, str]) -> Declaration:
-    """Return what the file of records is; `options` are those of `read`, by name."""
+    """What the file of records is; `options` are those of `read`, by name."""
     given = {name: value for name, value in options.items() if value not in ("", "auto")}
     texts = {name: Text(value, name, "") for name, value in given.items()}
     if "schema" not in given:
@@ -93,7 +93,7 @@ def declare(source: Source, options: dict[str, str]) -> Declaration:
 
 
 def find_schema_file(source: Source) -> str:
-    """Return the path of the schema file that belongs to the source, or nothing."""
+    """The path of the schema file that belongs to the source, or nothing."""
     for path, stand_in in source.stand_ins.items():
         if path.endswith(SUFFIX):
             return stand_in
@@ -112,7 +112,7 @@ def _check_seal(file: Source, records: Source) -> None:
 
 
 def load_schema_file(file: Source) -> dict[str, Text]:
-    """Return the texts of a schema file: its schema and its options."""
+    """The texts of a schema file: its schema and its options."""
     path = file.path
     if file.size > MAX_SCHEMA_BYTES:
         raise Corrupt(
@@ -133,11 +133,11 @@ def load_schema_file(file: Source) -> dict[str, Text]:
 
 def _texts_in(text: str, path: str) -> dict[str, Text]:
     texts: dict[str, Text] = {}
-    at = _skipped(text, 0)
+    at = past_space(text, 0)
     if not _LINE.match(text, at):
         _, at = parse_schema(text)
         texts["schema"] = Text(text[:at].strip(), "schema", path)
-        at = _skipped(text, at)
+        at = past_space(text, at)
     while at < len(text):
         line = _LINE.match(text, at)
         if line is None:
@@ -148,16 +148,8 @@ def _texts_in(text: str, path: str) -> dict[str, Text]:
             expected = " | ".join(CHOICES[name])
             raise Fault(f"{name} is not understood", text, line.start(2), expected, value[:40])
         texts[name] = Text(value, name, path)
-        at = _skipped(text, line.end())
+        at = past_space(text, line.end())
     return texts
-
-
-def _skipped(text: str, at: int) -> int:
-    """Return where the next thing but white space and comments begins."""
-    from .syntax import _SPACE
-
-    space = _SPACE.match(text, at)
-    return space.end() if space else at
 
 
 def _refuse_by_name(source: Source) -> None:
@@ -184,7 +176,7 @@ def _nothing_known(source: Source) -> UsageError:
 
 
 def combine(path: str, texts: dict[str, Text]) -> Declaration:
-    """Return what the texts say together, of the file at `path`."""
+    """What the texts say together, of the file at `path`."""
 
     def word(name: str) -> str:
         return str(texts[name].value) if name in texts else "auto"
@@ -253,7 +245,7 @@ def _whole_schema(text: Text) -> Schema:
 def _columns_of(
     text: Text, schema: Schema, sizes: dict[str, int], default: str, notes: list[str]
 ) -> list[Column]:
-    """Return the columns that the schema itself amounts to."""
+    """The columns that the schema itself amounts to."""
     columns = []
     for attribute in schema.attributes:
         kind, null = attribute.type, attribute.null
@@ -276,7 +268,7 @@ def _columns_of(
 
 
 def _with_coordinates(columns: list[Column], schema: Schema, coords: str) -> list[Column]:
-    """Return the columns of the attributes with those of the dimensions before or behind them."""
+    """The columns of the attributes with those of the dimensions before or behind them."""
     size = NATIVE["int64"].element.nbytes
     places = [Column("int64", size, False)] * len(schema.dims) if coords != "none" else []
     return [*places, *columns] if coords == "before" else [*columns, *places]
@@ -288,14 +280,12 @@ def _listed(names: list[str]) -> str:
 
 
 def _unnamed(columns: list[Column], coords: str) -> Schema:
-    """Return the schema of a format string alone: attributes a0, a1, …, one open dimension."""
+    """The schema of a format string alone: attributes a0, a1, …, one open dimension."""
     if coords != "none":
         raise UsageError(
             f"--in-opt coords={coords} needs a schema that names the dimensions",
             remedy="add --in-opt 'schema=<a:double>[i=0:*; j=0:*]'",
         )
-    from .schema import Attribute
-
     kinds = [column for column in columns if not column.is_skip]
     attributes = [Attribute(f"a{n}", c.type, 0, c.nullable) for n, c in enumerate(kinds)]
     return Schema("", attributes, [Dimension("i", 0, None, None)])
@@ -313,7 +303,7 @@ def _text_of(columns: list[Column], names: list[str], coordinates: list[int]) ->
 def _named(
     path: str, schema: Schema, columns: list[Column], coords: str
 ) -> tuple[list[str], list[int]]:
-    """Return a name for every column, and which columns are coordinates."""
+    """A name for every column, and which columns are coordinates."""
     attributes = [attribute.name for attribute in schema.attributes]
     dims = [dim.name for dim in schema.dims]
     values = [n for n, column in enumerate(columns) if not column.is_skip]
@@ -357,7 +347,7 @@ def _counts_differ(
 
 
 def _order(path: str, schema: Schema, order: str, layout: str) -> str:
-    """Return C or chunk: the order of the cells of a bounded array in the file."""
+    """C or chunk: the order of the cells of a bounded array in the file."""
     if not schema.bounded:
         if order == "chunk" or layout == "dense":
             what = "order=chunk" if order == "chunk" else "layout=dense"

@@ -1,0 +1,134 @@
+"""Which arrays of a bundle belong together: the attributes that they become.
+
+Arrays that are marked as companions (by the namespace ``scidb`` in their metadata, or by their
+names where asked) make an attribute nullable, or variable in length.
+"""
+
+from __future__ import annotations
+
+from raconvert.plugin import Array, Bundle
+
+from .columns import column_named
+from .tables import ROLES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Group:
+    """The arrays of one attribute."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.values: Array | None = None
+        self.null: Array | None = None
+        self.offsets: Array | None = None
+        self.bytes: Array | None = None
+        self.type = ""
+        self.column = -1
+
+    @property
+    def first(self) -> Array:
+        """The array that stands for the attribute in messages."""
+        return next(array for array in (self.values, self.offsets) if array is not None)
+
+    @property
+    def arrays(self) -> list[Array]:
+        """All arrays of the attribute."""
+        parts = (self.values, self.offsets, self.bytes, self.null)
+        return [array for array in parts if array is not None]
+
+
+def groups_of(bundle: Bundle, *, by_names: bool) -> tuple[list[Group], Array | None]:
+    """The attributes that the arrays belong to, in order, and the array of cells."""
+    names = set(bundle.names)
+    of: dict[tuple[str, Any], Group] = {}
+    cells = None
+    for array in bundle.arrays:
+        role, attribute, own = _mark(array, names if by_names else None)
+        if role == "cells":
+            cells = array
+        elif role is not None:
+            group = of.setdefault((attribute, own.get("column")), Group(attribute))
+            if getattr(group, role) is None:
+                setattr(group, role, array)
+            if isinstance(own.get("type"), str):
+                group.type = own["type"]
+            if type(own.get("column")) is int:
+                group.column = own["column"]
+    return _complete(bundle, list(of.values()), cells), cells
+
+
+def _mark(array: Array, names: set[str] | None) -> tuple[str | None, str, dict[str, Any]]:
+    """Role, attribute and namespace of an array; with `names` also from its name."""
+    own = array.meta.formats.get("scidb", {})
+    role, attribute = own.get("role"), own.get("attribute")
+    if role == "coordinate":
+        role = "values"
+    if names is not None and role is None:
+        role, attribute = _role_by_name(array.name, names)
+    if role == "cells" or (role in ROLES and isinstance(attribute, str)):
+        return role, attribute or "", own
+    return None, "", own
+
+
+def _role_by_name(name: str, names: set[str]) -> tuple[str | None, str]:
+    """Role and attribute by the name of an array."""
+    base, _, role = name.rpartition(".")
+    if role == "null" and (base in names or f"{base}.offsets" in names):
+        return role, base
+    if role in ("offsets", "bytes") and {f"{base}.offsets", f"{base}.bytes"} <= names:
+        return role, base
+    return "values", name
+
+
+def _complete(bundle: Bundle, groups: list[Group], cells: Array | None) -> list[Group]:
+    """Keep the groups that are attributes; what is left of others are attributes of their own."""
+    sound = {id(array): group for group in groups if _is_sound(group) for array in group.arrays}
+    found: list[Group] = []
+    for array in bundle.arrays:
+        group = sound.get(id(array))
+        if group is None and array is not cells:
+            group = Group(array.name)
+            group.values = array
+            own = array.meta.formats.get("scidb", {})
+            if own.get("role") == "values" and isinstance(own.get("type"), str):
+                group.type = own["type"]
+        if group is not None and group not in found:
+            if len(bundle.arrays) > 1 or group.column < 0:
+                group.name = _base_name(group)
+            found.append(group)
+    return found
+
+
+def _base_name(group: Group) -> str:
+    """The name that the arrays of a group have in common."""
+    if group.values is not None:
+        return group.values.name
+    return group.first.name.removesuffix(".offsets")
+
+
+def _is_sound(group: Group) -> bool:
+    """True if the arrays of a group fit each other."""
+    values, null, offsets, data = group.values, group.null, group.offsets, group.bytes
+    if values is not None:
+        if offsets is not None or data is not None:
+            return False
+        dims = values.dims[1:] if column_named(group.type, values, null).items > 1 else values.dims
+        return null is None or (is_of(null, "uint", 1) and null.dims == dims)
+    if (
+        offsets is None
+        or data is None
+        or not is_of(offsets, "int", 8)
+        or not is_of(data, "uint", 1)
+    ):
+        return False
+    if offsets.ndim != 1 or data.ndim != 1 or offsets.count < 1:
+        return False
+    return null is None or (is_of(null, "uint", 1) and null.count == offsets.count - 1)
+
+
+def is_of(array: Array, kind: str, nbytes: int) -> bool:
+    """True if the elements are of this kind and size."""
+    return bool(array.element.kind == kind and array.element.nbytes == nbytes)

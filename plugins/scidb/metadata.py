@@ -1,0 +1,153 @@
+"""Names, axes and metadata as SciDB schemas can hold them, and what is lost of them."""
+
+from __future__ import annotations
+
+from raconvert.plugin import Array, Fit, equivalent, refused
+
+from .schema import MAX_COORDINATE, Dimension
+from .tables import UNITS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .groups import Group
+    from .planned import Out, RecordPlan
+
+MAX_NAME_BYTES = 1024
+
+
+def is_encodable(text: str) -> bool:
+    """True if the text has no lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def name_fits(groups: list[Group]) -> list[Fit]:
+    """The names that AFL cannot hold, even in double quotes."""
+    fits = []
+    seen: set[str] = set()
+    for group in groups:
+        name, reason = group.name, None
+        if not name:
+            reason = "an empty name"
+        elif name in seen:
+            reason = "the name is used twice"
+        elif '"' in name or any(ord(char) < 32 or ord(char) == 127 for char in name):
+            reason = "AFL has no way to write a name with double quotes or control characters"
+        elif not is_encodable(name):
+            reason = "the name is no valid text"
+        elif len(name.encode()) > MAX_NAME_BYTES:
+            reason = f"the name is above {MAX_NAME_BYTES} bytes"
+        if reason:
+            fits.append(refused(group.first.name, "names", reason))
+        seen.add(name)
+    return fits
+
+
+def axes_of(outs: list[Out], shape: tuple[int, ...]) -> list[Any]:
+    """The axes of the first array that has any, slowest first; empty without."""
+    for out in outs:
+        array = out.null if out.values is None else out.values
+        axes = _own_axes(array, out.column.items) if array is not None else []
+        if len(axes) == len(shape):
+            return axes
+    return []
+
+
+def _own_axes(array: Array, items: int) -> list[Any]:
+    """The axes of the cells, slowest first."""
+    axes = array.meta.axes
+    if len(axes) == array.ndim and items > 1:
+        axes = axes[1:]
+    return list(axes[::-1])
+
+
+_LETTERS = ("i", "j", "k", "l", "m", "n")
+
+
+def dims_of(shape: tuple[int, ...], axes: list[Any], taken: set[str]) -> list[Dimension]:
+    """Dimensions in one chunk, which is when SciDB's order is row-major."""
+    dims = []
+    used = set(taken)
+    names = [axis.name for axis in axes]
+    for n, length in enumerate(shape):
+        name, lo = "", 0
+        if axes:
+            lo = _origin(axes[n])
+            own = names[n]
+            good = own and '"' not in own and own.isprintable() and len(own) <= MAX_NAME_BYTES
+            if good and own not in used and names.count(own) == 1:
+                name = own
+        if not name:
+            name = _LETTERS[n] if len(shape) <= len(_LETTERS) else f"d{n}"
+            while name in used or name in names:
+                name += "_"
+        used.add(name)
+        dims.append(Dimension(name, lo, lo + length - 1, max(1, length)))
+    return dims
+
+
+def _origin(axis: Any) -> int:
+    """The origin of an axis as SciDB can hold it: whole numbers, steps of one."""
+    origin = axis.origin
+    whole = isinstance(origin, (int, float)) and origin == origin // 1  # not for inf and nan
+    if whole and abs(origin) < MAX_COORDINATE >> 1 and axis.spacing in (None, 1):
+        return int(origin)
+    return 0
+
+
+def all_metadata_fits(plan: RecordPlan, dims: list[Dimension]) -> list[Fit]:
+    """What SciDB cannot hold of the metadata of the arrays."""
+    return [
+        fit
+        for out in plan.outs
+        for array in (out.values, out.offsets, out.bytes, out.null)
+        if array is not None
+        for fit in metadata_fits(
+            array, out.column.items if array is out.values else 1, out.column.type, dims
+        )
+    ]
+
+
+def metadata_fits(array: Array, items: int, kind: str, dims: list[Dimension]) -> list[Fit]:
+    """What SciDB cannot hold of the metadata of one array, of the SciDB type `kind`."""
+    meta = array.meta
+    lost = []
+    if meta.description:
+        lost.append("description")
+    if meta.units and meta.units != UNITS.get(kind):
+        lost.append("units")
+    if meta.encoding:
+        lost.append("encoding")
+    if meta.attributes:
+        lost.append("attributes")
+    if meta.items is not None:
+        lost.append("items")
+    lost += _other_namespaces(meta.formats)
+    if not _keeps_axes(_own_axes(array, items), dims):
+        lost.append("axes")
+    if not lost:
+        return []
+    reason = f"SciDB schemas have no place for {', '.join(lost)}"
+    return [equivalent(array.name, "metadata", reason)]
+
+
+def _other_namespaces(formats: dict[str, dict[str, Any]]) -> list[str]:
+    return [f"namespace {name}" for name, space in formats.items() if space and name != "scidb"]
+
+
+def _keeps_axes(axes: list[Any], dims: list[Dimension]) -> bool:
+    """True if the dimensions say all that the axes do."""
+    if not any(axis.to_dict() for axis in axes):
+        return True
+    for axis, dim in zip(axes, dims, strict=False):
+        told = set(axis.to_dict()) - {"name", "origin"}
+        if axis.spacing == 1:
+            told -= {"spacing"}
+        if told or (axis.name or dim.name) != dim.name or (axis.origin or 0) != (dim.lo or 0):
+            return False
+    return len(axes) <= len(dims)

@@ -1,0 +1,195 @@
+"""Records of SciDB binary files, described once for reading and writing: where every column is.
+
+A record is a row of spans of fixed width with the bytes of a variable column after each span but
+the last; a record without variable columns is one span. The count of a variable column is the end
+of its span, not part of it. All places are relative to the start of their span.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from math import prod
+
+import numpy as np
+
+from raconvert.arrays.dtypes import dtype_of
+
+from .tables import COUNT_BYTES, Column
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Values = np.ndarray[Any, Any]
+
+_COUNT = np.dtype("<u4")
+
+# Where one column is: its span, the prefix byte in it (-1: none), and the value or its count.
+Place = namedtuple("Place", "span prefix value")
+
+
+class Layout(namedtuple("Layout", "columns places spans")):
+    """The places of the columns, and the widths of the spans without counts."""
+
+    __slots__ = ()
+
+    @property
+    def width(self) -> int | None:
+        """The bytes of a record; None if that differs from record to record."""
+        return self.spans[0] if len(self.spans) == 1 else None
+
+
+def layout_of(columns: list[Column]) -> Layout:
+    """The layout of records with these columns."""
+    places, spans = [], [0]
+    for column in columns:
+        prefix = spans[-1] if column.nullable else -1
+        spans[-1] += column.nullable
+        places.append(Place(len(spans) - 1, prefix, spans[-1]))
+        if column.size is None:
+            spans.append(0)
+        else:
+            spans[-1] += column.size
+    return Layout(columns, places, spans)
+
+
+def numpy_type(column: Column) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """The dtype of one element of a fixed column, and the shape of a value."""
+    return dtype_of(column.element), (column.items,) if column.items > 1 else ()
+
+
+# Records of one width -----------------------------------------------------------------------------
+
+
+class Field:
+    """One field of all records: `offset` in a record of `width` bytes, and its type.
+
+    `items` is the shape of one value, () or (2,).
+    """
+
+    def __init__(self, width: int, offset: int, dtype: np.dtype[Any], items: tuple[int, ...]):
+        self.width = width
+        self.offset = offset
+        self.dtype = dtype
+        self.items = items
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of one value."""
+        return self.dtype.itemsize * prod(self.items)
+
+    def rows(self, data: Any, count: int) -> Values:
+        """The field of the first `count` records in `data`, as a view."""
+        strides = (self.width, self.dtype.itemsize)[: 1 + len(self.items)]
+        return np.ndarray((count, *self.items), self.dtype, data, self.offset, strides)
+
+
+def field_of(layout: Layout, number: int) -> Field:
+    """Where the values of a column lie in records of one width."""
+    place = layout.places[number]
+    return Field(layout.width or 0, place.value, *numpy_type(layout.columns[number]))
+
+
+def prefix_of(layout: Layout, number: int) -> Field:
+    """Where the null prefixes of a nullable column lie in records of one width."""
+    return Field(layout.width or 0, layout.places[number].prefix, np.dtype(np.uint8), ())
+
+
+# Records of any width -----------------------------------------------------------------------------
+
+
+class Rows:
+    """Whole records with variable columns in memory, seen by column, to be read or filled.
+
+    `at` are the positions of their counts, a row for each record and a column for each variable
+    column; `sizes`, of the same shape, are the counts.
+    """
+
+    def __init__(self, layout: Layout, data: Any, at: Values, sizes: Values) -> None:
+        self.layout = layout
+        self.data = data
+        self.at = at
+        self.sizes = sizes
+        self._bytes = np.frombuffer(data, np.uint8)
+
+    @classmethod
+    def empty(cls, layout: Layout, sizes: Values) -> Rows:
+        """Records with room for values of these sizes; all but the counts is zero."""
+        gaps = np.array(layout.spans[:-1]) + COUNT_BYTES
+        ends = np.cumsum(sizes + gaps, axis=1)
+        total = ends[:, -1] + layout.spans[-1]
+        starts = np.cumsum(total) - total
+        at = ends - sizes - COUNT_BYTES + starts[:, None]
+        data = bytearray(int(total.sum()))
+        everywhere(data, _COUNT, writeable=True)[at] = sizes
+        return cls(layout, data, at, sizes)
+
+    def starts(self, span: int) -> Values:
+        """Where this span begins in every record."""
+        if span == 0:
+            found: Values = self.at[:, 0] - self.layout.spans[0]
+        else:
+            found = self.at[:, span - 1] + COUNT_BYTES + self.sizes[:, span - 1]
+        return found
+
+    def prefixes(self, place: Place) -> Values:
+        """The null prefixes of a column."""
+        return self._bytes[self.starts(place.span) + place.prefix]
+
+    def set_prefixes(self, place: Place, prefixes: Values) -> None:
+        """Put the null prefixes of a column into their places."""
+        self._bytes[self.starts(place.span) + place.prefix] = prefixes
+
+    def values(self, place: Place, column: Column) -> Values:
+        """The values of a column of fixed width, flat."""
+        found = everywhere(self.data, _whole(column))[self.starts(place.span) + place.value]
+        return found.view(numpy_type(column)[0])
+
+    def set_values(self, place: Place, column: Column, values: Values) -> None:
+        """Put the values of a column of fixed width into their places."""
+        one = _whole(column)
+        at = self.starts(place.span) + place.value
+        everywhere(self.data, one, writeable=True)[at] = values.reshape(-1).view(one)
+
+    def payload(self, variable: int) -> Values:
+        """The bytes of a variable column, one value after the other."""
+        return self._bytes[self._inside(variable)]
+
+    def set_payload(self, variable: int, payload: Values) -> None:
+        """Put the bytes of a variable column into their places."""
+        self._bytes[self._inside(variable)] = payload
+
+    def _inside(self, variable: int) -> Values:
+        starts = self.at[:, variable] + COUNT_BYTES
+        return segments(starts, self.sizes[:, variable], len(self._bytes))
+
+
+def _whole(column: Column) -> np.dtype[Any]:
+    """A value of a column as bytes without meaning, which are copied whole."""
+    return np.dtype((np.void, column.size))
+
+
+def everywhere(data: Any, dtype: np.dtype[Any], writeable: bool = False) -> Values:
+    """The data as overlapping elements of `dtype`, one beginning at every byte."""
+    count = max(0, len(data) - dtype.itemsize + 1)
+    view = np.ndarray((count,), dtype, data, 0, (1,))
+    view.flags.writeable = writeable
+    return view
+
+
+def numbers_at(data: bytearray, at: Values) -> Values:
+    """The 32-bit counts at these positions."""
+    values: Values = everywhere(data, _COUNT)[at].astype(np.int64)
+    return values
+
+
+def segments(starts: Values, sizes: Values, total: int) -> Values:
+    """A mask of `total` bytes that is true in the segments, which do not overlap."""
+    lengths = np.empty(2 * len(starts) + 1, np.int64)
+    lengths[1::2] = sizes
+    lengths[0:-1:2] = starts
+    lengths[2:-1:2] -= starts[:-1] + sizes[:-1]
+    lengths[-1] = total - (int(starts[-1] + sizes[-1]) if len(starts) else 0)
+    inside = np.zeros(len(lengths), bool)
+    inside[1::2] = True
+    return np.repeat(inside, lengths)
