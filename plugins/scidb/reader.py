@@ -393,7 +393,7 @@ class _Reader:
                 fields.append((name, pair))
             else:
                 fields.append((name, value, items) if items else (name, value))
-        return Element("user", self.layout.width, "|", tuple(fields))
+        return Element("user", self.layout.width or 0, "|", tuple(fields))
 
 
 def _accompany(array: Array, companion: Array, loss: str) -> None:
