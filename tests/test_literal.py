@@ -70,4 +70,4 @@ def test_brackets_have_a_limit() -> None:
 def test_the_files_of_the_review(
     corpus: Callable[..., Path], refused: Callable[..., str], name: str
 ) -> None:
-    assert "no Python literal" in refused(corpus("review", "attack", name))
+    assert "not a Python literal" in refused(corpus("review", "attack", name))

@@ -162,7 +162,7 @@ def end_of(part: tuple[int, int, int, int], length: int) -> int:
 
 
 def scattered(space: h5s.SpaceID, limit: int) -> Scattered:
-    """A selection that is no grid, in at most `limit` bytes."""
+    """A selection that is not a grid, in at most `limit` bytes."""
     shape = tuple(int(n) for n in space.get_simple_extent_dims())
     count = int(space.get_select_npoints())
     check_memory(32 * count * (len(shape) + 1), limit, "a selection of a virtual dataset")

@@ -33,8 +33,8 @@ Refused: Python objects, which only pickle could restore (there is no flag for i
 whose layout depends on the machine; elements of 0 bytes, since any shape would fit no data;
 sub-array types in Fortran order; headers above 256 KiB; a repeated header key, which readers
 resolve differently (refused also where the values agree, and then the message says so); shapes that
-are no tuple of non-negative integers, of more than 64 axes, or that no array could have; data that
-is cut off. Bytes after the data are accepted with a note.
+are not a tuple of non-negative integers, of more than 64 axes, or that no array could have; data
+that is cut off. Bytes after the data are accepted with a note.
 
 Writing loses what NPY has no place for: metadata (named as equivalent), and the type of bfloat16,
 which would become ``V2`` (refused without ``--allow dtype``).

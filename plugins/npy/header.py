@@ -177,7 +177,7 @@ def _literal_fields(text: str, source: Readable, start: int) -> dict[str, Any]:
         pairs = parse(text)
     except ValueError as error:
         raise Corrupt(
-            f"header is no Python literal that an NPY file has: {error}",
+            f"header is not a Python literal that an NPY file has: {error}",
             path=source.path,
             where=f"byte {start}",
             expected="{'descr': ..., 'fortran_order': ..., 'shape': ...}",
@@ -267,7 +267,7 @@ def _element_by_numpy(descr: Any, source: Readable, start: int) -> tuple[Element
             dtype = descr_to_dtype(descr)
     except _DTYPE_ERRORS as error:
         raise Corrupt(
-            f"header descr is no element type that NumPy knows ({error})"[:300],
+            f"header descr is not an element type that NumPy knows ({error})"[:300],
             path=source.path,
             where=f"byte {start}",
             got=_shown(descr),

@@ -19,7 +19,7 @@ dates and modes, so that equal arrays give equal bytes. The data of stored membe
 multiple of 64 bytes in the file (by padding in the local extra field, as zipalign does it), so
 that it can be mapped in place.
 
-Noted and left out: members that are no NPY files, or hold what `raconvert.plugins.npy` refuses as
+Noted and left out: members that are not NPY files, or hold what `raconvert.plugins.npy` refuses as
 unsafe or unsupported (pickled objects, long doubles), as long as one array is left; otherwise the
 file is refused for that reason. Bytes after the data of a member, up to 1 MiB, are noted too.
 
@@ -144,7 +144,7 @@ def _array(source: Source, member: Member, notes: list[str]) -> Array | None:
         if member.size < len(MAGIC) or decoded.read_exact(0, len(MAGIC), "the magic") != MAGIC:
             if member.filename.endswith(SUFFIX):  # it should be one: is it damaged?
                 decoded.finish()
-            notes.append(f"member {member.filename!r} is no NPY file and was left out")
+            notes.append(f"member {member.filename!r} is not an NPY file and was left out")
             return None
         try:
             header = read_header(decoded)

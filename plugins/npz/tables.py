@@ -27,7 +27,7 @@ SAMPLE = (
 
 
 def in_member(error: RaconvertError, member: Member) -> RaconvertError:
-    """Say in which member an error was found."""
+    """Add to an error the member in which it was found."""
     place = f"member {member.filename!r}"
     error.where = f"{place}, {error.where}" if error.where else place
     return error

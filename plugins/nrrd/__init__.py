@@ -33,7 +33,7 @@ of kind ``complex``, elements such as texts and structures as blocks, an array w
 of one sample: each comes back as it was. A file from elsewhere with such an axis of pairs stays as
 it is, unless ``complex=numbers`` says otherwise.
 
-Refused when reading: data files outside the folder of the header, and what is no regular file
+Refused when reading: data files outside the folder of the header, and what is not a regular file
 (pipes, devices); the standard input as data file; compressed data that goes on for more than 64 MiB
 after the array; fields repeated with another value, as readers differ in which they take; sizes of
 0; more than 16 axes; text numbers that the type does not hold; data that is cut off. Data after the

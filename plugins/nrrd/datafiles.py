@@ -41,7 +41,7 @@ Part = namedtuple("Part", "source offset nbytes skip")
 def parts_of(source: Source, header: Header, element: Element, notes: list[str]) -> list[Part]:
     """The parts of the array, in order, each checked against its file.
 
-    Raises `Unsafe` for files outside the folder of the header and for what is no regular file,
+    Raises `Unsafe` for files outside the folder of the header and for what is not a regular file,
     `Corrupt` where a file cannot hold its part. Notes what lies behind the data.
     """
     fields, files = header.fields, header.files

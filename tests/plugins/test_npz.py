@@ -130,7 +130,7 @@ def test_good_fixture_equals_numpy(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("with_text.npz", "'README.txt' is no NPY file"),
+        ("with_text.npz", "'README.txt' is not an NPY file"),
         ("with_pickle.npz", "'bad.npy' was left out: holds Python objects"),
         ("with_trailing.npz", "'x.npy': 4 bytes after the data were ignored"),
     ],
