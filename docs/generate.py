@@ -11,12 +11,15 @@ import re
 import sys
 from importlib import import_module
 from pathlib import Path
+from textwrap import TextWrapper
 from types import ModuleType
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # the checkout, whatever is installed
 
 from raconvert.catalogue import FOREIGN, WRAPPERS, Row  # noqa: E402
+from raconvert.conversion.options import OPTIONS  # noqa: E402
 from raconvert.plugin import Format, Option  # noqa: E402
 
 BEGIN, END = "<!-- formats: begin -->", "<!-- formats: end -->"
@@ -46,6 +49,8 @@ def main(arguments: list[str]) -> int:
     rows = built_in()
     wanted = {
         ROOT / "raconvert" / "catalogue.py": catalogue(rows),
+        ROOT / "raconvert" / "conversion" / "options.py": settings(),
+        ROOT / "raconvert" / "conversion" / "pipeline.py": signature(),
         ROOT / "pyproject.toml": packages(),
         ROOT / "README.md": readme(rows),
     }
@@ -134,6 +139,38 @@ def quotes(value: object) -> str:
     if isinstance(value, str | bytes) and '"' not in text:
         text = text.replace("'", '"')
     return text
+
+
+def settings() -> str:
+    """The module of `Settings` with a fresh list of its fields."""
+    text = (ROOT / "raconvert" / "conversion" / "options.py").read_text(encoding="utf-8")
+    lines = [f"    {option.name}: {option.type} = {default(option)}" for option in OPTIONS]
+    return between(text, "    # options: begin", "    # options: end", lines)
+
+
+def signature() -> str:
+    """The module of `convert` with fresh arguments, and what they mean."""
+    text = (ROOT / "raconvert" / "conversion" / "pipeline.py").read_text(encoding="utf-8")
+    lines = [f"    {option.name}: {option.type} = {default(option)}," for option in OPTIONS]
+    text = between(text, "    # options: begin", "    # options: end", lines)
+    lines = [f"        {option.name}={option.name}," for option in OPTIONS]
+    text = between(text, "        # values: begin", "        # values: end", lines)
+    wrapper = TextWrapper(width=100, initial_indent="    * ", subsequent_indent="      ")
+    lines = [line for o in OPTIONS for line in wrapper.wrap(f"`{o.name}`: {o.help}")]
+    return between(text, "    The options, as on the command line:", '    """', ["", *lines])
+
+
+def default(option: Any) -> str:
+    """The default of an option as source text."""
+    return "DEFAULT_MAX_MEMORY" if option.name == "max_memory" else quotes(option.default)
+
+
+def between(text: str, begin: str, end: str, lines: list[str]) -> str:
+    """A text with other lines between the line that begins so and the next one that does so."""
+    before, start, rest = text.partition(begin)
+    first, _, rest = rest.partition("\n")
+    after = rest[rest.index(end) :]
+    return "\n".join([before + start + first, *lines, after])
 
 
 def packages() -> str:

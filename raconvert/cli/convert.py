@@ -6,8 +6,8 @@ import os
 import sys
 
 from raconvert.cli.console import Progress, one_line
-from raconvert.cli.options import CONVERT
 from raconvert.conversion import pipeline
+from raconvert.conversion.options import OPTIONS, Option
 from raconvert.errors import RaconvertError, UsageError
 from raconvert.plugin import first_of
 
@@ -18,20 +18,6 @@ if TYPE_CHECKING:
     from raconvert.cli.console import Console
     from raconvert.conversion.report import Report
     from raconvert.files.target import Target
-
-# What is not simply handed to `raconvert.conversion.pipeline.convert` under its own name.
-_OWN = (
-    "output",
-    "report",
-    "progress",
-    "allow",
-    "trust",
-    "in_opts",
-    "out_opts",
-    "include",
-    "exclude",
-)
-_PASSED = tuple(dict.fromkeys(option.dest for option in CONVERT if option.dest not in _OWN))
 
 
 def run(args: Any, console: Console) -> int:
@@ -58,22 +44,27 @@ def run(args: Any, console: Console) -> int:
 
 
 def _convert(args: Any, progress: Progress | None) -> Report:
+    named = {
+        option.name: _value(option, getattr(args, option.name))
+        for option in OPTIONS
+        if option.name in args and option.name != "progress"
+    }
     try:
-        return pipeline.convert(
-            args.src,
-            args.output,
-            allow=[word for group in args.allow or () for word in group],
-            trust=args.trust or (),
-            in_opts=dict(args.in_opts or ()),
-            out_opts=dict(args.out_opts or ()),
-            include=args.include or (),
-            exclude=args.exclude or (),
-            progress=progress,
-            **{name: getattr(args, name) for name in _PASSED},
-        )
+        return pipeline.convert(args.src, args.output, progress=progress, **named)
     finally:
         if progress is not None:
             progress.clear()
+
+
+def _value(option: Option, given: Any) -> Any:
+    """What `convert` takes, of what the words of the command line became."""
+    if option.how != "append":
+        return given
+    if option.kind == "pair":
+        return dict(given or ())
+    return (
+        [word for group in given or () for word in group] if option.kind == "words" else given or ()
+    )
 
 
 def _check(args: Any, console: Console) -> None:

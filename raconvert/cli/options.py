@@ -8,9 +8,8 @@ which only one may be given, `dest` is the name of the parameter of
 
 from __future__ import annotations
 
-from raconvert.conversion.options import LOSSES, META_MODES, TRUSTS
+from raconvert.conversion.options import OPTIONS, TRUSTS, Option
 from raconvert.errors import UsageError, did_you_mean
-from raconvert.files.source import DEFAULT_MAX_MEMORY
 from raconvert.records import Record
 
 TYPE_CHECKING = False
@@ -161,80 +160,60 @@ COMMON = (
     Opt("--color", "color on a terminal (NO_COLOR is honoured)", choices=_WHEN, default="auto"),
     Opt("--debug", "show where a bug of raconvert is", how="flag"),
 )
-FROM = Opt("--from --input-format", "format of the sources", dest="from_", metavar="FORMAT")
-IN_OPT = Opt(
-    "--in-opt", "option of the reading format (repeatable)", dest="in_opts", how="append",
-    metavar="K=V", kind=pair,
-)  # fmt: skip
-ARRAY = Opt(
-    "-a --array", "array to take from a container (repeatable, glob)", dest="arrays",
-    how="append", metavar="NAME",
-)  # fmt: skip
-INDEX_ORDER = Opt(
-    "--index-order", "how axes of a bare .ra are indexed", choices=("C", "F"),
-)  # fmt: skip
-MAX_MEMORY = Opt(
-    "--max-memory", "most memory for data at once: 500M, 2G (default 1G)", metavar="SIZE",
-    kind=size, default=DEFAULT_MAX_MEMORY,
-)  # fmt: skip
-READ_META = Opt(
-    "--meta", "ignore: do not look at sidecars", choices=("auto", "ignore"), default="auto"
-)
-TRUST = Opt(
-    "--trust", "external: read files that a file names outside its own folder", how="append",
-    metavar="WHAT", kind=one_of("--trust", TRUSTS),
-)  # fmt: skip
-READING = (FROM, IN_OPT, ARRAY, INDEX_ORDER, READ_META, TRUST, MAX_MEMORY)
-GATHERING = (
-    Opt("--sort", "order of the sources", choices=("natural", "given", "name", "mtime")),
-    Opt("-r --recursive", "folders with everything below them", how="flag"),
-    Opt("--include", "only files of these names (repeatable)", how="append", metavar="GLOB"),
-    Opt("--exclude", "no files of these names (repeatable)", how="append", metavar="GLOB"),
-    Opt("--files-from", "sources from a list, one per line; - is stdin", metavar="LIST"),
-    Opt("-0 --null", "the list is separated by NUL", dest="null_separated", how="flag"),
-)
 
-# convert ----------------------------------------------------------------------------------------
 
-CONVERT = (
-    Opt("-o --output", "destination: file, FILE#NAME, DIR/, '{stem}.npy', - for stdout",
-        metavar="DST"),
-    Opt("--out-dir", "one file each below this folder, the source tree mirrored", metavar="DIR"),
-    FROM,
-    Opt("--to --output-format", "format of the destination", metavar="FORMAT"),
-    IN_OPT,
-    Opt("--out-opt", "option of the writing format (repeatable)", dest="out_opts", how="append",
-        metavar="K=V", kind=pair),
-    ARRAY,
+def _opt(option: Option) -> Opt:
+    """An option of a conversion as one of the command line."""
+    return Opt(
+        option.flags,
+        option.help,
+        dest=option.name,
+        how=option.how,
+        metavar=option.metavar,
+        kind=_KINDS[option.kind] if option.kind else None,
+        choices=option.choices,
+        default=None if option.how == "append" else option.default,
+        exclusive=option.exclusive,
+    )
+
+
+_KINDS = {
+    "pair": pair, "size": size, "trust": one_of("--trust", TRUSTS), "width": width, "words": words,
+}  # fmt: skip
+_STACK = (  # three ways to say `stack`
     Opt("--stack", "stack the sources on a new first axis", how="const", const=True,
         exclusive="many"),
     Opt("--concat", "join the sources along an axis they have", dest="stack", metavar="AXIS",
         kind=concat, exclusive="many"),
     Opt("--each", "one destination for each source", dest="stack", how="const", const="each",
         exclusive="many"),
-    *GATHERING,
-    Opt("--strict-sequence", "refuse gaps in numbered sources", how="flag"),
-    Opt("--planes", "N-dimensional arrays as one 2-D file per plane", how="flag"),
-    Opt("--overwrite", "replace destinations that exist", how="flag", exclusive="existing"),
-    Opt("--skip-existing", "leave destinations that exist", how="flag", exclusive="existing"),
-    Opt("--update", "replace destinations that are older than their source", how="flag",
-        exclusive="existing"),
-    Opt("--allow", f"losses to allow: {', '.join(LOSSES)}",
-        how="append", metavar="LOSS,...", kind=words),
-    TRUST,
-    Opt("--strict", "refuse changes of form too, where every value is kept", how="flag"),
-    Opt("--dtype", "element type to convert to, every value checked", metavar="TYPE"),
-    Opt("--axes", "c | fortran | keep-memory | 2,0,1: order of the axes", metavar="SPEC"),
-    INDEX_ORDER,
-    Opt("--meta", "where metadata goes (auto: a sidecar beside .ra)",
-        choices=META_MODES, default="auto"),
-    Opt("--labels", "write the folder names of the sources as a label array", metavar="FILE"),
-    Opt("--scale", "none | unit | minmax | LO:HI: map values to whole numbers", metavar="RANGE"),
-    Opt("--bits", "8 | 16: width of scaled values", metavar="N", kind=width, default=8),
-    MAX_MEMORY,
-    Opt("--verify", "read what was written and compare", how="flag"),
-    Opt("-n --dry-run", "print the plan and its losses, write nothing", how="flag"),
-    Opt("--fail-fast", "stop at the first file that fails", how="flag"),
+)  # fmt: skip
+_OPTIONS: dict[str, tuple[Opt, ...]] = {
+    option.name: (_opt(option),) for option in OPTIONS if option.flags
+}
+_OPTIONS["stack"] = _STACK
+
+
+def _named(*names: str) -> tuple[Opt, ...]:
+    return tuple(opt for name in names for opt in _OPTIONS[name])
+
+
+READ_META = Opt(
+    "--meta", "ignore: do not look at sidecars", choices=("auto", "ignore"), default="auto"
+)
+READING = (
+    *_named("from_", "in_opts", "arrays", "index_order"),
+    READ_META,
+    *_named("trust", "max_memory"),
+)
+GATHERING = _named("sort", "recursive", "include", "exclude", "files_from", "null_separated")
+
+# convert ----------------------------------------------------------------------------------------
+
+CONVERT = (
+    Opt("-o --output", "destination: file, FILE#NAME, DIR/, '{stem}.npy', - for stdout",
+        metavar="DST"),
+    *_named(*(option.name for option in OPTIONS if option.name in _OPTIONS)),
     Opt("--report", "write what became of each file, as JSON lines", metavar="FILE"),
     Opt("--progress", "progress on the terminal", choices=_WHEN, default="auto"),
 )  # fmt: skip

@@ -1,9 +1,10 @@
-"""`Settings`: the named arguments of `convert` as one value, and the list of their defaults."""
+"""The options of a conversion: one table, and `Settings`, their values in one conversion."""
 
 from __future__ import annotations
 
 from raconvert.errors import UsageError, did_you_mean
 from raconvert.files.source import DEFAULT_MAX_MEMORY
+from raconvert.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,43 +16,132 @@ TRUSTS = ("external",)
 LOSSES = ("dtype", "precision", "nulls", "names", "elements", "arrays", "all")
 
 
-class Settings:
-    """How to convert. What each one means: the option of the same name in ``convert --help``."""
+class Option(Record):
+    """One option of a conversion: a named argument of `convert`, and what it is on a command line.
 
+    `type` is the annotation as text; `flags` the words on the command line (none: only in Python);
+    `how` and `kind` what is done with the word that follows (`raconvert.cli.options`).
+    """
+
+    name: str
+    type: str
+    default: Any
+    help: str
+    flags: str = ""
+    how: str = "value"
+    metavar: str | None = None
+    kind: str = ""
+    choices: tuple[str, ...] = ()
+    exclusive: str = ""
+
+
+def _text(name: str, help: str, flags: str, metavar: str = "", **more: Any) -> Option:
+    return Option(name, "str | None", None, help, flags, metavar=metavar or None, **more)
+
+
+def _flag(name: str, help: str, flags: str, exclusive: str = "") -> Option:
+    return Option(name, "bool", False, help, flags, "flag", exclusive=exclusive)
+
+
+def _list(name: str, help: str, flags: str, metavar: str, **more: Any) -> Option:
+    return Option(name, "Sequence[str]", (), help, flags, "append", metavar, **more)
+
+
+def _pairs(name: str, help: str, flags: str) -> Option:
+    return Option(name, "dict[str, Any] | None", None, help, flags, "append", "K=V", "pair")
+
+
+# The one list: `convert`, `Settings`, the command line and their documentation come from it.
+OPTIONS = (
+    _text("out_dir", "one file each below this folder, the source tree mirrored", "--out-dir",
+          "DIR"),
+    _text("from_", "format of the sources", "--from --input-format", "FORMAT"),
+    _text("to", "format of the destination", "--to --output-format", "FORMAT"),
+    _pairs("in_opts", "option of the reading format (repeatable)", "--in-opt"),
+    _pairs("out_opts", "option of the writing format (repeatable)", "--out-opt"),
+    _list("arrays", "array to take from a container (repeatable, glob)", "-a --array", "NAME"),
+    Option("stack", "bool | str | tuple[str, int] | None", None,
+           "True: stack the sources on a new first axis; ('concat', AXIS): join them along one "
+           "that they have; 'each': one destination for each source"),
+    _text("sort", "order of the sources", "--sort", choices=("natural", "given", "name", "mtime")),
+    _flag("recursive", "folders with everything below them", "-r --recursive"),
+    _list("include", "only files of these names (repeatable)", "--include", "GLOB"),
+    _list("exclude", "no files of these names (repeatable)", "--exclude", "GLOB"),
+    Option("files_from", "str | Sequence[str] | None", None,
+           "sources from a list, one per line; - is stdin", "--files-from", metavar="LIST"),
+    _flag("null_separated", "the list is separated by NUL", "-0 --null"),
+    _flag("strict_sequence", "refuse gaps in numbered sources", "--strict-sequence"),
+    _flag("planes", "N-dimensional arrays as one 2-D file per plane", "--planes"),
+    _flag("overwrite", "replace destinations that exist", "--overwrite", "existing"),
+    _flag("skip_existing", "leave destinations that exist", "--skip-existing", "existing"),
+    _flag("update", "replace destinations that are older than their source", "--update",
+          "existing"),
+    _list("allow", f"losses to allow: {', '.join(LOSSES)}", "--allow", "LOSS,...", kind="words"),
+    _list("trust", "external: read files that a file names outside its own folder", "--trust",
+          "WHAT", kind="trust"),
+    _flag("strict", "refuse changes of form too, where every value is kept", "--strict"),
+    _text("dtype", "element type to convert to, every value checked", "--dtype", "TYPE"),
+    _text("axes", "c | fortran | keep-memory | 2,0,1: order of the axes", "--axes", "SPEC"),
+    _text("index_order", "how axes of a bare .ra are indexed", "--index-order",
+          choices=("C", "F")),
+    Option("meta", "str", "auto", "where metadata goes (auto: a sidecar beside .ra)", "--meta",
+           choices=META_MODES),
+    _text("labels", "write the folder names of the sources as a label array", "--labels", "FILE"),
+    _text("scale", "none | unit | minmax | LO:HI: map values to whole numbers", "--scale",
+          "RANGE"),
+    Option("bits", "int", 8, "8 | 16: width of scaled values", "--bits", metavar="N",
+           kind="width"),
+    Option("max_memory", "int", DEFAULT_MAX_MEMORY,
+           "most memory for data at once: 500M, 2G (default 1G)", "--max-memory", metavar="SIZE",
+           kind="size"),
+    _flag("verify", "read what was written and compare", "--verify"),
+    _flag("dry_run", "print the plan and its losses, write nothing", "-n --dry-run"),
+    _flag("fail_fast", "stop at the first file that fails", "--fail-fast"),
+    Option("sync", "bool", True, "wait until the data is on the disk"),
+    Option("progress", "Callable[[int, int], object] | None", None,
+           "called with bytes done and bytes in all"),
+)  # fmt: skip
+
+
+class Settings:
+    """How to convert: the options with their values."""
+
+    # options: begin (written by `python -m docs.generate` from `OPTIONS`)
+    out_dir: str | None = None
     from_: str | None = None
     to: str | None = None
+    in_opts: dict[str, Any] | None = None
+    out_opts: dict[str, Any] | None = None
     arrays: Sequence[str] = ()
-    out_dir: str | None = None
     stack: bool | str | tuple[str, int] | None = None
     sort: str | None = None
+    recursive: bool = False
+    include: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    files_from: str | Sequence[str] | None = None
+    null_separated: bool = False
     strict_sequence: bool = False
     planes: bool = False
     overwrite: bool = False
     skip_existing: bool = False
     update: bool = False
     allow: Sequence[str] = ()
-    strict: bool = False
     trust: Sequence[str] = ()
+    strict: bool = False
     dtype: str | None = None
     axes: str | None = None
-    meta: str = "auto"
     index_order: str | None = None
+    meta: str = "auto"
     labels: str | None = None
     scale: str | None = None
     bits: int = 8
-    recursive: bool = False
-    include: Sequence[str] = ()
-    exclude: Sequence[str] = ()
-    files_from: str | Sequence[str] | None = None
-    null_separated: bool = False
-    in_opts: dict[str, Any] | None = None
-    out_opts: dict[str, Any] | None = None
     max_memory: int = DEFAULT_MAX_MEMORY
     verify: bool = False
     dry_run: bool = False
     fail_fast: bool = False
     sync: bool = True
     progress: Callable[[int, int], object] | None = None
+    # options: end
 
     def __init__(self, **named: Any) -> None:
         for name, value in named.items():

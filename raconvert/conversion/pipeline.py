@@ -27,40 +27,42 @@ def convert(
     src: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     dst: str | os.PathLike[str] | None = None,
     *,
+    # options: begin (written by `python -m docs.generate` from `OPTIONS`)
+    out_dir: str | None = None,
     from_: str | None = None,
     to: str | None = None,
-    arrays: Sequence[str] | None = None,
-    out_dir: str | None = None,
+    in_opts: dict[str, Any] | None = None,
+    out_opts: dict[str, Any] | None = None,
+    arrays: Sequence[str] = (),
     stack: bool | str | tuple[str, int] | None = None,
     sort: str | None = None,
+    recursive: bool = False,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    files_from: str | Sequence[str] | None = None,
+    null_separated: bool = False,
     strict_sequence: bool = False,
     planes: bool = False,
     overwrite: bool = False,
     skip_existing: bool = False,
     update: bool = False,
     allow: Sequence[str] = (),
-    strict: bool = False,
     trust: Sequence[str] = (),
+    strict: bool = False,
     dtype: str | None = None,
     axes: str | None = None,
-    meta: str = "auto",
     index_order: str | None = None,
+    meta: str = "auto",
     labels: str | None = None,
     scale: str | None = None,
     bits: int = 8,
-    recursive: bool = False,
-    include: Sequence[str] = (),
-    exclude: Sequence[str] = (),
-    files_from: str | Sequence[str] | None = None,
-    null_separated: bool = False,
-    in_opts: dict[str, Any] | None = None,
-    out_opts: dict[str, Any] | None = None,
     max_memory: int = DEFAULT_MAX_MEMORY,
     verify: bool = False,
     dry_run: bool = False,
     fail_fast: bool = False,
     sync: bool = True,
     progress: Callable[[int, int], object] | None = None,
+    # options: end
 ) -> Report:
     """Convert files and return what was done.
 
@@ -80,9 +82,83 @@ def convert(
     raconvert.errors.TargetExists: 'grid.npy': exists already...
 
     Raises the errors of `raconvert.errors`; the destination is untouched whenever one is raised.
+
+    The options, as on the command line:
+
+    * `out_dir`: one file each below this folder, the source tree mirrored
+    * `from_`: format of the sources
+    * `to`: format of the destination
+    * `in_opts`: option of the reading format (repeatable)
+    * `out_opts`: option of the writing format (repeatable)
+    * `arrays`: array to take from a container (repeatable, glob)
+    * `stack`: True: stack the sources on a new first axis; ('concat', AXIS): join them along one
+      that they have; 'each': one destination for each source
+    * `sort`: order of the sources
+    * `recursive`: folders with everything below them
+    * `include`: only files of these names (repeatable)
+    * `exclude`: no files of these names (repeatable)
+    * `files_from`: sources from a list, one per line; - is stdin
+    * `null_separated`: the list is separated by NUL
+    * `strict_sequence`: refuse gaps in numbered sources
+    * `planes`: N-dimensional arrays as one 2-D file per plane
+    * `overwrite`: replace destinations that exist
+    * `skip_existing`: leave destinations that exist
+    * `update`: replace destinations that are older than their source
+    * `allow`: losses to allow: dtype, precision, nulls, names, elements, arrays, all
+    * `trust`: external: read files that a file names outside its own folder
+    * `strict`: refuse changes of form too, where every value is kept
+    * `dtype`: element type to convert to, every value checked
+    * `axes`: c | fortran | keep-memory | 2,0,1: order of the axes
+    * `index_order`: how axes of a bare .ra are indexed
+    * `meta`: where metadata goes (auto: a sidecar beside .ra)
+    * `labels`: write the folder names of the sources as a label array
+    * `scale`: none | unit | minmax | LO:HI: map values to whole numbers
+    * `bits`: 8 | 16: width of scaled values
+    * `max_memory`: most memory for data at once: 500M, 2G (default 1G)
+    * `verify`: read what was written and compare
+    * `dry_run`: print the plan and its losses, write nothing
+    * `fail_fast`: stop at the first file that fails
+    * `sync`: wait until the data is on the disk
+    * `progress`: called with bytes done and bytes in all
     """
-    named = {name: value for name, value in locals().items() if name not in ("src", "dst")}
-    settings = Settings(**named)
+    settings = Settings(
+        # values: begin (written by `python -m docs.generate` from `OPTIONS`)
+        out_dir=out_dir,
+        from_=from_,
+        to=to,
+        in_opts=in_opts,
+        out_opts=out_opts,
+        arrays=arrays,
+        stack=stack,
+        sort=sort,
+        recursive=recursive,
+        include=include,
+        exclude=exclude,
+        files_from=files_from,
+        null_separated=null_separated,
+        strict_sequence=strict_sequence,
+        planes=planes,
+        overwrite=overwrite,
+        skip_existing=skip_existing,
+        update=update,
+        allow=allow,
+        trust=trust,
+        strict=strict,
+        dtype=dtype,
+        axes=axes,
+        index_order=index_order,
+        meta=meta,
+        labels=labels,
+        scale=scale,
+        bits=bits,
+        max_memory=max_memory,
+        verify=verify,
+        dry_run=dry_run,
+        fail_fast=fail_fast,
+        sync=sync,
+        progress=progress,
+        # values: end
+    )
     words = [os.fspath(word) for word in ([src] if isinstance(src, (str, os.PathLike)) else src)]
     target = None if dst is None else os.fspath(dst)
     if target is not None and _is_plain(words, target, settings):
