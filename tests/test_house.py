@@ -337,7 +337,6 @@ ROLES = {
 FOLDERS = sorted(path.parent.name for path in (ROOT / "plugins").glob("*/__init__.py"))
 NOT_YET = {  # folder -> files that have not got the name of their role
     "har": {"encode", "headers", "layout"},
-    "hdf5": {"fitting", "types"},
     "mat": {"encode"},
     "png": {"encode", "meta"},
     "scidb": {"fitting", "reading", "types", "writing"},

@@ -3,7 +3,7 @@
 File format specification 3.0, IV.A.2.m "The Attribute Message". A value is None (null space), bool,
 int, float, str, bytes, a list (one level for each axis), a pair ``[re, im]`` for complex numbers,
 or a mapping for a structure. Values whose type is not what `_usual` would choose for them have it
-in a second mapping: ``{type: description, shape: [..] | null}``, in the words of `types`.
+in a second mapping: ``{type: description, shape: [..] | null}``, in the words of `descriptions`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from h5py import h5a, h5p, h5s, h5t
 
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 
+from .datatypes import Kind, kind_of, without_bools
 from .descriptions import describe, type_of
 from .errors import FAILURES, PROBLEMS, reason_of
 from .files import info_of
@@ -28,7 +29,6 @@ from .header import (
     sequences,
     total_length,
 )
-from .types import Kind, kind_of, without_bools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

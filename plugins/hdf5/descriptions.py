@@ -20,7 +20,7 @@ from h5py import h5t
 
 from raconvert.arrays.dtypes import Element, dtype_of
 
-from .types import (
+from .datatypes import (
     BFLOAT_BIAS,
     BFLOAT_FIELDS,
     BOOL_NAMES,

@@ -8,17 +8,17 @@ import numpy as np
 from h5py import h5, h5d
 
 from .chunks import LARGEST_PLAIN, Chunks, are_places_sure, is_decoded
+from .datatypes import element_size
 from .files import info_of
 from .header import chunk_layout
 from .storage import stored_bytes
-from .types import element_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from h5py import h5p
 
+    from .datatypes import Kind
     from .storage import Storage
-    from .types import Kind
     from .values import Dataset
 
 # Older libraries leave the user block out of the offsets of chunks.

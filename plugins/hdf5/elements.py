@@ -20,8 +20,8 @@ from raconvert.files.copy import copy_extent_to, reserve, write_all
 
 from .codecs import deflated, shuffled
 from .creating import library
+from .datatypes import kind_of
 from .text import encoded, is_text
-from .types import kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

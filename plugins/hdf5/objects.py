@@ -15,6 +15,7 @@ from h5py import h5a, h5d, h5g, h5l, h5o, h5r
 from raconvert.errors import Corrupt
 
 from .attributes import value_of
+from .datatypes import element_size
 from .direct import chunks_of
 from .files import File, info_of
 from .header import attributes_in, count_of, sequences, single_value, total_length
@@ -30,7 +31,6 @@ from .storage import (
     unwritten_bytes,
 )
 from .trees import check_trees
-from .types import element_size
 from .values import Dataset
 from .walk import links_in
 
@@ -38,7 +38,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .types import Kind
+    from .datatypes import Kind
 
 # A link of a group: its kind, and the address where a hard one leads.
 Link = namedtuple("Link", "group name kind address")

@@ -26,7 +26,7 @@ def plan(
     none become strings of variable length again. `UsageError` for other words.
     """
     options = options_of(compress, chunks, shuffle, strings)
-    from .fitting import fits_of, structure_of
+    from .structure import fits_of, structure_of
 
     structure = structure_of(bundle, options)
 

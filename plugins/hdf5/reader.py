@@ -21,6 +21,13 @@ from raconvert.plugin import Array, Bundle, Extent, Source, dtype_of
 from . import dialects, scales
 from .attributes import Attributes, read_attributes
 from .chunks import Chunks, is_decoded
+from .datatypes import (
+    BOOL_NAMES,
+    element_size,
+    fixed_dtype,
+    kind_of,
+    without_bools,
+)
 from .descriptions import describe, little_endian, type_of_dtype, type_of_element
 from .direct import chunks_of
 from .errors import FAILURES, guarded
@@ -49,13 +56,6 @@ from .strings import fixed_width
 from .superblock import notes_of
 from .tables import NAMESPACE
 from .text import is_text
-from .types import (
-    BOOL_NAMES,
-    element_size,
-    fixed_dtype,
-    kind_of,
-    without_bools,
-)
 from .values import Dataset
 from .virtual import Assembled, Resolver, Virtual, check_external_type, stored_of
 from .walk import Found, Walk, shown
@@ -64,7 +64,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .types import Kind
+    from .datatypes import Kind
 
 
 NOTED_REASONS = 10  # of objects that are left out, in the error of a file without any other

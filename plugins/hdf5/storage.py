@@ -23,9 +23,9 @@ from raconvert.files.extent import Extent
 from raconvert.files.inflate import MAX_RATIO  # which no filter in use exceeds on real data
 from raconvert.files.references import resolve
 
+from .datatypes import in_file
 from .tables import FEWEST_VALUES, FILTERS
 from .text import is_text
-from .types import in_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from raconvert.arrays.dtypes import Element
 
+    from .datatypes import Kind
     from .files import File
-    from .types import Kind
 
 LAYOUTS = {
     h5d.COMPACT: "compact",

@@ -12,6 +12,7 @@ import numpy as np
 from raconvert.arrays.dtypes import element_of
 from raconvert.files.copy import extent_slabs
 
+from .datatypes import cannot, in_file
 from .direct import chunks_of
 from .files import info_of
 from .header import (
@@ -21,7 +22,6 @@ from .header import (
     check_references,
     compact_data,
 )
-from .types import cannot, in_file
 from .values import Dataset, check_width, widest
 
 TYPE_CHECKING = False

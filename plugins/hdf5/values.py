@@ -17,9 +17,9 @@ from raconvert.arrays.indexing import full_key
 from raconvert.errors import Corrupt, TooLarge
 from raconvert.plugin import dtype_of
 
+from .datatypes import element_size, fixed_dtype, texts_of
 from .errors import guarded
 from .text import is_text
-from .types import element_size, fixed_dtype, texts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from raconvert.plugin import Element
 
     from .chunks import Chunks
+    from .datatypes import Kind
     from .files import File
-    from .types import Kind
 
     Values = np.ndarray[Any, Any]
 

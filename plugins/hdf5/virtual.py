@@ -59,9 +59,9 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Element
 
+    from .datatypes import Kind
     from .files import File, Files
     from .selections import Places
-    from .types import Kind
     from .walk import Walk
 
     Values = np.ndarray[Any, Any]

@@ -20,6 +20,7 @@ from raconvert.plugin import dtype_of
 from . import scales
 from .attributes import write_attribute
 from .creating import TRACKED, closing, create, created, library, utf8
+from .datatypes import is_variable, kind_of
 from .descriptions import type_of
 from .elements import raw_blocks, write_chunks, write_elements, write_strings
 from .errors import PROBLEMS
@@ -27,7 +28,6 @@ from .links import component, kept_links, may_be_group, parents
 from .metadata import common_names, divided, write_each, write_rest
 from .options import chunk_of
 from .tables import NAMESPACE
-from .types import is_variable, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Array, Bundle, Target
 
-    from .fitting import Structure
     from .options import Options
+    from .structure import Structure
 
 
 class Writer:

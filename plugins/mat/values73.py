@@ -15,9 +15,9 @@ from raconvert.arrays.dtypes import dtype_of, element
 from raconvert.arrays.lazy import Decoded
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 
+from ..hdf5.datatypes import kind_of
 from ..hdf5.errors import guarded
 from ..hdf5.objects import numbers_of
-from ..hdf5.types import kind_of
 from .errors import in_variable
 from .sources import cast, column_places
 from .tables import Facts, element_of_class
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from ..hdf5.types import Kind
+    from ..hdf5.datatypes import Kind
     from ..hdf5.values import Dataset
 
     Values = np.ndarray[Any, Any]

@@ -1,4 +1,4 @@
-"""What HDF5 keeps of a bundle as it is, keeps in another form, or cannot hold."""
+"""The names and types in an HDF5 file, and what of a bundle it keeps in another form or loses."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections import namedtuple
 from raconvert.arrays.dtypes import little
 from raconvert.plugin import equivalent, refused
 
+from .datatypes import is_variable, kind_of, without_bools
 from .descriptions import MAX_TYPE_BYTES, type_of, type_of_element
 from .errors import PROBLEMS, reason_of
 from .links import alias_links, link_names
 from .tables import MAX_RANK, NAMESPACE
 from .text import is_text, utf8_type
-from .types import is_variable, kind_of, without_bools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
