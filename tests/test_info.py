@@ -280,6 +280,16 @@ def test_codes_of_several_failures(tmp_path: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.count("to RA: exact") == 2
 
 
+def test_chunks_without_filters_leave_no_gap(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", data=np.zeros((4, 4)), chunks=(2, 2), maxshape=(None, 4))
+    assert main(["info", str(tmp_path / "x.h5")]) == 0
+    assert "chunks 2\N{MULTIPLICATION SIGN}2, maxshape" in capsys.readouterr().out
+
+
 # Formats -----------------------------------------------------------------------------------------
 
 

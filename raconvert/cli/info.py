@@ -145,7 +145,8 @@ def axes(array: dict[str, Any]) -> str:
 
 def _layout(array: dict[str, Any]) -> str:
     layout = array["layout"]
-    parts = [_storage_text(name, value) for name, value in array["storage"].items()]
+    facts = array["storage"].items()
+    parts = [_storage_text(name, value) for name, value in facts if value != []]
     if layout["kind"] != "encoded":
         parts.insert(0, f"plain from byte {layout['offset']}")
     return ", ".join(parts) or "encoded"
