@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def in_variable(error: RaconvertError, name: str, path: str) -> None:
-    """Say in which variable of which file an error was found, where it does not say so itself."""
+    """Add the variable and the file in which an error was found, where it does not name them."""
     if name and f"'{name}" not in f"{error.what} {error.where}":
         place = f"variable '{name}'"
         error.where = f"{place}, {error.where}" if error.where else place

@@ -53,7 +53,7 @@ _Matrix = namedtuple("_Matrix", "order stored kind rows columns complex name off
 
 
 def order_of(head: bytes) -> str | None:
-    """Return the byte order of a file that begins like level 4, else None."""
+    """The byte order of a file that begins like level 4, else None."""
     for order in "<>":
         word = int.from_bytes(head[:4], ORDERS[order])
         known = (0, word.to_bytes(4, ORDERS[order])) in MAGIC
@@ -63,7 +63,7 @@ def order_of(head: bytes) -> str | None:
 
 
 def is_chain(source: Source) -> bool:
-    """Tell whether the file is a chain of matrices that ends where the file ends."""
+    """True if the file is a chain of matrices that ends where the file ends."""
     place = 0
     for _ in range(MAX_PROBED):
         try:
@@ -99,7 +99,7 @@ def read(tree: Tree) -> dict[str, Any]:
 
 
 def _header(source: Source, place: int) -> _Matrix:
-    """Return one header, checked against the size of the file."""
+    """One header, checked against the size of the file."""
     where = f"byte {place}"
     raw = source.read_exact(place, HEADER_BYTES, "a level 4 header")
     order = "<" if int.from_bytes(raw[:4], "little") < 5000 else ">"
@@ -113,7 +113,7 @@ def _header(source: Source, place: int) -> _Matrix:
                           expected="IEEE numbers", got=f"machine type {machine}")  # fmt: skip
     known = 0 <= machine < 2 and not zero and stored < len(STORED) and kind <= SPARSE
     if not known or order != "<>"[machine]:
-        raise Corrupt("is no level 4 header", path=source.path, where=where, got=f"type {word}")
+        raise Corrupt("is not a level 4 header", path=source.path, where=where, got=f"type {word}")
     if min(rows, columns) < 0 or imaginary not in (0, 1) or not 0 < length <= MAX_NAME_BYTES:
         raise Corrupt("wrong level 4 header", path=source.path, where=where,
                       got=(rows, columns, imaginary, length))  # fmt: skip
@@ -148,7 +148,7 @@ def _add(tree: Tree, path: str, matrix: _Matrix) -> None:
 
 
 def _units(part: FilePart) -> Any:
-    """Return the characters of a text, which may be stored as any numbers."""
+    """The characters of a text, which may be stored as any numbers."""
     from .sources import text_units
 
     return text_units(part, (part.count, 1))
@@ -179,7 +179,7 @@ def _column(part: FilePart, rows: int, index: int) -> FilePart:
 
 
 def _last(source: Source, column: FilePart) -> int | None:
-    """Return the last number of a column, if it is a whole one."""
+    """The last number of a column, if it is a whole one."""
     import struct
 
     width = int(column.dtype[2:])
@@ -203,7 +203,7 @@ class Coordinates:
         self.source = source
 
     def places(self) -> tuple[Any, Any]:
-        """Return the place of each stored element in column-major order, and the values."""
+        """The place of each stored element in column-major order, and the values."""
         import numpy as np
 
         from .sources import load
@@ -238,7 +238,7 @@ class Coordinates:
                        dims=(self.count,), parts=tuple(self.columns[2:]))  # fmt: skip
 
     def arrays(self, kind: Any) -> list[tuple[str, Any, int, Any]]:
-        """Return the parts as arrays, the indices counted from 0 and in compressed columns."""
+        """The parts as arrays, the indices counted from 0 and in compressed columns."""
         from raconvert.arrays.dtypes import element
 
         whole = element("int", 8)

@@ -113,7 +113,7 @@ class _Walker:
         source = self.tree.source
         self.framed = False
         if code not in (MI_MATRIX, MI_COMPRESSED):
-            raise Corrupt("element is no variable", path=source.path, where=f"byte {place}",
+            raise Corrupt("element is not a variable", path=source.path, where=f"byte {place}",
                           expected="type 14 or 15", got=code)  # fmt: skip
         if nbytes > source.size - place - 8:
             raise Corrupt("variable is cut off", path=source.path, where=f"byte {place}",
@@ -160,7 +160,7 @@ class _Walker:
             variable.total = 8 + nbytes
             cursor = InflateCursor(inflater, self.room)
             if code != MI_MATRIX:
-                raise self._corrupt(cursor, "compressed element is no variable", 14, code)
+                raise self._corrupt(cursor, "compressed element is not a variable", 14, code)
             # A decoded size that no decoder could give is refused before anything is decoded.
             if nbytes > variable.nbytes * MAX_RATIO:
                 limit = f"at most {variable.nbytes * MAX_RATIO} bytes"
@@ -388,7 +388,7 @@ class _Walker:
         if isinstance(cursor, InflateCursor):
             cursor.lazy = False
         if len(facts.dims) != 2:
-            raise self._corrupt(cursor, f"sparse '{path}' is no matrix", "2 dims", facts.dims)
+            raise self._corrupt(cursor, f"sparse '{path}' is not a matrix", "2 dims", facts.dims)
         ir = ir or self._part(cursor, end, f"rows of '{path}'")
         jc = self._part(cursor, end, f"columns of '{path}'")
         short = ir.count if facts.logical else -1
@@ -471,7 +471,7 @@ class _Walker:
     def _member_end(self, cursor: Cursor, end: int, path: str) -> int:
         tag = self._tag(cursor, end, f"'{path}'")
         if tag.code != MI_MATRIX:
-            raise self._corrupt(cursor, f"'{path}' is no matrix", "type 14", tag.code)
+            raise self._corrupt(cursor, f"'{path}' is not a matrix", "type 14", tag.code)
         return cursor.place + tag.nbytes
 
 
@@ -490,7 +490,7 @@ def _load_text(tree: Tree, path: str, part: Any, dims: tuple[int, ...], code: in
     try:
         units = text_units(part, dims, as_rows=code == MI_UTF8 and tree.char == "strings")
     except UnicodeDecodeError as error:
-        raise Corrupt(f"text is no UTF-8 ({error.reason})") from error
+        raise Corrupt(f"text is not UTF-8 ({error.reason})") from error
     if code == MI_UINT16 and tree.char == "strings" and is_packed(units):
         tree.note(
             f"text of '{path}' has two bytes of UTF-8 in one unit of 16 bits, as MATLAB writes it "

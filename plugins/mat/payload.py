@@ -12,7 +12,8 @@ from math import prod
 
 import numpy as np
 
-from raconvert.arrays.blocks import block_bytes, blocks, check_memory
+from raconvert.arrays.blocks import block_bytes, blocks, check_memory, recut
+from raconvert.arrays.dtypes import dtype_of, little
 from raconvert.errors import Corrupt, WouldLose
 
 from .tables import HIGH, LOW, SURROGATE_MASK, TYPE_CODES
@@ -99,7 +100,7 @@ def whole_numbers(leaf: Leaf, target: Target) -> Iterator[Values]:
 
 
 def elements_of(leaf: Leaf, block: Values) -> Values:
-    """Return a block as numbers: dates as counts, raw elements as bytes."""
+    """A block as numbers: dates as counts, raw elements as bytes."""
     if leaf.change == "count":
         return block.view(f"{block.dtype.byteorder}i8")
     if leaf.change == "bytes":
@@ -108,7 +109,7 @@ def elements_of(leaf: Leaf, block: Values) -> Values:
 
 
 def _as_class(leaf: Leaf, values: Values) -> Values:
-    """Return numbers in the type of their class, little-endian."""
+    """Numbers in the type of their class, little-endian."""
     dtype = np.dtype(f"<{TYPE_CODES[leaf.cls]}")
     if leaf.logical:
         return (values.view(np.uint8) != 0).view(np.uint8)
@@ -129,7 +130,7 @@ def _as_class(leaf: Leaf, values: Values) -> Values:
 
 
 def _points(leaf: Leaf, strings: Values) -> Values:
-    """Return strings as rows of code points, bytes or units."""
+    """Strings as rows of code points, bytes or units."""
     strings = strings.reshape(-1)
     if _is_utf8(leaf):
         strings = _decoded(leaf, strings)
@@ -144,19 +145,19 @@ def _is_utf8(leaf: Leaf) -> bool:
 
 
 def _decoded(leaf: Leaf, strings: Values) -> Values:
-    """Return UTF-8 bytes as text."""
+    """UTF-8 bytes as text."""
     try:
         return np.char.decode(strings, "utf-8").astype(f"<U{leaf.array.element.nbytes}")
     except UnicodeDecodeError as error:
         raise WouldLose(
-            f"array '{leaf.array.name}' holds bytes that are no UTF-8, though its metadata says so",
+            f"array '{leaf.array.name}' holds bytes that are not UTF-8, as its metadata says",
             got=repr(error.object[:40]),
             remedy="write them as the bytes they are with --meta drop",
         ) from error
 
 
 def _measure_text(leaf: Leaf, target: Target) -> bool:
-    """Find how many units the longest row needs, and tell whether all text is ASCII.
+    """Find how many units the longest row needs, and if all text is ASCII.
 
     Refuses characters that no unit can be. Of UTF-8 the width in bytes says nothing about that in
     characters, so that it is not kept.
@@ -180,7 +181,7 @@ def _measure_text(leaf: Leaf, target: Target) -> bool:
 
 
 def _lengths(points: Values) -> Values:
-    """Return how many UTF-16 units each row needs, the NULs at its end left out."""
+    """The number of UTF-16 units that each row needs, the NULs at its end left out."""
     used = points != 0
     last = points.shape[1] - np.argmax(used[:, ::-1], axis=1)
     return np.where(used.any(axis=1), last, 0) + (points > 0xFFFF).sum(axis=1)
@@ -203,13 +204,13 @@ def _check_characters(leaf: Leaf, points: Values, done: int) -> None:
 
 
 def _index(array: Array, place: int) -> tuple[int, ...]:
-    """Return the logical index of an element, from its place in stored order."""
+    """The logical index of an element, from its place in stored order."""
     index = tuple(int(n) for n in np.unravel_index(place, array.dims[::-1])) if array.dims else ()
     return index[::-1] if array.index_order == "F" else index
 
 
 def _units(leaf: Leaf, strings: Values) -> Values:
-    """Return strings as rows of `columns` units, of UTF-16 or of ASCII."""
+    """Strings as rows of `columns` units, of UTF-16 or of ASCII."""
     points = _points(leaf, strings)
     extra = points > 0xFFFF
     if points.itemsize < 4 or not extra.any():
@@ -225,33 +226,6 @@ def _units(leaf: Leaf, strings: Values) -> Values:
     at = np.nonzero(extra)
     found[at[0], place[at] + 1] = LOW + (beyond[at] & 0x3FF)
     return found[:, : leaf.columns]
-
-
-class Pieces:
-    """Blocks, cut into pieces of any size."""
-
-    def __init__(self, blocks: Iterator[Values], name: str) -> None:
-        self._blocks = blocks
-        self._rest: Values | None = None
-        self._name = name
-
-    def take(self, count: int) -> Values:
-        """Return so many elements, in memory of their own."""
-        found: list[Values] = []
-        while count:
-            if self._rest is None or not self._rest.size:
-                self._rest = next(self._blocks, None)
-                if self._rest is None:
-                    raise Corrupt(f"array '{self._name}' ended early")
-            found.append(self._rest[:count].copy())
-            self._rest = self._rest[count:]
-            count -= found[-1].size
-        return found[0] if len(found) == 1 else np.concatenate(found)
-
-    def finish(self) -> None:
-        """End the blocks, so that the last one is counted as progress, too."""
-        if next(self._blocks, None) is not None:
-            raise Corrupt(f"array '{self._name}' is longer than its dims say")
 
 
 def _text(leaf: Leaf, target: Target, part: int | None) -> Iterator[tuple[int, int, Values]]:
@@ -270,29 +244,31 @@ def _text(leaf: Leaf, target: Target, part: int | None) -> Iterator[tuple[int, i
         what = f"array '{leaf.array.name}' as compressed text"
         check_memory(2 * rows * width, target.max_memory, what)
         step = rows
-    found = (block.reshape(-1) for block in _blocks(leaf, target))
-    taker = Pieces(found, leaf.array.name)
-    yield from _pages(leaf, taker, step)
-    taker.finish()
+    together = max(1, step // rows) * rows
+    dtype = dtype_of(little(leaf.array.element))
+    done = 0
+    for strings in recut(_blocks(leaf, target), min(step, together), dtype):
+        yield from _columns(leaf, strings, done)
+        done += strings.size
+    if done != rows * pages:
+        raise Corrupt(f"array '{leaf.array.name}' has {done} strings", expected=rows * pages)
 
 
-def _pages(leaf: Leaf, taker: Pieces, step: int) -> Iterator[tuple[int, int, Values]]:
-    """Yield text transposed: whole pages of at most `step` rows, else columns of so many rows."""
-    rows, columns, *more = leaf.dims
-    pages = prod(more)
-    if rows <= step:
-        together = step // rows
-        for page in range(0, pages, together):
-            count = min(together, pages - page)
-            units = _units(leaf, taker.take(count * rows)).reshape(count, rows, columns)
-            yield 0, leaf.unit * page * rows * columns, units.transpose(0, 2, 1)
+def _columns(leaf: Leaf, strings: Values, done: int) -> Iterator[tuple[int, int, Values]]:
+    """Yield strings transposed: whole pages in one piece, columns of a part of a page."""
+    rows, columns = leaf.dims[:2]
+    if not done % rows and not strings.size % rows:
+        units = _units(leaf, strings).reshape(strings.size // rows, rows, columns)
+        yield 0, leaf.unit * done * columns, units.transpose(0, 2, 1)
         return
-    for page in range(pages):
-        for row in range(0, rows, step):
-            units = _units(leaf, taker.take(min(step, rows - row)))
-            for column in range(columns):
-                place = (page * columns + column) * rows + row
-                yield 0, leaf.unit * place, units[:, column]
+    while strings.size:
+        page, row = divmod(done, rows)
+        units = _units(leaf, strings[: rows - row])
+        for column in range(columns):
+            place = (page * columns + column) * rows + row
+            yield 0, leaf.unit * place, units[:, column]
+        done += len(units)
+        strings = strings[len(units) :]
 
 
 # --- sparse ---------------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ class Elements(Decoded):
         return Corrupt(what, path=self.path, where=f"variable '{self.name}'")
 
     def named(self, error: RaconvertError) -> None:
-        """Say in which variable an error was found."""
+        """Add the variable in which an error was found."""
         in_variable(error, self.name, self.path)
 
 

@@ -180,7 +180,7 @@ class Tree:
 
     # --- values -----------------------------------------------------------------------------
 
-    def leave_out(self, path: str, cls: str, reason: str = "is no array") -> None:
+    def leave_out(self, path: str, cls: str, reason: str = "is not an array") -> None:
         """Name a value that has no form here."""
         self.left_out.append(f"'{path}' ({cls})")
         self.note(f"variable '{path}' of class {cls} was left out: it {reason}")

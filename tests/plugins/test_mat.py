@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mat_bytes import tagged, v73
 from raconvert.plugins import mat
+from raconvert.plugins.mat.header import flags_bytes, header_bytes, parse_flags, parse_header
 from raconvert.plugins.mat.tree import _Names
 
 import raconvert
@@ -1032,3 +1033,29 @@ def test_what_is_no_mat_file_is_refused(tmp_path: Path) -> None:
 def test_whole_arrays_in_memory(tmp_path: Path) -> None:
     with read(FIXTURES / "octave_v7.mat") as bundle:
         assert np.array_equal(as_ndarray(bundle["nd"]).T, ND)
+
+
+# --- headers --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_headers_and_flags_are_those_of_scipy(order: str, tmp_path: Path) -> None:
+    from scipy.io.matlab import _mio5_params as scipy_layout
+
+    kind = np.dtype(scipy_layout.MDTYPES[order]["dtypes"]["file_header"])
+    made = np.zeros((), kind)
+    made["description"], made["version"] = b"some text", 0x0100
+    made["endian_test"] = b"IM" if order == "<" else b"MI"
+
+    assert parse_header(made.tobytes()) == ("some text", 0, 0x0100, order)
+
+    flags = np.zeros((), scipy_layout.MDTYPES[order]["dtypes"]["array_flags"])
+    flags["flags_class"] = 6 | 1 << 11 | 1 << 9  # complex and logical doubles
+    flags["nzmax"] = 7
+    raw = flags.tobytes()[8:]
+    assert parse_flags(raw, order) == (6, "double", True, False, True, 7)
+
+    if order == "<":
+        assert header_bytes(b"some text", 0x0100)[116:] == made.tobytes()[116:]
+        assert header_bytes(b"some text", 0x0100)[:116].rstrip() == b"some text"
+        assert flags_bytes(parse_flags(raw, order))[8:] == raw

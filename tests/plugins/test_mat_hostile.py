@@ -98,7 +98,7 @@ HOSTILE: dict[str, tuple[bytes, type[RaconvertError], str]] = {
         matrix(12, (1, 1), b"x", doubles(0.5)), Corrupt, "0.5 stored as float64"),
     "variable_beyond_the_file": (
         matrix(6, (1, 1), b"x", doubles(1), nbytes=1 << 20), Corrupt, "variable is cut off"),
-    "element_of_unknown_type": (element(13, b"12345678"), Corrupt, "element is no variable"),
+    "element_of_unknown_type": (element(13, b"12345678"), Corrupt, "element is not a variable"),
     "file_ends_inside_a_tag": (X + b"\1\2\3", Corrupt, "ends inside a tag"),
     "class_unknown": (matrix(99, (1, 1), b"x", doubles(1)), Corrupt, "unknown class"),
     "name_far_too_long": (
@@ -114,7 +114,7 @@ HOSTILE: dict[str, tuple[bytes, type[RaconvertError], str]] = {
     "struct_with_names_of_negative_width": (
         matrix(2, (1, 1), b"s", ints(-4), element(1, b"abcd"), EMPTY), Corrupt, "wrong length"),
     "member_that_is_no_matrix": (
-        matrix(1, (1, 1), b"c", doubles(1)), Corrupt, "'c/1' is no matrix"),
+        matrix(1, (1, 1), b"c", doubles(1)), Corrupt, "'c/1' is not a matrix"),
     "member_beyond_its_cell": (
         matrix(1, (1, 1), b"c", struct.pack("<2I", 14, 999) + bytes(8)), Corrupt, "longer than"),
     "nested_too_deep": (nested(100), Unsupported, "too deep"),
@@ -122,9 +122,9 @@ HOSTILE: dict[str, tuple[bytes, type[RaconvertError], str]] = {
     "cell_of_very_many": (
         deflated(matrix(1, (1, MANY), b"c", EMPTY * MANY)), Unsupported, "too many values"),
     "compressed_nothing": (deflated(b""), Corrupt, "ends inside its data"),
-    "compressed_number_only": (deflated(doubles(1)), Corrupt, "is no variable"),
+    "compressed_number_only": (deflated(doubles(1)), Corrupt, "is not a variable"),
     "compressed_garbage": (element(15, b"no zlib data at all"), Corrupt, "cannot be inflated"),
-    "compressed_in_compressed": (deflated(deflated(X)), Corrupt, "is no variable"),
+    "compressed_in_compressed": (deflated(deflated(X)), Corrupt, "is not a variable"),
     "compressed_longer_than_its_tag": (
         deflated(X + bytes(1000)), Corrupt, "longer than its tag says"),
     "compressed_shorter_than_its_tag": (
@@ -137,7 +137,7 @@ HOSTILE: dict[str, tuple[bytes, type[RaconvertError], str]] = {
     "text_of_another_length": (
         matrix(4, (1, 3), b"t", element(17, b"ab")), Corrupt, "another length"),
     "text_that_is_no_utf8": (
-        matrix(4, (1, 2), b"t", element(16, b"\xff\xfe\xfd")), Corrupt, "no UTF-8"),
+        matrix(4, (1, 2), b"t", element(16, b"\xff\xfe\xfd")), Corrupt, "not UTF-8"),
     "text_beyond_unicode": (
         matrix(4, (1, 1), b"t", element(18, b"\0\0\x11\0")), Corrupt, "is not a character"),
     "text_of_very_many_empty_rows": (
@@ -151,7 +151,7 @@ HOSTILE: dict[str, tuple[bytes, type[RaconvertError], str]] = {
     "sparse_with_one_element_twice": (
         matrix(5, (2, 1), b"s", ints(1, 1), ints(0, 2), doubles(1, 2)), Corrupt, "element twice"),
     "sparse_of_three_axes": (
-        matrix(5, (2, 1, 1), b"s", ints(0), ints(0, 1), doubles(1)), Corrupt, "is no matrix"),
+        matrix(5, (2, 1, 1), b"s", ints(0), ints(0, 1), doubles(1)), Corrupt, "is not a matrix"),
     "sparse_bomb": (
         matrix(5, (2**31 - 1, 100), b"s", ints(0), ints(0, *[1] * 100), doubles(1)), TooLarge,
         "--in-opt sparse=parts"),
