@@ -301,8 +301,6 @@ def test_few_modules_lie_beside_the_packages() -> None:
 
 
 LONG: dict[str, str] = {  # module -> reason
-    "raconvert.files.zips": "to be cut",
-    "raconvert.metadata.sidecar": "to be cut",
     "raconvert.plugins.har.headers": "being put in order",
     "raconvert.plugins.scidb.fitting": "being put in order",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raconvert.files import zips
+from raconvert.files import zipwriter
 from raconvert.files.places import write_failed
 from raconvert.plugin import Array, Bundle, Plan, file_fits, refused
 
@@ -59,7 +59,7 @@ def _name_problem(name: str, before: set[str], all_names: set[str]) -> str | Non
 def _write(bundle: Bundle, target: Target, method: int) -> None:
     """Write the arrays of the bundle in order, block by block, little-endian."""
     try:
-        with zips.begin_archive(target.open()) as archive:
+        with zipwriter.begin_archive(target.open()) as archive:
             for array in bundle.arrays:
                 _write_member(archive, array, method, target)
     except OSError as error:
@@ -76,5 +76,5 @@ def _write_member(archive: ZipFile, array: Array, method: int, target: Target) -
         for block in target.counted(blocks(array, block_bytes(target.max_memory))):
             yield block.reshape(-1).view(np.uint8).data
 
-    info = zips.new_member(archive, array.name + SUFFIX, method)
-    zips.write_member(archive, info, pieces())
+    info = zipwriter.new_member(archive, array.name + SUFFIX, method)
+    zipwriter.write_member(archive, info, pieces())

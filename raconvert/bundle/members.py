@@ -14,6 +14,7 @@ from raconvert.bundle import manifest
 from raconvert.bundle.names import MANIFEST, files_of
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 from raconvert.metadata import sidecar
+from raconvert.metadata.items import items_lines, items_of
 from raconvert.plugin import Fit, Option, refused
 from raconvert.ra import plugin as ra
 
@@ -144,7 +145,7 @@ def _apply_sidecar(array: Array, source: Source, find: Find, file: str) -> None:
     sidecar.apply(fields, array, beside.path)
     if fields.get("items"):
         place = sidecar.items_path_of(file)
-        array.meta.items = sidecar.items_of(find(place), place, array)
+        array.meta.items = items_of(find(place), place, array)
 
 
 # Writing ---------------------------------------------------------------------------------------
@@ -187,7 +188,7 @@ def sidecars_of(array: Array, file: str, written: Source) -> Iterator[tuple[str,
     facts = sidecar.describe(written, is_ra=True)
     yield sidecar.path_of(file), [sidecar.text_of(fields, facts)]
     if array.meta.items is not None:
-        yield sidecar.items_path_of(file), list(sidecar.items_lines(array.meta.items()))
+        yield sidecar.items_path_of(file), list(items_lines(array.meta.items()))
 
 
 def plain_blocks(array: Array, target: Any) -> Iterator[Any]:

@@ -18,7 +18,7 @@ from raconvert.bundle import members
 from raconvert.bundle.folder import folder_of
 from raconvert.bundle.names import MANIFEST
 from raconvert.errors import Corrupt, Unsupported
-from raconvert.files import zips
+from raconvert.files import zips, zipwriter
 from raconvert.files.places import write_failed
 from raconvert.files.source import Window
 from raconvert.files.unzip import STORED
@@ -114,7 +114,7 @@ def plan(bundle: Bundle) -> Plan:
 
 def _write(bundle: Bundle, target: Target) -> None:
     try:
-        with zips.begin_archive(target.open()) as archive:
+        with zipwriter.begin_archive(target.open()) as archive:
             _add(archive, MANIFEST, [members.manifest_of(bundle)])
             for array, file in zip(bundle.arrays, members.paths_of(bundle), strict=True):
                 pieces = ra.pieces(array, members.plain_blocks(array, target))
@@ -130,8 +130,8 @@ def _write(bundle: Bundle, target: Target) -> None:
 
 def _add(archive: ZipFile, file: str, pieces: Iterable[Any], header_bytes: int = 0) -> int:
     """Write one stored member; return where it begins in the archive."""
-    info = zips.new_member(archive, file, STORED, header_bytes)
-    return zips.write_member(archive, info, pieces)
+    info = zipwriter.new_member(archive, file, STORED, header_bytes)
+    return zipwriter.write_member(archive, info, pieces)
 
 
 def check(source: Source) -> None:

@@ -14,6 +14,7 @@ from raconvert.files.places import check_target, sync_folder, write_failed
 from raconvert.files.source import Source
 from raconvert.files.target import Target
 from raconvert.metadata import sidecar
+from raconvert.metadata.items import items_facts, items_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,13 +99,13 @@ def _pieces(run: Conversion, target: Target, *, asked: bool) -> dict[str, Iterab
         return {}
     items = bundle.arrays[0].meta.items
     if fields.get("items") and items is not None:
-        fields["items_file"] = sidecar.items_facts(items())
+        fields["items_file"] = items_facts(items())
     facts = sidecar.describe(Source(target.temp), is_ra=row.sidecar == "auto")
     pieces: dict[str, Iterable[bytes]] = {
         sidecar.path_of(target.path): [sidecar.text_of(fields, facts)]
     }
     if items is not None and not row.many:
-        pieces[sidecar.items_path_of(target.path)] = sidecar.items_lines(items())
+        pieces[sidecar.items_path_of(target.path)] = items_lines(items())
     return pieces
 
 

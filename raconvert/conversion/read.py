@@ -10,6 +10,7 @@ from raconvert.errors import Corrupt, UsageError, did_you_mean, listed
 from raconvert.files.source import Source
 from raconvert.files.unfinished import refuse_unfinished
 from raconvert.metadata import sidecar
+from raconvert.metadata.items import items_reader
 from raconvert.records import Record
 
 TYPE_CHECKING = False
@@ -172,7 +173,7 @@ def _described(array: Array, fields: Any, source: Source, path: str, *, complete
         array = restored(array, fields["was"], path, fields.get("encoding"))
     sidecar.apply(fields, array, path, complete=complete)
     if fields.get("items"):
-        array.meta.items = sidecar.items_reader(source.path, array, fields.get("items_file"))
+        array.meta.items = items_reader(source.path, array, fields.get("items_file"))
     return array
 
 

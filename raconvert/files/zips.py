@@ -13,15 +13,13 @@ from struct import error as struct_error
 from zlib import crc32
 
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
-from raconvert.files.copy import write_all
 from raconvert.files.unzip import BZIP2, DECODERS, LZMA, STORED
 from raconvert.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Generator
     from io import FileIO
-    from typing import Any
     from zipfile import ZipFile, ZipInfo
 
     from raconvert.files.source import Source
@@ -75,9 +73,9 @@ _ZIP64 = 0xFFFFFFFF
 _OTHER_METHODS = {9: "Deflate64", 93: "Zstandard", 95: "XZ"}
 
 ALIGN = 64  # data begins at a multiple of it in the file
-_PADDING = Struct("<3H")  # zipalign's extra field: ID 0xD935, length, alignment; then zeros
-_PADDING_ID = 0xD935
-_ZIP64_EXTRA_BYTES = 20  # what zipfile adds to the local header of every large-file member
+PADDING = Struct("<3H")  # zipalign's extra field: ID 0xD935, length, alignment; then zeros
+PADDING_ID = 0xD935
+ZIP64_EXTRA_BYTES = 20  # what zipfile adds to the local header of every large-file member
 
 
 class Member(Record):
@@ -357,63 +355,3 @@ def _pieces(source: Source, member: Member) -> Generator[bytes, None, None]:
             expected=f"CRC-32 {member.crc:08x}",
             got=f"{crc:08x}",
         )
-
-
-# --- writing --------------------------------------------------------------------------------------
-
-
-def begin_archive(file: FileIO) -> ZipFile:
-    """Return an archive to be written to a raw file; closing it writes the directory."""
-    import zipfile
-
-    return zipfile.ZipFile(_Whole(file), "w")
-
-
-def new_member(archive: ZipFile, filename: str, method: int, header_bytes: int = 0) -> ZipInfo:
-    """Return the entry of the next member, with fixed date and mode.
-
-    What comes `header_bytes` after the start of a stored member is at a multiple of 64 in the file.
-    """
-    import zipfile
-
-    info = zipfile.ZipInfo(filename, (1980, 1, 1, 0, 0, 0))
-    info.compress_type = method
-    info.create_system = 3  # Unix, everywhere
-    info.external_attr = 0o644 << 16
-    if method == STORED:
-        info.extra = _padding(archive.start_dir + header_bytes, filename)
-    return info
-
-
-def write_member(archive: ZipFile, info: ZipInfo, pieces: Iterable[Any]) -> int:
-    """Write the pieces (buffers of any kind) as one member; return where it begins."""
-    with archive.open(info, "w", force_zip64=True) as member:
-        begin: int = archive.fp.tell()  # type: ignore[union-attr]
-        for piece in pieces:
-            member.write(piece)
-    info.extra = b""  # the padding is of no use in the central directory
-    return begin
-
-
-class _Whole:
-    """A raw file that writes all it is given, which zipfile takes for granted."""
-
-    mode = "w+b"
-
-    def __init__(self, file: FileIO) -> None:
-        self.seek = file.seek
-        self.tell = file.tell
-        self.flush = file.flush
-        self.close = file.close
-        self._file = file
-
-    def write(self, data: Any) -> int:
-        """Write all of `data`."""
-        return write_all(self._file, [data])
-
-
-def _padding(begin: int, filename: str) -> bytes:
-    """Return the extra field that puts the data of a member at `begin` on a multiple of 64."""
-    fixed = LOCAL.size + len(filename.encode()) + _PADDING.size + _ZIP64_EXTRA_BYTES
-    zeros = -(begin + fixed) % ALIGN
-    return _PADDING.pack(_PADDING_ID, _PADDING.size - 4 + zeros, ALIGN) + bytes(zeros)
