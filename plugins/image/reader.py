@@ -1,30 +1,33 @@
-"""Decoded images: lazy stacks, and the backends with what they may raise turned into our errors.
+"""The picture of a file as Pillow decodes it, guarded.
 
-Backends are called inside `guarded`: no warning, no log line, no foreign exception leaks. Pillow's
-limit on the size of an image is replaced by the honest need of memory against ``--max-memory``,
-which is checked before any pixel is decoded.
+Pillow is called inside `guarded`: no warning, no log line, no foreign exception leaks. Its limit on
+the size of an image is replaced by the honest need of memory against ``--max-memory``, which is
+checked before any pixel is decoded. Only modes whose pixels come out as they are get through.
 """
 
 from __future__ import annotations
 
-import logging
-import os
 import struct
 import warnings
 import zlib
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager
+from io import BufferedReader
 from math import prod
-from threading import Lock
+from threading import RLock
 
 import numpy as np
 
 from raconvert.arrays.blocks import check_memory
-from raconvert.errors import Corrupt, RaconvertError, ReadFailed, TooLarge
+from raconvert.arrays.lazy import Decoded
+from raconvert.errors import Corrupt, RaconvertError, ReadFailed, TooLarge, Unsupported
+from raconvert.plugin import Array, Bundle, element
+
+from .metadata import EXIF, metadata_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-    from typing import Any
+    from collections.abc import Callable, Iterator
+    from typing import Any, BinaryIO
 
     from raconvert.plugin import Source
 
@@ -33,283 +36,161 @@ if TYPE_CHECKING:
 # What Pillow, tifffile and imageio raise for damaged files, as far as anybody knows.
 FAILURES: tuple[type[Exception], ...] = (
     OSError, EOFError, SyntaxError, ValueError, TypeError, LookupError, AttributeError,
-    ArithmeticError, AssertionError, RuntimeError, MemoryError, Warning,
-    struct.error, zlib.error,
+    ArithmeticError, AssertionError, RuntimeError, MemoryError, Warning, struct.error, zlib.error,
 )  # fmt: skip
-UNLIMITED = 1 << 62  # where what may be decoded was put together here
-PILLOW_PIXEL_BYTES = 4  # Pillow keeps colours in four bytes whatever their channels
-# What DEFLATE can do at most. A file that grows more than that, and beyond memory, is a bomb.
-RATIO = 1032
-
-_lock = Lock()
-_limits: list[int] = []  # bytes that each of the guards at work, in all threads, allows
-_before = ExitStack()  # puts back what was set before the first of them
+PIXEL_BYTES = 4  # Pillow keeps colours in four bytes whatever their channels
+UNITS = ("none", "inch", "cm")  # of the density in a JFIF header
+CHANNELS = {"1": 1, "L": 1, "RGB": 3, "RGBA": 4, "CMYK": 4}  # modes of pixels as they are
+_lock = RLock()  # the settings of Pillow are those of all threads
 
 
 @contextmanager
-def guarded(
-    path: str | None, what: str, max_memory: int, *, writing: bool = False
-) -> Iterator[None]:
+def guarded(path: str | None, what: str, *, writing: bool = False) -> Iterator[None]:
     """Run a backend: strict about truncation, silent, its failures as `Corrupt` or `TooLarge`.
 
-    Backends have one set of such settings for all threads: they are changed when the first of
-    several guards begins, and put back when the last one ends. When `writing`, what the operating
-    system refuses is left for the core to explain.
+    When `writing`, what the operating system refuses is left for the core to explain.
     """
-    from PIL import Image
-
-    failures: tuple[type[Exception], ...] = (*FAILURES, Image.DecompressionBombError)
-    with _lock:
-        if not _limits:
-            _set(_before)
-        _limits.append(max_memory)
-        _set_limit()
-    try:
-        yield
-    except RaconvertError:
-        raise
-    except failures as error:
-        if writing and isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise _translated(error, path, what) from error
-    finally:
-        with _lock:
-            _limits.remove(max_memory)
-            if _limits:
-                _set_limit()
-            else:
-                _before.close()
-
-
-def _set(before: ExitStack) -> None:
-    """Set what the guards need, but for the limit; closing `before` puts back what was."""
     from PIL import Image, ImageFile
 
-    before.enter_context(warnings.catch_warnings())
-    warnings.simplefilter("ignore")
-    warnings.simplefilter("error", Image.DecompressionBombWarning)
-    log = logging.getLogger("tifffile")
-    for owner, name in (
-        (Image, "MAX_IMAGE_PIXELS"),
-        (ImageFile, "LOAD_TRUNCATED_IMAGES"),
-        (log, "propagate"),
-    ):
-        before.callback(setattr, owner, name, getattr(owner, name))
-    ImageFile.LOAD_TRUNCATED_IMAGES = False
-    log.propagate = False
-
-
-def _set_limit() -> None:
-    """Set Pillow's limit to the largest that a guard at work allows."""
-    from PIL import Image
-
-    Image.MAX_IMAGE_PIXELS = max(1, max(_limits) // PILLOW_PIXEL_BYTES)
+    with _lock, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        before = Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES
+        Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES = None, False
+        try:
+            yield
+        except RaconvertError:
+            raise
+        except FAILURES as error:
+            if writing and isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise _translated(error, path, what) from error
+        finally:
+            Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES = before
 
 
 def _translated(error: Exception, path: str | None, what: str) -> RaconvertError:
     """Our error for one of a backend."""
-    from PIL import Image
-
     cause: BaseException = error
     while cause.__cause__ is not None:  # imageio wraps what the backend said
         cause = cause.__cause__
-    bombs = (Image.DecompressionBombError, Image.DecompressionBombWarning, MemoryError)
-    if isinstance(cause, bombs):
-        return TooLarge(
-            f"{what} declares more pixels than --max-memory has room for",
-            path=path,
-            remedy="allow it with a larger --max-memory, if you trust the file",
-        )
+    if isinstance(cause, MemoryError):
+        return TooLarge(f"{what} needs more memory than the system gives", path=path)
     if isinstance(cause, OSError) and cause.errno is not None:
         return ReadFailed(f"cannot be read: {cause.strerror}", path=path)
     text = str(cause).strip() or type(cause).__name__
     return Corrupt(f"{what} is damaged, cut off, or beyond what is read here ({text})", path=path)
 
 
-@contextmanager
-def silent_stderr() -> Iterator[None]:
-    """Keep what C libraries say about damaged data from the terminal: Python gets an error, too.
+def read_picture(
+    source: Source,
+    form: str,
+    *,
+    fields: dict[str, Any] | None = None,
+    notes: list[str] | None = None,
+    file: Callable[[], BinaryIO] | None = None,
+    more: int = 0,
+) -> Bundle:
+    """The bundle of the one picture of a file in Pillow's format `form`, decoded when asked for.
 
-    libtiff writes it to file descriptor 2, past everything that Python could redirect.
+    `file` opens what Pillow gets to see, where that is not the whole file. Refused (`TooLarge`) is
+    what would need more than ``--max-memory``: its own pixels, two copies of what comes out of
+    them, and the `more` bytes that the decoder has of each pixel.
     """
-    try:
-        kept = os.dup(2)
-    except OSError:  # there is no standard error
-        yield
-        return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
+    picture = _Picture(source, form, file or (lambda: BufferedReader(source.open())))
+    pixels = prod(picture.shape[:2])
+    what = f"'{source.path}': its image of {pixels} pixels"
+    check_memory(pixels * (3 * PIXEL_BYTES + more), source.max_memory, what)
+    kind = "bool" if picture.mode == "1" else "uint"
+    meta = metadata_of({**picture.fields, **(fields or {})})
+    order: dict[str, Any] = {"name": source.stem, "index_order": "C", "meta": meta}
+    array = Array(element(kind, 1), picture.shape[::-1], data=lambda: picture, **order)
+    return Bundle([array], notes=[*(notes or []), *picture.notes])
 
 
-def check_need(source: Source, pixels: int, channels: int, kept: int = 0) -> None:
-    """Refuse (`TooLarge`) an image that Pillow could not decode within ``--max-memory``.
+class _Picture(Decoded):
+    """A picture of which the size and the mode are known."""
 
-    Counted are Pillow's own pixels, two copies of what comes out of them, and what the decoder has
-    `kept` of each pixel besides.
-    """
-    need = pixels * (PILLOW_PIXEL_BYTES + 2 * channels + kept)
-    check_memory(need, source.max_memory, f"'{source.path}': its image of {pixels} pixels")
+    def __init__(self, source: Source, form: str, file: Callable[[], BinaryIO]) -> None:
+        self._path, self._form, self._file = source.path, form, file
+        self.fields: dict[str, Any] = {}
+        self.notes: list[str] = []
+        with self._opened() as image:
+            self._stored = image.mode, image.size
+            self._colors = 0
+            if image.mode == "P":
+                palette = image.palette
+                self._colors = len(palette.palette) // len(palette.rawmode or palette.mode)
+            clear = "transparency" in image.info
+            self.mode = "RGBA" if clear else "RGB" if image.mode == "P" else image.mode
+            self._add_fields(image)
+        if self.mode not in CHANNELS or min(self._stored[1]) < 1:
+            what = f"has pixels that are not read here (in Pillow's words: {self.mode})"
+            raise Unsupported(what, path=source.path, remedy="convert it to PNG first")
+        if self.mode == "CMYK":
+            self.fields["color"] = "CMYK"
+            self.notes.append("the four channels are inks (CMYK), not RGB with alpha")
+        channels = CHANNELS[self.mode]
+        width, height = self._stored[1]
+        super().__init__(
+            (height, width) + (channels,) * (channels > 1),
+            np.dtype("?" if self.mode == "1" else "u1"),
+            what=f"'{source.path}'",
+            max_memory=source.max_memory,
+        )
 
+    def load(self) -> Values:
+        """Decode the picture; `Corrupt` if it is another one than was announced."""
+        with self._opened() as image:
+            same = (image.mode, image.size) == self._stored
+            values = np.array(image) if same else None
+            if values is not None and self._colors and values.max() >= self._colors:
+                raise Corrupt("has pixels of colours that its palette has not", path=self._path)
+            if values is not None and self.mode != image.mode:
+                values = np.array(image.convert(self.mode))
+        if values is None or values.size != prod(self.shape):
+            raise Corrupt("image is not what its header says", path=self._path)
+        # Pillow makes bytes of 255, not of 1, of what is True.
+        return values.view(np.uint8) != 0 if self.mode == "1" else values
 
-def check_total(source: Source, nbytes: int) -> None:
-    """Refuse (`TooLarge`) images that all together are a multiple of the file and of memory."""
-    if nbytes > RATIO * source.size:
-        check_memory(nbytes, source.max_memory, f"'{source.path}': all its images together")
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield pieces in stored order: the picture is decoded as a whole."""
+        flat = self.load().reshape(-1)
+        for start in range(0, flat.size, max_bytes):
+            yield flat[start : start + max_bytes]
 
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        from PIL import Image
 
-class Stack:
-    """Array source: images of one shape and type, decoded one at a time.
+        what = f"the {self._form} image"
+        with (
+            self._file() as file,
+            guarded(self._path, what),
+            Image.open(file, formats=(self._form,)) as image,
+        ):
+            yield image
 
-    `shape` is the shape of all together: the axes of the stack, then those of an image. `images`
-    yields those from a number on, to the last one of the file. At most one image is held besides
-    what was asked for, and the file stays open behind it, until `close`.
-    """
+    def _add_fields(self, image: Any) -> None:
+        """Keep what all formats call by the same names."""
+        from PIL import Image
 
-    def __init__(
-        self,
-        source: Source,
-        shape: tuple[int, ...],
-        dtype: Any,
-        count: int,
-        images: Callable[[int], Generator[Values, None, None]],
-    ) -> None:
-        self.shape = shape
-        self.dtype = np.dtype(dtype)
-        self.source = source
-        self.count = count
-        self._images = images
-        self._depth = next(n for n in range(len(shape) + 1) if prod(shape[:n]) == count)
-        self._lock = Lock()
-        self._last: tuple[int, Values] | None = None
-        self._following: Generator[Values, None, None] | None = None  # images behind the last one
-
-    def close(self) -> None:
-        """Close the file and forget the last image; what is asked for later opens it again."""
-        with self._lock:
-            self._close()
-
-    def _close(self) -> None:
-        following, self._following, self._last = self._following, None, None
-        if following is not None:
-            following.close()
-
-    def stream(self, max_bytes: int) -> Generator[Values, None, None]:
-        """Yield pieces in stored order: each image is decoded once, as a whole."""
-        step = max(1, max_bytes // self.dtype.itemsize)
-        for image in self._checked(0):
-            flat = image.reshape(-1)
-            for start in range(0, flat.size, step):
-                yield flat[start : start + step]
-
-    def __getitem__(self, key: Any) -> Any:
-        """A region; no image outside it is decoded, unless the format needs it."""
-        key = _whole_key(key, len(self.shape))
-        lead, rest = key[: self._depth], key[self._depth :]
-        numbers = np.arange(self.count).reshape(self.shape[: self._depth])[lead]
-        if numbers.size == 0:
-            return np.broadcast_to(np.zeros((), self.dtype), self.shape)[key].copy()
-        order = np.argsort(numbers, axis=None)  # slices may go backwards
-        with self._lock:
-            part = self._part(numbers.flat[order[0]], rest)
-            if numbers.ndim == 0:
-                return part
-            what = f"'{self.source.path}': these {numbers.size} images"
-            check_memory(numbers.size * part.nbytes, self.source.max_memory, what)
-            out = np.empty((numbers.size, *part.shape), self.dtype)
-            out[order[0]] = part
-            for place in order[1:]:
-                out[place] = self._part(numbers.flat[place], rest)
-        return out.reshape(*numbers.shape, *part.shape)
-
-    def _part(self, number: int, rest: tuple[Any, ...]) -> Any:
-        """A region of one image; those that are asked for in order are decoded once."""
-        if self._last is None or self._last[0] != number:
-            following = self._following
-            if following is None or self._last is None or self._last[0] + 1 != number:
-                self._close()
-                following = self._checked(int(number))
-            # Without both while it decodes: an image that fails leaves nothing behind.
-            self._following = self._last = None
-            image = next(following)
-            if number == self.count - 1:
-                next(following, None)  # there are no more, and the file is closed
-            else:
-                self._following = following
-            self._last = int(number), image
-        return self._last[1].reshape(self.shape[self._depth :])[rest]
-
-    def _checked(self, first: int) -> Generator[Values, None, None]:
-        """Yield the images read-only: as many, and as large, as was announced."""
-        nbytes = prod(self.shape) // self.count * self.dtype.itemsize
-        with closing(self._images(first)) as images:
-            for number in range(first, self.count):
-                image = next(images, None)
-                if image is None or image.nbytes != nbytes or image.dtype != self.dtype:
-                    raise Corrupt(
-                        f"image {number} is missing or not what its header says",
-                        path=self.source.path,
-                        expected=f"{self.count} images of {nbytes} bytes, {self.dtype}",
-                        got=None if image is None else f"{image.nbytes} bytes, {image.dtype}",
-                    )
-                image.setflags(write=False)
-                yield image
-                del image  # while the next one is decoded
-            if next(images, None) is not None:
-                raise Corrupt("has more images than it declares", path=self.source.path)
-
-
-def _whole_key(key: Any, ndim: int) -> tuple[Any, ...]:
-    """A basic index as a tuple with one part for each axis."""
-    key = key if isinstance(key, tuple) else (key,)
-    at = next((i for i, part in enumerate(key) if part is Ellipsis), len(key))
-    missing = [slice(None)] * (ndim - len(key) + (at < len(key)))
-    return (*key[:at], *missing, *key[at + 1 :])
-
-
-def pillow_images(
-    source: Source, what: str, shape: tuple[int, ...], mode: str | None = None, count: int = 1
-) -> Callable[[], Stack]:
-    """What opens the images of a file as Pillow decodes (and, of several, composes) them.
-
-    `mode` is Pillow's word for what the pixels are converted to, which must lose nothing.
-    """
-
-    def images(first: int) -> Generator[Values, None, None]:
-        import imageio.v3 as iio
-
-        def guard() -> Any:  # step by step: between them the caller may have images of its own
-            return guarded(source.path, what, source.max_memory)
-
-        with source.open() as file:
-            with guard():
-                opened: Any = iio.imopen(file, "r", plugin="pillow")
-                found = (
-                    opened.iter(mode=mode) if count > 1 else iter([opened.read(index=0, mode=mode)])
-                )
-            with closing(opened):
-                for number in range(count + 1):  # one more than there may be
-                    with guard():
-                        image = next(found, None)
-                    if image is None:
-                        return
-                    if number >= first:
-                        if image.dtype == np.bool_:  # of which Pillow makes bytes of 255, not 1
-                            image = image.view(np.uint8) != 0
-                        yield np.ascontiguousarray(image)
-
-    dtype = "?" if mode == "1" else "u1"
-    return lambda: Stack(source, shape, dtype, count, images)
-
-
-def decoded(data: bytes, path: str, what: str) -> Values:
-    """The only image of a file in memory, decoded by Pillow, whatever its mode gives."""
-    import imageio.v3 as iio
-
-    with guarded(path, what, UNLIMITED):
-        return iio.imread(data, plugin="pillow", index=0)
+        info = image.info
+        self.fields["icc"], self.fields["xmp"] = info.get("icc_profile"), info.get("xmp")
+        self.fields["comment"] = info.get("comment", b"").rstrip(b"\0").decode("utf-8", "replace")
+        unit, density = info.get("jfif_unit", 0), info.get("jfif_density", (0, 0))
+        if density not in ((0, 0), (1, 1)) and unit < len(UNITS):
+            self.fields["resolution"] = [*density, UNITS[unit]]
+        if getattr(image, "n_frames", 1) > 1 and self._form != "JPEG":
+            remedy = "take its frames apart first, for instance with: webpmux -get frame"
+            raise Unsupported("is an animation, not one image", path=self._path, remedy=remedy)
+        if getattr(image, "n_frames", 1) > 1:
+            self.notes.append("there are more pictures in this file; only the first is read")
+        if data := info.get("exif", b"").removeprefix(EXIF):
+            exif = Image.Exif()
+            try:
+                exif.load(EXIF + data)
+                orientation = exif.get(274)
+            except FAILURES:
+                orientation = None
+            self.fields["exif"] = data
+            self.fields["orientation"] = orientation if orientation in range(1, 9) else None

@@ -54,16 +54,10 @@ def exactly(got: np.ndarray, expected: np.ndarray) -> None:
 # Files of other tools ----------------------------------------------------------------------------
 
 VALUES = {
-    "tiffcp_lzw.tif": RGB,
-    "tiffcp_lzw_predictor_tiles.tif": RGB,
-    "tiffcp_packbits.tif": GREY,
     "tiffcp_deflate_predictor.tif": DEEP,
     "tiffcp_planar.tif": RGB,
     "tiffcp_big_endian.tif": DEEP,
     "tiffcp_bigtiff.tif": DEEP,
-    "tiffcp_fax3.tif": BITS,
-    "tiffcp_fax4.tif": BITS,
-    "tiffcp_reversed_bits.tif": BITS,
     "tiffcp_three_pages.tif": np.stack([GREY] * 3),
     "ppmtobmp_24bit.bmp": RGB,
     "ppmtobmp_os2.bmp": RGB,
@@ -71,10 +65,6 @@ VALUES = {
     "pamtogif_palette.gif": GREY_AS_RGB,
     "pamtogif_interlaced.gif": GREY_AS_RGB,
     "cwebp_lossless.webp": RGB,
-    "img2webp_animation.webp": np.stack([RGB, 255 - RGB]),
-    "pnmtoplain_grey.pgm": GREY,
-    "pnmtoplain_rgb.ppm": RGB,
-    "pnmtoplain_bits.pbm": BITS,
     "pgm_deep.pgm": DEEP,
     "pamtopam_rgb.pam": RGB,
 }
@@ -86,6 +76,16 @@ DECODED = {  # lossy files, and what their own decoder makes of them
 REFUSED = {
     "tiffcp_mixed_pages.tif": "page 1 is not like the first one",
     "two_images.ppm": "has more than one image.*\n.*pamsplit",
+    "tiffcp_lzw.tif": "compressed as LZW.*\n.*tiffcp -c none",
+    "tiffcp_lzw_predictor_tiles.tif": "compressed as LZW",
+    "tiffcp_packbits.tif": "compressed as PACKBITS",
+    "tiffcp_fax3.tif": "compressed as CCITTFAX3",
+    "tiffcp_fax4.tif": "compressed as CCITTFAX4",
+    "tiffcp_reversed_bits.tif": "reversed bit order",
+    "img2webp_animation.webp": "is an animation.*\n.*webpmux",
+    "pnmtoplain_grey.pgm": "plain text.*\n.*pnmtopnm",
+    "pnmtoplain_rgb.ppm": "plain text",
+    "pnmtoplain_bits.pbm": "plain text",
 }
 
 
@@ -112,14 +112,14 @@ def test_refused(name: str) -> None:
         raconvert.read(FIXTURES / name)
 
 
-@pytest.mark.parametrize(("pages", "expected"), [("0", GREY), ("1", RGB), ("1:", RGB)])
+@pytest.mark.parametrize(("pages", "expected"), [("0", GREY), ("1", RGB)])
 def test_mixed_pages_one_by_one(pages: str, expected: np.ndarray) -> None:
     path = FIXTURES / "tiffcp_mixed_pages.tif"
 
     exactly(raconvert.read(path, in_opts={"pages": pages}), expected)
 
 
-@pytest.mark.parametrize("pages", ["2", "x", "2:1", "-1", ":0"])
+@pytest.mark.parametrize("pages", ["2", "x", "1:", "-1", ""])
 def test_pages_that_are_not_there(pages: str) -> None:
     with pytest.raises(UsageError, match="page"):
         raconvert.read(FIXTURES / "tiffcp_mixed_pages.tif", in_opts={"pages": pages})
@@ -181,21 +181,24 @@ def test_tiff_of_tifffile(layout: str, order: str, bigtiff: bool, tmp_path: Path
         values = bits(f"{order}{code}", shape)
         path = tmp_path / f"{code}.tif"
         tifffile.imwrite(path, values, byteorder=order, bigtiff=bigtiff, **options)
+        if layout == "truncated" and code == "c16":  # whose extent tifffile does not tell
+            with pytest.raises(Unsupported, match="directory for several images"):
+                raconvert.read(path)
+            continue
         expected = np.moveaxis(values, 0, -1) if "planarconfig" in options else values
 
         exactly(raconvert.read(path), expected)
 
 
-@pytest.mark.parametrize("compression", ["lzw", "lzw:2", "zip:2", "packbits", "zip:3", "lzw:3"])
+@pytest.mark.parametrize("compression", ["zip", "zip:2"])
 @pytest.mark.parametrize("layout", [[], ["-t", "-w", "16", "-l", "32"], ["-r", "3"]])
 @pytest.mark.parametrize("planes", ["contig", "separate"])
 def test_tiff_of_libtiff(
     compression: str, layout: list[str], planes: str, tmp_path: Path, tool: Callable[..., str]
 ) -> None:
-    codes = ("f4", "f8") if compression.endswith("3") else ("u1", "u2", "u4")
+    codes = ("u1", "u2", "u4")
     if planes == "separate":  # tiffcp takes planes of other sizes apart only by the byte
         codes = ("u1",)
-        compression = compression.replace("3", "2")
     for code in codes:
         values = np.cumsum(bits(f"<{code}", (37, 41, 3)).view("u1") % 3, axis=1)
         values = values.astype("u1").view(f"<{code}").reshape(37, 41, 3)
@@ -207,6 +210,24 @@ def test_tiff_of_libtiff(
         exactly(raconvert.read(packed), values)
 
 
+@pytest.mark.parametrize("compression", ["lzw", "packbits", "zip:3", "lzma", "zstd", "jpeg"])
+def test_other_compressions_of_tiff_are_refused_by_name(
+    compression: str, tmp_path: Path, tool: Callable[..., str]
+) -> None:
+    """What is named in the message makes a file that is read."""
+    values = RGB if compression != "zip:3" else RGB.astype("f4")
+    plain, packed, again = (tmp_path / f"{name}.tif" for name in ("plain", "packed", "again"))
+    tifffile.imwrite(plain, values, photometric="rgb")
+    subprocess.run([tool("tiffcp"), "-c", compression, plain, packed], check=True)
+    with pytest.raises(Unsupported, match="(compressed as|predictor 3)(.|\n)*tiffcp -c none"):
+        raconvert.read(packed)
+    subprocess.run([tool("tiffcp"), "-c", "none", packed, again], check=True)
+
+    got = raconvert.read(again)
+    assert got.shape == values.shape
+    assert compression == "jpeg" or np.array_equal(got, values)
+
+
 @pytest.mark.parametrize("depth", [1, 2, 4, 7, 10, 12, 14])
 def test_tiff_of_odd_depths(depth: int, tmp_path: Path) -> None:
     """Written here by hand: rows of samples packed to whole bytes, most significant bit first."""
@@ -215,10 +236,14 @@ def test_tiff_of_odd_depths(depth: int, tmp_path: Path) -> None:
     data = np.packbits(spread.reshape(5, -1).astype("u1"), axis=1).tobytes()
     path = tmp_path / "x.tif"
     path.write_bytes(tiff_bytes({256: 7, 257: 5, 258: depth, 259: 1, 262: 1, 278: 5}, data))
+    if depth > 1:
+        with pytest.raises(Unsupported, match=f"samples of {depth} bits"):
+            raconvert.read(path)
+        return
 
     got = raconvert.read(path)
 
-    assert got.dtype == ("?" if depth == 1 else "u1" if depth < 8 else "u2")
+    assert got.dtype == "?"
     assert np.array_equal(got, values)
 
 
@@ -266,13 +291,12 @@ def test_reduced_images_are_left_out(tmp_path: Path) -> None:
     assert notes_of(path) == ["1 reduced images or masks are left out"]
 
 
-def test_a_palette_gives_indices_or_uint16_colors(tmp_path: Path) -> None:
+def test_a_palette_gives_indices_and_comes_back(tmp_path: Path) -> None:
     table = (np.arange(768).reshape(3, 256) * 83 % 65536).astype("u2")
     path = tmp_path / "x.tif"
     tifffile.imwrite(path, GREY, photometric="palette", colormap=table)
 
     exactly(raconvert.read(path), GREY)
-    exactly(raconvert.read(path, in_opts={"palette": "expand"}), table.T[GREY])
     convert(path, tmp_path / "y.tif")
     with tifffile.TiffFile(tmp_path / "y.tif") as opened:
         assert np.array_equal(opened.pages[0].colormap, table)
@@ -364,17 +388,16 @@ def test_tiff_metadata_comes_back(tmp_path: Path) -> None:
     for path in (first, last):
         exactly(raconvert.read(path), RGB)  # the orientation is not applied
         meta = meta_of(path)
-        assert meta.pop("tags") == [[33550, 12, geo.tobytes()]]
         assert meta == {
             "orientation": 6,
             "resolution": [[300, 7], [1, 3], "cm"],
             "icc": b"profile" * 9,
             "xmp": b"<x/>",
             "software": "mine",
-            "artist": "A. N. Other",
         }
         with raconvert.open(path) as array:
             assert array.meta.description == "a text: é"
+    assert notes_of(first) == ["tags that are left out: 315, 33550"]
 
 
 def test_equal_arrays_give_equal_tiffs(tmp_path: Path) -> None:
@@ -403,18 +426,16 @@ def tool_output(*command: object) -> bytes:
     return subprocess.run([str(word) for word in command], check=True, capture_output=True).stdout
 
 
-def test_bmp_with_alpha_and_bits(tmp_path: Path) -> None:
-    alpha = bits("u1", (9, 7, 4))
-    for name, values in {"alpha": alpha, "bits": BITS, "line": BITS[:1]}.items():
+def test_bmp_of_bits_and_without_alpha(tmp_path: Path) -> None:
+    for name, values in {"bits": BITS, "line": BITS[:1]}.items():
         raconvert.write(tmp_path / f"{name}.bmp", values)
         exactly(raconvert.read(tmp_path / f"{name}.bmp"), values)
-    with Image.open(tmp_path / "alpha.bmp") as opened:
-        assert opened.mode == "RGBA"
-        assert np.array_equal(np.asarray(opened), alpha)
+    with pytest.raises(WouldLose, match="shape"):
+        raconvert.write(tmp_path / "alpha.bmp", bits("u1", (9, 7, 4)))
 
 
-def test_bmp_indices_and_palette(tmp_path: Path) -> None:
-    """A palette with equal colours in it keeps its places."""
+def test_bmp_palette(tmp_path: Path) -> None:
+    """A palette with equal colours in it keeps its places; one that is too short is refused."""
     table = np.zeros((256, 3), "u1")
     table[:4] = [[9, 8, 7], [1, 2, 3], [9, 8, 7], [4, 5, 6]]
     image = Image.fromarray(GREY % 4).convert("P")
@@ -422,12 +443,7 @@ def test_bmp_indices_and_palette(tmp_path: Path) -> None:
     image.putpalette(table.tobytes())
     image.save(tmp_path / "x.bmp")
 
-    indices = raconvert.read(tmp_path / "x.bmp", in_opts={"palette": "indices"})
-
-    exactly(indices, GREY % 4)
-    palette = np.frombuffer(meta_of(tmp_path / "x.bmp")["palette"], "u1").reshape(-1, 3)
-    exactly(raconvert.read(tmp_path / "x.bmp"), palette[indices])
-    exactly(palette[indices], table[GREY % 4])
+    exactly(raconvert.read(tmp_path / "x.bmp"), table[GREY % 4])
 
 
 @pytest.mark.parametrize("suffix", [".dib", ".bmp", ""])
@@ -442,16 +458,14 @@ def test_a_bare_dib(values: np.ndarray, suffix: str, tmp_path: Path) -> None:
     exactly(raconvert.read(path, **options), values)
 
 
-def test_bits_that_are_scaled_are_noted(tmp_path: Path) -> None:
-    """5-5-5, the usual 16 bits: 31 becomes 255, and a line says so."""
+def test_bits_that_would_be_scaled_are_refused(tmp_path: Path) -> None:
+    """5-5-5, the usual 16 bits: 31 would become 255."""
     pixels = np.array([[0, 31, 31 << 5, 31 << 10]], "<u2")
     head = np.array([40, 4, 1], "<i4").tobytes() + b"\1\0\x10\0" + bytes(24)
     (tmp_path / "x.bmp").write_bytes(b"BM" + bytes(8) + b"\x36\0\0\0" + head + pixels.tobytes())
 
-    got = raconvert.read(tmp_path / "x.bmp")
-
-    assert got.tolist() == [[[0, 0, 0], [0, 0, 255], [0, 255, 0], [255, 0, 0]]]
-    assert notes_of(tmp_path / "x.bmp") == ["16-bit pixels are scaled to 8 bits for each channel"]
+    with pytest.raises(Unsupported, match="16 bits per pixel.*\n.*bmptopnm"):
+        raconvert.read(tmp_path / "x.bmp")
 
 
 @pytest.mark.parametrize("values", [GREY, RGB], ids=["grey", "rgb"])
@@ -466,18 +480,23 @@ def test_gif_for_netpbm(values: np.ndarray, tmp_path: Path, tool: Callable[..., 
     exactly(got if got.shape == values.shape else got[..., 0], values)
 
 
-def test_gif_animations(tmp_path: Path, tool: Callable[..., str]) -> None:
-    """Equal frames stay frames; delays and the loop count come back."""
-    frames = np.stack([RGB, RGB, 255 - RGB])
-    meta = Metadata(formats={"image": {"delays": [4, 5, 600], "loop": 0, "comment": "é" * 200}})
-    raconvert.write(tmp_path / "x.gif", frames, meta=meta)
+def test_a_comment_of_gif_comes_back(tmp_path: Path) -> None:
+    meta = Metadata(formats={"image": {"comment": "é" * 200}})
+    raconvert.write(tmp_path / "x.gif", RGB, meta=meta)
 
-    exactly(raconvert.read(tmp_path / "x.gif"), frames)
+    exactly(raconvert.read(tmp_path / "x.gif"), RGB)
     assert meta_of(tmp_path / "x.gif") == meta.formats["image"]
-    for number, frame in enumerate(frames):
-        command = tool("giftopnm"), f"-image={number + 1}", tmp_path / "x.gif"
-        (tmp_path / "x.ppm").write_bytes(tool_output(*command))
-        exactly(raconvert.read(tmp_path / "x.ppm"), frame)
+
+
+@pytest.mark.parametrize("suffix", [".gif", ".webp"])
+def test_animations_are_refused_by_name(suffix: str, tmp_path: Path) -> None:
+    frames = [Image.fromarray(RGB), Image.fromarray(255 - RGB)]
+    frames[0].save(tmp_path / f"x{suffix}", save_all=True, append_images=frames[1:])
+
+    with pytest.raises(Unsupported, match="is an animation, not one image.*\n.*for instance"):
+        raconvert.read(tmp_path / f"x{suffix}")
+    with pytest.raises(WouldLose, match="--planes"):
+        raconvert.write(tmp_path / f"y{suffix}", np.stack([RGB, RGB]))
 
 
 def test_gif_of_all_greys_in_color_stays_in_color(tmp_path: Path) -> None:
@@ -489,27 +508,10 @@ def test_gif_of_all_greys_in_color_stays_in_color(tmp_path: Path) -> None:
 
 def test_gif_of_too_many_colors_is_refused_while_writing(tmp_path: Path) -> None:
     many = bits("u1", (30, 30, 3))
-    with pytest.raises(WouldLose, match=r"image 0 of array 'x' has \d+ colours"):
+    with pytest.raises(WouldLose, match=r"array 'x' has \d+ colours"):
         raconvert.write(tmp_path / "x.gif", many)
 
     assert os.listdir(tmp_path) == []
-
-
-def test_gif_frames_are_composed_with_transparency(tmp_path: Path) -> None:
-    """The second frame is a patch; behind its transparent pixels the first one shows."""
-    first = Image.new("P", (6, 4), 1)
-    first.putpalette([0, 0, 0, 250, 0, 0, 0, 250, 0])
-    second = first.copy()
-    second.paste(2, (1, 1, 3, 3))
-    first.save(tmp_path / "x.gif", save_all=True, append_images=[second], disposal=1)
-    expected = np.zeros((2, 4, 6, 3), "u1")
-    expected[:, ..., 0] = 250
-    expected[1, 1:3, 1:3] = [0, 250, 0]
-
-    got = raconvert.read(tmp_path / "x.gif")
-
-    assert np.array_equal(got[..., :3], expected)
-    assert got.shape[3] == 3 or (got[..., 3] == 255).all()
 
 
 def test_gif_with_a_transparent_color_is_rgba(tmp_path: Path) -> None:
@@ -634,7 +636,7 @@ def test_a_maxval_is_kept_and_its_values_are_not_scaled(tmp_path: Path) -> None:
 
     exactly(raconvert.read(tmp_path / "x.pgm"), np.arange(6, dtype="u1").reshape(2, 3))
     convert(tmp_path / "x.pgm", tmp_path / "y.pgm")
-    assert (tmp_path / "y.pgm").read_bytes() == b"P5\n# one\n# two\n3 2\n15\n" + bytes(range(6))
+    assert (tmp_path / "y.pgm").read_bytes() == b"P5\n3 2\n15\n" + bytes(range(6))
 
 
 @pytest.mark.parametrize("name", ["pamtogif_palette.gif", "cwebp_lossless.webp", "pgm_deep.pgm"])
@@ -660,6 +662,7 @@ DEEP_RGB = np.stack([DEEP] * 3, axis=-1)
         (".bmp", np.stack([GREY] * 5), "--planes"),
         (".gif", np.dstack([RGB, GREY]), "--planes"),
         (".gif", RGB[None], "--planes"),
+        (".gif", np.stack([GREY, GREY]), "--planes"),
         (".webp", GREY, r"\(H, W, 3 or 4\)"),
         (".webp", DEEP_RGB, "--dtype uint8 or --scale"),
         (".pnm", GREY.astype("i1"), "--scale"),
@@ -700,34 +703,17 @@ def test_planes_of_a_stack(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="lists open files as Linux does")
-@pytest.mark.parametrize("suffix", [".tif", ".gif", ".webp"])
-def test_a_closed_file_is_closed_without_the_garbage_collector(suffix: str, tmp_path: Path) -> None:
+def test_no_file_stays_open_behind_an_image(tmp_path: Path) -> None:
     """Some images of it are still to come."""
-    path = tmp_path / f"x{suffix}"
+    path = tmp_path / "x.tif"
     values = np.arange(6 * 20 * 30, dtype="u2").astype("u1").reshape(6, 20, 30)
-    pictures = [Image.fromarray(image) for image in values]
-    if suffix == ".tif":
-        tifffile.imwrite(path, values, compression="zlib", photometric="minisblack")
-    else:
-        pictures[0].save(path, save_all=True, append_images=pictures[1:])
-
-    def is_open() -> bool:
-        links = (os.path.realpath(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd"))
-        return str(path.resolve()) in links
-
+    tifffile.imwrite(path, values, compression="zlib", photometric="minisblack")
     gc.disable()
     try:
-        array = raconvert.open(path)
-        source = array.data
-        first = array[0].copy()
-        was_open = is_open()
-        array.close()
-        assert not is_open()
-        assert was_open
-        assert source._last is None
-        assert np.array_equal(source[0], first), "what is asked for later opens it again"
-        source.close()
-        assert not is_open()
+        with raconvert.open(path) as array:
+            assert np.array_equal(array[0], values[0])
+        links = [os.path.realpath(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd")]
+        assert str(path.resolve()) not in links
     finally:
         gc.enable()
 
@@ -741,7 +727,7 @@ def test_nothing_of_the_backends_leaks(tmp_path: Path, capfd: pytest.CaptureFixt
         warnings.simplefilter("error")
         for name in VALUES:
             raconvert.read(FIXTURES / name)
-    damaged = bytearray((FIXTURES / "tiffcp_lzw.tif").read_bytes())
+    damaged = bytearray((FIXTURES / "tiffcp_deflate_predictor.tif").read_bytes())
     damaged[8:60] = bytes(52)
     (tmp_path / "x.tif").write_bytes(damaged)
     with pytest.raises(raconvert.RaconvertError):

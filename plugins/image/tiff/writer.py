@@ -2,84 +2,63 @@
 
 from __future__ import annotations
 
+import json
 from math import prod
+from typing import TYPE_CHECKING
 
+from raconvert.arrays.blocks import block_bytes, check_memory, runs
 from raconvert.files.places import name_of_open
-from raconvert.plugin import Array, Bundle, Fit, refused, type_name
 
-from ..metadata import fields_of, metadata_fits, part
-from .axes import imagej_images, noted_shape, page_shape, view
-from .tables import KNOWN, TEXTS, TYPES, UNITS
+from ..metadata import fields_of, part
+from ..reader import guarded
+from .tables import UNITS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from raconvert.plugin import Target
+    from raconvert.plugin import Array, Target
 
-MAX_SIDE = 0xFFFFFFFF
 BIG_FROM = 0xF0000000  # bytes; above it the offsets of a classic TIFF may not be enough
-KEPT = frozenset({
-    "resolution", "icc", "xmp", "orientation", "photometric", "extra_samples", "colormap", "tags",
-    "bits", "shaped", *TEXTS.values(),
-})  # fmt: skip
+MAX_SAMPLES = 4  # a last axis that is longer is never taken for the samples
+OF_EVERY_PAGE = ("metadata", "software", "photometric", "planarconfig", "extrasamples",
+                 "compression", "contiguous", "colormap")  # fmt: skip
 
 
-def array_fits(bundle: Bundle) -> list[Fit]:
-    """Return what TIFF would change or cannot hold of each array."""
-    found = []
-    for array in bundle.arrays:
-        kind = array.element.kind
-        if kind not in ("bool", "uint", "int", "float", "complex"):
-            reason = (
-                f"TIFF holds bool, integers, floats and complex, not {type_name(array.element)}"
-            )
-            flag = "--dtype float32" if kind == "bfloat" else None
-            found.append(refused(array.name, "type", reason, flag))
-        if 0 in array.dims:
-            reason = f"TIFF has no image without pixels: {array.shape}"
-            found.append(refused(array.name, "shape", reason))
-        elif max(page_shape(array.shape, kind)) > MAX_SIDE:
-            found.append(refused(array.name, "shape", f"a side is above TIFF's {MAX_SIDE}"))
-    return found + metadata_fits(bundle, "TIFF", KEPT, _common_kept)
-
-
-def _common_kept(array: Array) -> frozenset[str]:
-    """Return the common fields that come back: the axes only if the description tells them."""
-    if 0 in array.dims or not array.meta.axes:
-        return frozenset({"description"})
-    page = page_shape(array.shape, array.element.kind)
+def kept_fields(array: Array) -> set[str]:
+    """The metadata that come back: the axes only if the description tells them."""
     fields = fields_of(array)
-    text = _description(array, page, fields).decode()
-    pages = prod(array.shape) // prod(page)
-    _, axes = view(text, pages, page, part(fields, "resolution", list))
-    known = [axis.to_dict() for axis in axes] == [axis.to_dict() for axis in array.meta.axes]
-    return frozenset({"description", "axes"} if known else {"description"})
+    kept = {"description", "series", "icc", "xmp", "orientation", "software", "shaped"}
+    kept |= {"axes"} if _tells_axes(array) else set()
+    kept |= {"resolution"} if _resolution(fields) else set()
+    kept |= {"photometric", "colormap"} if 0 not in array.dims and _colors(array, fields) else set()
+    return kept
 
 
-def write_pages(array: Array, target: Target, *, compression: str) -> None:
+def page_shape(array: Array) -> tuple[int, ...]:
+    """(height, width, samples) of the pages of an array."""
+    shape = array.shape
+    if len(shape) < 2:
+        return (1, prod(shape), 1)
+    samples = len(shape) > 2 and shape[-1] <= MAX_SAMPLES and array.element.kind != "bool"
+    return shape[-3:] if samples else (*shape[-2:], 1)
+
+
+def write_pages(array: Array, target: Target, compression: str) -> None:
     """Write the pages of an array; one page at a time is in memory."""
     import imageio.v3 as iio
 
-    from raconvert.arrays.blocks import block_bytes, check_memory, runs
-
-    from ..reader import UNLIMITED, guarded
-
-    height, width, samples = page = page_shape(array.shape, array.element.kind)
-    count = prod(page)
-    check_memory(
-        3 * count * array.element.nbytes, target.max_memory, f"a page of array '{array.name}'"
-    )
-    first = _options(array, page, compression)
-    others = {name: first[name] for name in _STORAGE if name in first}
+    height, width, samples = page = page_shape(array)
+    what = f"a page of array '{array.name}'"
+    check_memory(3 * prod(page) * array.element.nbytes, target.max_memory, what)
+    first = _options(array, samples, compression)
+    others = {name: first[name] for name in OF_EVERY_PAGE if name in first}
     shape = (height, width) + (samples,) * (samples > 1)
     big = array.nbytes > BIG_FROM
-    pages = target.counted(runs(array, count, block_bytes(target.max_memory)))
-
+    pages = target.counted(runs(array, prod(page), block_bytes(target.max_memory)))
     open_tiff: Any = iio.imopen  # whose types do not know of the options that it hands on
 
     def backend() -> Any:
-        return guarded(target.path, "the TIFF to write", UNLIMITED, writing=True)
+        return guarded(target.path, "the TIFF to write", writing=True)
 
     name = name_of_open(target.open(), target.temp)
     with open(name, "r+b") as file:  # tifffile wants a file with a name
@@ -94,137 +73,81 @@ def write_pages(array: Array, target: Target, *, compression: str) -> None:
                 opened.close()
 
 
-_STORAGE = (
-    "metadata", "software", "photometric", "planarconfig", "extrasamples", "compression",
-    "contiguous", "colormap",
-)  # fmt: skip
-
-
-def _options(array: Array, page: tuple[int, ...], compression: str) -> dict[str, Any]:
-    """Return tifffile's arguments for the first page."""
+def _options(array: Array, samples: int, compression: str) -> dict[str, Any]:
+    """Tifffile's arguments for the first page; those that are None are left out."""
     fields = fields_of(array)
-    samples = page[2]
+    resolution = _resolution(fields) or (None, None)
     options: dict[str, Any] = {
-        "metadata": None,  # no description of its own
-        "software": part(fields, "software", str) or False,
-        "photometric": "rgb" if samples in (3, 4) else "minisblack",
+        "compression": "zlib" if compression == "deflate" else None,
         "contiguous": compression == "none" and array.element.kind != "bool",
+        "photometric": "rgb" if samples in (3, 4) else "minisblack",
+        "planarconfig": "contig" if samples > 1 else None,
+        "extrasamples": [2] if samples in (2, 4) else None,
+        "description": _description(array) or None,
+        "resolution": resolution[0],
+        "resolutionunit": resolution[1],
+        "iccprofile": part(fields, "icc", bytes),
+        "extratags": _tags(fields),
+        "software": part(fields, "software", str) or False,
+        **_colors(array, fields),
     }
-    if compression == "deflate":
-        options["compression"] = "zlib"
-    if samples > 1:
-        options["planarconfig"] = "contig"
-    _add_colors(options, array, fields, samples)
-    description = _description(array, page, fields)
-    if description:
-        options["description"] = description
-    _add_resolution(options, fields)
-    if profile := part(fields, "icc", bytes):
-        options["iccprofile"] = profile
-    if tags := _extra_tags(fields):
-        options["extratags"] = tags
-    return options
+    # No description of tifffile's own.
+    return {"metadata": None} | {name: v for name, v in options.items() if v is not None}
 
 
-def _add_colors(
-    options: dict[str, Any], array: Array, fields: dict[str, Any], samples: int
-) -> None:
-    """Say what the samples mean: from the metadata, where it fits the array."""
-    word = part(fields, "photometric", str)
-    extra = part(fields, "extra_samples", list) or []
-    extra = [n for n in extra if type(n) is int and 0 <= n <= 2]
-    if samples in (1, 3, 4) and word in _WORDS[samples]:
-        options["photometric"] = _WORDS[samples][word]
-    colors = 1 if options["photometric"] in _GREYS else samples if samples < 4 else 3
-    if options["photometric"] == "separated":
-        colors = 4
-    if word == "palette" and samples == 1:
-        _add_palette(options, array, fields)
-    if samples > colors:
-        kept = len(extra) == samples - colors
-        default = [2] if samples in (2, 4) and colors in (1, 3) else [0]
-        options["extrasamples"] = extra if kept else default * (samples - colors)
-        if samples in (3, 4) and colors == 1 and not kept:
-            options["extrasamples"] = [0] * (samples - 1)
-
-
-_GREYS = ("minisblack", "miniswhite")
-_WORDS: dict[int, dict[str, str]] = {
-    1: {"miniswhite": "miniswhite"},
-    3: {"minisblack": "minisblack", "cielab": "cielab", "icclab": "icclab"},
-    4: {"minisblack": "minisblack", "separated": "separated"},
-}
-
-
-def _add_palette(options: dict[str, Any], array: Array, fields: dict[str, Any]) -> None:
-    import numpy as np
-
-    table = part(fields, "colormap", bytes)
-    bits = 8 * array.element.nbytes
-    if table and array.element.kind == "uint" and bits <= 16 and len(table) == 6 << bits:
-        options["photometric"] = "palette"
-        options["colormap"] = np.frombuffer(table, "<u2").reshape(3, -1)
-
-
-def _description(array: Array, page: tuple[int, ...], fields: dict[str, Any]) -> bytes:
-    """Return the description: the text of the metadata, and the shape where pages do not say it."""
-    text = array.meta.description or ""
-    pages = prod(array.shape) // prod(page)
+def _colors(array: Array, fields: dict[str, Any]) -> dict[str, Any]:
+    """White is zero, or a colour map, where they fit the array."""
+    word, table = part(fields, "photometric", str), part(fields, "colormap", bytes) or b""
+    bits, grey = 8 * array.element.nbytes, page_shape(array)[2] == 1
+    if grey and word == "miniswhite" and not table:
+        return {"photometric": word}
     if (
-        view(text, pages, page, None)[0] != array.shape
-        or noted_shape(text)
-        or imagej_images(text) not in (0, pages)
+        grey
+        and word == "palette"
+        and array.element.kind == "uint"
+        and len(table) == 6 << min(bits, 16)
     ):
-        import json
+        import numpy as np
 
-        shaped = part(fields, "shaped", dict) or {}
-        content = {"shape": list(array.shape), **shaped}
-        if text:
-            content["description"] = text
-        return json.dumps(content, default=str).encode()
-    return text.encode()
+        return {"photometric": word, "colormap": np.frombuffer(table, "<u2").reshape(3, -1)}
+    return {}
 
 
-def _add_resolution(options: dict[str, Any], fields: dict[str, Any]) -> None:
-    resolution = part(fields, "resolution", list)
-    if not resolution or len(resolution) != 3:
-        return
-    unit = next((code for code, word in UNITS.items() if word == resolution[2]), None)
-    pairs = [_pair(value) for value in resolution[:2]]
-    if unit is None and resolution[2] == "m":  # per metre: as per centimetre
-        unit, pairs = 3, [pair and (pair[0], 100 * pair[1]) for pair in pairs]
-    if unit is not None and all(pairs):
-        options["resolution"] = tuple(pairs)
-        options["resolutionunit"] = unit
+def _tells_axes(array: Array) -> bool:
+    """True if the description tells shape and axes: both are as they were read."""
+    series = part(fields_of(array), "series", dict) or {}
+    axes = [axis.to_dict() for axis in array.meta.axes]
+    return series.get("shape") == list(array.shape) and series.get("axes") == axes
 
 
-def _pair(value: object) -> tuple[int, int] | None:
-    """Return numerator and denominator if both fit a TIFF."""
-    pair: list[Any] = value if isinstance(value, list) and len(value) == 2 else [value, 1]
-    if all(type(n) is int and 0 <= n <= MAX_SIDE // 100 for n in pair):
-        return pair[0], pair[1]
+def _description(array: Array) -> bytes:
+    """The text of the metadata, and the shape where pages do not say it."""
+    text, page = array.meta.description or "", page_shape(array)
+    pages = prod(array.shape) // prod(page)
+    plain = (pages,) * (pages > 1) + (*page[:2], *page[2:] * (page[2] > 1))
+    speaks = text.startswith(("ImageJ=", '{"shape":')) or "<OME" in text[:4096]
+    shaped = part(fields_of(array), "shaped", dict) or {} if _tells_axes(array) else {}
+    if (_tells_axes(array) and not shaped) or (plain == array.shape and not speaks):
+        return text.encode()
+    content = {"shape": list(array.shape), **shaped} | ({"description": text} if text else {})
+    return json.dumps(content).encode()
+
+
+def _resolution(fields: dict[str, Any]) -> tuple[Any, int] | None:
+    """The resolution as two fractions, and the number of its unit, if a TIFF can have them."""
+    match part(fields, "resolution", list):
+        case [int() | [int(), int()] as x, int() | [int(), int()] as y, unit]:
+            pairs = [value if isinstance(value, list) else [value, 1] for value in (x, y)]
+            if unit == "m":  # as per centimetre
+                unit, pairs = "cm", [[pair[0], 100 * pair[1]] for pair in pairs]
+            codes = [code for code, word in UNITS.items() if word == unit]
+            if codes and 0 <= min(map(min, pairs)) <= max(map(max, pairs)) < 1 << 32:
+                return tuple(map(tuple, pairs)), codes[0]
     return None
 
 
-def _extra_tags(fields: dict[str, Any]) -> list[tuple[int, int, int, bytes, bool]]:
-    """Return tifffile's extra tags: texts, XMP, orientation, and what was kept as it was."""
-    tags = []
-    for tag, name in TEXTS.items():
-        text = part(fields, name, str)
-        if text and name != "software":
-            data = text.encode() + b"\0"
-            tags.append((tag, 2, len(data), data, True))
-    if xmp := part(fields, "xmp", bytes):
-        tags.append((700, 1, len(xmp), xmp, True))
-    orientation = part(fields, "orientation", int)
-    if orientation in range(2, 9):
-        tags.append((274, 3, 1, orientation.to_bytes(2, "little"), True))
-    seen = {tag[0] for tag in tags}
-    for item in part(fields, "tags", list) or []:
-        match item:
-            case [int(tag), int(kind), bytes(data)] if kind in TYPES and tag not in seen | KNOWN:
-                count, odd = divmod(len(data), TYPES[kind][0])
-                if 0 < tag < 65536 and count and not odd:
-                    tags.append((tag, kind, count, data, True))
-                    seen.add(tag)
-    return tags
+def _tags(fields: dict[str, Any]) -> list[tuple[int, int, int, Any, bool]]:
+    """Tifffile's extra tags: XMP and orientation."""
+    xmp, orientation = part(fields, "xmp", bytes), part(fields, "orientation", int)
+    found = [(700, 1, len(xmp), xmp, True)] if xmp else []
+    return found + ([(274, 3, 1, orientation, True)] if orientation in range(2, 9) else [])
