@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
+from pairs import collected
 
 EXACT, EQUIVALENT, REFUSED = "exact", "equivalent", "refused"
 _OUTCOMES = {"=": EXACT, "~": EQUIVALENT, "x": REFUSED}
@@ -34,8 +35,6 @@ FORMATS = {
     "bundle": Format("", "ra", keeps=True),
     "zip": Format(".zip", "ra", keeps=True),
     "tar": Format(".tar", "ra", keeps=True),
-    "npy": Format(".npy", "npy", "CF"),
-    "npz": Format(".npz", "npy", "CF"),
     "png": Format(".png", "png", "C"),
     "mat": Format(".mat", "mat", "F"),
     "har": Format(".har", "har", "F"),
@@ -49,9 +48,10 @@ FORMATS = {
     "scidb": Format(".scidb", "scidb", "C"),
     "hdf5": Format(".h5", "hdf5", "C", keeps=True),
 }
+FORMATS |= {p.name: Format(p.suffix, p.name, p.order, p.keeps) for p in collected().values()}
 IN_TABLES = tuple(name for name, row in FORMATS.items() if row.column)
 # Forms of RA and TIFF: not every case is tried from them.
-HOLDERS = ("bundle", "zip", "tar", "npz", "tiff")
+HOLDERS = ("bundle", "zip", "tar", "tiff", *(p.name for p in collected().values() if p.few))
 
 # Types -------------------------------------------------------------------------------------------
 
@@ -75,7 +75,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
 # An array of two axes. Byte order is no part of a type: numbers are written as the format has them.
 #
 # - RA keeps what is inside user elements in its sidecar.
-# - bfloat16: NumPy makes V2 of it, silently; HDF5 has a description for its bits; double holds it.
+# - bfloat16: HDF5 has a description for its bits; double holds it.
 # - HDF5 has no type for text of four bytes a letter, nor for dates: an encoding, and tagged bytes.
 # - MAT: no half floats but double; strings are rows of char arrays; dates would be bare counts.
 # - NRRD: bool is uint8, complex numbers are pairs on a new axis, all else is a block of bytes (which
@@ -85,35 +85,35 @@ DTYPES: dict[str, np.dtype[Any]] = {
 # - PNG: 8 or 16 bits, and one bit, which every reader but Pillow gives as 0 and 255.
 # - TIFF: numbers of every width, but for the element types that only a user knows.
 _TYPES = """
-                ra  npy  hdf5  mat  nrrd  scidb  har  png  tiff
-bool            =   =    =     =    ~     ~      ~    ~    =
-int8            =   =    =     =    =     =      ~    x    =
-int16           =   =    =     =    =     =      ~    x    =
-int32           =   =    =     =    =     =      =    x    =
-int64           =   =    =     =    =     =      x    x    =
-uint8           =   =    =     =    =     =      ~    =    =
-uint16          =   =    =     =    =     =      ~    =    =
-uint32          =   =    =     =    =     =      x    x    =
-uint64          =   =    =     =    =     =      x    x    =
-float16         =   =    =     ~    x     ~      ~    x    =
-float32         =   =    =     =    =     =      =    x    =
-float64         =   =    =     =    =     =      x    x    =
-complex64       =   =    =     =    ~     ~      x    x    =
-complex128      =   =    =     =    ~     ~      x    x    =
-bfloat16        =   x    =     ~    x     x      x    x    x
-int16_big       =   =    =     =    =     =      ~    x    =
-uint16_big      =   =    =     =    =     =      ~    =    =
-int64_big       =   =    =     =    =     =      x    x    =
-float32_big     =   =    =     =    =     =      =    x    =
-complex128_big  =   =    =     =    ~     ~      x    x    =
-bytes           =   =    =     ~    ~     ~      x    x    x
-text            =   =    ~     ~    ~     x      x    x    x
-text_big        =   =    ~     ~    ~     x      x    x    x
-datetime        =   =    ~     x    ~     x      x    x    x
-seconds         =   =    ~     x    ~     ~      x    x    x
-timedelta       =   =    ~     x    ~     x      x    x    x
-structured      =   =    =     x    ~     x      x    x    x
-void            =   =    =     x    =     =      x    x    x
+                ra  hdf5  mat  nrrd  scidb  har  png  tiff
+bool            =   =     =    ~     ~      ~    ~    =
+int8            =   =     =    =     =      ~    x    =
+int16           =   =     =    =     =      ~    x    =
+int32           =   =     =    =     =      =    x    =
+int64           =   =     =    =     =      x    x    =
+uint8           =   =     =    =     =      ~    =    =
+uint16          =   =     =    =     =      ~    =    =
+uint32          =   =     =    =     =      x    x    =
+uint64          =   =     =    =     =      x    x    =
+float16         =   =     ~    x     ~      ~    x    =
+float32         =   =     =    =     =      =    x    =
+float64         =   =     =    =     =      x    x    =
+complex64       =   =     =    ~     ~      x    x    =
+complex128      =   =     =    ~     ~      x    x    =
+bfloat16        =   =     ~    x     x      x    x    x
+int16_big       =   =     =    =     =      ~    x    =
+uint16_big      =   =     =    =     =      ~    =    =
+int64_big       =   =     =    =     =      x    x    =
+float32_big     =   =     =    =     =      =    x    =
+complex128_big  =   =     =    ~     ~      x    x    =
+bytes           =   =     ~    ~     ~      x    x    x
+text            =   ~     ~    ~     x      x    x    x
+text_big        =   ~     ~    ~     x      x    x    x
+datetime        =   ~     x    ~     x      x    x    x
+seconds         =   ~     x    ~     ~      x    x    x
+timedelta       =   ~     x    ~     x      x    x    x
+structured      =   =     x    ~     x      x    x    x
+void            =   =     x    =     =      x    x    x
 """
 
 # Shapes, in the order in which the format counts the indices.
@@ -123,29 +123,29 @@ void            =   =    =     x    =     =      x    x    x
 # - HAR: of real numbers; integers are in a table of their own.
 # - PNG: (height, width), or with a last axis of 1 to 4 channels; one channel needs no axis.
 _SHAPES = """
-            ra  npy  hdf5  mat  nrrd  scidb  har  png  tiff
-            =   =    =     ~    ~     ~      =    x    =
-5           =   =    =     ~    =     =      =    x    =
-0           =   =    =     ~    x     =      =    x    x
-4,6         =   =    =     =    =     =      =    =    =
-6,4         =   =    =     =    =     =      =    =    =
-1,1         =   =    =     =    =     =      =    =    =
-4,0         =   =    =     =    x     =      =    x    x
-0,4         =   =    =     =    x     =      =    x    x
-4,6,1       =   =    =     ~    =     =      =    ~    =
-1,6,4       =   =    =     =    =     =      =    =    =
-4,6,2       =   =    =     =    =     =      =    =    =
-2,6,4       =   =    =     =    =     =      =    =    =
-4,6,3       =   =    =     =    =     =      =    =    =
-3,6,4       =   =    =     =    =     =      =    =    =
-4,6,5       =   =    =     =    =     =      =    x    =
-5,6,4       =   =    =     =    =     =      =    =    =
-2,0,3       =   =    =     =    x     =      =    x    x
-3,0,2       =   =    =     =    x     =      =    x    x
-1,1,3,1     =   =    =     ~    =     =      =    x    =
-1,3,1,1     =   =    =     ~    =     =      =    x    =
-2,3,4,3     =   =    =     =    =     =      =    x    =
-3,4,3,2     =   =    =     =    =     =      =    x    =
+            ra  hdf5  mat  nrrd  scidb  har  png  tiff
+            =   =     ~    ~     ~      =    x    =
+5           =   =     ~    =     =      =    x    =
+0           =   =     ~    x     =      =    x    x
+4,6         =   =     =    =     =      =    =    =
+6,4         =   =     =    =     =      =    =    =
+1,1         =   =     =    =     =      =    =    =
+4,0         =   =     =    x     =      =    x    x
+0,4         =   =     =    x     =      =    x    x
+4,6,1       =   =     ~    =     =      =    ~    =
+1,6,4       =   =     =    =     =      =    =    =
+4,6,2       =   =     =    =     =      =    =    =
+2,6,4       =   =     =    =     =      =    =    =
+4,6,3       =   =     =    =     =      =    =    =
+3,6,4       =   =     =    =     =      =    =    =
+4,6,5       =   =     =    =     =      =    x    =
+5,6,4       =   =     =    =     =      =    =    =
+2,0,3       =   =     =    x     =      =    x    x
+3,0,2       =   =     =    x     =      =    x    x
+1,1,3,1     =   =     ~    =     =      =    x    =
+1,3,1,1     =   =     ~    =     =      =    x    =
+2,3,4,3     =   =     =    =     =      =    x    =
+3,4,3,2     =   =     =    =     =      =    x    =
 """
 
 # HAR holds integers as matrices of int32; small ones with more axes as real numbers. Strings are
@@ -179,6 +179,13 @@ OF_SHAPE = {
 }
 OF_INTEGERS = list(_table(_HAR_INTEGERS).values())
 assert list(OF_TYPE) == list(DTYPES)
+for _pairs in collected().values():
+    assert not {*_pairs.types} - {*OF_TYPE}
+    assert not {*_pairs.shapes} - {*OF_SHAPE}
+    for _type, _row in OF_TYPE.items():
+        _row[_pairs.name] = _OUTCOMES[_pairs.types.get(_type, "=")]
+    for _shape, _row in OF_SHAPE.items():
+        _row[_pairs.name] = _OUTCOMES[_pairs.shapes.get(_shape, "=")]
 
 PLAIN = (4, 6)
 

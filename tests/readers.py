@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 import yaml
+from pairs import collected
 from writers import NAME, RA_CODES, SCIDB_TYPES, quiet
 
 if TYPE_CHECKING:
@@ -118,16 +119,6 @@ def netpbm(path: Path) -> np.ndarray:
 
 
 # Containers and the rest -------------------------------------------------------------------------
-
-
-def npy(path: Path) -> np.ndarray:
-    return np.load(path)
-
-
-def npz(path: Path) -> np.ndarray:
-    with np.load(path) as archive:
-        assert archive.files == [NAME]
-        return archive[NAME]
 
 
 def hdf5(path: Path) -> np.ndarray:
@@ -282,9 +273,10 @@ def _har_records(path: Path) -> list[bytes]:
 
 
 READERS: dict[str, Callable[[Path], np.ndarray]] = {
-    "ra": ra, "bundle": bundle, "zip": zipped, "tar": tarred, "npy": npy, "npz": npz, "png": png,
+    "ra": ra, "bundle": bundle, "zip": zipped, "tar": tarred, "png": png,
     "tiff": tiff, "hdf5": hdf5, "mat": mat, "nrrd": nrrd, "scidb": scidb, "har": har,
     "gif": pillow, "webp": pillow, "bmp": pillow, "netpbm": netpbm,
+    **{name: pairs.read for name, pairs in collected().items()},
 }  # fmt: skip
 
 

@@ -21,11 +21,11 @@ import ml_dtypes
 import numpy as np
 import ra_bytes
 import yaml
+from pairs import NAME, collected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-NAME = "vals"  # fine in every format; HAR names have four letters
 RA_CODES = {"i": 1, "u": 2, "f": 3, "c": 4, "b": 5}
 SCIDB_TYPES = {"f4": "float", "f8": "double"} | {
     f"{kind[0]}{n}": f"{kind}{8 * n}" for kind in ("int", "uint") for n in (1, 2, 4, 8)
@@ -157,14 +157,6 @@ def tiff(path: Path, values: np.ndarray) -> None:
 # Containers and the rest -------------------------------------------------------------------------
 
 
-def npy(path: Path, values: np.ndarray) -> None:
-    np.save(path, values)
-
-
-def npz(path: Path, values: np.ndarray) -> None:
-    np.savez(path, **{NAME: values})
-
-
 def hdf5(path: Path, values: np.ndarray) -> None:
     import h5py
 
@@ -220,13 +212,16 @@ def har(path: Path, values: np.ndarray) -> None:
 
 
 WRITERS: dict[str, Callable[[Path, np.ndarray], None]] = {
-    "ra": ra, "bundle": bundle, "zip": zipped, "tar": tarred, "npy": npy, "npz": npz, "png": png,
+    "ra": ra, "bundle": bundle, "zip": zipped, "tar": tarred, "png": png,
     "tiff": tiff, "hdf5": hdf5, "mat": mat, "nrrd": nrrd, "scidb": scidb, "har": har,
+    **{name: pairs.write for name, pairs in collected().items()},
 }  # fmt: skip
 
 
 def can_write(source: str, values: np.ndarray) -> bool:
     """Tell whether the writer of a format can make a file of these values, of this type."""
+    if source in collected():
+        return collected()[source].can_write(values)
     kind, size = values.dtype.kind, values.dtype.itemsize
     shape, bfloat = values.shape, values.dtype == ml_dtypes.bfloat16
     number = kind in "iufc" and not bfloat
@@ -236,8 +231,6 @@ def can_write(source: str, values: np.ndarray) -> bool:
         "bundle": values.dtype.byteorder != ">",
         "zip": values.dtype.byteorder != ">",
         "tar": values.dtype.byteorder != ">",
-        "npy": not bfloat,
-        "npz": not bfloat,
         "png": kind == "u" and size < 3 and full and _is_image(shape),
         "tiff": (number or kind == "b") and full and len(shape) > 1,
         "hdf5": kind != "U" and not bfloat,

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from pairs import Pairs
 from raconvert.plugins import npy
 
 from raconvert.arrays.array import Array
@@ -686,3 +687,17 @@ def test_plain_headers_need_no_numpy(descr: list[str], tmp_path: Path) -> None:
 
     assert done.stderr == ""
     assert done.stdout == "[]\n"
+
+
+# For the suites over all pairs ------------------------------------------------------------------
+
+
+IN_PAIRS = Pairs(
+    name="npy",
+    suffix=".npy",
+    read=np.load,
+    write=np.save,
+    can_write=lambda values: values.dtype.isbuiltin != 2,
+    order="CF",
+    types={"bfloat16": "x"},  # NumPy makes V2 of it, silently
+)

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from pairs import NAME, Pairs
 from raconvert.plugins import npz
 
 import raconvert
@@ -580,3 +581,24 @@ def test_damage_behind_a_slab_of_fortran_order(tmp_path: Path) -> None:
     with pytest.raises(Corrupt, match="damaged"):
         raconvert.convert(path, tmp_path / "x.ra", max_memory=1 << 20)
     assert not (tmp_path / "x.ra").exists()
+
+
+# For the suites over all pairs ------------------------------------------------------------------
+
+
+def _only_array(path: Path) -> np.ndarray:
+    with np.load(path) as archive:
+        assert archive.files == [NAME]
+        return archive[NAME]
+
+
+IN_PAIRS = Pairs(
+    name="npz",
+    suffix=".npz",
+    read=_only_array,
+    write=lambda path, values: np.savez(path, **{NAME: values}),
+    can_write=lambda values: values.dtype.isbuiltin != 2,
+    order="CF",
+    few=True,
+    types={"bfloat16": "x"},  # NumPy makes V2 of it, silently
+)
