@@ -244,7 +244,6 @@ OFFERED = {
     "_": "argparse calls its translations so",
 }
 REACHES: dict[tuple[str, str], str] = {  # (module, name) -> reason
-    ("raconvert.plugins.scidb.declare", "_SPACE"): "being put in order",
 }
 
 
@@ -300,10 +299,7 @@ def test_few_modules_lie_beside_the_packages() -> None:
     assert len(entries) <= MOST_ENTRIES, sorted(entries)
 
 
-LONG: dict[str, str] = {  # module -> reason
-    "raconvert.plugins.har.headers": "being put in order",
-    "raconvert.plugins.scidb.fitting": "being put in order",
-}
+LONG: dict[str, str] = {}  # module -> reason
 
 
 def test_modules_are_short() -> None:
@@ -334,10 +330,8 @@ ROLES = {
 }
 FOLDERS = sorted(path.parent.name for path in (ROOT / "plugins").glob("*/__init__.py"))
 NOT_YET = {  # folder -> files that have not got the name of their role
-    "har": {"encode", "headers", "layout"},
     "mat": {"encode"},
     "png": {"encode", "meta"},
-    "scidb": {"fitting", "reading", "types", "writing"},
 }
 
 
@@ -346,10 +340,10 @@ def test_files_of_plugins_are_named_after_their_roles(folder: str) -> None:
     files = {path.stem for path in (ROOT / "plugins" / folder).glob("*.py")}
 
     assert files & set(ROLES) <= NOT_YET.get(folder, set())
-    assert "plan" in files or folder in ("png", "scidb")
+    assert "plan" in files or folder == "png"
 
 
-LONG_INITS = {"har": "being put in order", "png": "being put in order"}
+LONG_INITS = {"png": "being put in order"}
 
 
 def test_the_first_file_of_a_plugin_is_short() -> None:

@@ -105,17 +105,17 @@ FORMAT = Format(
 def sniff(source: Source) -> int:
     """Sure of SciDB text and dumps, to refuse them by name, and beside a sound FILE.schema."""
     try:
-        path = find_schema_file(source)
+        file = find_schema_file(source)
     except RaconvertError:  # there is one that may not be read: reading says why
         return MAYBE
-    if not path:
+    if file is None:
         return SURE if content.name_of(source.head) else NO
     try:
-        texts = load_schema_file(source.named(path))
+        texts = load_schema_file(file)
         combine(source.path, texts)
     except RaconvertError:
         return MAYBE
-    return SURE if path.endswith(source.name + SUFFIX) else MAYBE
+    return SURE if file.path.endswith(source.name + SUFFIX) else MAYBE
 
 
 def read(

@@ -81,9 +81,8 @@ def declare(source: Source, options: dict[str, str]) -> Declaration:
     given = {name: value for name, value in options.items() if value not in ("", "auto")}
     texts = {name: Text(value, name, "") for name, value in given.items()}
     if "schema" not in given:
-        beside = find_schema_file(source)
-        if beside:
-            file = source.named(beside)
+        file = find_schema_file(source)
+        if file is not None:
             texts = load_schema_file(file) | texts
             _check_seal(file, source)
     if "schema" not in texts and "format" not in texts:
@@ -92,16 +91,16 @@ def declare(source: Source, options: dict[str, str]) -> Declaration:
     return combine(source.path, texts)
 
 
-def find_schema_file(source: Source) -> str:
-    """The path of the schema file that belongs to the source, or nothing."""
-    for path, stand_in in source.stand_ins.items():
-        if path.endswith(SUFFIX):
-            return stand_in
+def find_schema_file(source: Source) -> Source | None:
+    """The schema file that belongs to the source, if there is one."""
+    what = "the schema file"
+    if source.place != source.path:  # written, and not yet in its place
+        return source.beside(SUFFIX, what, appended=True)
     own = os.path.basename(os.path.realpath(source.path))
     for name in (own + SUFFIX, source.name + SUFFIX, FOLDER_FILE):
         if any(os.path.lexists(os.path.join(folder, name)) for folder in folders_of(source)):
-            return resolve(source, name, "the schema file")
-    return ""
+            return source.named(resolve(source, name, what))
+    return None
 
 
 def _check_seal(file: Source, records: Source) -> None:

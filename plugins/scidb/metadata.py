@@ -145,9 +145,9 @@ def _keeps_axes(axes: list[Any], dims: list[Dimension]) -> bool:
     if not any(axis.to_dict() for axis in axes):
         return True
     for axis, dim in zip(axes, dims, strict=False):
-        told = set(axis.to_dict()) - {"name", "origin"}
+        said = set(axis.to_dict()) - {"name", "origin"}
         if axis.spacing == 1:
-            told -= {"spacing"}
-        if told or (axis.name or dim.name) != dim.name or (axis.origin or 0) != (dim.lo or 0):
+            said -= {"spacing"}
+        if said or (axis.name or dim.name) != dim.name or (axis.origin or 0) != (dim.lo or 0):
             return False
     return len(axes) <= len(dims)

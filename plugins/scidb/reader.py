@@ -78,20 +78,20 @@ class _Reader:
 
     def _is_dense(self) -> bool:
         """True if the records are the cells of an array of the schema's dimensions."""
-        told = self.declaration
-        if told.layout == "flat" or not told.schema.bounded:
+        declared = self.declaration
+        if declared.layout == "flat" or not declared.schema.bounded:
             self._note_open_dimensions()
             return False
         reason = None
-        if told.coordinates and told.layout == "auto":
+        if declared.coordinates and declared.layout == "auto":
             return False
-        if told.coordinates and self.scan:
+        if declared.coordinates and self.scan:
             reason = "strings and binaries are not scattered by their coordinates"
-        if told.order == "chunk" and self.scan:
+        if declared.order == "chunk" and self.scan:
             reason = "strings and binaries that lie chunk after chunk are not put into order"
         if reason is None:
             return True
-        if told.layout == "dense":
+        if declared.layout == "dense":
             raise Unsupported(
                 f"{reason}, since their records differ in width",
                 path=self.source.path,
@@ -101,18 +101,18 @@ class _Reader:
         return False
 
     def _note_open_dimensions(self) -> None:
-        told = self.declaration
-        if len(told.schema.dims) > 1 and not told.coordinates and told.layout == "auto":
+        declared = self.declaration
+        if len(declared.schema.dims) > 1 and not declared.coordinates and declared.layout == "auto":
             self.notes.append(
                 "dimensions without bounds: the arrays hold the records in the order of the file"
             )
 
     def _note_order(self) -> None:
-        told = self.declaration
-        if not self.dense or told.order != "chunk" or told.coordinates or told.raw:
+        declared = self.declaration
+        if not self.dense or declared.order != "chunk" or declared.coordinates or declared.raw:
             return
-        if not in_c_order(self.shape, told.schema.chunks):
-            chunks = " x ".join(map(str, told.schema.chunks))
+        if not in_c_order(self.shape, declared.schema.chunks):
+            chunks = " x ".join(map(str, declared.schema.chunks))
             self.notes.append(
                 f"the cells lie chunk after chunk ({chunks}) in the file, as the schema says, and "
                 "are put into row-major order; --in-opt order=C takes them as they lie"
@@ -120,10 +120,10 @@ class _Reader:
 
     def _check_shape(self) -> None:
         total = prod(self.shape)
-        told = self.declaration
-        if self.dense and not told.coordinates and total != self.count:
+        declared = self.declaration
+        if self.dense and not declared.coordinates and total != self.count:
             names = " x ".join(
-                f"{d.name}={n}" for d, n in zip(told.schema.dims, self.shape, strict=True)
+                f"{d.name}={n}" for d, n in zip(declared.schema.dims, self.shape, strict=True)
             )
             raise Corrupt(
                 f"file holds {self.count} records, and the dimensions of its schema {total} cells "
@@ -137,7 +137,7 @@ class _Reader:
                 "coords=after, or read the records as a table with --in-opt layout=flat; "
                 "otherwise the file is cut off, or the schema is of another",
             )
-        chunked = self.dense and told.order == "chunk"
+        chunked = self.dense and declared.order == "chunk"
         rank = 2 * len(self.shape) if chunked else len(self.shape)
         if rank >= MAX_RANK:
             raise Unsupported(
@@ -155,16 +155,16 @@ class _Reader:
 
     def _cells(self) -> Values | None:
         """The places of the records; None if they are all cells in row-major order."""
-        told = self.declaration
+        declared = self.declaration
         total = prod(self.shape)
         what = f"'{self.source.path}': the coordinates of {self.count} records"
         in_order = self.count == total
         found: list[Values] = []
         first = 0
-        columns = [self._field(n).records(self.count) for n in told.coordinates]
+        columns = [self._field(n).records(self.count) for n in declared.coordinates]
         for rows in zip(*columns, strict=True):
             place = np.zeros(len(rows[0]), np.int64)
-            for dim, values in zip(told.schema.dims, rows, strict=True):
+            for dim, values in zip(declared.schema.dims, rows, strict=True):
                 outside = (values < dim.lo) | (values > dim.hi)
                 if outside.any():
                     self._refuse_coordinate(dim, first, values, outside)
@@ -210,10 +210,12 @@ class _Reader:
     # --- arrays ---
 
     def bundle(self) -> Bundle:
-        told = self.declaration
-        arrays = [self._raw()] if told.raw else self._arrays()
-        nullable = [name for name, c in zip(told.names, told.columns, strict=True) if c.nullable]
-        if nullable and not told.raw:
+        declared = self.declaration
+        arrays = [self._raw()] if declared.raw else self._arrays()
+        nullable = [
+            name for name, c in zip(declared.names, declared.columns, strict=True) if c.nullable
+        ]
+        if nullable and not declared.raw:
             shown = ", ".join(nullable[:SHOWN]) + ", …" * (len(nullable) > SHOWN)
             self.notes.append(
                 f"which values of {shown} are missing, and why, is in the arrays NAME.null "
@@ -226,23 +228,23 @@ class _Reader:
 
     def namespace(self) -> dict[str, Any]:
         """What an exact way back needs to know of the file as a whole."""
-        told = self.declaration
+        declared = self.declaration
         return {
-            "schema": told.schema_text,
-            **({"unnamed": ", ".join(told.unnamed)} if told.unnamed else {}),
-            "format": format_text(told.columns),
+            "schema": declared.schema_text,
+            **({"unnamed": ", ".join(declared.unnamed)} if declared.unnamed else {}),
+            "format": format_text(declared.columns),
             "layout": "dense" if self.dense else "flat",
-            "order": told.order if self.dense else "C",
-            "coords": told.coords,
-            **({"types": told.sizes} if told.sizes else {}),
-            **({"records": "raw"} if told.raw else {}),
+            "order": declared.order if self.dense else "C",
+            "coords": declared.coords,
+            **({"types": declared.sizes} if declared.sizes else {}),
+            **({"records": "raw"} if declared.raw else {}),
         }
 
     def _arrays(self) -> list[Array]:
-        told = self.declaration
+        declared = self.declaration
         found: list[Array] = []
-        for number, column in enumerate(told.columns):
-            if number in told.coordinates and self.dense:
+        for number, column in enumerate(declared.columns):
+            if number in declared.coordinates and self.dense:
                 continue  # told by the place in the array
             found += self._of_column(number, column)
         if self.cells is not None:
@@ -273,17 +275,17 @@ class _Reader:
         self, attribute: str, role: str, number: int | None, kind: Element, shape: tuple[int, ...],
         **fields: Any,
     ) -> Array:  # fmt: skip
-        told = self.declaration
+        declared = self.declaration
         own: dict[str, Any] = {"role": role}
         meta = Metadata(formats={"scidb": own})
         if number is not None:
-            column = told.columns[number]
+            column = declared.columns[number]
             own |= {
-                "attribute": told.names[number], "column": number, "type": column.type_text,
+                "attribute": declared.names[number], "column": number, "type": column.type_text,
             }  # fmt: skip
             if role == "values" and column.type in UNITS:
                 meta.units = UNITS[column.type]
-            if number in told.coordinates:
+            if number in declared.coordinates:
                 own["role"] = "coordinate"
             pair = role == "values" and column.items > 1
             if role in ("values", "null"):
@@ -339,8 +341,8 @@ class _Reader:
 
     def _is_verbatim(self, column: Column) -> bool:
         """True if the file is nothing but the values of this column in order."""
-        plain = self.cells is None and (not self.dense or self.declaration.order == "C")
-        return plain and column.size == self.layout.width
+        in_order = self.cells is None and (not self.dense or self.declaration.order == "C")
+        return in_order and column.size == self.layout.width
 
     def _nulls(self, number: int) -> Array:
         name, place = self.declaration.names[number], self.layout.places[number]
@@ -378,8 +380,8 @@ class _Reader:
         if self.layout.width is None:
             kind, shape = Element("user", 1, "|", "|V1"), (self.source.size,)
         else:
-            plain = self.dense and self.cells is None and self.declaration.order == "C"
-            kind, shape = self._record_element(), self.shape if plain else (self.count,)
+            cells = self.dense and self.cells is None and self.declaration.order == "C"
+            kind, shape = self._record_element(), self.shape if cells else (self.count,)
         return self._array(RAW, "records", None, kind, shape, extent=extent)
 
     def _record_element(self) -> Element:

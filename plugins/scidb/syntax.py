@@ -120,6 +120,6 @@ class Scanner:
 
 
 def quoted(name: str, reserved: tuple[str, ...] = ()) -> str:
-    """An identifier as AFL needs it, in double quotes if it is no plain one."""
-    plain = IDENTIFIER.match(name) and name.lower() not in reserved
-    return name if plain else f'"{name}"'
+    """An identifier as AFL needs it, in double quotes if it needs them."""
+    bare = IDENTIFIER.match(name) and name.lower() not in reserved
+    return name if bare else f'"{name}"'
