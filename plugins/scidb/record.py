@@ -111,6 +111,7 @@ class Rows:
         self.at = at
         self.sizes = sizes
         self._bytes = np.frombuffer(data, np.uint8)
+        self._starts: dict[int, Values] = {}
 
     @classmethod
     def empty(cls, layout: Layout, sizes: Values) -> Rows:
@@ -126,10 +127,13 @@ class Rows:
 
     def starts(self, span: int) -> Values:
         """Where this span begins in every record."""
-        if span == 0:
-            found: Values = self.at[:, 0] - self.layout.spans[0]
-        else:
-            found = self.at[:, span - 1] + COUNT_BYTES + self.sizes[:, span - 1]
+        found = self._starts.get(span)
+        if found is None:
+            if span == 0:
+                found = self.at[:, 0] - self.layout.spans[0]
+            else:
+                found = self.at[:, span - 1] + COUNT_BYTES + self.sizes[:, span - 1]
+            self._starts[span] = found
         return found
 
     def prefixes(self, place: Place) -> Values:
