@@ -21,10 +21,6 @@ def plan(bundle: Bundle, *, version: str = DEFAULT_VERSION, compress: str = "aut
     """
     from .contents import Contents
 
-    if version == "6" and compress not in ("auto", "none"):
-        raise UsageError(
-            "version 6 of MAT is not compressed", remedy="use --out-opt version=7, or 7.3"
-        )
     level = DEFAULT_LEVELS[version] if compress == "auto" else None
     if compress not in ("auto", "none"):
         level = int(compress)
@@ -33,6 +29,10 @@ def plan(bundle: Bundle, *, version: str = DEFAULT_VERSION, compress: str = "aut
     def write(target: Target) -> None:
         from .writer import write
 
+        if version == "6" and compress not in ("auto", "none"):
+            raise UsageError(
+                "version 6 of MAT is not compressed", remedy="use --out-opt version=7, or 7.3"
+            )
         write(contents, target, level)
 
     return Plan(contents.fits, write, names=contents.names)
