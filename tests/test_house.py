@@ -100,8 +100,6 @@ def circle_through(start: str) -> list[str]:
 
 PNG = "its modules are being put in order"
 CIRCLES: dict[str, str] = {  # module -> reason
-    "raconvert.plugins.mat.sources": "being put in order",
-    "raconvert.plugins.mat.tree": "being put in order",
     "raconvert.plugins.png": PNG,
     "raconvert.plugins.png.encode": PNG,
     "raconvert.plugins.png.engine": PNG,
@@ -330,7 +328,6 @@ ROLES = {
 }
 FOLDERS = sorted(path.parent.name for path in (ROOT / "plugins").glob("*/__init__.py"))
 NOT_YET = {  # folder -> files that have not got the name of their role
-    "mat": {"encode"},
     "png": {"encode", "meta"},
 }
 
