@@ -38,7 +38,7 @@ with blanks; a string that ends with a blank would not come back, which stops th
 
 Names become up to four letters or digits, unique without regard to case; the original is kept as
 coefficient and long name. Sets: an axis with labels becomes a known set, one without an unlabelled
-dimension. Labels that are no text of up to 12 Latin-1 characters are shortened, and it is said.
+dimension. Labels that are not text of up to 12 Latin-1 characters are shortened, and it is said.
 
 Refused, as one header that cannot be read beside others that can (--allow arrays leaves it out):
 data types DE and DL and unknown ones (``unknown=skip`` leaves them out with a note); lengths and

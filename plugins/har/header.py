@@ -1,6 +1,6 @@
 """The fields of every kind of record, said once: for unpacking what is read and for packing.
 
-All records but the name of a header begin with four blanks, which are no row here. Numbers are
+All records but the name of a header begin with four blanks, which have no row here. Numbers are
 int32 in the byte order of the file. A counter counts the records of a header (or list) down to 1
 at the last one.
 """

@@ -56,9 +56,9 @@ class HeaderPlan:
         return int(element.nbytes // 4 if unicode else element.nbytes)
 
     def equivalent(self, property: str, reason: str) -> None:
-        """Say what changes its form."""
+        """Add a change of form."""
         self.fits.append(equivalent(self.array.name, property, reason))
 
     def refused(self, property: str, reason: str, flag: str | None = None) -> None:
-        """Say what cannot be held."""
+        """Add what cannot be held."""
         self.fits.append(refused(self.array.name, property, reason, flag))

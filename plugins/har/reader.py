@@ -67,7 +67,7 @@ def _alike(headers: list[Header]) -> list[str]:
 
 
 def _foreign(source: Source) -> Corrupt | NotSupportedYet:
-    """The error for a file that is no HAR, naming what it is where that can be seen."""
+    """The error for a file that is not HAR, naming what it is where that can be seen."""
     head = source.head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if head[:1] in (b"{", b"["):
         web = b'"log"' in head
@@ -89,7 +89,7 @@ def _foreign(source: Source) -> Corrupt | NotSupportedYet:
             remedy="turn it into a header array file first, with GEMPACK's TXT2HAR or ViewHAR",
         )
     return Corrupt(
-        "is no GEMPACK header array file",
+        "is not a GEMPACK header array file",
         path=source.path,
         where="byte 0",
         expected="a record of 4 bytes, the name of a header (marks 04000000, 00000004 or fd10)",

@@ -6,7 +6,7 @@ marker. Compared with: djpeg of libjpeg-turbo.
 Reads what libjpeg-turbo in Pillow decodes (accurate integer DCT, smooth upsampling of colour): grey
 as (height, width), YCbCr and RGB as (height, width, 3) **RGB**, CMYK and YCCK as (height, width, 4)
 **CMYK** with a note, as they are: four inks are never turned into RGB here, and inks that Adobe
-stores inverted come out as ink (0 is no ink). uint8, index order C. JPEG decoders differ by one or
+stores inverted come out as ink (0: no ink). uint8, index order C. JPEG decoders differ by one or
 two steps in a value; this one is fixed by the version of Pillow. Of a file with more pictures (MPO)
 the first, with a note. The orientation in the EXIF data is kept and never applied.
 

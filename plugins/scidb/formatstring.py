@@ -64,7 +64,7 @@ def _width(scanner: Scanner, kind: str) -> int:
     scanner.take()
     at, value = scanner.token.start, scanner.token.value
     if scanner.token.kind != "number" or not value.isdecimal():
-        scanner.fail("width is no whole number", f"1 to {MAX_SIZE}")
+        scanner.fail("width is not a whole number", f"1 to {MAX_SIZE}")
     scanner.take()
     if len(value) > 10 or not 1 <= int(value) <= MAX_SIZE:
         raise Fault("width is out of range", scanner.text, at, f"1 to {MAX_SIZE}", value[:40])

@@ -123,7 +123,7 @@ def load_schema_file(file: Source) -> dict[str, Text]:
     try:
         text = file.read_at(0, file.size).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Corrupt("schema file is no UTF-8", path=path, where=f"byte {error.start}") from error
+        raise Corrupt("schema file is not UTF-8", path=path, where=f"byte {error.start}") from error
     try:
         return _texts_in(text, path)
     except Fault as fault:

@@ -39,7 +39,7 @@ def name_fits(groups: list[Group]) -> list[Fit]:
         elif '"' in name or any(ord(char) < 32 or ord(char) == 127 for char in name):
             reason = "AFL has no way to write a name with double quotes or control characters"
         elif not is_encodable(name):
-            reason = "the name is no valid text"
+            reason = "the name is not valid text"
         elif len(name.encode()) > MAX_NAME_BYTES:
             reason = f"the name is above {MAX_NAME_BYTES} bytes"
         if reason:

@@ -58,7 +58,7 @@ class Column(namedtuple("Column", "type size nullable")):
 
     @property
     def element(self) -> Element:
-        """The element type of the values: opaque bytes where SciDB's type is no number."""
+        """The element type of the values: opaque bytes where SciDB's type is not a number."""
         if self.type in NATIVE:
             return NATIVE[self.type].element
         letter = "S" if self.type == "string" else "V"

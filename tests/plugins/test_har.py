@@ -411,7 +411,7 @@ def test_a_header_without_data_is_noted_and_kept(tmp_path: Path) -> None:
 
 REFUSED_FILES = {
     "dimensions_differ.har": (Corrupt, "dimension record tells of another array.*'BAD1', record 2"),
-    "empty.har": (Corrupt, "is no GEMPACK header array file"),
+    "empty.har": (Corrupt, "is not a GEMPACK header array file"),
     "gempack_text.har": (NotSupportedYet, "GEMPACK's text form"),
     "http_archive.har": (NotSupportedYet, "an HTTP archive of a browser in JSON"),
     "label_count_differs.har": (Corrupt, "label list of set 'REG' is one of another length"),
@@ -426,10 +426,10 @@ REFUSED_FILES = {
     "matrix_part_outside.har": (Corrupt, "a part lies outside the array"),
     "name_later_too_long.har": (Corrupt, "damaged name of.*byte 337.*5 bytes"),
     "name_repeated.har": (Corrupt, "two headers are called 'SAME'.*bytes 0 and 337"),
-    "name_too_long.har": (Corrupt, "is no GEMPACK header array file"),
+    "name_too_long.har": (Corrupt, "is not a GEMPACK header array file"),
     "name_unprintable.har": (Corrupt, "damaged name of"),
     "name_with_slash.har": (Corrupt, "damaged name of.*'A/B '"),
-    "one_byte.har": (Corrupt, "is no GEMPACK header array file"),
+    "one_byte.har": (Corrupt, "is not a GEMPACK header array file"),
     "other_json.har": (NotSupportedYet, "in JSON"),
     "part_backwards.har": (Corrupt, "a part lies outside the array.*'BAD1', record 3"),
     "part_length_wrong.har": (Corrupt, "part of the data has a wrong length.*24 bytes, got 20"),
@@ -438,7 +438,7 @@ REFUSED_FILES = {
     "parts_overlap.har": (Corrupt, "two parts hold the same values.*'BAD1', byte 360"),
     "rank_eight.har": (Corrupt, "wrong number of dimensions.*got 8"),
     "rank_too_small.har": (Corrupt, "wrong number of dimensions.*got 1"),
-    "record_before_header.har": (Corrupt, "is no GEMPACK header array file"),
+    "record_before_header.har": (Corrupt, "is not a GEMPACK header array file"),
     "record_too_many.har": (Corrupt, "a record too many.*'MORE', record 6, byte 337"),
     "second_record_missing.har": (Corrupt, "file ends before the second record.*byte 12"),
     "second_record_short.har": (Corrupt, "a record is too short.*at least 84 bytes, got 10"),
@@ -464,7 +464,7 @@ REFUSED_FILES = {
     "type_de.har": (Unsupported, "header 'BAD1' has the data type 'DE'.*byte 0"),
     "type_dl.har": (Unsupported, "header 'BAD1' has the data type 'DL'.*byte 0"),
     "type_unknown.har": (Unsupported, "header 'BAD1' has the data type 'ZZ'.*byte 0"),
-    "zeros.har": (Corrupt, "is no GEMPACK header array file"),
+    "zeros.har": (Corrupt, "is not a GEMPACK header array file"),
 }
 
 

@@ -287,10 +287,10 @@ BAD_FORMATS = {
     "(int64 not null)": (7, "'not null' is what"),
     "(x:int64)": (1, "unknown"),
     "(int64:x)": (6, "no names"),
-    "(string())": (8, "no whole number"),
+    "(string())": (8, "not a whole number"),
     "(string(0))": (8, "out of range"),
-    "(string(-1))": (8, "no whole number"),
-    "(string(1.5))": (8, "no whole number"),
+    "(string(-1))": (8, "not a whole number"),
+    "(string(1.5))": (8, "not a whole number"),
     "(string(2147483648))": (8, "out of range"),
     "(string(4294967297))": (8, "out of range"),
     "(string(99999999999999999999999))": (8, "out of range"),
@@ -298,7 +298,7 @@ BAD_FORMATS = {
     "(timestamp)": (1, "plug-in"),
     "(point)": (1, "types=point=16"),
     "(int64 ; int64)": (7, "no meaning"),
-    "(string('a'))": (8, "no whole number"),
+    "(string('a'))": (8, "not a whole number"),
     "(3)": (1, "no type"),
 }
 
