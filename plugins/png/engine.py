@@ -7,6 +7,8 @@ The checksums are those of libdeflate, else of zlib.
 
 from __future__ import annotations
 
+from importlib import import_module
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +21,7 @@ crc32: Callable[..., int]
 fast: Any
 
 try:
-    from . import _fast as fast
+    fast = import_module("raconvert.plugins.png._fast")
 except ImportError:
     fast = None
 

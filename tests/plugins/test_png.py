@@ -88,7 +88,7 @@ def array_of(values: np.ndarray, fields: dict[str, Any] | None = None, **more: A
 def write(path: Path, array: Array, **options: Any) -> Path:
     """Write with the plugin through a target, as the core does."""
     with Target(str(path)) as target:
-        png.write(Bundle([array]), target, **options)
+        png.plan(Bundle([array]), **options).write(target)
         target.commit(sync=False)
     return path
 
@@ -619,7 +619,7 @@ def test_pillow_texts_are_read(tmp_path: Path) -> None:
 
 
 def fits(array: Array) -> list[Fit]:
-    return png.fits(Bundle([array]), {})
+    return png.plan(Bundle([array])).fits
 
 
 @pytest.mark.parametrize("dtype", ["u1", "<u2", ">u2"])
@@ -888,7 +888,7 @@ def test_a_large_image_is_refused_above_the_limit_and_the_need_is_named(tmp_path
         _ = array.data
     assert "3000000 (--max-memory)" in str(caught.value)
     with Target(str(tmp_path / "y.png"), max_memory=1_000_000) as target, pytest.raises(TooLarge):
-        png.write(Bundle([array_of(np.zeros((3000, 1000), "u1"))]), target)
+        png.plan(Bundle([array_of(np.zeros((3000, 1000), "u1"))])).write(target)
 
 
 def test_a_file_that_ends_while_it_is_read(tmp_path: Path) -> None:

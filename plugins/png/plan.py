@@ -1,0 +1,117 @@
+"""What a PNG will be: what is changed or lost, and the image as a file."""
+
+from __future__ import annotations
+
+from raconvert.errors import Unsupported, UsageError
+from raconvert.plugin import Fit, Plan, equivalent, file_fits, refused, type_name
+
+from .chunks import MAX_SIDE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from raconvert.plugin import Array, Bundle, Target
+
+NAME = "png"
+MAX_CHANNELS = 4
+
+
+def plan(bundle: Bundle, *, level: int = 6, filter: str = "auto") -> Plan:
+    """One image of bool, uint8 or uint16, (H, W) or (H, W, 1 to 4); the same bytes every time."""
+    if not 0 <= level <= 9:
+        raise UsageError("there is no such compression level", expected="0 to 9", got=level)
+
+    def write(target: Target) -> None:
+        _write(bundle.arrays[0], target, level, filter)
+
+    found = []
+    for array in bundle.arrays:
+        found += [*_type_fits(array), *_shape_fits(array), *_metadata_fits(array)]
+    return Plan([*found, *file_fits(bundle, "PNG")], write, names=bundle.names)
+
+
+def _type_fits(array: Array) -> list[Fit]:
+    kind, nbytes = array.element[:2]
+    if (kind, nbytes) in (("uint", 1), ("uint", 2)):
+        return []
+    if kind == "bool":
+        if len(_image_shape(array)) == 2:
+            reason = "becomes 1-bit grey, which is read as uint8 of 0 and 255"
+            return [equivalent(array.name, "type", reason)]
+        reason = "a bool image has two axes: there is no 1-bit PNG with channels"
+        return [refused(array.name, "type", reason, "--dtype uint8")]
+    reason = f"PNG holds bool, uint8 and uint16, not {type_name(array.element)}"
+    flag = "--dtype uint8, --dtype uint16 or --scale" if kind in ("int", "uint", "float") else None
+    return [refused(array.name, "type", reason, flag)]
+
+
+def _shape_fits(array: Array) -> list[Fit]:
+    shape = array.shape
+    if 0 in shape:
+        return [refused(array.name, "shape", f"PNG has no image without pixels: {shape}")]
+    if max(shape, default=0) > MAX_SIDE:
+        return [refused(array.name, "shape", f"a side of {max(shape)} is above {MAX_SIDE}")]
+    if array.ndim == 2:
+        return []
+    if array.ndim == 3 and shape[2] <= MAX_CHANNELS:
+        if shape[2] > 1:
+            return []
+        return [equivalent(array.name, "shape", f"{shape} becomes grey {shape[:2]}")]
+    reason = f"an image has the shape (H, W) or (H, W, 1 to {MAX_CHANNELS}), not {shape}"
+    if array.ndim < 2:
+        return [refused(array.name, "shape", reason)]
+    if array.ndim == 3 and shape[0] <= MAX_CHANNELS:
+        reason += "; a first axis is never taken for the channels: move it with --axes 1,2,0"
+    return [refused(array.name, "shape", reason, "--planes")]
+
+
+def _image_shape(array: Array) -> tuple[int, ...]:
+    """The shape of what is written: one channel needs no axis."""
+    return array.shape[:2] if array.ndim == 3 and array.shape[2] == 1 else array.shape
+
+
+def _metadata_fits(array: Array) -> list[Fit]:
+    """Everything but the own namespace has no place in a PNG."""
+    fields = array.meta.to_dict()
+    others = [name for name in fields if name != "formats"]
+    others += [name for name in fields.get("formats", {}) if name != NAME]
+    if array.meta.items is not None:
+        others.append("items")
+    if not others:
+        return []
+    return [equivalent(array.name, "metadata", f"PNG has no place for {', '.join(others)}")]
+
+
+def split(array: Array) -> int:
+    """How many leading axes become separate files with ``--planes``.
+
+    A last axis of 1 to 4 is the channels from four axes on; with three axes the array is a stack
+    of grey planes (an image of three axes needs no ``--planes``).
+    """
+    with_channels = array.ndim > 3 and array.shape[-1] <= MAX_CHANNELS
+    return max(0, array.ndim - (3 if with_channels else 2))
+
+
+def _write(array: Array, target: Target, level: int, filter: str) -> None:
+    """Write an array as a PNG.
+
+    The image is in memory as a whole (`TooLarge` above ``target.max_memory``); it is filtered and
+    compressed a slab of rows at a time.
+    """
+    from raconvert.arrays.blocks import as_ndarray
+    from raconvert.files.copy import write_all
+    from raconvert.files.places import write_failed
+
+    from .encode import encode
+
+    fields = array.meta.formats.get(NAME, {})
+    if not isinstance(fields, dict):
+        raise Unsupported("the metadata of the format png is no mapping", path=target.path)
+    values = as_ndarray(array, target.max_memory)
+    pieces = encode(values, fields, level=level, filter=filter, path=target.path)
+    file = target.open()
+    try:
+        write_all(file, pieces)
+    except OSError as error:
+        raise write_failed(target.path, error) from error
+    if target.progress is not None:
+        target.progress(array.nbytes)
