@@ -314,9 +314,7 @@ def _planner(module: Any) -> Any:
 
     def plan(bundle: Bundle, /, **options: Any) -> Plan:
         def write(target: Any) -> None:
-            bundle.allow = list(target.allow)
             module.write(bundle, target, **options)
-            target.lost += bundle.lost
 
         names = module.names(bundle, options) if hasattr(module, "names") else bundle.names
         return Plan(module.fits(bundle, options), write, names=names)

@@ -51,8 +51,8 @@ class Bundle:
     """
 
     __slots__ = (
-        "_closers", "_known", "_places", "aliases", "allow", "arrays", "attributes", "format",
-        "formats", "groups", "lost", "notes", "path",
+        "_closers", "_known", "_places", "aliases", "arrays", "attributes", "format",
+        "formats", "groups", "notes", "path",
     )  # fmt: skip
 
     def __init__(
@@ -78,10 +78,6 @@ class Bundle:
         # Set by the core: where the bundle comes from, and the name of the format it is in.
         self.path: str = ""
         self.format: str = ""
-        # What the user allows to be lost, by the words of --allow; and what a plugin lost by that,
-        # since it met values that the destination cannot hold while it wrote.
-        self.allow: list[str] = []
-        self.lost: list[Any] = []
 
     @property
     def names(self) -> list[str]:
@@ -225,10 +221,6 @@ class Bundle:
         )
         other.path, other.format = self.path, self.format
         return other
-
-    def allows(self, loss: str) -> bool:
-        """True if the user allows this loss, while the bundle is written."""
-        return loss in self.allow or "all" in self.allow
 
     def add_notes_of(self, other: Bundle) -> None:
         """Take over the notes of another bundle, and the duty to close it."""
