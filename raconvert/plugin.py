@@ -286,9 +286,7 @@ class Plugin:
         self.FORMAT: Format = module.FORMAT
         self.sniff: Sniff = _function(module, "sniff", needed=self.FORMAT.reads)
         self.read: Read = _function(module, "read", needed=self.FORMAT.reads)
-        self.plan: MakePlan = _planner(module) or _function(
-            module, "plan", needed=self.FORMAT.writes
-        )
+        self.plan: MakePlan = _function(module, "plan", needed=self.FORMAT.writes)
         self.read_stack: ReadStack | None = _function(module, "read_stack")
         self.check: Check | None = _function(module, "check")
         self.target: MakeTarget | None = _function(module, "target")
@@ -305,21 +303,6 @@ def _function(module: Any, name: str, *, needed: bool = False) -> Any:
         expected=f"what version {API} of the plugin contract asks for",
         remedy="install a version of it made for this raconvert",
     )
-
-
-def _planner(module: Any) -> Any:
-    """The three functions of a plugin that is not yet of contract 2, as one; else None."""
-    if callable(getattr(module, "plan", None)) or not hasattr(module, "fits"):
-        return None
-
-    def plan(bundle: Bundle, /, **options: Any) -> Plan:
-        def write(target: Any) -> None:
-            module.write(bundle, target, **options)
-
-        names = module.names(bundle, options) if hasattr(module, "names") else bundle.names
-        return Plan(module.fits(bundle, options), write, names=names)
-
-    return plan
 
 
 def file_fits(bundle: Bundle, title: str) -> list[Fit]:

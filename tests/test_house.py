@@ -125,7 +125,6 @@ FLOORS = (
     ("__main__",),
 )
 UPWARDS: dict[tuple[str, str], str] = {  # (module, what it imports) -> reason
-    ("raconvert.arrays.axes", "raconvert.ra.header"): "pairs of float16, a type of RA alone",
     ("raconvert.arrays.axes", "raconvert.ra.namespace"): "pairs of float16, a type of RA alone",
     ("raconvert.arrays.stack", "raconvert.ra.namespace"): "trailers are not stacked",
     ("raconvert.metadata.sidecar", "raconvert.ra.namespace"): "trailers",

@@ -198,3 +198,15 @@ def test_few_modules_are_entered(way: str, tmp_path: Path) -> None:
     found = entered(lambda: raconvert.convert(source, str(tmp_path / target), overwrite=True))
 
     assert len(found) <= most, sorted(found)
+
+
+def test_a_plugin_that_lacks_a_promised_function_is_refused() -> None:
+    from types import SimpleNamespace
+
+    from raconvert.errors import Unsupported
+
+    row = next(row for row in registry.ROWS if row.name == "npy")
+    whole = registry.load(row)
+    parts = {"FORMAT": whole.FORMAT, "sniff": whole.sniff, "read": whole.read, "__name__": "odd"}
+    with pytest.raises(Unsupported, match="odd has no function `plan`"):
+        Plugin(SimpleNamespace(**parts))
