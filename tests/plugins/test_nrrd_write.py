@@ -1029,7 +1029,7 @@ def test_other_nans_do_not_become_text_unless_that_is_allowed(case: str, tmp_pat
 
 # --- one table of fields --------------------------------------------------------------------------
 
-NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+DOUBLES = st.floats(allow_nan=False, allow_infinity=False)
 # field -> values of the fields before it, and values of it
 VALUES_OF_FIELDS: dict[str, tuple[dict[str, Any], st.SearchStrategy[Any]]] = {
     "content": ({}, st.text("ab c\\:=é", min_size=1).filter(lambda text: text == text.strip())),
@@ -1039,17 +1039,17 @@ VALUES_OF_FIELDS: dict[str, tuple[dict[str, Any], st.SearchStrategy[Any]]] = {
     "space": ({}, st.sampled_from(list(SPACE_RANKS))),
     "space dimension": ({}, st.integers(1, 8)),
     "sizes": ({"dimension": 2}, st.tuples(st.integers(1, 1 << 40), st.integers(1, 9))),
-    "spacings": ({"dimension": 1}, st.lists(NUMBERS.filter(bool) | st.none(), min_size=1, max_size=1)),
-    "axis mins": ({"dimension": 2}, st.lists(NUMBERS | st.none(), min_size=2, max_size=2)),
+    "spacings": ({"dimension": 1}, st.lists(DOUBLES.filter(bool) | st.none(), min_size=1, max_size=1)),
+    "axis mins": ({"dimension": 2}, st.lists(DOUBLES | st.none(), min_size=2, max_size=2)),
     "centers": ({"dimension": 2}, st.lists(st.sampled_from(["cell", "node", None]), min_size=2,
                                            max_size=2)),
     "kinds": ({"dimension": 1}, st.lists(st.sampled_from(list(KIND_SIZES)), min_size=1, max_size=1)),
     "labels": ({"dimension": 2}, st.lists(st.text('a "é('), min_size=2, max_size=2)),
     "encoding": ({}, st.sampled_from(["raw", "text", "hex", "gzip", "bzip2"])),
     "byte skip": ({}, st.integers(-(1 << 40), 1 << 40)),
-    "old min": ({}, NUMBERS),
-    "space origin": ({"space dimension": 2}, st.lists(NUMBERS, min_size=2, max_size=2)),
-    "measurement frame": ({"space dimension": 1}, st.lists(st.lists(NUMBERS, min_size=1, max_size=1)
+    "old min": ({}, DOUBLES),
+    "space origin": ({"space dimension": 2}, st.lists(DOUBLES, min_size=2, max_size=2)),
+    "measurement frame": ({"space dimension": 1}, st.lists(st.lists(DOUBLES, min_size=1, max_size=1)
                                                            | st.none(), min_size=1, max_size=1)),
 }  # fmt: skip
 
