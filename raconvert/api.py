@@ -166,6 +166,8 @@ def write(
 
 
 def _named_array(values: Any, name: str, changes: list[tuple[str, str]]) -> Array:
+    if not isinstance(name, str):
+        raise UsageError("names of arrays are texts", expected="str", got=repr(name)[:100])
     if not kind_of(values):
         return array_of(values, name)
     made = bundle_of(values, name, changes)

@@ -257,3 +257,16 @@ def test_dimensions_of_a_schema_are_names(tmp_path: Path) -> None:
     (tmp_path / "b.scidb").write_bytes(values_of((6,)).tobytes())
     with raconvert.open(tmp_path / "b.scidb", "a0", in_opts={"format": "(float)"}) as array:
         assert not any(axis.name for axis in array.meta.axes)
+
+
+@pytest.mark.parametrize("meta", [{"axes": []}, {}, [Axis()], "keep", 3])
+def test_metadata_of_another_type_is_refused(tmp_path: Path, meta: Any) -> None:
+    with pytest.raises(UsageError, match=f"got {type(meta).__name__}"):
+        raconvert.write(tmp_path / "x.ra", np.zeros((2, 2)), meta=meta)
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_of_arrays_are_texts(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="names of arrays are texts"):
+        raconvert.write(tmp_path / "x.npz", {1: np.zeros(2)})  # type: ignore[dict-item]
+    assert not list(tmp_path.iterdir())

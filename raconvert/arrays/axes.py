@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.dtypes import little
+from raconvert.arrays.metadata import Metadata
 from raconvert.arrays.transpose import Transposed
 from raconvert.errors import UsageError
 from raconvert.files.source import DEFAULT_MAX_MEMORY
@@ -16,8 +17,6 @@ from raconvert.ra.namespace import split_pairs
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from raconvert.arrays.metadata import Metadata
 
 
 # Axis order ------------------------------------------------------------------------------------
@@ -96,8 +95,16 @@ def _permuted_meta(meta: Metadata, axes: tuple[int, ...]) -> Metadata:
 def meta_for(array: Array, meta: Metadata) -> Metadata:
     """Return metadata for an array, with every entry on the logical axis that it was about.
 
-    `UsageError` where the entries are of another rank, or labels of another length.
+    `UsageError` where it is no `Metadata`, the entries are of another rank, or labels of another
+    length.
     """
+    if not isinstance(meta, Metadata):
+        raise UsageError(
+            f"the metadata for array '{array.name}' is of the wrong type",
+            expected="raconvert.Metadata, such as array.meta",
+            got=type(meta).__name__,
+            remedy="keys and values of your own: raconvert.Metadata(attributes={...})",
+        )
     described = [axis for axis in meta.axes if axis.to_dict()]
     if described and len(meta.axes) != array.ndim:
         raise _misfit(array, f"names {len(meta.axes)} axes", array.ndim)

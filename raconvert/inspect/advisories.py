@@ -1,8 +1,9 @@
 """Known faults of the libraries that read files here: which versions have them, and who says so.
 
-Only what touches a format or a function that is used here, and only from public sources. An entry
-is not the end of trust in a library, nor is its lack a reason for it: SECURITY.md says what is done
-in any case.
+Only what touches a format or a function that is used here, and only from public sources: words of
+the project itself (announcement, advisory, release notes), an issue or a change in its repository,
+or an entry in the tracker of others. An entry is not the end of trust in a library, nor is its lack
+a reason for it: SECURITY.md says what is done in any case.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Advisory(NamedTuple):
     versions: str  # "<VERSION" or "<=VERSION"
     names: str
     what: str
-    source: str
+    source: str  # where it can be read: of the project where there is such a page
 
 
 HDF5 = "HDF5"
@@ -69,7 +70,6 @@ ADVISORIES = (
         "https://pillow.readthedocs.io/en/stable/releasenotes/13.0.0.html",
     ),
 )  # fmt: skip
-# Looked for and not found: of tifffile and imageio no advisory was public in November 2026.
 
 
 def known_faults(distributions: Iterable[str]) -> list[dict[str, Any]]:
