@@ -82,6 +82,8 @@ def cast(array: Array, name: str, *, round_values: bool = False) -> Array:
         return array
 
     def convert(block: np.ndarray[Any, Any], done: int) -> np.ndarray[Any, Any]:
+        if block.dtype.kind == "b":  # their bytes, which a file can make 2
+            block = block.view(np.uint8)
         values = _cast_block(
             block, dtype, round_values, lambda i: index_of(array, done + i), array.name
         )
@@ -109,6 +111,28 @@ def as_bool(array: Array) -> Array:
         return array
     source = Converted(array, np.dtype(bool), convert)
     return array.replace(element=element_of(np.dtype(bool)), extent=None, data=source)
+
+
+def checked_bools(array: Array) -> Array:
+    """Return bools of which every byte must be 0 or 1, for a format that has no others.
+
+    An NPY or RA file can hold any byte; other formats would make 1 of it, without a word.
+    """
+
+    def check(block: np.ndarray[Any, Any], done: int) -> np.ndarray[Any, Any]:
+        raw = block.view(np.uint8)
+        if raw.size and raw.max() > 1:
+            first = int(np.flatnonzero(raw.reshape(-1) > 1)[0])
+            raise WouldLose(
+                f"bool of array '{array.name}' is neither 0 nor 1",
+                where=f"index {list(index_of(array, done + first))}",
+                got=int(raw.reshape(-1)[first]),
+                remedy="nothing was written; --dtype uint8 keeps the numbers",
+            )
+        return block
+
+    source = Converted(array, np.dtype(bool), check)
+    return array.replace(extent=None, data=source)
 
 
 def parse_dtype(name: str) -> np.dtype[Any]:
