@@ -6,6 +6,7 @@ from collections import namedtuple
 from math import prod
 
 from raconvert.errors import UsageError
+from raconvert.files.source import DEFAULT_MAX_MEMORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,10 +42,13 @@ def options_of(compress: str, chunks: str, shuffle: bool, strings: str) -> Optio
     return Options(found, int(level) if level else DEFAULT_LEVEL, chunk, shuffle, strings)
 
 
-def chunk_of(shape: tuple[int, ...], item: int, options: Options) -> tuple[int, ...] | None:
+def chunk_of(
+    shape: tuple[int, ...], item: int, options: Options, max_memory: int = DEFAULT_MAX_MEMORY
+) -> tuple[int, ...] | None:
     """The shape of the chunks of a dataset; None where it is stored in one piece.
 
-    By itself: whole rows of about 1 MiB, so that the file is written and read front to back.
+    By itself: whole rows of about 1 MiB, so that the file is written and read front to back; less
+    where `max_memory` allows no more, since a row of chunks is in memory twice.
     Lengths for axes that belong to the type of the elements mean nothing.
     """
     if not shape or 0 in shape:
@@ -56,10 +60,11 @@ def chunk_of(shape: tuple[int, ...], item: int, options: Options) -> tuple[int, 
         return chunk
     if options.filter is None:
         return None
+    most = max(1 << 12, min(CHUNK_BYTES, max_memory // 4))
     chunk_list = list(shape)
     for axis, length in enumerate(shape):
         inner = prod(shape[axis + 1 :]) * item
-        chunk_list[axis] = max(1, min(length, CHUNK_BYTES // inner))
-        if chunk_list[axis] > 1 or inner < CHUNK_BYTES:
+        chunk_list[axis] = max(1, min(length, most // inner))
+        if chunk_list[axis] > 1 or inner < most:
             break
     return tuple(chunk_list)

@@ -111,7 +111,9 @@ class Writer:
             dims = kind_of(tid).dims
             shape = array.dims[::-1][: array.ndim - len(dims)]
             variable = is_variable(tid)
-            chunk = None if variable else chunk_of(shape, tid.get_size(), self.options)
+            chunk = None
+            if not variable:
+                chunk = chunk_of(shape, tid.get_size(), self.options, self.target.max_memory)
             plist = self._plist(array, tid, chunk, variable)
             space = h5s.create_simple(shape) if shape else h5s.create(h5s.SCALAR)
             dataset = h5d.create(self.groups[""], None, tid, space, plist)

@@ -180,7 +180,7 @@ class _Writer:
         """Write compressed chunks, each a run of elements in stored order."""
         shape = leaf.dims[::-1]
         options = Options("gzip", self.level, "auto", shuffle=True, strings="auto")
-        chunk = chunk_of(shape, kind.get_size(), options)
+        chunk = chunk_of(shape, kind.get_size(), options, self.target.max_memory)
         properties = _plain_properties()
         properties.set_chunk(chunk)
         properties.set_shuffle()

@@ -260,8 +260,9 @@ def test_thousands_of_pages(tmp_path: Path) -> None:
     assert np.array_equal(raconvert.read(tmp_path / "x.tif"), values)
 
 
-def test_an_announcement_of_more_images_than_there_are(tmp_path: Path) -> None:
-    text = b"ImageJ=1.5\nimages=9\n\0"
+@pytest.mark.parametrize("images", [9, 900, 10**9])
+def test_an_announcement_of_more_images_than_there_are(tmp_path: Path, images: int) -> None:
+    text = f"ImageJ=1.5\nimages={images}\n\0".encode()
     tags = [*GREY_TAGS, *PIXELS, entry(270, 16, 2, count=len(text))]
 
     refused_tiff(tmp_path / "x.tif", tiff(tags, bytes(8) + text), Unsupported, "announces")

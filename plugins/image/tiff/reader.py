@@ -102,13 +102,12 @@ def _array(
     size = (page.imagelength, page.imagewidth) + (samples,) * (samples > 1)
     shape = (count,) * (count > 1) + size
     series = described(file, meta.description or "", count, samples) if file else None
-    there: Any = (
-        series and run and run[0] + series.nbytes <= source.size
-    )  # else a text that was copied
-    if there and count == 1 < series.nbytes // page.nbytes:  # one directory for all images
-        run, count = (run[0], run[0] + series.nbytes), series.nbytes // page.nbytes
+    behind = series.nbytes if series is not None else 0
+    # One directory for all images, unless the description was copied from another file.
+    if run and run[0] + behind <= source.size and count == 1 < behind // page.nbytes:
+        run, count = (run[0], run[0] + behind), behind // page.nbytes
     said = announced(file, series, prod(size)) if file else 1
-    if count == 1 < said <= source.size // page.nbytes + 1:
+    if count == 1 < said:
         what = "has one directory for several images that its description announces"
         raise Unsupported(what, path=source.path, expected=f"{said} images behind each other")
     tail = tuple(n for n in size if n > 1)
@@ -172,7 +171,8 @@ class _Pages(Decoded):
 
     def _decoded(self, number: int) -> Values:
         with guarded(self._source.path, f"page {number}"):
-            page = codecs.decode(self._page, *self._places[number], self._source)
+            offsets, counts = self._places[number]
+            page = codecs.decode(self._page, offsets, counts, self._source)
         return page.reshape(self.shape[self._depth :])
 
 
