@@ -414,25 +414,53 @@ def _fill_data(kind: int, body: bytes) -> bytes:
     return body[at + 4 : at + 4 + size]
 
 
-def _check_mappings(file: File, address: int, number: int) -> None:
+def _check_mappings(file: File, address: int, index: int) -> None:
     """Walk over the list of sources of a virtual dataset: names and selections, one by one."""
     if address == NOWHERE:
         return
-    raw = _heap_objects(file, address).get(number, b"")
+    raw = _heap_objects(file, address).get(index, b"")
     try:
+        (0, 1).index(int.from_bytes(raw[:1], "little"))  # a version that is known
         entries = int.from_bytes(raw[1:9], "little")
         at = 9
-        for _ in range(entries):
-            for _ in ("file", "dataset"):
-                at = raw.index(b"\0", at) + 1
+        told: tuple[set[int], set[int]] = set(), set()  # which entries tell their own names
+        for number in range(entries):
+            flags = 0
+            if raw[0]:
+                flags, at = raw[at], at + 1
+            at = _after_names(raw, at, flags, number, told)
             for _ in ("source", "virtual"):
                 at = _after_selection(raw, at)
     except (ValueError, struct_error) as error:
         raise Corrupt(
             "list of sources of a virtual dataset is damaged",
             path=file.path,
-            where=f"global heap at {address}, object {number}",
+            where=f"global heap at {address}, object {index}",
         ) from error
+
+
+SHARED_FILE, SHARED_DATASET, SAME_FILE = 1, 2, 4  # flags of a source of a virtual dataset
+
+
+def _after_names(
+    raw: bytes, at: int, flags: int, number: int, told: tuple[set[int], set[int]]
+) -> int:
+    """Where the names of file and dataset of an entry end; ValueError if they make no sense.
+
+    HDF5 2.0 writes a second version of the list, where an entry may have the names of an earlier
+    one (its number, 8 bytes), or no name of a file: that of the virtual dataset.
+    """
+    if flags & ~(SHARED_FILE | SHARED_DATASET | SAME_FILE) or flags & 5 == 5:
+        raise ValueError("unknown flags")
+    for names, shared in zip(told, (SHARED_FILE, SHARED_DATASET), strict=True):
+        if flags & shared:
+            if int.from_bytes(raw[at : at + 8], "little") not in names:
+                raise ValueError("the name of an entry that has none")
+            at += 8
+        elif shared == SHARED_DATASET or not flags & SAME_FILE:
+            at = raw.index(b"\0", at) + 1
+            names.add(number)
+    return at
 
 
 def _heap_objects(file: File, address: int) -> dict[int, bytes]:

@@ -354,3 +354,23 @@ def test_a_piece_that_is_replaced_after_the_look_at_it(tmp_path: Path) -> None:
     (tmp_path / "b.bin").symlink_to("secret")
     with pytest.raises(RaconvertError):
         np.asarray(part)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_sources_with_shared_names(seed: int, tmp_path: Path) -> None:
+    """HDF5 2.0 with libver latest writes each name once, and none for the file itself."""
+    chance = random.Random(seed)
+    long = "a_name_that_is_longer_than_the_number_of_an_entry"
+    files = [".", "b.h5", f"{long}.h5", f"{long}2.h5"]
+    names = ["x", long, f"{long}2"]
+    for number, file in enumerate(files):
+        path = tmp_path / ("v.h5" if file == "." else file)
+        with h5py.File(path, "w", libver="latest") as made:
+            for place, name in enumerate(names):
+                made[name] = np.arange(4) + 100 * number + 10 * place
+    layout = h5py.VirtualLayout((12, 4), "i8")
+    for row in range(12):
+        layout[row] = h5py.VirtualSource(chance.choice(files), chance.choice(names), (4,))
+    with h5py.File(tmp_path / "v.h5", "a", libver="latest") as made:
+        made.create_virtual_dataset("v", layout)
+    same_as_h5py(tmp_path / "v.h5")
