@@ -31,7 +31,7 @@ import re
 from collections import namedtuple
 from math import prod
 
-from raconvert.errors import Corrupt, Unsupported
+from raconvert.errors import Corrupt, Unsupported, quoted
 from raconvert.plugin import MAYBE, NO, SURE, Array, Bundle, Format, Plan, element, trailing_note
 
 from .metadata import fields_of, metadata_fits, metadata_of, part
@@ -103,10 +103,22 @@ def read(source: Source) -> Bundle:
     if behind and _BEGIN.match(source.read_at(source.size - behind, 3)):
         remedy = "split the file first, for instance with: pamsplit"
         raise Unsupported("has more than one image", path=source.path, remedy=remedy)
-    notes = [trailing_note(behind, "the pixels")] if behind else []
+    notes = _left_out(source.read_at(0, header.start), header.depth)
+    if behind:
+        notes.append(trailing_note(behind, "the pixels"))
     meta = metadata_of({"maxval": header.maxval if odd else None})
     order: dict[str, Any] = {"name": source.stem, "index_order": "C", "meta": meta}
     return Bundle([Array(stored, shape[::-1], **order, **place)], notes=notes)
+
+
+def _left_out(text: bytes, depth: int) -> list[str]:
+    """Notes of what a header says that is not kept: comments, and a tuple type of its own."""
+    notes = ["comments of the header are left out"] if b"#" in text else []
+    found = re.search(rb"^TUPLTYPE[ \t]+([^\n]*)", text, re.MULTILINE)
+    name = found[1].decode("ascii", "replace") if found else ""
+    if name and name not in (_PAM_TYPES.get(depth), "GRAYSCALE", "BLACKANDWHITE"):
+        notes.append(f"the tuple type {quoted(name)} is left out")
+    return notes
 
 
 def _header(source: Source) -> Header:
