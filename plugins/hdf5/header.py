@@ -431,7 +431,7 @@ def _check_mappings(file: File, address: int, index: int) -> None:
             at = _after_names(raw, at, flags, number, told)
             for _ in ("source", "virtual"):
                 at = _after_selection(raw, at)
-    except (ValueError, struct_error) as error:
+    except (ValueError, IndexError, struct_error) as error:
         raise Corrupt(
             "list of sources of a virtual dataset is damaged",
             path=file.path,

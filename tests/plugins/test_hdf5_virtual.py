@@ -374,3 +374,22 @@ def test_sources_with_shared_names(seed: int, tmp_path: Path) -> None:
     with h5py.File(tmp_path / "v.h5", "a", libver="latest") as made:
         made.create_virtual_dataset("v", layout)
     same_as_h5py(tmp_path / "v.h5")
+
+
+def test_a_list_of_sources_that_ends_early(tmp_path: Path) -> None:
+    """One more entry than there are, in a heap object that ends behind the last."""
+    path = tmp_path / "v.h5"
+    with h5py.File(path, "w", libver="latest") as made:
+        made["x"] = np.arange(4)
+        layout = h5py.VirtualLayout((4,), "i8")
+        layout[:] = h5py.VirtualSource(".", "x", (4,))
+        made.create_virtual_dataset("v", layout)
+    raw = bytearray(path.read_bytes())
+    heap = raw.index(b"GCOL") + 16  # of its first object
+    if raw[heap + 16] == 0:
+        pytest.skip("this HDF5 writes the first version of the list")
+    raw[heap + 8] -= 4  # its length: the checksum is not in it any more
+    raw[heap + 17] += 1  # entries
+    path.write_bytes(raw)
+    with pytest.raises(RaconvertError, match="list of sources of a virtual dataset is damaged"):
+        raconvert.read(path, "v")
