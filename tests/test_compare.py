@@ -813,3 +813,11 @@ def test_chosen_arrays_are_verified_against_a_source_that_holds_more(tmp_path: P
     assert (whole["ok"], whole["extra"]) == (2, 1)
     some = verify(tmp_path / "b.zip", [str(tmp_path / "a.npz")], arrays=["[xy]"])
     assert (some["same"], some["against"]["ok"], some["against"]["extra"]) == (True, 2, 0)
+
+
+@pytest.mark.parametrize("number", [complex(NAN, 1), complex(1, NAN), complex(NAN, NAN)])
+def test_nan_in_one_part_in_another_width(tmp_path: Path, number: complex) -> None:
+    """Of one type the bytes alone would be equal."""
+    narrow = np.array([1j, number], "c8")
+    assert data_of(tmp_path, narrow, narrow.astype("c16"))["differ"] == 0
+    assert data_of(tmp_path, narrow, np.array([1j, 2 + 2j]))["differ"] == 1

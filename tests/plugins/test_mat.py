@@ -1059,3 +1059,18 @@ def test_headers_and_flags_are_those_of_scipy(order: str, tmp_path: Path) -> Non
         assert header_bytes(b"some text", 0x0100)[116:] == made.tobytes()[116:]
         assert header_bytes(b"some text", 0x0100)[:116].rstrip() == b"some text"
         assert flags_bytes(parse_flags(raw, order))[8:] == raw
+
+
+def test_text_without_its_element(tmp_path: Path) -> None:
+    """Some writers leave out what is empty; of what is not, something is missing."""
+    assert (
+        scipy.io.loadmat(saved(tmp_path, matrix(4, (0, 0), b"x", element(16, b""))))["x"].size == 0
+    )
+    for parts in ((), (element(16, b""),), (element(4, b""),)):
+        with read(saved(tmp_path, matrix(4, (0, 0), b"x", *parts))) as bundle:
+            assert bundle["x"].nbytes == 0
+    for dims, parts in (
+        ((1, 3), ()), ((1, 3), (element(4, b"a\0"),)), ((0, 0), (element(4, b"a\0b\0"),)),
+    ):  # fmt: skip
+        with pytest.raises(RaconvertError, match="x"):
+            decode_all(saved(tmp_path, matrix(4, dims, b"x", *parts)))

@@ -21,6 +21,7 @@ from hypothesis.extra import numpy as hnp
 from pairs import Pairs
 from raconvert.plugins import npy
 
+from raconvert import registry
 from raconvert.arrays.array import Array
 from raconvert.arrays.blocks import as_ndarray, blocks
 from raconvert.arrays.bundle import Bundle
@@ -701,3 +702,8 @@ IN_PAIRS = Pairs(
     order="CF",
     types={"bfloat16": "x"},  # NumPy makes V2 of it, silently
 )
+
+
+def test_the_magic_alone_is_proof() -> None:
+    assert npy.FORMAT.proof
+    assert registry.by_name("npy").proof

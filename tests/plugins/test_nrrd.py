@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from raconvert.plugins import nrrd
+from raconvert.plugins.nrrd.header import lowest_version, read_header
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.blocks import as_ndarray, blocks
@@ -825,3 +826,16 @@ def test_errors_in_data_files_name_both_files(tmp_path: Path) -> None:
     (tmp_path / "d.raw").write_bytes(RAW[:-1])
 
     refuse(file_of(tmp_path / "x.nhdr", b"", "data file: d.raw"), Corrupt, "d.raw", "x.nhdr")
+
+
+@pytest.mark.parametrize(
+    ("lines", "version"),
+    [((), "0001"), (("key:=value",), "0002"), (("kinds: space space space",), "0003"),
+     (("space dimension: 3",), "0004"), (("space dimension: 3", "key:=value"), "0004")],
+)  # fmt: skip
+def test_the_lowest_version_that_has_all_fields(
+    tmp_path: Path, lines: tuple[str, ...], version: str
+) -> None:
+    """As Teem's definition of the format says: pairs since 2, kinds since 3, spaces since 4."""
+    path = file_of(tmp_path / "x.nrrd", bytes(48), *lines, magic="NRRD0005")
+    assert lowest_version(read_header(Source(str(path)))) == version
