@@ -14,7 +14,7 @@ import numpy as np
 
 from raconvert.api import array_of
 from raconvert.arrays.blocks import as_ndarray
-from raconvert.plugin import NO, SURE, Bundle, Fit, Format, Source, equivalent, refused
+from raconvert.plugin import NO, SURE, Bundle, Fit, Format, Plan, Source, equivalent, refused
 
 MAGIC = b"NARROW\n"
 FORMAT = Format(
@@ -35,13 +35,18 @@ def sniff(source: Source) -> int:
     return SURE if source.head.startswith(MAGIC) else NO
 
 
-def names(bundle: Bundle, options: dict[str, Any]) -> list[str]:
+def names_of(bundle: Bundle) -> list[str]:
     return [re.sub("[^A-Z]", "X", array.name.upper()) for array in bundle.arrays]
 
 
-def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
+def plan(bundle: Bundle) -> Plan:
+    names = names_of(bundle)
+    return Plan(fits_of(bundle, names), lambda target: _write(bundle, target), names=names)
+
+
+def fits_of(bundle: Bundle, names: list[str]) -> list[Fit]:
     found = []
-    for array, name in zip(bundle.arrays, names(bundle, options), strict=True):
+    for array, name in zip(bundle.arrays, names, strict=True):
         if array.name != name:
             reason = f"it is called {name} there"
             found.append(refused(array.name, "names", reason, "--allow names"))
@@ -56,10 +61,10 @@ def fits(bundle: Bundle, options: dict[str, Any]) -> list[Fit]:
     return found
 
 
-def write(bundle: Bundle, target: Any) -> None:
+def _write(bundle: Bundle, target: Any) -> None:
     kept: dict[str, np.ndarray] = {}
     for array, name in sorted(
-        zip(bundle.arrays, names(bundle, {}), strict=True), key=lambda pair: pair[1]
+        zip(bundle.arrays, names_of(bundle), strict=True), key=lambda pair: pair[1]
     ):
         values = as_ndarray(array)
         values = values.T if array.index_order == "F" else values
