@@ -29,6 +29,7 @@ class Row(Record):
     sidecar: str = "asked"
     trailer: bool = False
     folder: bool = False
+    raw_bools: bool = False
     native: bool = False
 
 
@@ -47,6 +48,7 @@ ROWS: tuple[Row, ...] = (
         index_orders="",
         sidecar="auto",
         trailer=True,
+        raw_bools=True,
     ),
     Row(
         name="bundle",
@@ -60,6 +62,7 @@ ROWS: tuple[Row, ...] = (
         index_orders="",
         sidecar="never",
         folder=True,
+        raw_bools=True,
     ),
     Row(
         name="tar",
@@ -71,6 +74,7 @@ ROWS: tuple[Row, ...] = (
         meta="all",
         index_orders="",
         sidecar="never",
+        raw_bools=True,
     ),
     Row(
         name="zip",
@@ -82,13 +86,14 @@ ROWS: tuple[Row, ...] = (
         meta="all",
         index_orders="",
         sidecar="never",
+        raw_bools=True,
     ),
     Row(
         name="bmp",
         module="raconvert.plugins.image.bmp",
         title="BMP image",
         suffixes=(".bmp", ".dib"),
-        magic=((0, b"BM"),),
+        magic=((0, b"BM"), (0, b"(\x00\x00\x00")),
         meta="some",
         needs=(("imageio", "imageio"), ("PIL", "pillow")),
     ),
@@ -180,6 +185,7 @@ ROWS: tuple[Row, ...] = (
         proof=True,
         stream=True,
         index_orders="CF",
+        raw_bools=True,
     ),
     Row(
         name="npz",
@@ -189,6 +195,7 @@ ROWS: tuple[Row, ...] = (
         magic=((0, b"PK\x03\x04"), (0, b"PK\x05\x06")),
         many=True,
         index_orders="CF",
+        raw_bools=True,
     ),
     Row(
         name="nrrd",

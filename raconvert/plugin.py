@@ -158,6 +158,7 @@ class _Format(Record):
     sidecar: str  # "asked": on request · "auto": where needed · "never": its parts have their own
     trailer: bool  # takes bytes behind the data, and so metadata with --meta trailer
     folder: bool  # a folder, not a file
+    raw_bools: bool  # keeps the byte of a bool, whatever it is
     native: bool  # read by native code that a damaged file may crash: in runs, in another process
     read_options: tuple[Option, ...]
     write_options: tuple[Option, ...]
@@ -191,6 +192,7 @@ class Format(_Format):
         sidecar: str = "asked",
         trailer: bool = False,
         folder: bool = False,
+        raw_bools: bool = False,
         native: bool = False,
         read_options: tuple[Option, ...] = (),
         write_options: tuple[Option, ...] = (),
@@ -201,7 +203,8 @@ class Format(_Format):
         """Fill in what most formats have in common."""
         return super().__new__(
             cls, api, name, title, suffixes, magic, proof, reads, writes, many, lazy, stream,
-            meta, index_orders, needs, sidecar, trailer, folder, native, read_options,
+            meta, index_orders, needs, sidecar, trailer, folder, raw_bools, native,
+            read_options,
             write_options, samples or {}, spec, losses,
         )  # fmt: skip
 

@@ -22,6 +22,7 @@ headers that most programs do not know have it.
 
 from __future__ import annotations
 
+import struct
 from struct import Struct
 
 from raconvert.errors import Corrupt, Unsupported
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "plan", "read", "sniff", "split"]
 
 MAGIC = b"BM"
+BARE = b"\x28\0\0\0"  # a DIB without its file header: the size of its own, the usual one
 HEADER_SIZES = (12, 40, 52, 56, 64, 108, 124)
+BITS = (1, 4, 8, 16, 24, 32)  # per pixel
 MAX_SIDE = 0x7FFFFFFF
 RUN_PIXELS = 128  # for each byte: a run has two bytes and at most 255 pixels
 INCHES = 39.3701  # in a metre, as Pillow has it
@@ -58,18 +61,18 @@ FORMAT = Format(
     name="bmp",
     title="BMP image",
     suffixes=(".bmp", ".dib"),
-    magic=((0, MAGIC),),
+    magic=((0, MAGIC), (0, BARE)),
     meta="some",
     index_orders="C",
     needs=(("imageio", "imageio"), ("PIL", "pillow")),
-    samples={"black_white.bmp": _SAMPLE},
+    samples={"black_white.bmp": _SAMPLE, "bare.dib": _SAMPLE[14:]},
     spec="https://learn.microsoft.com/windows/win32/gdi/bitmap-storage",
     losses="only bool and uint8; 2 axes, or 3 with 3 channels; common metadata",
 )
 
 
 def sniff(source: Source) -> int:
-    """Sure by the magic, a known header size and one plane; a bare DIB has no magic."""
+    """Sure by a known header size and one plane behind the magic; a bare DIB by its exact size."""
     head = source.head
     start = 14 if head.startswith(MAGIC) else 0
     if len(head) < start + 16:
@@ -78,7 +81,21 @@ def sniff(source: Source) -> int:
     at = start + (8 if size == 12 else 12)
     if size not in HEADER_SIZES or head[at : at + 2] != b"\1\0":
         return NO
-    return SURE if start else MAYBE if head[at + 2] in (1, 4, 8, 16, 24, 32) else NO
+    if start or source.size == _bare_bytes(head):
+        return SURE
+    return MAYBE if head[at + 2] in BITS else NO
+
+
+def _bare_bytes(head: bytes) -> int:
+    """The size of the file that a bare, uncompressed DIB makes; -1 for any other header."""
+    if len(head) < 40 or not head.startswith(BARE):
+        return -1
+    _, width, height, _, bits, compression = struct.unpack_from("<IiiHHI", head)
+    (colors,) = struct.unpack_from("<I", head, 32)
+    if compression or width <= 0 or height == 0 or bits not in BITS:
+        return -1
+    palette = 4 * (colors or (1 << bits if bits <= 8 else 0))
+    return 40 + palette + (width * bits + 31) // 32 * 4 * abs(height)
 
 
 def read(source: Source) -> Bundle:

@@ -54,6 +54,7 @@ __all__ = ["FORMAT", "plan", "read", "sniff", "trailing_note"]
 FORMAT = Format(
     name="npy",
     title="NumPy NPY",
+    raw_bools=True,
     suffixes=(".npy",),
     magic=((0, MAGIC),),
     proof=True,

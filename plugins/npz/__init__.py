@@ -60,6 +60,7 @@ __all__ = ["FORMAT", "plan", "read", "sniff"]
 FORMAT = Format(
     name="npz",
     title="NumPy NPZ",
+    raw_bools=True,
     suffixes=(".npz",),
     magic=((0, LOCAL_MAGIC), (0, EMPTY_MAGIC)),
     many=True,

@@ -40,6 +40,7 @@ __all__ = ["FORMAT", "check_target", "plan", "read", "sniff", "target"]
 FORMAT = Format(
     name="bundle",
     title="Bundle: a folder of .ra files with bundle.yaml",
+    raw_bools=True,
     suffixes=(),
     magic=((0, manifest.MARK),),
     proof=True,

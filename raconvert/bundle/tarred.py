@@ -65,6 +65,7 @@ _SAMPLE = (
 FORMAT = Format(
     name="tar",
     title="Bundle of .ra files in a tar archive",
+    raw_bools=True,
     suffixes=(".tar",),
     magic=((257, b"ustar"),),
     many=True,

@@ -54,6 +54,7 @@ _SAMPLE = (
 FORMAT = Format(
     name="zip",
     title="Bundle of .ra files in a ZIP archive",
+    raw_bools=True,
     suffixes=(".zip",),
     magic=((0, zips.LOCAL_MAGIC), (0, zips.EMPTY_MAGIC)),
     many=True,

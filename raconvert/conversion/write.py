@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from raconvert.conversion.run import Conversion
     from raconvert.plugin import Fit, Plan
 
-# Formats that keep the byte of a bool, whatever it is.
-_ANY_BOOLS = ("ra", "bundle", "tar", "zip", "npy", "npz")
-
 
 def write_bundle(run: Conversion, bundle: Bundle, before: Callable[[], object] = bool) -> Report:
     """Adapt, judge and write one bundle to one file, with its sidecar; fill in the report.
@@ -209,7 +206,7 @@ def adapted(array: Array, row: Row, settings: Settings) -> Array:
             array = scaling.scaled(array, settings.scale, settings.bits)
         if settings.dtype:
             array = casting.cast(array, settings.dtype, round_values=settings.allows("precision"))
-    if array.element.kind == "bool" and row.name not in _ANY_BOOLS:
+    if array.element.kind == "bool" and not row.raw_bools:
         from raconvert.arrays import cast as casting
 
         array = casting.checked_bools(array)

@@ -79,6 +79,7 @@ _SAMPLE = pack(Header(0, 2, 1, 3, (3,))) + b"\x01\x02\x03"
 FORMAT = Format(
     name=NAME,
     title="RA (RawArray)",
+    raw_bools=True,
     suffixes=(".ra",),
     magic=((0, MAGIC),),
     proof=True,

@@ -446,16 +446,15 @@ def test_bmp_palette(tmp_path: Path) -> None:
     exactly(raconvert.read(tmp_path / "x.bmp"), table[GREY % 4])
 
 
-@pytest.mark.parametrize("suffix", [".dib", ".bmp", ""])
+@pytest.mark.parametrize("suffix", [".dib", ".bmp", "", ".dat"])
 @pytest.mark.parametrize("values", [GREY, RGB, BITS], ids=["grey", "rgb", "bits"])
 def test_a_bare_dib(values: np.ndarray, suffix: str, tmp_path: Path) -> None:
     """What Windows has in its clipboard and in .dib files: a BMP without its file header."""
     raconvert.write(tmp_path / "whole.bmp", values)
     path = tmp_path / f"x{suffix}"
     path.write_bytes((tmp_path / "whole.bmp").read_bytes()[14:])
-    options = {} if suffix else {"from_": "bmp"}
 
-    exactly(raconvert.read(path, **options), values)
+    exactly(raconvert.read(path), values)
 
 
 def test_bits_that_would_be_scaled_are_refused(tmp_path: Path) -> None:
