@@ -423,12 +423,12 @@ def _check_mappings(file: File, address: int, index: int) -> None:
         (0, 1).index(int.from_bytes(raw[:1], "little"))  # a version that is known
         entries = int.from_bytes(raw[1:9], "little")
         at = 9
-        told: tuple[set[int], set[int]] = set(), set()  # which entries tell their own names
+        named: tuple[set[int], set[int]] = set(), set()  # which entries tell their own names
         for number in range(entries):
             flags = 0
             if raw[0]:
                 flags, at = raw[at], at + 1
-            at = _after_names(raw, at, flags, number, told)
+            at = _after_names(raw, at, flags, number, named)
             for _ in ("source", "virtual"):
                 at = _after_selection(raw, at)
     except (ValueError, IndexError, struct_error) as error:
@@ -443,7 +443,7 @@ SHARED_FILE, SHARED_DATASET, SAME_FILE = 1, 2, 4  # flags of a source of a virtu
 
 
 def _after_names(
-    raw: bytes, at: int, flags: int, number: int, told: tuple[set[int], set[int]]
+    raw: bytes, at: int, flags: int, number: int, named: tuple[set[int], set[int]]
 ) -> int:
     """Where the names of file and dataset of an entry end; ValueError if they make no sense.
 
@@ -452,7 +452,7 @@ def _after_names(
     """
     if flags & ~(SHARED_FILE | SHARED_DATASET | SAME_FILE) or flags & 5 == 5:
         raise ValueError("unknown flags")
-    for names, shared in zip(told, (SHARED_FILE, SHARED_DATASET), strict=True):
+    for names, shared in zip(named, (SHARED_FILE, SHARED_DATASET), strict=True):
         if flags & shared:
             if int.from_bytes(raw[at : at + 8], "little") not in names:
                 raise ValueError("the name of an entry that has none")
