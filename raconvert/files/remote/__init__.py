@@ -1,0 +1,155 @@
+r"""Files at URLs: which words are URLs, and how they are shown.
+
+A word is a URL if it begins with a scheme of two letters or more and ``://``, whatever files there
+are; a local file with such a name is written ``./s3://name``. ``C:\x`` and ``C://x`` are local.
+
+What a URL says to prove who asks (``user:password@``, a signed query) is in no message, report or
+journal: `public` gives the name that is used everywhere, `private` what is sent to the server.
+"""
+
+from __future__ import annotations
+
+from raconvert.errors import UsageError
+
+# What the scheme of a URL is called by fsspec, and what it needs beside fsspec.
+SCHEMES: dict[str, tuple[str, str]] = {
+    "s3": ("s3", "s3fs"),
+    "s3a": ("s3", "s3fs"),
+    "gs": ("gs", "gcsfs"),
+    "gcs": ("gs", "gcsfs"),
+    "az": ("az", "adlfs"),
+    "abfs": ("az", "adlfs"),
+    "abfss": ("az", "adlfs"),
+    "http": ("http", "aiohttp"),
+    "https": ("http", "aiohttp"),
+    "memory": ("memory", ""),
+}
+HIDDEN = "***"  # in the place of what is not shown
+_private: dict[str, str] = {}  # what is sent to the server in the place of a public name
+
+
+def scheme_of(word: str) -> str:
+    """The scheme of a URL in small letters; empty for what is not a URL."""
+    scheme, found, _ = word.partition("://")
+    letters = scheme.translate({ord(c): None for c in "+.-"})
+    if not found or len(scheme) < 2 or not (letters.isalnum() and scheme.isascii()):
+        return ""
+    return scheme.lower() if scheme[0].isalpha() else ""
+
+
+def is_url(word: str) -> bool:
+    """True if a word names a file by a URL."""
+    return "://" in word and scheme_of(word) != ""
+
+
+def located(word: str) -> str:
+    """Return a word as it is used from here on: of a URL the public name, else a local path.
+
+    ``file://`` names a local file. Raises `UsageError` for a scheme that is not known.
+    """
+    scheme = scheme_of(word)
+    if scheme == "file":
+        return _local(word)
+    host = word.partition("://")[2].partition("/")[0]
+    kind = SCHEMES.get(scheme, ("",))[0]
+    if kind == "http":
+        _check_port(word)
+    # A secret key may have a slash in it; a bucket has no colon, unless it is "arn:aws:...".
+    colon = ":" in host and kind in ("s3", "gs") and not host.startswith("arn:")
+    proves = "@" in host or colon
+    if kind in ("http", "az") or (kind and not proves):
+        return public(word)
+    if kind:
+        raise UsageError(
+            "a URL of a bucket has no user or password in it",
+            path=f"{scheme}://{HIDDEN}" + (f"@{word.rpartition('@')[2]}" if "@" in word else ""),
+            remedy="credentials come from the environment: AWS_ACCESS_KEY_ID, AWS_PROFILE, ...",
+        )
+    if scheme:
+        raise UsageError(
+            f"'{scheme}://' is not a kind of URL that is read or written here",
+            path=word,
+            expected=", ".join(f"{known}://" for known in (*SCHEMES, "file")),
+            remedy=f"a local file of this name is written ./{scheme}://...",
+        )
+    return word
+
+
+def _check_port(word: str) -> None:
+    """Refuse what does not begin with a host, without showing it: mostly a password with a '/'."""
+    scheme, _, rest = word.partition("://")
+    for mark in "/?#":
+        rest = rest.partition(mark)[0]
+    host = rest.rpartition("@")[2]
+    _, colon, port = host.rpartition("]")[2].rpartition(":")
+    if not host or (colon and not (port.isascii() and port.isdecimal())):
+        raise UsageError(
+            "is not an address: what stands before its path is not HOST or HOST:PORT",
+            path=f"{scheme.lower()}://{HIDDEN}",
+            remedy="in a user or a password '/', '?', '#' and '@' are written %2F, %3F, %23, %40",
+        )
+
+
+def _local(url: str) -> str:
+    from urllib.parse import unquote
+
+    host, slash, path = url.partition("://")[2].partition("/")
+    if host not in ("", "localhost") or not slash:
+        raise UsageError(
+            "a file:// URL names a file of this machine: file:///folder/name", path=url
+        )
+    return unquote("/" + path, errors="surrogateescape")
+
+
+def public(url: str) -> str:
+    """Return a URL as it is in messages: ``***@`` in the place of user, password and query.
+
+    The query of an address in the web may be all that tells two files apart: what is sent is kept
+    in this process, and the second of two that would have one name is numbered. Raises nothing.
+    """
+    scheme, _, rest = url.partition("://")
+    scheme = scheme.lower()
+    if scheme not in ("http", "https"):
+        return f"{scheme}://{rest}"
+    rest, sharp, fragment = rest.partition("#")
+    rest, mark, query = rest.partition("?")
+    host, slash, path = rest.partition("/")
+    user, at, host = host.rpartition("@")
+    if user.startswith(HIDDEN) or not (at or mark):
+        return f"{scheme}://{rest}{sharp}{fragment}"
+    sent = f"{scheme}://{user}{at}{host}{slash}{path}{mark}{query}"
+    number = 1
+    while True:
+        count = "" if number == 1 else str(number)
+        known = f"{scheme}://{HIDDEN}{count}@{host}{slash}{path}"
+        if _private.setdefault(known, sent) == sent:
+            return known + sharp + fragment
+        number += 1
+
+
+def private(url: str) -> str:
+    """The URL that is sent to the server for a public name.
+
+    Raises `UsageError` for the public name of a URL that this process was not given.
+    """
+    if url in _private or f"://{HIDDEN}" not in url:
+        return _private.get(url, url)
+    host = url.partition("@")[0] + "@" + url.partition("@")[2].partition("/")[0]
+    for known, sent in _private.items():  # a file beside one with a password
+        if known.startswith(f"{host}/") and "?" not in sent:
+            return sent.partition("@")[0] + url[url.index("@") :]
+    raise UsageError(
+        "is the name that messages have for a URL with a password or a signature",
+        path=url,
+        remedy="give the whole URL",
+    )
+
+
+def name_of(url: str) -> str:
+    """The last part of a URL's path, as the name of a file."""
+    return url.rstrip("/").rpartition("/")[2]
+
+
+def folder_of(url: str) -> str:
+    """All of a URL before the last part of its path, with the slash."""
+    return url.rstrip("/").rpartition("/")[0] + "/"

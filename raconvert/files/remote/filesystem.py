@@ -1,0 +1,218 @@
+"""The fsspec file system of a URL, and what goes wrong with it as errors of ours.
+
+Options come from the environment alone: ``AWS_*`` as botocore takes them, or
+``FSSPEC_S3_ENDPOINT_URL`` and the like (https://filesystem-spec.readthedocs.io/en/latest/features.html#configuration).
+Attempts are repeated here and nowhere below, so that their number is known.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from time import sleep
+
+from raconvert.errors import (
+    Changed,
+    MissingDependency,
+    RaconvertError,
+    ReadFailed,
+    WriteFailed,
+    without_secrets,
+)
+from raconvert.files.remote import SCHEMES, private, scheme_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+
+ATTEMPTS = 5
+FIRST_WAIT = 0.2  # seconds; each further one is three times as long: 8 seconds in all
+TRANSIENT = frozenset((408, 429, 500, 502, 503, 504))
+THROTTLED = frozenset((429, 503))
+# What other libraries raise where the same may work a second later, by the names of their classes.
+CUT = frozenset((
+    "ConnectionError", "TimeoutError", "FSTimeoutError", "ClientConnectionError",
+    "ClientPayloadError", "HTTPClientError", "IncompleteRead", "IncompleteReadError",
+    "ResponseParserError", "ResponseStreamingError", "ConnectionClosedError",
+))  # fmt: skip
+_WITHOUT = frozenset(("NoCredentialsError", "PartialCredentialsError", "TokenRetrievalError",
+                      "ProfileNotFound", "SSOTokenLoadError"))  # fmt: skip
+_CODES = {  # of S3: the status of what comes without one
+    "SlowDown": 503, "ServiceUnavailable": 503, "Throttling": 503, "ThrottlingException": 503,
+    "RequestLimitExceeded": 503, "TooManyRequests": 429, "InternalError": 500,
+    "RequestTimeout": 408, "NoSuchKey": 404, "NoSuchBucket": 404, "NoSuchUpload": 404,
+    "AccessDenied": 403, "InvalidAccessKeyId": 403, "SignatureDoesNotMatch": 403,
+    "ExpiredToken": 403, "PreconditionFailed": 412, "InvalidRange": 416,
+}  # fmt: skip
+CREDENTIALS = {
+    "s3": "check the credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; "
+    "for a public bucket FSSPEC_S3_ANON=true",
+    "gs": "check the credentials: GOOGLE_APPLICATION_CREDENTIALS; for a public bucket "
+    "FSSPEC_GS_TOKEN=anon",
+    "az": "check the credentials: AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+    "http": "check the address; a signed one may have expired",
+}
+_open: dict[Any, Any] = {}  # file systems by process, protocol, host and environment
+
+
+def filesystem(url: str) -> Any:
+    """The fsspec file system of a URL (as `located` returns it), made once for its options.
+
+    `MissingDependency` names the install line.
+    """
+    protocol, package = SCHEMES[scheme_of(url)]
+    _check_packages(scheme_of(url), package)
+    environment = tuple(
+        (name, value)
+        for name, value in sorted(os.environ.items())
+        if name.startswith(("AWS_", "FSSPEC_", "AZURE_", "GOOGLE_"))
+    )
+    account = url.partition("://")[2].partition("/")[0] if protocol == "az" else ""
+    key = os.getpid(), protocol, account, environment
+    if key not in _open:
+        _open[key] = _made(url, protocol)
+    return _open[key]
+
+
+def key_of(url: str) -> str:
+    """What a URL is called in its file system: ``bucket/name``, or the address in the web."""
+    sent = private(url)
+    protocol, rest = SCHEMES[scheme_of(url)][0], sent.partition("://")[2]
+    if protocol == "http":
+        return sent
+    if protocol == "memory":
+        return f"/{rest.lstrip('/')}"
+    host, slash, path = rest.partition("/")
+    return f"{host.partition('@')[0]}{slash}{path}"  # of Azure CONTAINER@ACCOUNT.HOST
+
+
+def _check_packages(scheme: str, package: str) -> None:
+    missing = [name for name in ("fsspec", package) if name and find_spec(name) is None]
+    if missing:
+        ours = {"fsspec", "s3fs", "aiohttp"}.issuperset(missing)
+        raise MissingDependency(
+            f"{scheme}:// needs a package that is not installed: {', '.join(missing)}",
+            remedy="pip install " + ("'raconvert[remote]'" if ours else " ".join(missing)),
+        )
+
+
+def _made(url: str, protocol: str) -> Any:
+    """Make a file system with the options of the environment; it keeps no listings."""
+    import fsspec
+    from fsspec.config import conf, set_conf_env
+
+    cls = fsspec.get_filesystem_class(protocol)
+    options = {name: dict(value) for name, value in conf.items() if isinstance(value, dict)}
+    set_conf_env(options)
+    own: dict[str, Any] = {"skip_instance_cache": True}
+    if protocol != "memory":
+        own["use_listings_cache"] = False
+    account = url.partition("://")[2].partition("/")[0].partition("@")[2].partition(".")[0]
+    if account and protocol == "az":
+        own["account_name"] = account
+    for name in cls.protocol if isinstance(cls.protocol, tuple | list) else [cls.protocol]:
+        own.update(options.get(name, {}))
+    if protocol == "s3":
+        once = {"total_max_attempts": 1, "mode": "standard"}
+        own["config_kwargs"] = {"retries": once, **own.get("config_kwargs", {})}
+    found = cls(**own)
+    if protocol == "s3":
+        found.retries = 1
+    return found
+
+
+def attempted(work: Callable[[], T], url: str, *, writing: bool = False, repeat: bool = True) -> T:
+    """Do what may fail for a while, several times with growing waits; return its result.
+
+    What it raises becomes an error of ours. `repeat=False`: for what must not be done twice.
+    """
+    wait = FIRST_WAIT
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return work()
+        except RaconvertError:
+            raise
+        except Exception as error:
+            if not repeat or attempt == ATTEMPTS or not is_transient(error):
+                raise failed(error, url, writing=writing, attempts=attempt) from error
+        sleep(wait)
+        wait *= 3
+    raise AssertionError  # pragma: no cover - the last attempt returns or raises
+
+
+def is_transient(error: BaseException) -> bool:
+    """True if the same may work a second later."""
+    status = status_of(error)
+    return status in TRANSIENT if status else _is_cut(error)
+
+
+def _is_cut(error: BaseException) -> bool:
+    return any(cls.__name__ in CUT for cls in type(error).__mro__)
+
+
+def status_of(error: BaseException | None) -> int:
+    """The HTTP status behind an error of a library, 0 if there is none."""
+    while error is not None:
+        status = getattr(error, "status", None)
+        if isinstance(status, int) and status >= 400:
+            return status
+        response = getattr(error, "response", None)
+        if isinstance(response, dict):
+            status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+            return int(_CODES.get(code_of(error), status))
+        error = error.__cause__
+    return 0
+
+
+def code_of(error: BaseException | None) -> str:
+    """The code of S3 behind an error, as ``SlowDown``; empty if there is none."""
+    while error is not None:
+        response = getattr(error, "response", None)
+        if isinstance(response, dict):
+            return str(response.get("Error", {}).get("Code", ""))
+        error = error.__cause__
+    return ""
+
+
+def failed(error: BaseException, url: str, *, writing: bool, attempts: int = 1) -> RaconvertError:
+    """The error of ours for what a library raised about a URL."""
+    kind = WriteFailed if writing else ReadFailed
+    verb = "written" if writing else "read"
+    status, code = status_of(error), code_of(error)
+    said = " ".join(
+        word for word in (str(status or ""), code if code != str(status) else "") if word
+    )
+    tries = f", {attempts} times" if attempts > 1 else ""
+    protocol = SCHEMES[scheme_of(url)][0]
+    if isinstance(error, FileNotFoundError) or status in (404, 410):
+        bucket = code == "NoSuchBucket"
+        return kind("its bucket does not exist" if bucket else "does not exist", path=url)
+    if status == 412 and not writing:
+        return Changed(
+            "file changed while it was read", path=url, remedy="try again when nothing writes to it"
+        )
+    if isinstance(error, PermissionError) or status in (401, 403):
+        what = f"cannot be {verb}: access is refused ({said or error.__class__.__name__})"
+        return kind(what, path=url, remedy=CREDENTIALS.get(protocol))
+    if any(cls.__name__ in _WITHOUT for cls in type(error).__mro__):
+        what = f"cannot be {verb}: there are no credentials ({without_secrets(str(error))})"
+        return kind(what, path=url, remedy=CREDENTIALS.get(protocol))
+    if status in THROTTLED:
+        what = f"cannot be {verb}: the server asks to slow down ({said}{tries})"
+        return kind(what, path=url, remedy="try again later, or with fewer --jobs")
+    if status >= 500:
+        what = f"cannot be {verb}: the server failed ({said}{tries})"
+        return kind(what, path=url, remedy="try again later")
+    if _is_cut(error):
+        what = f"cannot be {verb}: the connection was cut or refused ({_text(error)}{tries})"
+        return kind(what, path=url, remedy="check the network and the address, and try again")
+    return kind(f"cannot be {verb}: {said + ': ' if said else ''}{_text(error)}", path=url)
+
+
+def _text(error: BaseException) -> str:
+    """What a library says, short, without what a URL in it should not tell."""
+    text = " ".join(without_secrets(str(error)).split())
+    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__

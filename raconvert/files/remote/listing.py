@@ -1,0 +1,216 @@
+"""Which files there are at URLs: one, those of a folder, those that a pattern matches."""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+from posixpath import normpath
+
+from raconvert.declared import Record
+from raconvert.errors import ReadFailed, Unsafe, UsageError
+from raconvert.files.remote import HIDDEN, SCHEMES, folder_of, located, private, scheme_of
+from raconvert.files.remote.filesystem import attempted, filesystem, key_of, status_of
+from raconvert.files.remote.objects import object_at
+from raconvert.files.remote.ranges import nanoseconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+SECOND = 1_000_000_000  # nanoseconds
+_PATTERN = re.compile(r"[*?\[]")
+
+
+class Entry(Record):
+    """A file in a listing."""
+
+    url: str
+    size: int
+    version: str  # an ETag, or the time of change
+    time: int  # of the last change, in nanoseconds; 0 if nobody knows
+
+    @property
+    def mark(self) -> int:
+        """The time of change in whole seconds, and below them a digest of the version."""
+        digest = blake2b(self.version.encode(), digest_size=7).digest()
+        return self.time // SECOND * SECOND + int.from_bytes(digest) % SECOND
+
+
+def is_file(url: str) -> bool:
+    """True if there is a file at a URL; raises `ReadFailed` if the server does not say.
+
+    Beside a file whose address is signed there is none: the signature is for that one alone.
+    """
+    if f"://{HIDDEN}" in url and not _is_known(url):
+        return False
+    try:
+        object_at(url)
+    except ReadFailed as error:
+        if is_missing(error):
+            return False
+        raise
+    return True
+
+
+def _is_known(url: str) -> bool:
+    try:
+        private(url)
+    except UsageError:
+        return False
+    return True
+
+
+def is_missing(error: ReadFailed) -> bool:
+    """True if what failed is that there is no such file."""
+    cause = error.__cause__
+    return isinstance(cause, FileNotFoundError) or status_of(cause) in (404, 410)
+
+
+def split(spec: str) -> tuple[str, str | None]:
+    """Split ``URL#name``; of a bucket the whole is the file, if there is one of that name."""
+    if "#" not in spec or (is_listed(spec) and is_file(spec)):
+        return spec, None
+    path, _, name = spec.rpartition("#")
+    while "#" in path and not (is_listed(path) and is_file(path)):
+        path, _, more = path.rpartition("#")
+        name = f"{more}#{name}"
+    return path, name
+
+
+def is_listed(url: str) -> bool:
+    """True if a URL is one of a store, which tells what it has; web servers do not."""
+    return SCHEMES[scheme_of(url)][0] != "http"
+
+
+def is_pattern(url: str) -> bool:
+    """True if a URL is a pattern: it has a wildcard and there is no file of that name."""
+    found = _PATTERN.search(url.partition("://")[2])
+    return found is not None and is_listed(url) and not is_file(url)
+
+
+def matching(pattern: str) -> list[str]:
+    """The URLs of the files that a pattern matches, in the order of their names."""
+    found = attempted(lambda: filesystem(pattern).glob(key_of(pattern), detail=True), pattern)
+    return [entry.url for entry in _entries(pattern, found)]
+
+
+def is_folder(url: str) -> bool:
+    """True if there are files below a URL, and none at it."""
+    if not is_listed(url):
+        return url.endswith("/")
+    if not url.endswith("/") and is_file(url):
+        return False
+    return bool(attempted(lambda: filesystem(url).isdir(key_of(url).rstrip("/")), url))
+
+
+def candidates(
+    url: str, recursive: bool, named: Callable[[str], object], *, every: bool
+) -> list[str] | None:
+    """The files that a pattern or a folder stands for, None for a URL that is but a file.
+
+    `named`: true for what has the suffix of a format, which is never a folder. Of the files of one
+    those that it is true for, or every one. Raises `ReadFailed` if there is none.
+    """
+    if is_pattern(url):
+        found = matching(url)
+    elif named(url.partition("#")[0]) or not is_folder(url):
+        return None
+    else:
+        found = [path for path in files_in(url, recursive) if every or named(path)]
+    if not found:
+        raise ReadFailed("there is no file of a known format", path=url)
+    return found
+
+
+def files_in(url: str, recursive: bool) -> list[str]:
+    """The URLs of the files of a folder, and of those in it; without hidden ones.
+
+    `Unsafe` for a name that leads out of a folder.
+    """
+    paths = {entry.url: below(url, entry.url) for entry in entries(url, recursive=recursive)}
+    return [found for found, path in paths.items() if not f"/{path}".count("/.")]
+
+
+def entries(url: str, *, recursive: bool) -> list[Entry]:
+    """The files of a folder, of all folders in it too if that is asked for, by their names."""
+    if not is_listed(url):
+        raise UsageError(
+            "a web server does not tell which files it has",
+            path=url,
+            remedy="name each file, or give their list with --files-from",
+        )
+    fs, key = filesystem(url), key_of(url).rstrip("/")
+    if recursive:
+        found = attempted(lambda: fs.find(key, detail=True), url)
+    else:
+        found = {info["name"]: info for info in attempted(lambda: fs.ls(key, detail=True), url)}
+    return _entries(url, found)
+
+
+def _entries(url: str, found: dict[str, Any]) -> list[Entry]:
+    files = []
+    for key, info in sorted(found.items()):
+        if info["type"] != "file" or key.endswith("/"):  # a mark that there is a folder
+            continue
+        time = info.get("LastModified") or info.get("mtime") or info.get("last_modified")
+        time = time or info.get("created")
+        version = info.get("ETag") or info.get("etag") or info.get("generation") or time or ""
+        address = f"{url.partition('://')[0]}://{key.lstrip('/')}"
+        files.append(Entry(address, int(info["size"]), str(version), nanoseconds(time)))
+    return files
+
+
+def below(folder: str, url: str) -> str:
+    """The path of a file in a folder, as a local file may have it below another folder.
+
+    `Unsafe` for a name that would lead elsewhere: stores take any text for a name.
+    """
+    path = path_below(folder, url)
+    if not is_safe(path):
+        raise Unsafe(
+            "has a name that would lead out of a folder", path=url, remedy="name it by itself"
+        )
+    return path
+
+
+def path_below(folder: str, url: str) -> str:
+    """What the name of a file in a store has behind that of a folder; empty if it is not in it."""
+    above, key = key_of(folder).rstrip("/") + "/", key_of(url)
+    return key[len(above) :] if key.startswith(above) else ""
+
+
+def is_safe(path: str) -> bool:
+    """True if the name of a file below a folder leads nowhere else on a local disk."""
+    odd = path.startswith(("/", "../")) or path in ("", ".", "..") or "\\" in path or "\0" in path
+    return path == normpath(path) and not odd
+
+
+def partner(url: str, name: str, what: str) -> str:
+    """The URL of a file that another one names: one in its own folder, or below.
+
+    `what` says in messages what it is. `Unsafe` for any other, another URL above all.
+    """
+    path = normpath(name)
+    odd = "://" in name or path.startswith(("/", "../")) or path in (".", "..")
+    web = not is_listed(url) and any(letter in name for letter in "%?#")
+    if odd or web or "\\" in name or "\0" in name:
+        raise Unsafe(
+            f"{what} lies outside the folder of the file that names it",
+            path=url,
+            expected=f"a file below '{folder_of(url)}'",
+            got=f"'{name[:200]}'",
+            remedy="fetch both files, and read them here",
+        )
+    found = located(folder_of(url) + path)
+    if not is_file(found):
+        raise ReadFailed(f"{what} '{name[:200]}' does not exist", path=url)
+    return found
+
+
+def modified(url: str) -> float:
+    """When a file was changed last, in seconds; `ReadFailed` if its server does not tell."""
+    time = object_at(url).facts.time
+    if not time:
+        raise ReadFailed("server does not tell when it was changed", path=url)
+    return time / 1e9

@@ -1,0 +1,186 @@
+"""An open remote file: what a descriptor is to a local one.
+
+Small reads come from blocks that are kept, so that a header takes few requests and few bytes. Reads
+that follow each other grow to ranges of 8 MiB, of which a thread fetches the next one while one is
+used. Other large reads are one range each. So at most two ranges and the blocks are in memory.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from threading import Lock, Thread
+
+from raconvert.files.remote.objects import object_at
+from raconvert.files.remote.ranges import BLOCK_BYTES, Object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Identity = tuple[int, int, int, int]
+
+LARGEST_RANGE = 8 << 20
+SEQUENTIAL_FROM = 256 << 10  # bytes one after the other: more than a header takes
+
+
+class RemoteFile:
+    """A file at a URL, open for reads at any place, from any thread; it has no position.
+
+    `known` is what it must be (`Changed` otherwise); `ReadFailed` if it cannot be read.
+    """
+
+    __slots__ = (
+        "__weakref__", "_end", "_lock", "_next", "_object", "_run", "_window", "url",
+    )  # fmt: skip
+
+    def __init__(self, url: str, known: Identity | None = None) -> None:
+        self.url: str = url
+        self._object: Object = object_at(url, known)
+        self._lock = Lock()
+        self._end = 0  # of the last read
+        self._run = 0  # bytes that were read one after the other
+        self._window: tuple[int, bytes] = 0, self._object.first
+        self._next: _Ahead | None = None
+
+    @property
+    def identity(self) -> Identity:
+        """What the file was when it was first opened."""
+        return self._object.identity
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes."""
+        return self._object.facts.size
+
+    @property
+    def copied(self) -> bool:
+        """True if the server gave the file as a whole only, and a temporary copy is read."""
+        return self._object.whole is not None
+
+    def read_into(self, memory: memoryview, place: int) -> int:
+        """Fill the memory from byte `place` as far as one range does; return how far.
+
+        0 at the end of the file. Raises `ReadFailed` and `Changed`.
+        """
+        wanted = min(len(memory), self.size - place)
+        if wanted <= 0:
+            return 0
+        with self._lock:
+            run = self._run if place == self._end else 0  # bytes just before, in order
+            data = self._near(place)
+            if data is None and run and run + wanted >= SEQUENTIAL_FROM:
+                data = self._forward(place, max(run, wanted))
+            elif data is None and wanted < BLOCK_BYTES:
+                data = self._object.near(place)
+        if data is None:  # not in the way of other threads
+            data = self._object.fetch(place, place + min(wanted, LARGEST_RANGE))
+        data = data[:wanted]
+        memory[: len(data)] = data
+        with self._lock:
+            self._run, self._end = run + len(data), place + len(data)
+        return len(data)
+
+    def read(self, nbytes: int, place: int) -> bytes:
+        """The bytes from `place`, fewer only where the file ends; raises what `read_into` does."""
+        data = bytearray(max(0, min(nbytes, self.size - place)))
+        view = memoryview(data)
+        done = 0
+        while done < len(data):
+            done += self.read_into(view[done:], place + done)
+        return bytes(data)
+
+    def close(self) -> None:
+        """Let go of what is in memory; raises nothing."""
+        with self._lock:
+            self._window = 0, self._object.first
+            self._next = None
+
+    def _near(self, place: int) -> Any:
+        """What the first bytes or the last range have from a place on; None for nothing."""
+        for begin, data in ((0, self._object.first), self._window):
+            if begin <= place < begin + len(data):
+                return memoryview(data)[place - begin :]
+        return None
+
+    def _forward(self, place: int, length: int) -> Any:
+        """The next range of a file that is read from front to back, and ask for the one behind."""
+        if self._next is not None and self._next.begin == place:
+            data = self._next.result()
+        else:
+            data = self._object.fetch(place, min(place + min(length, LARGEST_RANGE), self.size))
+        self._window = place, data
+        behind = place + len(data)
+        more = min(2 * len(data), LARGEST_RANGE, self.size - behind)
+        self._next = _Ahead(self._object, behind, more) if more > 0 else None
+        return memoryview(data)
+
+
+class _Ahead:
+    """A range that a thread fetches."""
+
+    def __init__(self, source: Object, begin: int, length: int) -> None:
+        self.begin = begin
+        self._source = source
+        self._end = begin + length
+        self._data = b""
+        self._error: BaseException | None = None
+        self._thread: Thread | None = Thread(target=self._work, name="raconvert-range", daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError:  # no more threads are to be had
+            self._thread = None
+
+    def _work(self) -> None:
+        try:
+            self._data = self._source.fetch(self.begin, self._end)
+        except BaseException as error:  # noqa: BLE001 - raised again where the bytes are used
+            self._error = error
+
+    def result(self) -> bytes:
+        """Wait for the bytes."""
+        if self._thread is None:
+            return self._source.fetch(self.begin, self._end)
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._data
+
+
+class RemoteReader(io.RawIOBase):
+    """A remote file with a position, for code that reads files; `handle` is the file itself."""
+
+    def __init__(self, handle: RemoteFile) -> None:
+        self.handle: RemoteFile = handle
+        self.name: str = handle.url
+        self._place = 0
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def seekable(self) -> bool:
+        """True."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Set the position."""
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self.handle.size}[whence]
+        self._place = max(0, start + offset)
+        return self._place
+
+    def tell(self) -> int:
+        """The position."""
+        return self._place
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer as far as one range does, and go on by as much."""
+        got = self.handle.read_into(memoryview(buffer).cast("B"), self._place)
+        self._place += got
+        return got
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if not self.closed:
+            self.handle.close()
+        super().close()

@@ -1,0 +1,39 @@
+"""Fixtures of the tests of remote files: a real S3 server on loopback."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.remote import s3server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@pytest.fixture(scope="session")
+def s3_session(package: Callable[..., None]) -> Iterator[s3server.S3Server]:
+    """The server of this run of tests."""
+    package("moto", "test")
+    package("s3fs", "remote")
+    with s3server.running() as server:
+        yield server
+
+
+@pytest.fixture
+def s3(
+    s3_session: s3server.S3Server, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[s3server.S3Server]:
+    """The server without faults, and the environment in which everybody goes to it."""
+    for name, value in s3_session.env.items():
+        monkeypatch.setenv(name, value)
+    s3_session.reset()
+    yield s3_session
+    s3_session.reset()
+
+
+@pytest.fixture
+def bucket(s3: s3server.S3Server) -> s3server.Bucket:
+    """A new bucket, seen past the proxy."""
+    return s3.bucket()
