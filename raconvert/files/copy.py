@@ -1,19 +1,20 @@
 """Bytes on their way to a file: file-to-file copies into a `raconvert.files.target.Target`.
 
-Copies between files use slabs whose writes start on page borders, after `posix_fallocate`: on ext4
-and xfs about 0.7 of the time of `cp`, while `copy_file_range` is slower than `cp` when the two
+Copies between files use slabs whose writes start on page borders. On a disk `posix_fallocate` comes
+first; in memory two threads share the slabs. `copy_file_range` is slower than either when the two
 files differ in page phase (they nearly always do). Holes of sparse sources stay holes. Byte order
-is changed inside the slab. What plugins need of `raconvert.files.target` is at hand here too.
+is changed inside the slab.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from zlib import crc32
 
 from raconvert.errors import Corrupt, ReadFailed
-from raconvert.files.regular import check_unchanged
+from raconvert.files.places import close_file
+from raconvert.files.source import check_unchanged
+from raconvert.files.swap import copy_stretch, swap_in_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,26 +22,64 @@ if TYPE_CHECKING:
     from io import FileIO
     from typing import Any
 
-    from raconvert.files.extent import Extent
-SLAB_BYTES = 1 << 20  # 512 KiB to 1 MiB is fastest; larger slabs meet huge-page stalls
+    from raconvert.files.places import Handle
+    from raconvert.files.source import Extent
+# For larger writes ext4 asks for memory in pieces so large that finding them may take several times
+# as long as all the rest: of Linux 6.18 sometimes for 256 KiB, mostly for 1 MiB.
+SLAB_BYTES = 1 << 17
+LARGE = 1 << 20  # bytes of a file whose disk blocks are allocated at once
+SHARED = 16 << 20  # bytes that two threads copy
+STRETCH = 16  # slabs in a row, between which there is progress, where the loop is compiled
 _FICLONE = 0x40049409  # linux/fs.h: share the blocks of a whole file (btrfs, xfs)
 
 
 def write_all(file: FileIO, pieces: Iterable[Any]) -> int:
-    """Write every piece (anything with the buffer protocol) whole; return the bytes written."""
+    """Write every piece (anything with the buffer protocol) whole; return the bytes written.
+
+    In slabs, however large a piece is (`SLAB_BYTES`).
+    """
     total = 0
     for piece in pieces:
         view = memoryview(piece).cast("B") if memoryview(piece).nbytes else memoryview(b"")
         while view:
-            written = file.write(view) or 0
+            written = file.write(view[:SLAB_BYTES]) or 0
             total += written
             view = view[written:]
     return total
 
 
 def reserve(file: FileIO, nbytes: int) -> None:
-    """Allocate the disk blocks of a large file at once; a full disk shows here, before any work."""
-    if nbytes < SLAB_BYTES or not hasattr(os, "posix_fallocate"):
+    """Allocate the disk blocks of a large file at once; a full disk shows here, before any work.
+
+    In memory there are none: that is done only if there may not be room enough.
+    """
+    if nbytes < LARGE:
+        return
+    if _in_memory(file):
+        check_room(file, nbytes)
+    else:
+        _allocate(file, nbytes)
+
+
+def _in_memory(file: FileIO) -> bool:
+    """True if a file is on a file system in memory, as Linux tells."""
+    device = os.fstat(file.fileno()).st_dev
+    if not hasattr(os, "major") or os.major(device):
+        return False
+    place = f"{os.major(device)}:{os.minor(device)}".encode()
+    try:
+        with open("/proc/self/mountinfo", "rb") as mounts:
+            for line in mounts:
+                fields = line.split()
+                if fields[2] == place:
+                    return fields[fields.index(b"-") + 1] in (b"tmpfs", b"ramfs")
+    except (OSError, ValueError, IndexError):
+        pass
+    return False
+
+
+def _allocate(file: FileIO, nbytes: int) -> None:
+    if not hasattr(os, "posix_fallocate"):
         return
     try:
         os.posix_fallocate(file.fileno(), 0, nbytes)
@@ -52,13 +91,12 @@ def reserve(file: FileIO, nbytes: int) -> None:
 def check_room(file: FileIO, nbytes: int) -> None:
     """Let a full disk show before any work, but reserve nothing while there is room.
 
-    For data that is made while it is written: reserving in memory file systems takes a quarter of
-    the time of writing, in which nothing else would be done.
+    For data that is made while it is written: reserving memory takes a quarter of that time.
     """
     if hasattr(os, "fstatvfs"):
         disk = os.fstatvfs(file.fileno())
         if disk.f_bavail * disk.f_frsize < nbytes:
-            reserve(file, nbytes)
+            _allocate(file, nbytes)
 
 
 def copy_extent(
@@ -81,20 +119,17 @@ def copy_extent(
         if alike and _clone(source, file, end):
             os.pwrite(file.fileno(), header, 0)
         else:
-            running = Running(source, extent)
             ranges = list(_data_ranges(source, extent))
             if ranges == [(0, extent.nbytes)]:
                 reserve(file, end)
             file.seek(begin - len(header))
             write_all(file, [header])
-            for start, stop in ranges:
-                _copy_range(source, extent, start, stop, file, begin, progress, running)
-            running.finish()
+            _Copy(source, extent, file, begin, progress).all(ranges)
             file.truncate(end)
         check_unchanged(source, extent.path, extent.identity)
         file.seek(end)
     finally:
-        os.close(source)
+        close_file(source)
 
 
 def copy_extent_to(
@@ -106,43 +141,99 @@ def copy_extent_to(
     """Write the bytes of an extent into a file from byte `begin`; holes of the source are left."""
     source = extent.open()
     try:
-        running = Running(source, extent)
-        for start, stop in _data_ranges(source, extent):
-            _copy_range(source, extent, start, stop, file, begin, progress, running)
-        running.finish()
-        check_unchanged(source, extent.path, extent.identity)
+        _Copy(source, extent, file, begin, progress).all(_data_ranges(source, extent))
     finally:
-        os.close(source)
+        close_file(source)
 
 
-def _copy_range(
-    source: int,
-    extent: Extent,
-    start: int,
-    stop: int,
-    file: FileIO,
-    begin: int,
-    progress: Callable[[int], object] | None,
-    running: Running,
-) -> None:
-    """Copy the bytes `start` to `stop` of the extent to a file whose data begins at `begin`.
+class _Copy:
+    """An extent on its way into an open file, whose data begins at `begin`."""
 
-    All writes but the first start on page borders.
-    """
-    buffer = memoryview(bytearray(min(SLAB_BYTES, stop - start)))
-    file.seek(begin + start)
-    while start < stop:
-        length = min(stop - start, SLAB_BYTES - (begin + start) % SLAB_BYTES)
-        length = length - length % extent.swap or length
-        slab = buffer[:length]
-        read_extent_into(source, slab, extent, start)
-        running.add(slab)
-        if extent.swap > 1:
-            swap_in_place(slab, extent.swap)
-        write_all(file, [slab])
-        start += length
-        if progress is not None:
-            progress(length)
+    def __init__(
+        self,
+        source: Handle,
+        extent: Extent,
+        file: FileIO,
+        begin: int,
+        progress: Callable[[int], object] | None,
+    ) -> None:
+        self._source = source
+        self._extent = extent
+        self._file = file
+        self._begin = begin
+        self._progress = progress or bool
+        self._running = Running(source, extent)
+        self._compiled = copy_stretch if extent.checksum is None else None
+
+    def all(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Copy these bytes of the extent, (start, stop), and compare its checksum."""
+        for start, stop in ranges:
+            self._range(start, stop)
+        self._running.finish()
+        check_unchanged(self._source, self._extent.path, self._extent.identity)
+
+    def _range(self, start: int, stop: int) -> None:
+        """Copy one range; all writes but the first start on page borders.
+
+        Where numbers are swapped that lie across borders, up to one number before them.
+        """
+        step = SLAB_BYTES * (STRETCH if self._compiled else 1)
+        first = (self._begin + start) // SLAB_BYTES * SLAB_BYTES
+        borders = iter(range(first, self._begin + stop, step))
+
+        def hand() -> Callable[[int], int]:
+            buffer = memoryview(bytearray(min(SLAB_BYTES + self._extent.swap, stop - start)))
+
+            def work(border: int) -> int:
+                begin, end = self._cut(border), self._cut(border + step)
+                return self._stretch(buffer, max(start, begin), min(stop, end))
+
+            return work
+
+        if stop - start >= SHARED and self._may_share():
+            from raconvert.files.hands import shared
+
+            shared(borders, hand, self._progress)
+            return
+        work = hand()
+        for border in borders:
+            self._progress(work(border))
+
+    def _may_share(self) -> bool:
+        """True if two threads are faster than one, and the order of writes is free."""
+        from raconvert.files.hands import processors
+
+        places = hasattr(os, "pwrite") and hasattr(os, "preadv") and isinstance(self._source, int)
+        ordered = self._extent.checksum is not None
+        return places and not ordered and _in_memory(self._file) and processors() > 1
+
+    def _cut(self, border: int) -> int:
+        """Where numbers are cut nearest to a place of the file, relative to the extent."""
+        place = border - self._begin
+        return place - place % self._extent.swap
+
+    def _stretch(self, buffer: memoryview, start: int, stop: int) -> int:
+        """Copy some slabs; what the compiled loop cannot read is read, or refused, by `_slab`."""
+        extent, place, source = self._extent, start, self._source
+        if self._compiled and isinstance(source, int) and start < stop:
+            begins = extent.offset + start, self._begin + start, stop - start
+            how = extent.swap, SLAB_BYTES, buffer
+            place += self._compiled(source, self._file.fileno(), *begins, *how)
+        most = len(buffer) // extent.swap * extent.swap
+        for begin in range(place, stop, most):
+            self._slab(buffer[: min(most, stop - begin)], begin)
+        return max(0, stop - start)
+
+    def _slab(self, slab: memoryview, start: int) -> None:
+        read_extent_into(self._source, slab, self._extent, start)
+        self._running.add(slab)
+        if self._extent.swap > 1:
+            swap_in_place(slab, self._extent.swap)
+        place = self._begin + start
+        while slab:
+            written = write_at(self._file, slab, place)
+            place += written
+            slab = slab[written:]
 
 
 def extent_slabs(extent: Extent, step: int) -> Iterator[memoryview]:
@@ -165,13 +256,13 @@ def extent_slabs(extent: Extent, step: int) -> Iterator[memoryview]:
                 check_unchanged(source, extent.path, extent.identity)
             yield slab
     finally:
-        os.close(source)
+        close_file(source)
 
 
 class Running:
     """The checksum of an extent while its bytes pass, all of them and in order."""
 
-    def __init__(self, source: int, extent: Extent) -> None:
+    def __init__(self, source: Handle, extent: Extent) -> None:
         self._source = source
         self._extent = extent
         self._value = 0
@@ -181,6 +272,8 @@ class Running:
     def add(self, piece: memoryview) -> None:
         """Add the next bytes."""
         if self._extent.checksum is not None:
+            from zlib import crc32
+
             self._value = crc32(piece, self._value)
 
     def finish(self) -> None:
@@ -215,7 +308,7 @@ def check_extent(extent: Extent) -> None:
         extent.checksum = None
 
 
-def read_extent_into(source: int, slab: memoryview, extent: Extent, start: int) -> None:
+def read_extent_into(source: Handle, slab: memoryview, extent: Extent, start: int) -> None:
     """Fill the slab with the bytes of the extent from `start`, as they are in the file."""
     done = 0
     while done < len(slab):
@@ -234,8 +327,10 @@ def read_extent_into(source: int, slab: memoryview, extent: Extent, start: int) 
         done += got
 
 
-def read_at(source: int, slab: memoryview, place: int) -> int:
+def read_at(source: Handle, slab: memoryview, place: int) -> int:
     """Fill the slab from byte `place` of an open file as far as one call does; return how far."""
+    if not isinstance(source, int):
+        return source.read_into(slab, place)
     if hasattr(os, "preadv"):
         return os.preadv(source, [slab], place)
     os.lseek(source, place, os.SEEK_SET)
@@ -244,8 +339,26 @@ def read_at(source: int, slab: memoryview, place: int) -> int:
     return len(piece)
 
 
-def _data_ranges(source: int, extent: Extent) -> Iterator[tuple[int, int]]:
+def write_at(file: FileIO, slab: memoryview, place: int) -> int:
+    """Write the slab to byte `place` of a file as far as one call does; return how far."""
+    if hasattr(os, "pwrite"):
+        return os.pwrite(file.fileno(), slab, place)
+    file.seek(place)
+    return file.write(slab) or 0
+
+
+def handle_of(file: Any) -> Handle:
+    """What `read_at` takes of a file that `Source.open` has opened."""
+    handle: Handle | None = getattr(file, "handle", None)
+    return int(file.fileno()) if handle is None else handle
+
+
+def _data_ranges(source: Handle, extent: Extent) -> Iterator[tuple[int, int]]:
     """Yield the (start, stop) of what is not a hole, relative to the extent, on element borders."""
+    if not isinstance(source, int):
+        if extent.nbytes:
+            yield 0, extent.nbytes
+        return
     status = os.fstat(source)
     sparse = getattr(status, "st_blocks", 0) * 512 < status.st_size and hasattr(os, "SEEK_DATA")
     if not sparse or extent.checksum is not None:
@@ -254,7 +367,7 @@ def _data_ranges(source: int, extent: Extent) -> Iterator[tuple[int, int]]:
         return
     end = extent.offset + extent.nbytes
     place = extent.offset
-    if status.st_size < end:  # it became shorter: the plain copy says so
+    if status.st_size < end:  # it became shorter: the usual copy says so
         yield 0, extent.nbytes
         return
     while place < end:
@@ -272,20 +385,10 @@ def _data_ranges(source: int, extent: Extent) -> Iterator[tuple[int, int]]:
         yield first - first % extent.swap, min(extent.nbytes, last + -last % extent.swap)
 
 
-def swap_in_place(slab: memoryview, width: int) -> None:
-    """Reverse every number of `width` bytes in the slab."""
-    import numpy as np
-
-    numbers = np.frombuffer(slab, np.uint8)
-    if width in (2, 4, 8):
-        numbers.view(f"u{width}").byteswap(inplace=True)
-    else:
-        rows = numbers.reshape(-1, width)
-        rows[...] = rows[:, ::-1].copy()
-
-
-def _clone(source: int, file: FileIO, total: int) -> bool:
+def _clone(source: Handle, file: FileIO, total: int) -> bool:
     """Share the source's blocks with the target (btrfs, xfs) and cut it to `total` bytes."""
+    if not isinstance(source, int):
+        return False
     try:
         from fcntl import ioctl
 

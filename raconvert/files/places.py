@@ -2,6 +2,9 @@
 
 Nothing here replaces what it was not told to replace: the system itself refuses (`link`, or
 `renameat2` where a file system has no links), not a look beforehand.
+
+A file at a URL is opened, read and closed by the same functions; only its name and its handle
+differ.
 """
 
 from __future__ import annotations
@@ -9,14 +12,18 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import sys
 
 from raconvert.errors import TargetExists, WriteFailed
+from raconvert.files import UNFINISHED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from io import FileIO
+
+    from raconvert.files.remote.source import RemoteFile
+
+    Handle = int | RemoteFile  # an open file: a descriptor, or what is one to a file at a URL
 
 CREATE_FLAGS = (
     os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -31,13 +38,110 @@ _NO_LINKS = {
 _NOREPLACE, _EXCHANGE = 1, 2  # linux/fs.h, for renameat2
 
 
+def is_remote(path: str) -> bool:
+    """True if a path is a URL (`raconvert.files.remote`)."""
+    if "://" not in path:
+        return False
+    from raconvert.files.remote import is_url
+
+    return is_url(path)
+
+
+def public_name(word: str) -> str:
+    """Return a path as it is; of a URL the name that it has in messages (`remote.located`)."""
+    if "://" not in word:
+        return word
+    from raconvert.files.remote import located
+
+    return located(word)
+
+
+def is_there(path: str) -> bool:
+    """True if there is a file at a URL, or anything of that name at a path.
+
+    Raises `ReadFailed` if a server does not say.
+    """
+    if is_remote(path):
+        from raconvert.files.remote.listing import is_file
+
+        return is_file(path)
+    return os.path.exists(path)
+
+
+def close_file(file: Handle) -> None:
+    """Close what `raconvert.files.source.opened` has returned. Raises nothing."""
+    if isinstance(file, int):
+        os.close(file)
+    else:
+        file.close()
+
+
+def folders_of(paths: Iterable[str]) -> set[str]:
+    """The folders before the names of files, separator included."""
+    if os.sep == "/":  # measured: the names of a data set are many
+        paths = list(paths)
+        if paths:
+            # Whatever sorts between two names shares the folder that both lie in.
+            low, high = min(paths), max(paths)
+            folder = low[: low.rfind("/") + 1]
+            deep = len(paths) * folder.count("/")
+            if high.startswith(folder) and "".join(paths).count("/") == deep:
+                return {folder}
+        return {path[: path.rfind("/") + 1] for path in paths}
+    return {path[: len(path) - len(os.path.basename(path))] for path in paths}
+
+
+def is_in_doubt(paths: Iterable[str]) -> bool:
+    """True if a note lies above a file that a set of files is not whole (`files.unfinished`)."""
+    seen: set[str] = set()
+    for folder in folders_of(paths):  # one or few, of many files
+        if is_remote(folder):
+            continue
+        above = os.path.abspath(folder)
+        while above not in seen:
+            seen.add(above)
+            if os.access(f"{above}{os.sep}{UNFINISHED}", os.F_OK):
+                return True
+            above = os.path.dirname(above)
+    return False
+
+
 def temporary(path: str) -> str:
     """Return a new hidden name beside a path, that no glob takes.
 
     Short, so that it fits where the name itself just fits.
     """
-    name = f".raconvert-{os.getpid()}-{os.urandom(4).hex()}.tmp"
-    return os.path.join(os.path.dirname(path), name)
+    return os.path.join(os.path.dirname(path), f"{temporary_prefix()}{os.urandom(4).hex()}.tmp")
+
+
+_MARK = [""]  # in the temporary names of this process
+
+
+def temporary_prefix() -> str:
+    """The beginning of the names that this process gives to temporary files and folders."""
+    return f".raconvert-{os.getpid()}-{_MARK[0]}"
+
+
+def mark_temporaries(text: str) -> str:
+    """Put letters into temporary names from now on, by which they are found; return those before.
+
+    Numbers of processes say little where many machines write into one folder.
+    """
+    before, _MARK[0] = _MARK[0], text
+    return before
+
+
+def marked_temporaries(folder: str, mark: str) -> list[str]:
+    """Return the paths of the temporary files and folders in a folder whose names have a mark."""
+    try:
+        names = os.listdir(folder or ".")
+    except OSError:
+        return []
+    return [
+        os.path.join(folder, name)
+        for name in names
+        if is_temporary(name) and name.split("-", 2)[-1].startswith(mark)
+    ]
 
 
 def is_temporary(name: str) -> bool:
@@ -107,6 +211,14 @@ def refuse_used(paths: Iterable[str], used: Iterable[str]) -> None:
             )
 
 
+def is_folder(entry: os.DirEntry[str]) -> bool:
+    """True if an entry is a folder; a link that leads nowhere is none."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
 def identity(path: str, *, follow: bool = True) -> tuple[int, int] | None:
     """The identity of a file under all of its names; None for one that is not there."""
     try:
@@ -149,8 +261,7 @@ def create(path: str, mode: int | None) -> tuple[int, int]:
     `mode` is that of the file which it will replace; a new one gets what the umask leaves.
     """
     if mode is None:
-        umask = _umask()
-        mode = None if umask is None else 0o666 & ~umask
+        mode = mode_of_new()
     if mode is not None:
         return os.open(path, CREATE_FLAGS, 0o600), mode
     descriptor = os.open(path, CREATE_FLAGS, 0o666)  # the system tells, while the file is empty
@@ -160,8 +271,11 @@ def create(path: str, mode: int | None) -> tuple[int, int]:
     return descriptor, mode
 
 
-def _umask() -> int | None:
-    """Return the umask as Linux tells it; asking `os.umask` changes it, for other threads too."""
+def mode_of_new() -> int | None:
+    """The mode that the umask leaves to a new file, as Linux tells it.
+
+    Asking `os.umask` changes it, for other threads too.
+    """
     try:
         descriptor = os.open("/proc/self/status", os.O_RDONLY)
     except OSError:
@@ -170,7 +284,7 @@ def _umask() -> int | None:
         _, _, rest = os.read(descriptor, 1024).partition(b"\nUmask:")
     finally:
         os.close(descriptor)
-    return int(rest.split()[0], 8) if rest else None
+    return 0o666 & ~int(rest.partition(b"\n")[0], 8) if rest else None
 
 
 def set_mode(descriptor: int, mode: int) -> None:
@@ -179,22 +293,22 @@ def set_mode(descriptor: int, mode: int) -> None:
         os.fchmod(descriptor, mode)
 
 
-def rename_new(temp: str, place: str) -> None:
+def rename_new(temp: str, place: str) -> bool:
     """Give a file the name of what is not there; `FileExistsError` if it is, which is not replaced.
 
-    The temporary name may remain beside the new one if it cannot be removed.
+    False if the temporary name remains beside the new one, because it cannot be removed.
     """
     if os.name == "nt":  # where this is what it does
         os.rename(temp, place)
-        return
+        return True
     try:
         os.link(temp, place)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
         _rename_new_without_links(temp, place)
-        return
-    remove(temp)
+        return True
+    return remove(temp)
 
 
 def _rename_new_without_links(temp: str, place: str) -> None:
@@ -249,68 +363,32 @@ def name_of_open(file: FileIO, path: str) -> str:
 
 
 def make_folders(folder: str) -> list[str]:
-    """Make a folder and what leads to it; return those that were not there."""
+    """Make a folder and what leads to it; return those that were made."""
     missing = []
     while folder and not os.path.isdir(folder):
         missing.append(folder)
         folder = os.path.dirname(folder)
+    made = []
     for path in reversed(missing):
-        os.mkdir(path)
-    return missing[::-1]
+        try:
+            os.mkdir(path)
+        except FileExistsError:  # another process has made it meanwhile
+            if not os.path.isdir(path):
+                raise
+        else:
+            made.append(path)
+    return made
 
 
 def sync_folder(path: str) -> None:
-    """Make a rename in the folder of `path` durable, where the system knows how."""
+    """Make a rename in the folder of `path`, unless that is a link, durable, if the system can."""
     if os.name != "posix":
         return
     try:
-        descriptor = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
+        descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
     except OSError:  # not readable, or a network file system; the rename itself is done
         pass
-
-
-def sync_file(path: str) -> None:
-    """Wait until the bytes of a closed file are on the disk."""
-    descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-SYNC_EACH = 16  # files: from so many on, one wait for the whole file system is shorter
-
-
-def sync_tree(folder: str) -> None:
-    """Wait until all files in a folder, and the folders in it, are on the disk."""
-    found = [(place, names) for place, _, names in os.walk(folder)]
-    if sum(len(names) for _, names in found) > SYNC_EACH and _sync_file_system(folder):
-        return
-    for place, names in found:
-        for name in names:
-            sync_file(os.path.join(place, name))
-        sync_folder(os.path.join(place, "."))
-
-
-def _sync_file_system(path: str) -> bool:
-    """Wait for all that is to be written to a file system; False where no system call does it."""
-    if sys.platform != "linux":
-        return False
-    import ctypes
-
-    try:
-        syncfs = ctypes.CDLL(None, use_errno=True).syncfs
-    except (OSError, AttributeError):
-        return False
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        if syncfs(descriptor):
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code), path)
-    finally:
-        os.close(descriptor)
-    return True

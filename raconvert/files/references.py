@@ -3,21 +3,22 @@
 NRRD headers name data files, HDF5 files name external links, external storage and the sources of
 virtual datasets. Whoever made such a file chose those names; following them anywhere would hand out
 whatever the reader may read. ``--trust external`` lifts the rule about the folder, never the rule
-that only regular files are read.
+that only regular files are read. A file at a URL may name files below its own folder there, and
+nothing lifts that; no file, wherever it is, makes us go to a URL that it names.
 """
 
 from __future__ import annotations
 
 import os
 
-from raconvert.errors import ReadFailed, Unsafe
-from raconvert.files.regular import changed, identity_of, open_regular
+from raconvert.errors import ReadFailed, Unsafe, changed
+from raconvert.files.places import is_remote, is_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from io import FileIO
     from typing import Protocol
-
-    from raconvert.files.regular import Identity
 
     class Source(Protocol):
         """What names files: a `raconvert.files.source.Source`."""
@@ -26,7 +27,25 @@ if TYPE_CHECKING:
         trust_external: bool
         stand_ins: dict[str, str]
         used: set[str]
-        seen: dict[str, Identity]
+
+        def at(self, path: str) -> Source:
+            """The source of another file, by the same rules."""
+
+        def open(self) -> FileIO:
+            """The open file, which must be the one that was opened first."""
+
+
+def first_there(source: Source, names: Iterable[str]) -> str | None:
+    """The first of these names that is one of a file in a folder of the source, or None."""
+    if is_remote(source.path):
+        folder = source.path.rpartition("/")[0]
+        return next((name for name in names if is_there(f"{folder}/{name}")), None)
+    folders = folders_of(source)
+    for name in names:
+        for path in (os.path.join(folder, name) for folder in folders):
+            if os.path.realpath(path) in source.stand_ins or os.path.lexists(path):
+                return name
+    return None
 
 
 def resolve(source: Source, name: str, what: str) -> str:
@@ -37,11 +56,9 @@ def resolve(source: Source, name: str, what: str) -> str:
     messages what the file is: "the data file". Raises `Unsafe` for a file outside the folder tree
     of the source and for anything but a regular file, `ReadFailed` for one that is not there.
     """
-    try:
-        odd = b"\0" in os.fsencode(name)
-    except UnicodeEncodeError:
-        odd = True
-    if odd:
+    if is_remote(source.path):
+        return _resolve_url(source, name, what)
+    if _is_odd(name):
         raise Unsafe(f"{what} has a name that no file can have", path=source.path, got=ascii(name))
     shown = name if len(name) <= 200 else name[:197] + "..."
     folders = folders_of(source)
@@ -67,20 +84,30 @@ def resolve(source: Source, name: str, what: str) -> str:
     return path
 
 
+def _is_odd(name: str) -> bool:
+    """True for a name that no file of this system can have."""
+    try:
+        return b"\0" in os.fsencode(name)
+    except UnicodeEncodeError:
+        return True
+
+
+def _resolve_url(source: Source, name: str, what: str) -> str:
+    from raconvert.files.remote.listing import partner
+
+    url = partner(source.path, name, what)
+    source.used.add(url)
+    return url
+
+
 def _check_opened(source: Source, folder: str, path: str, what: str, shown: str) -> None:
     """Check where the file that is opened really is, and note what it is for every later opening.
 
     A folder on the way may have become a link since the path was looked at.
     """
-    descriptor = open_regular(path)
-    try:
-        identity = identity_of(os.fstat(descriptor))
-        if not _is_below(folder, _place_of(descriptor, path)):
+    with source.at(path).open() as file:
+        if not _is_below(folder, _place_of(file.fileno(), path)):
             raise _outside(source, what, folder, shown)
-    finally:
-        os.close(descriptor)
-    if source.seen.setdefault(path, identity) != identity:
-        raise changed(path)
 
 
 def _place_of(descriptor: int, path: str) -> str:

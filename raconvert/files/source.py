@@ -1,34 +1,86 @@
-"""`Source`: one input file as importers see it, opened only if it is a regular file.
+"""`Source`: one input file as importers see it, and `Extent`, a stretch of one.
 
 The first 4 KiB (`head`), the size and `read_at` are what a sniffer needs; `open` gives the whole.
-A source is opened once and stays open until it is closed; whatever is opened again by its name is
-compared (device, inode, size, time of change) and refused when it is not the same file any more.
+Only regular files are opened: pipes, devices and folders are refused before anything is read from
+them. A source is opened once and stays open until it is closed; whatever is opened again by its
+name is compared with its `Identity` (device, inode, size in bytes, time of change in nanoseconds)
+and refused when it is not the same file any more.
 """
 
 from __future__ import annotations
 
 import io
 import os
-from functools import cache
+from stat import S_ISDIR, S_ISREG
 
-from raconvert.errors import Corrupt
-from raconvert.files.extent import Checksum, Extent
-from raconvert.files.references import resolve
-from raconvert.files.regular import changed, identity_of, open_file, read_failed
+from raconvert.declared import Record
+from raconvert.errors import Corrupt, ReadFailed, Unsafe, changed
+from raconvert.files.places import close_file, is_remote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from io import FileIO
-    from typing import Any
 
-    from raconvert.files.regular import Identity
+    from raconvert.files.places import Handle
+
+    Identity = tuple[int, int, int, int]
 
 HEAD_BYTES = 4096  # enough for every magic and for most headers, in one page
 DEFAULT_MAX_MEMORY = 1 << 30  # 1 GiB, the default of --max-memory
-CGROUP_LIMIT = "/sys/fs/cgroup/memory.max"  # of a container, on Linux
 HELD_AT_MOST = 64  # descriptors at once: systems allow 256 to 1024, and stacks have many files
-_held: set[int] = set()  # the descriptors of sources that are open
+_held: set[Handle] = set()  # what sources keep open
+# `O_NONBLOCK` keeps the open itself from hanging on a pipe without a writer.
+OPEN_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+)
+
+
+class Checksum(Record):
+    """The CRC-32 of the bytes `begin` to `end` of a file, in which an extent lies."""
+
+    begin: int
+    end: int
+    expected: int
+    where: str  # names the bytes in messages
+
+
+class Extent:
+    """Where an array's bytes lie contiguous and in stored order inside one local file.
+
+    `offset` and `nbytes` are bytes; `swap` is the width of the numbers that must be reversed to
+    become little-endian (1: none). `identity` is what the file was when it was first opened,
+    `checksum` is compared by whatever passes over all of the bytes. Made by `Source.extent`.
+    """
+
+    __slots__ = ("checksum", "identity", "nbytes", "offset", "path", "swap")
+
+    def __init__(
+        self,
+        path: str,
+        offset: int,
+        nbytes: int,
+        swap: int = 1,
+        identity: Identity | None = None,
+        checksum: Checksum | None = None,
+    ) -> None:
+        self.path: str = path
+        self.offset: int = offset
+        self.nbytes: int = nbytes
+        self.swap: int = swap
+        self.identity: Identity | None = identity
+        self.checksum: Checksum | None = checksum
+
+    def part(self, start: int, nbytes: int) -> Extent:
+        """Return a stretch of this extent that begins `start` bytes into it. Raises nothing."""
+        return Extent(self.path, self.offset + start, nbytes, self.swap, self.identity)
+
+    def open(self) -> Handle:
+        """The open file, for `close_file`; raises `Changed` if it is not the one that it was."""
+        return opened(self.path, self.identity)[0]
 
 
 class Source:
@@ -60,7 +112,7 @@ class Source:
         stand_ins: dict[str, str] | None = None,
         place: str | None = None,
     ) -> None:
-        self._file = -1
+        self._file: Handle = -1
         self.place: str = place or os.fspath(path)
         self.path: str = os.fspath(path)
         self.max_memory: int = max_memory
@@ -81,18 +133,32 @@ class Source:
         """The last part of the path without its suffix: the natural name of a single array."""
         return os.path.splitext(self.name)[0]
 
-    def beside(self, suffix: str, what: str, *, appended: bool = False) -> Source:
+    def beside(self, suffix: str | Sequence[str], what: str, *, appended: bool = False) -> Source:
         """The partner of this file: of the same name but for the suffix, in the same folder.
 
-        `appended`: the suffix follows the whole name. `what` is in messages what the file is:
-        "the header". Raises what `raconvert.files.references.resolve` raises.
+        Of several suffixes the first with which there is such a file. `appended`: the suffix
+        follows the whole name. `what` is in messages what the file is: "the header". Raises what
+        `named` raises.
         """
+        from raconvert.files.references import first_there
+
         name = os.path.basename(self.place)
         own = name if appended else os.path.splitext(name)[0]
-        return self.named(resolve(self, own + suffix, what))
+        names = [own + suffix] if isinstance(suffix, str) else [own + one for one in suffix]
+        return self.named(first_there(self, names) or names[0], what)
 
-    def named(self, path: str) -> Source:
-        """Return a file that this one names: under the same rules, with the same `used`."""
+    def named(self, name: str, what: str) -> Source:
+        """The file that this one names, relative to its folder.
+
+        Raises `Unsafe` for a file outside that folder and for anything but a regular file,
+        `ReadFailed` for one that is not there (`raconvert.files.references.resolve`).
+        """
+        from raconvert.files.references import resolve
+
+        return self.at(resolve(self, name, what))
+
+    def at(self, path: str) -> Source:
+        """The source of another file, with the same rules and the same `used`; raises nothing."""
         other = Source(
             path,
             max_memory=self.max_memory,
@@ -128,6 +194,8 @@ class Source:
 
         >>> Source("grid.ra").extent(64, 48).offset
         64
+
+        Raises what `read_at` does, if the file was not looked at before.
         """
         return Extent(self.path, self.base + offset, nbytes, swap, self.identity)
 
@@ -135,30 +203,25 @@ class Source:
         """Fill `head` and `identity` with one open, one fstat and one read; keep the file open."""
         descriptor = self._open()
         try:
-            self._head = _pread(descriptor, HEAD_BYTES, 0)
+            self._head = _pread(descriptor, min(HEAD_BYTES, self.seen[self.path][2]), 0)
         except OSError as error:
             raise read_failed(self.path, error) from error
         finally:
             self._keep(descriptor)
 
-    def _open(self) -> int:
-        """Return a new descriptor of the file, which must be the one that was first opened."""
-        descriptor, status = open_file(self.path)
-        known = self.seen.get(self.path)
-        if known is None:
-            self.seen[self.path] = identity_of(status)
-        elif known != identity_of(status):
-            os.close(descriptor)
-            raise changed(self.path, shorter=status.st_size < known[2])
-        return descriptor
+    def _open(self) -> Handle:
+        """Open the file anew; it must be the one that was first opened."""
+        file, identity = opened(self.path, self.seen.get(self.path))
+        self.seen.setdefault(self.path, identity)
+        return file
 
-    def _keep(self, descriptor: int) -> None:
-        """Keep a descriptor for `read_at`, unless there is one, or too many sources keep theirs."""
-        if self._file < 0 and len(_held) < HELD_AT_MOST:
-            _held.add(descriptor)
-            self._file = descriptor
+    def _keep(self, file: Handle) -> None:
+        """Keep an open file for `read_at`, unless there is one, or too many sources keep theirs."""
+        if self._file == -1 and len(_held) < HELD_AT_MOST:
+            _held.add(file)
+            self._file = file
         else:
-            os.close(descriptor)
+            close_file(file)
 
     def read_at(self, offset: int, nbytes: int) -> bytes:
         """Return up to `nbytes` bytes from `offset`: fewer only where the file ends.
@@ -174,7 +237,7 @@ class Source:
         wanted = min(nbytes, max(0, self.size - offset))
         descriptor = self._file
         try:
-            if descriptor < 0:
+            if descriptor == -1:
                 descriptor = self._open()
             return _pread(descriptor, wanted, offset)
         except OSError as error:
@@ -184,7 +247,9 @@ class Source:
                 self._keep(descriptor)
 
     def read_exact(self, offset: int, nbytes: int, what: str) -> bytes:
-        """Return exactly `nbytes` bytes from `offset`; `Corrupt` names `what` if the file ends.
+        """Return exactly `nbytes` bytes from `offset`.
+
+        Raises what `read_at` does, and `Corrupt`, which names `what`, if the file ends before.
 
         >>> Source("grid.ra").read_exact(108, 8, "the last row")
         Traceback (most recent call last):
@@ -204,130 +269,33 @@ class Source:
         return data
 
     def open(self) -> FileIO:
-        """Open the file for reading, unbuffered; the caller closes it."""
-        return io.FileIO(self._open(), "rb", closefd=True)
+        """The open file, unbuffered; the caller closes it. Raises what `read_at` does."""
+        file = self._open()
+        if isinstance(file, int):
+            return io.FileIO(file, "rb", closefd=True)
+        from raconvert.files.remote.source import RemoteReader
+
+        return RemoteReader(file)  # type: ignore[return-value] # it has what is used of a FileIO
 
     def close(self) -> None:
-        """Let go of the file; it can still be read, if it is then the same."""
-        descriptor, self._file = self._file, -1
-        if descriptor >= 0:
-            _held.discard(descriptor)
-            os.close(descriptor)
+        """Let go of the file; it can still be read, if it is then the same. Raises nothing."""
+        file, self._file = self._file, -1
+        if file != -1:
+            _held.discard(file)
+            close_file(file)
 
     def __del__(
-        self, held: set[int] = _held, close: Callable[[int], None] = os.close
+        self, held: set[Handle] = _held, close: Callable[[Handle], None] = close_file
     ) -> None:  # bound here: at the end of the interpreter modules are empty
-        if self._file >= 0:
+        if self._file != -1:
             held.discard(self._file)
             close(self._file)
 
 
-class Window(Source):
-    """A stretch of a file seen as a file of its own: a stored member of an archive.
-
-    `path` is the archive's, so that data can be copied and mapped out of it; `name` the member's.
-    """
-
-    __slots__ = ("_crc", "_name", "_size", "_whole")
-
-    def __init__(
-        self, whole: Source, name: str, base: int, size: int, crc: int | None = None
-    ) -> None:
-        super().__init__(whole.path, max_memory=whole.max_memory)
-        self.seen: dict[str, Identity] = whole.seen
-        self.used: set[str] = whole.used
-        self._whole = whole
-        self._name = name
-        self._size = size
-        self._crc = crc  # of all its bytes
-        self.base = base
-
-    def extent(self, offset: int, nbytes: int, swap: int = 1) -> Extent:
-        """Return a stretch of the member, under its checksum if it has one."""
-        found = super().extent(offset, nbytes, swap)
-        if self._crc is not None:
-            end, where = self.base + self._size, f"member '{self._name}'"
-            found.checksum = Checksum(self.base, end, self._crc, where)
-        return found
-
-    @property
-    def name(self) -> str:
-        """The last part of the member's path."""
-        return self._name.rsplit("/", 1)[-1]
-
-    @property
-    def size(self) -> int:
-        """The member's size in bytes."""
-        return self._size
-
-    @property
-    def identity(self) -> Identity:
-        """What the archive was when it was first opened."""
-        return self._whole.identity
-
-    @property
-    def head(self) -> bytes:
-        """The first 4 KiB of the member."""
-        if self._head is None:
-            self._head = self._whole.read_at(self.base, min(HEAD_BYTES, self._size))
-        return self._head
-
-    def read_at(self, offset: int, nbytes: int) -> bytes:
-        """Return up to `nbytes` bytes from `offset`: fewer only where the member ends."""
-        return self._whole.read_at(self.base + offset, max(0, min(nbytes, self._size - offset)))
-
-    def open(self) -> Any:
-        """Open the member for reading, unbuffered; it ends where the member does."""
-        return io.BufferedReader(_Part(self._whole.open(), self.base, self._size))
-
-
-class _Part(io.RawIOBase):
-    """The bytes of a window, as a file."""
-
-    def __init__(self, file: FileIO, base: int, size: int) -> None:
-        self._file = file
-        self._base = base
-        self._size = size
-        self._place = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._size}[whence]
-        self._place = max(0, start + offset)
-        return self._place
-
-    def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer)[: max(0, self._size - self._place)]
-        self._file.seek(self._base + self._place)
-        got = self._file.readinto(view) or 0
-        self._place += got
-        return got
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-
-@cache
-def machine_memory() -> int:
-    """Return the bytes of memory that this machine or container has; 2^62 where nobody says so."""
-    known = [1 << 62]
-    try:
-        known.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-        with open(CGROUP_LIMIT, encoding="ascii") as file:
-            known.append(int(file.read(32)))
-    except (AttributeError, OSError, ValueError):  # Windows; no container, or one without a limit
-        pass
-    return min(number for number in known if number > 0)
-
-
-def _pread(descriptor: int, nbytes: int, offset: int) -> bytes:
+def _pread(descriptor: Handle, nbytes: int, offset: int) -> bytes:
     """Return `nbytes` bytes from `offset`, looping over short reads; fewer only at the end."""
+    if not isinstance(descriptor, int):
+        return descriptor.read(nbytes, offset)
     if not hasattr(os, "pread"):  # Windows: one reader at a time
         os.lseek(descriptor, offset, os.SEEK_SET)
         return read_up_to(io.FileIO(descriptor, "rb", closefd=False), nbytes)
@@ -348,3 +316,73 @@ def read_up_to(file: FileIO, nbytes: int) -> bytes:
             break
         data += more
     return data
+
+
+def identity_of(status: os.stat_result) -> Identity:
+    """The identity of a file: device, inode, size, time of change."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def refuse_changed(seen: Mapping[str, Identity]) -> None:
+    """Refuse (`Changed`) what was read, if any of the files was changed or replaced since."""
+    for path, known in seen.items():
+        if is_remote(path):  # all that was read of it was of one version
+            continue
+        try:
+            now = identity_of(os.stat(path))
+        except OSError:
+            now = None
+        if now != known:
+            raise changed(path)
+
+
+def open_file(path: str) -> tuple[int, os.stat_result]:
+    """Open a regular file for reading, or refuse it (`Unsafe`); its descriptor and status."""
+    try:
+        descriptor = os.open(path, OPEN_FLAGS)
+    except (OSError, ValueError) as error:
+        raise read_failed(path, error) from error
+    status = os.fstat(descriptor)
+    if S_ISREG(status.st_mode):
+        return descriptor, status
+    os.close(descriptor)
+    kind = "a folder" if S_ISDIR(status.st_mode) else "a pipe, device or socket"
+    raise Unsafe(
+        f"{kind} is not a regular file", path=path, remedy="copy its content to a file first"
+    )
+
+
+def opened(path: str, known: Identity | None = None) -> tuple[Handle, Identity]:
+    """An open file, local or at a URL, and what it is: what is `known` (else `Changed`)."""
+    if is_remote(path):
+        from raconvert.files.remote.source import RemoteFile
+
+        file = RemoteFile(path, known)
+        return file, file.identity
+    descriptor, status = open_file(path)
+    found = identity_of(status)
+    if known is not None and found != known:
+        os.close(descriptor)
+        raise changed(path, shorter=found[2] < known[2])
+    return descriptor, found
+
+
+def open_regular(path: str, known: Identity | None = None) -> int:
+    """The descriptor of a regular file, which must be the one that is `known` (else `Changed`)."""
+    descriptor, status = open_file(path)
+    if known is not None and identity_of(status) != known:
+        os.close(descriptor)
+        raise changed(path, shorter=status.st_size < known[2])
+    return descriptor
+
+
+def check_unchanged(file: Handle, path: str, known: Identity | None) -> None:
+    """Refuse (`Changed`) what was read from an open file that was changed meanwhile."""
+    if known is not None and isinstance(file, int) and identity_of(os.fstat(file)) != known:
+        raise changed(path)
+
+
+def read_failed(path: str, error: Exception) -> ReadFailed:
+    """The error for a file that the system does not let us read."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return ReadFailed(f"cannot be read: {reason}", path=path)

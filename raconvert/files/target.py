@@ -32,19 +32,22 @@ if TYPE_CHECKING:
     from io import FileIO
     from typing import Any
 
+    from raconvert.files.source import Extent
+
 
 class Target:
     """One output file: written as `temp` beside `path`, then renamed to it by `commit`.
 
     `progress` is called with the number of bytes just written; `max_memory` is what encoding may
-    hold at once. `companions` are further files that belong to this one, finished, renamed and
+    hold at once. `partners` are further files that belong to this one, finished, renamed and
     removed together with it (before it, so that what it names is there). `place` is the file
     itself: `path`, or where a link of that name leads (not with `follow=False`: a link is replaced
-    then, never what it leads to); companions lie beside it. `used` are files that no companion may
+    then, never what it leads to); partners lie beside it. `used` are files that no partner may
     replace. Without `overwrite` what appears at the destination meanwhile is never replaced; None
-    is for callers that decide for themselves: the file is replaced, companions are not. `allow`
+    is for callers that decide for themselves: the file is replaced, partners are not. `allow`
     are the losses that may happen while data is written, `lost` those that did (`Fit`), `notes`
-    what the user is to know. Leaving a ``with`` block without `commit` removes the temporary files.
+    what the user is to know. With `sync` the disk begins while a large file is still written, since
+    `commit` will wait for it. Leaving a ``with`` block without `commit` removes temporary files.
 
     >>> with Target("note.txt") as target:
     ...     count = target.open().write(b"done")
@@ -54,8 +57,9 @@ class Target:
     """
 
     __slots__ = (
-        "_files", "_identity", "_kept", "_mode", "_replaces", "_streams", "_used", "allow",
-        "companions", "follow", "lost", "max_memory", "notes", "overwrite", "path", "place",
+        "_absent", "_files", "_identity", "_kept", "_mode", "_replaces", "_streams", "_sync",
+        "_used",
+        "allow", "follow", "lost", "max_memory", "notes", "overwrite", "partners", "path", "place",
         "progress", "temp", "used",
     )  # fmt: skip
 
@@ -69,9 +73,11 @@ class Target:
         used: Iterable[str] = (),
         follow: bool = True,
         allow: Iterable[str] = (),
+        sync: bool = False,
     ) -> None:
         self.path: str = os.fspath(path)
-        self.follow: bool = follow and os.path.islink(self.path)
+        link, self._absent = _look(self.path)
+        self.follow: bool = follow and link
         # A link is written through, as every other tool does; the folder of its end holds `temp`.
         self.place: str = os.path.realpath(self.path) if self.follow else self.path
         self.temp: str = temporary(self.place)
@@ -83,12 +89,13 @@ class Target:
         self.allow: frozenset[str] = frozenset(allow)
         self.lost: list[Any] = []
         self.notes: list[str] = []
-        self.companions: list[Target] = []
+        self.partners: list[Target] = []
         self._files: list[FileIO] = []
         self._streams: list[Any] = []
         self._used = False
         self._kept = ""
         self._mode = 0o600
+        self._sync = sync
         self._identity: tuple[int, int] | None = None
 
     def open(self) -> FileIO:
@@ -101,7 +108,7 @@ class Target:
         try:
             if self.follow and os.path.islink(self.place):
                 os.stat(self.place)  # a loop of links: the system's error says so
-            mode = old_mode(self.place)
+            mode = None if self._absent else old_mode(self.place)
             self._used = True
             descriptor, self._mode = create(self.temp, mode)
         except (OSError, ValueError) as error:
@@ -111,17 +118,40 @@ class Target:
         self._files.append(file)
         status = os.fstat(descriptor)
         self._identity = status.st_dev, status.st_ino
+        if self._sync:
+            from raconvert.files.writeback import WriteBack
+
+            self.progress = WriteBack(file, self.progress)
+        return file
+
+    def copied(self, header: bytes, extent: Extent, trailer: bytes = b"") -> FileIO:
+        """Create the file out of a stretch of another, behind a header and before a trailer.
+
+        Numbers become little-endian; nothing is held in memory. Returns the open file. Raises
+        `WriteFailed`, and what reading the other file raises.
+        """
+        from raconvert.files.copy import copy_extent, write_all
+
+        file = self.open()
+        try:
+            copy_extent(header, extent, file, self.progress)
+            if trailer:
+                write_all(file, [trailer])
+        except OSError as error:
+            raise write_failed(self.path, error) from error
         return file
 
     def allows(self, loss: str) -> bool:
-        """True if ``--allow`` names this loss."""
+        """True if ``--allow`` names this loss. Raises nothing."""
         return loss in self.allow or "all" in self.allow
 
-    def companion(self, path: str) -> Target:
-        """Return the target of a further file that belongs to this one, beside it.
+    def beside(self, suffix: str, *, appended: bool = False) -> Target:
+        """The target of the partner of this file: of the same name but for the suffix.
 
-        Raises `TargetExists` where such a file exists and may not be replaced.
+        `appended`: the suffix follows the whole name. `Source.beside` finds it again. Raises
+        `TargetExists` where such a file exists and may not be replaced.
         """
+        path = (self.place if appended else os.path.splitext(self.place)[0]) + suffix
         refuse_used([path], self.used)
         check_target(path, overwrite=self.overwrite)
         other = Target(
@@ -131,22 +161,14 @@ class Target:
             overwrite=self.overwrite,
             follow=False,
         )
-        self.companions.append(other)
+        self.partners.append(other)
         return other
-
-    def beside(self, suffix: str, *, appended: bool = False) -> Target:
-        """The target of the partner of this file: of the same name but for the suffix.
-
-        `appended`: the suffix follows the whole name. `Source.beside` finds it again.
-        """
-        own = self.place if appended else os.path.splitext(self.place)[0]
-        return self.companion(own + suffix)
 
     def counted(self, blocks: Iterable[Any]) -> Iterator[Any]:
         """Yield blocks, and report their bytes as progress when the next one is asked for.
 
         What is left of them when writing fails is closed by `abort`, threads and files included:
-        the error would keep it all.
+        the error would keep it all. Raises what the blocks raise as they are read.
         """
         self._streams.append(blocks)
         for block in blocks:
@@ -155,9 +177,12 @@ class Target:
                 self.progress(block.nbytes)
 
     def finish(self, *, sync: bool = True) -> None:
-        """Put the bytes of the temporary file on the disk, ready for `rename`."""
-        for companion in self.companions:
-            companion.finish(sync=sync)
+        """Put the bytes of the temporary file on the disk, ready for `rename`.
+
+        Raises `WriteFailed` where the system refuses.
+        """
+        for partner in self.partners:
+            partner.finish(sync=sync)
         try:
             for file in self._files if sync else ():
                 if not file.closed:
@@ -166,11 +191,18 @@ class Target:
             raise write_failed(self.path, error) from error
 
     def written(self) -> FileIO:
-        """Return the open file, whoever has its name by now."""
+        """Return the open file, whoever has its name by now.
+
+        Raises `IndexError` unless it is open.
+        """
         return self._files[0]
 
     def rename(self) -> None:
-        """Put the finished files in their places, all or none, keeping the modes of old ones."""
+        """Put the finished files in their places, all or none, keeping the modes of old ones.
+
+        Raises `WriteFailed`, or `TargetExists` for what appeared meanwhile; the destination is then
+        as it was.
+        """
         together = [*self._all()]
         done: list[Target] = []
         try:
@@ -184,13 +216,11 @@ class Target:
                 target._put_back()
             raise
         for target in done:
-            target._used = os.path.lexists(target.temp)  # a second name, which could not go yet
-        for target in done:
             target._forget()
 
     def _all(self) -> Iterator[Target]:
-        for companion in self.companions:
-            yield from companion._all()
+        for partner in self.partners:
+            yield from partner._all()
         yield self
 
     def _close(self) -> None:
@@ -224,8 +254,9 @@ class Target:
                 if keep and os.path.lexists(self.place):
                     self._keep()
                 os.replace(self.temp, self.place)
+                self._used = False
             else:
-                rename_new(self.temp, self.place)
+                self._used = not rename_new(self.temp, self.place)
         except FileExistsError as error:
             raise exists(self.path, "appeared while it was written") from error
         except OSError as error:
@@ -256,16 +287,16 @@ class Target:
             self._kept = ""
 
     def commit(self, *, sync: bool = True) -> None:
-        """Finish and rename."""
+        """Finish and rename. Raises what they do."""
         self.finish(sync=sync)
         self.rename()
         if sync:
-            sync_folder(self.path)
+            sync_folder(self.place)
 
     def abort(self) -> None:
-        """Remove what was written; the destination is as it was."""
-        for companion in self.companions:
-            companion.abort()
+        """Remove what was written; the destination is as it was. Raises nothing."""
+        for partner in self.partners:
+            partner.abort()
         for stream in self._streams:
             if hasattr(stream, "close"):
                 stream.close()
@@ -286,3 +317,13 @@ class Target:
 
     def __exit__(self, *_: object) -> None:
         self.abort()
+
+
+def _look(path: str) -> tuple[bool, bool]:
+    """True if a path is a link, and True if nothing is there at all."""
+    try:
+        return stat.S_ISLNK(os.lstat(path).st_mode), False
+    except FileNotFoundError:
+        return False, True
+    except (OSError, ValueError):  # whoever writes there is told
+        return False, False

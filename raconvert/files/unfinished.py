@@ -8,17 +8,28 @@ A later run that writes all of them again takes it away.
 from __future__ import annotations
 
 import os
-from errno import EACCES, EPERM, EROFS
+from collections import namedtuple
+from errno import EACCES, ELOOP, EPERM, EROFS
 
-from raconvert.errors import Corrupt
+from raconvert.errors import Corrupt, RaconvertError
+from raconvert.files import UNFINISHED as FOLDER
 from raconvert.files.places import CREATE_FLAGS, remove, write_failed
+from raconvert.files.source import open_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-FOLDER = ".raconvert-unfinished.tmp"
 MAX_BYTES = 64 << 20  # of a note
+MAX_LINE = 1 << 16  # of it, with a name
+
+# What reading raises of something else than a note: whoever may write there can have made it.
+_NOT_ONE = (
+    RaconvertError, OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError,
+)  # fmt: skip
+
+# What a note says: which of the files that were asked for are in it, and if others are.
+_Said = namedtuple("_Said", "common others")
 
 
 class Unfinished:
@@ -45,10 +56,11 @@ class Unfinished:
         note = os.path.join(folder, f"{os.getpid()}-{os.urandom(4).hex()}.json")
         names = [os.path.relpath(file, above) for file in self._files]
         try:
-            os.makedirs(folder, exist_ok=True)
+            _make(folder)
             self._note = note
             with open(os.open(note, CREATE_FLAGS, 0o644), "wb") as file:
-                file.write(json.dumps({"single": self._single, "files": names}).encode())
+                said = {"single": self._single, "count": len(names)}
+                file.writelines(json.dumps(line).encode() + b"\n" for line in (said, *names))
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
@@ -67,8 +79,9 @@ class Unfinished:
     def _take_away_older(self) -> None:
         own = set(self._files)
         for above in _above(os.path.dirname(os.path.dirname(self._note))):
-            for note, _, files in [*_notes(above)]:
-                if note != self._note and own.issuperset(files):
+            for note in _notes(above):
+                said = _read(note, own) if note != self._note else None
+                if said is not None and not said.others:
                     remove(note)
                     _remove_folder(note)
 
@@ -78,6 +91,12 @@ class Unfinished:
         remove(self._note)
         _remove_folder(self._note)
         self._note = ""
+
+
+def _make(folder: str) -> None:
+    if os.path.islink(folder):
+        raise OSError(ELOOP, f"'{folder}' is a link")
+    os.makedirs(folder, exist_ok=True)
 
 
 def _remove_folder(note: str) -> None:
@@ -100,44 +119,81 @@ def refuse_unfinished(paths: Collection[str], *, single: bool = False) -> None:
 
     `single`: they are read one by one, so that only sets of which no file stands alone count.
     """
-    seen: set[str] = set()
-    notes: list[tuple[str, bool, list[str]]] = []
-    for folder in {path.rpartition("/")[0] for path in paths}:  # one or few, of many files
-        for above in _above(os.path.abspath(folder)):
-            if above in seen:
-                break
-            seen.add(above)
-            notes += _notes(above)
+    notes = _notes_above({path.rpartition("/")[0] for path in paths})  # one or few, of many files
+    notes = [note for note in notes if not single or _is_single(note)]
     if not notes:
         return
     there = {os.path.abspath(path) for path in paths}
-    for note, alone, files in notes:
-        common = there.intersection(files)
-        if common and (alone or not single):
+    for note in notes:
+        said = _read(note, there)
+        if said is not None and said.common:
             raise Corrupt(
                 "is one of several files that were written together, and not all of them were",
-                path=min(common),
+                path=min(said.common),
                 where=f"'{note}'",
                 remedy="write them again with --overwrite; if they are right as they are, or the "
                 "run goes on still, wait or remove that note",
             )
 
 
-def _notes(above: str) -> Iterator[tuple[str, bool, list[str]]]:
-    """Yield the notes in a folder: path, whether files do not even stand alone, the files."""
-    folder = os.path.join(above, FOLDER)
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return
+def holds_back(folder: str) -> bool:
+    """True if a file in a folder may be one that is not even to be read alone."""
+    return any(map(_is_single, _notes_above([folder])))
+
+
+def _notes_above(folders: Iterable[str]) -> list[str]:
+    """The paths of the notes in some folders and in all that lead to them."""
+    seen: set[str] = set()
+    notes: list[str] = []
+    for folder in folders:
+        for above in _above(os.path.abspath(folder)):
+            if above in seen:
+                break
+            seen.add(above)
+            notes += _notes(above)
+    return notes
+
+
+def _is_single(note: str) -> bool:
+    """True if a note is of a set of which no file stands alone, by its first line."""
     import json
 
-    for name in names:
-        note = os.path.join(folder, name)
-        try:
-            with open(note, "rb") as file:
-                said = json.loads(file.read(MAX_BYTES))
-            files = [os.path.normpath(os.path.join(above, file)) for file in said["files"]]
-            yield note, bool(said["single"]), files
-        except (OSError, ValueError, TypeError, KeyError, RecursionError):  # nothing began yet
-            continue
+    try:
+        with os.fdopen(open_regular(note), "rb") as file:
+            return bool(json.loads(file.readline(MAX_LINE))["single"])
+    except _NOT_ONE:
+        return False
+
+
+def _notes(above: str) -> list[str]:
+    """The paths of the notes in a folder."""
+    folder = os.path.join(above, FOLDER)
+    try:
+        return [os.path.join(folder, name) for name in os.listdir(folder)]
+    except OSError:
+        return []
+
+
+def _read(note: str, known: Collection[str]) -> _Said | None:
+    """What a note says of known files; None if it is not whole, as when nothing began yet.
+
+    Whoever may write into a folder above can have made it: no more is kept of it than is known.
+    """
+    import json
+
+    above = os.path.dirname(os.path.dirname(note))
+    try:
+        with os.fdopen(open_regular(note), "rb") as file:
+            said = json.loads(file.readline(MAX_LINE))
+            count = int(said["count"])
+            common: set[str] = set()
+            read = others = 0
+            while read < count and file.tell() < MAX_BYTES:
+                path = os.path.normpath(os.path.join(above, json.loads(file.readline(MAX_LINE))))
+                read += 1
+                others += path not in known
+                if path in known:
+                    common.add(path)
+    except _NOT_ONE:
+        return None
+    return _Said(common, others > 0) if read == count else None

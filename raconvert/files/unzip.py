@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from itertools import chain
 from struct import Struct
-from zlib import MAX_WBITS, decompressobj
-from zlib import error as zlib_error
 
 from raconvert.errors import Corrupt, TooLarge
+from raconvert.files.inflate import RAW, Inflater
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ CHUNK_BYTES = 1 << 18  # how much is decoded at once
 LZMA_HEADER = Struct("<HHBI")  # version, length of what follows: lc, lp and pb in one, dictionary
 
 
-def _plain(_: Source, file: FileIO, member: Member) -> Iterator[bytes]:
+def _stored(_: Source, file: FileIO, member: Member) -> Iterator[bytes]:
     return _raw(file, member.compressed)
 
 
@@ -39,20 +38,10 @@ def _raw(file: FileIO, nbytes: int) -> Iterator[bytes]:
 
 def _inflated(source: Source, file: FileIO, member: Member) -> Iterator[bytes]:
     """Yield what a deflated member holds, in pieces of at most `CHUNK_BYTES`."""
-    decoder = decompressobj(-MAX_WBITS)
-    raw = _raw(file, member.compressed)
-    piece = b""
-    try:
-        while not decoder.eof:
-            more = decoder.unconsumed_tail or next(raw, b"")
-            if not more and not piece:  # nothing left to decode, nothing left inside the decoder
-                break
-            piece = decoder.decompress(more, CHUNK_BYTES)
-            if piece:
-                yield piece
-    except zlib_error as error:
-        raise Corrupt(f"data cannot be inflated ({error})", path=source.path) from error
-    if not decoder.eof or decoder.unused_data or next(raw, b""):
+    stored = _raw(file, member.compressed)
+    inflater = Inflater(stored, RAW, source.path)
+    yield from inflater.pieces(CHUNK_BYTES)
+    if inflater.behind or next(stored, b""):
         raise Corrupt("deflated data does not end where its member ends", path=source.path)
 
 
@@ -72,9 +61,9 @@ def _unlzma(source: Source, file: FileIO, member: Member) -> Iterator[bytes]:
     if len(head) < LZMA_HEADER.size:
         raise Corrupt("LZMA data ends inside its header", path=source.path)
     _, length, code, dictionary = LZMA_HEADER.unpack_from(head)
-    if length != 5 or code >= 9 * 5 * 5:
-        raise Corrupt("LZMA header is damaged", path=source.path, got=f"{length}, {code}")
-    room = min(dictionary, max(1 << 12, member.size))  # nothing refers further back
+    if length != 5:
+        raise Corrupt("LZMA header is damaged", path=source.path, expected=5, got=length)
+    room = min(dictionary, member.size)  # nothing refers further back
     if room > source.max_memory:
         raise TooLarge(
             f"LZMA member needs a dictionary of {room} bytes",
@@ -118,5 +107,5 @@ def lzma_error() -> type[Exception]:
 
 
 DECODERS: dict[int, Callable[[Source, FileIO, Member], Iterator[bytes]]] = {
-    STORED: _plain, DEFLATED: _inflated, BZIP2: _bunzipped, LZMA: _unlzma,
+    STORED: _stored, DEFLATED: _inflated, BZIP2: _bunzipped, LZMA: _unlzma,
 }  # fmt: skip

@@ -12,9 +12,10 @@ from struct import Struct
 from struct import error as struct_error
 from zlib import crc32
 
+from raconvert.declared import Record
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
+from raconvert.files.inflate import MAX_RATIO
 from raconvert.files.unzip import BZIP2, DECODERS, LZMA, STORED
-from raconvert.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ END_BYTES = 22  # of the end record, without its comment
 END64_BYTES = 56 + 20  # of the ZIP64 end record and its locator, which come before
 END64_MAGIC = b"PK\x06\x06"
 MAX_NAME_BYTES = 0xFFFF
-DEFLATE_RATIO = 1032  # deflate's limit: 258 bytes for two bits
 
 # PKWARE APPNOTE 4.3.7, local file header
 # (the name and the extra field follow it)
@@ -66,9 +66,9 @@ class Local(Record):
 
 
 LOCAL = Struct("<4s5H3I2H")
-_LATER, _UTF8 = 0x0008, 0x0800  # flags
+_LATER, UTF8 = 0x0008, 0x0800  # flags
 _ENCRYPTED = 0x0001 | 0x0040 | 0x2000  # traditional, strong, masked headers
-_ZIP64 = 0xFFFFFFFF
+ZIP64 = 0xFFFFFFFF
 
 _OTHER_METHODS = {9: "Deflate64", 93: "Zstandard", 95: "XZ"}
 
@@ -242,7 +242,7 @@ def _check_sizes(source: Source, info: ZipInfo) -> None:
     if info.compress_type in (BZIP2, LZMA):
         return
     stored = info.compress_type == STORED
-    limit = info.compress_size * (1 if stored else DEFLATE_RATIO)
+    limit = info.compress_size * (1 if stored else MAX_RATIO)
     if info.file_size > limit or (stored and info.file_size != limit):
         raise Corrupt(
             "member declares a size that its bytes in the archive cannot have",
@@ -262,12 +262,12 @@ def _data_offset(source: Source, file: FileIO, info: ZipInfo) -> int:
     if info.header_offset < 0 or len(raw) < LOCAL.size or not raw.startswith(LOCAL_MAGIC):
         raise Corrupt("there is no local header", path=source.path, expected=LOCAL_MAGIC)
     local = Local(*LOCAL.unpack(raw))
-    name = info.orig_filename.encode("utf-8" if info.flag_bits & _UTF8 else "cp437")
+    name = info.orig_filename.encode("utf-8" if info.flag_bits & UTF8 else "cp437")
     pairs: dict[str, tuple[object, object]] = {"name": (name, file.read(local.name_bytes))}
     pairs["compression"] = (info.compress_type, local.method)
     if not local.flags & _LATER:
         pairs["CRC-32"] = (info.CRC, local.crc)
-        if _ZIP64 not in (local.compressed, local.size):
+        if ZIP64 not in (local.compressed, local.size):
             pairs["compressed size"] = (info.compress_size, local.compressed)
             pairs["size"] = (info.file_size, local.size)
     for what, (expected, got) in pairs.items():

@@ -1,71 +1,145 @@
-"""ZIP archives that are written in place: stored members begin where they can be mapped."""
+"""ZIP archives that are written in place: stored members begin where they can be mapped.
+
+Specification: PKWARE APPNOTE 6.3. ZIP64 throughout, fixed dates; byte for byte what Python's
+zipfile writes for the same members, at a fraction of its time for each.
+"""
 
 from __future__ import annotations
 
+from struct import Struct
+from zlib import DEFLATED, MAX_WBITS, compressobj, crc32
+
 from raconvert.files.copy import write_all
 from raconvert.files.unzip import STORED
-from raconvert.files.zips import ALIGN, LOCAL, PADDING, PADDING_ID, ZIP64_EXTRA_BYTES
+from raconvert.files.zips import (
+    ALIGN,
+    EMPTY_MAGIC,
+    END64_MAGIC,
+    LOCAL,
+    LOCAL_MAGIC,
+    PADDING,
+    PADDING_ID,
+    UTF8,
+    ZIP64,
+    ZIP64_EXTRA_BYTES,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from io import FileIO
     from typing import Any
-    from zipfile import ZipFile, ZipInfo
+
+HELD_BYTES = 64 << 10  # members up to here are written in one go
+_ZIP64_EXTRA = Struct("<2H2Q")  # ID 1, length, size, compressed
+_CENTRAL = Struct("<4s4B4H3I5H2I")  # APPNOTE 4.3.12
+_END64 = Struct("<4sQ2H2I4Q")  # 4.3.14
+_LOCATOR = Struct("<4sIQI")  # 4.3.15
+_END = Struct("<4s4H2IH")  # 4.3.16
+_CENTRAL_MAGIC, _LOCATOR_MAGIC = b"PK\x01\x02", b"PK\x06\x07"
+_VERSION, _UNIX, _MODE, _DATE = 45, 3, 0o644 << 16, 1 << 5 | 1  # 1 January 1980
+_LARGEST, _MOST = (1 << 31) - 1, 0xFFFF  # without ZIP64, as zipfile sees it
 
 
-def begin_archive(file: FileIO) -> ZipFile:
-    """Return an archive to be written to a raw file; closing it writes the directory."""
-    import zipfile
+class Archive:
+    """An archive that is written to a raw file, member by member; `finish` ends it."""
 
-    return zipfile.ZipFile(_Whole(file), "w")
-
-
-def new_member(archive: ZipFile, filename: str, method: int, header_bytes: int = 0) -> ZipInfo:
-    """Return the entry of the next member, with fixed date and mode.
-
-    What comes `header_bytes` after the start of a stored member is at a multiple of 64 in the file.
-    """
-    import zipfile
-
-    info = zipfile.ZipInfo(filename, (1980, 1, 1, 0, 0, 0))
-    info.compress_type = method
-    info.create_system = 3  # Unix, everywhere
-    info.external_attr = 0o644 << 16
-    if method == STORED:
-        info.extra = _padding(archive.start_dir + header_bytes, filename)
-    return info
-
-
-def write_member(archive: ZipFile, info: ZipInfo, pieces: Iterable[Any]) -> int:
-    """Write the pieces (buffers of any kind) as one member; return where it begins."""
-    with archive.open(info, "w", force_zip64=True) as member:
-        begin: int = archive.fp.tell()  # type: ignore[union-attr]
-        for piece in pieces:
-            member.write(piece)
-    info.extra = b""  # the padding is of no use in the central directory
-    return begin
-
-
-class _Whole:
-    """A raw file that writes all it is given, which zipfile takes for granted."""
-
-    mode = "w+b"
+    __slots__ = ("_directory", "_file", "_place")
 
     def __init__(self, file: FileIO) -> None:
-        self.seek = file.seek
-        self.tell = file.tell
-        self.flush = file.flush
-        self.close = file.close
         self._file = file
+        self._place = file.tell()
+        self._directory: list[bytes] = []
 
-    def write(self, data: Any) -> int:
-        """Write all of `data`."""
-        return write_all(self._file, [data])
+    def add(
+        self, filename: str, pieces: Iterable[Any], method: int = STORED, header_bytes: int = 0
+    ) -> int:
+        """Write the pieces (buffers of bytes) as one member; return the offset of its data.
+
+        What comes `header_bytes` after the start of a stored member is at a multiple of 64.
+        """
+        name = filename.encode()
+        padding = _padding(self._place + header_bytes, name) if method == STORED else b""
+        begin = self._place
+        offset = begin + LOCAL.size + len(name) + len(padding) + ZIP64_EXTRA_BYTES
+        held = bytearray(offset - begin)
+        size = compressed = crc = 0
+        written = False
+        packer = None if method == STORED else compressobj(-1, DEFLATED, -MAX_WBITS)
+        for piece in pieces:
+            size += len(piece)
+            crc = crc32(piece, crc)
+            data = piece if packer is None else packer.compress(piece)
+            compressed += len(data)
+            if not written and offset - begin + compressed <= HELD_BYTES:
+                held += memoryview(data)
+                continue
+            if held:
+                written = True
+                write_all(self._file, [held])
+                held.clear()
+            write_all(self._file, [data])
+        if packer is not None:
+            data = packer.flush()
+            compressed += len(data)
+            held += data
+        facts = name, method, crc, compressed, size
+        header = _local(*facts, padding)
+        if not written:
+            held[: len(header)] = header
+        write_all(self._file, [held])
+        self._place = offset + compressed
+        if written:
+            self._file.seek(begin)
+            write_all(self._file, [header])
+            self._file.seek(self._place)
+        self._directory.append(_central(*facts, begin))
+        return offset
+
+    def finish(self) -> None:
+        """Write the directory."""
+        count, begin = len(self._directory), self._place
+        write_all(self._file, [b"".join(self._directory)])
+        size = sum(map(len, self._directory))
+        end = begin + size
+        if count > _MOST or begin > _LARGEST or size > _LARGEST:
+            record = _END64.pack(END64_MAGIC, 44, 45, 45, 0, 0, count, count, size, begin)
+            write_all(self._file, [record, _LOCATOR.pack(_LOCATOR_MAGIC, 0, end, 1)])
+        shown = min(count, _MOST)
+        last = _END.pack(EMPTY_MAGIC, 0, 0, shown, shown, min(size, ZIP64), min(begin, ZIP64), 0)
+        write_all(self._file, [last])
 
 
-def _padding(begin: int, filename: str) -> bytes:
+def _local(name: bytes, method: int, crc: int, compressed: int, size: int, padding: bytes) -> bytes:
+    """The local header of a member."""
+    flags = 0 if name.isascii() else UTF8
+    extra = len(padding) + ZIP64_EXTRA_BYTES
+    fixed = LOCAL.pack(
+        LOCAL_MAGIC, _VERSION, flags, method, 0, _DATE, crc, ZIP64, ZIP64, len(name), extra
+    )
+    zip64 = _ZIP64_EXTRA.pack(1, ZIP64_EXTRA_BYTES - 4, size, compressed)
+    return fixed + name + padding + zip64
+
+
+def _central(name: bytes, method: int, crc: int, compressed: int, size: int, begin: int) -> bytes:
+    """The entry of a member in the directory; the padding is of no use there."""
+    flags = 0 if name.isascii() else UTF8
+    large = [size, compressed] if max(size, compressed) > _LARGEST else []
+    if large:
+        size = compressed = ZIP64
+    if begin > _LARGEST:
+        large.append(begin)
+        begin = ZIP64
+    extra = Struct(f"<2H{len(large)}Q").pack(1, 8 * len(large), *large) if large else b""
+    fixed = _CENTRAL.pack(
+        _CENTRAL_MAGIC, _VERSION, _UNIX, _VERSION, 0, flags, method, 0, _DATE, crc, compressed,
+        size, len(name), len(extra), 0, 0, 0, _MODE, begin,
+    )  # fmt: skip
+    return fixed + name + extra
+
+
+def _padding(begin: int, name: bytes) -> bytes:
     """Return the extra field that puts the data of a member at `begin` on a multiple of 64."""
-    fixed = LOCAL.size + len(filename.encode()) + PADDING.size + ZIP64_EXTRA_BYTES
+    fixed = LOCAL.size + len(name) + PADDING.size + ZIP64_EXTRA_BYTES
     zeros = -(begin + fixed) % ALIGN
     return PADDING.pack(PADDING_ID, PADDING.size - 4 + zeros, ALIGN) + bytes(zeros)

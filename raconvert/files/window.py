@@ -1,0 +1,130 @@
+"""Stretches of a file, and bytes in memory, seen as files of their own."""
+
+from __future__ import annotations
+
+import io
+import os
+
+from raconvert.files.source import HEAD_BYTES, Checksum, Source
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from io import FileIO
+    from typing import Any
+
+    from raconvert.files.source import Extent, Identity
+
+
+class Window(Source):
+    """A stretch of a file seen as a file of its own: a stored member of an archive.
+
+    `path` is the archive's, so that data can be copied and mapped out of it; `name` the member's.
+    """
+
+    __slots__ = ("_crc", "_name", "_size", "_whole")
+
+    def __init__(
+        self, whole: Source, name: str, base: int, size: int, crc: int | None = None
+    ) -> None:
+        super().__init__(whole.path, max_memory=whole.max_memory)
+        self.seen: dict[str, Identity] = whole.seen
+        self.used: set[str] = whole.used
+        self._whole = whole
+        self._name = name
+        self._size = size
+        self._crc = crc  # of all its bytes
+        self.base = base
+
+    def extent(self, offset: int, nbytes: int, swap: int = 1) -> Extent:
+        """Return a stretch of the member, under its checksum if it has one."""
+        found = super().extent(offset, nbytes, swap)
+        if self._crc is not None:
+            end, where = self.base + self._size, f"member '{self._name}'"
+            found.checksum = Checksum(self.base, end, self._crc, where)
+        return found
+
+    @property
+    def name(self) -> str:
+        """The last part of the member's path."""
+        return self._name.rsplit("/", 1)[-1]
+
+    @property
+    def size(self) -> int:
+        """The member's size in bytes."""
+        return self._size
+
+    @property
+    def identity(self) -> Identity:
+        """What the archive was when it was first opened."""
+        return self._whole.identity
+
+    @property
+    def head(self) -> bytes:
+        """The first 4 KiB of the member."""
+        if self._head is None:
+            self._head = self._whole.read_at(self.base, min(HEAD_BYTES, self._size))
+        return self._head
+
+    def read_at(self, offset: int, nbytes: int) -> bytes:
+        """Return up to `nbytes` bytes from `offset`: fewer only where the member ends."""
+        return self._whole.read_at(self.base + offset, max(0, min(nbytes, self._size - offset)))
+
+    def open(self) -> Any:
+        """Open the member for reading, unbuffered; it ends where the member does."""
+        return io.BufferedReader(_Part(self._whole.open(), self.base, self._size))
+
+
+class Held(Source):
+    """Bytes in memory seen as a file: what has just been written."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, path: str, data: bytes) -> None:
+        super().__init__(path)
+        self._data = data
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+        return len(self._data)
+
+    @property
+    def head(self) -> bytes:
+        """The first 4 KiB."""
+        return self._data[:HEAD_BYTES]
+
+    def read_at(self, offset: int, nbytes: int) -> bytes:
+        """Return up to `nbytes` bytes from `offset`."""
+        return self._data[offset : offset + nbytes]
+
+
+class _Part(io.RawIOBase):
+    """The bytes of a window, as a file."""
+
+    def __init__(self, file: FileIO, base: int, size: int) -> None:
+        self._file = file
+        self._base = base
+        self._size = size
+        self._place = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._size}[whence]
+        self._place = max(0, start + offset)
+        return self._place
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer)[: max(0, self._size - self._place)]
+        self._file.seek(self._base + self._place)
+        got = self._file.readinto(view) or 0
+        self._place += got
+        return got
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
