@@ -1,4 +1,4 @@
-"""The RA core in memory: `Array`, `Bundle`, `Metadata`, `Axis`, `Extent`.
+"""`Array`: one array in memory, lazily: element type, dims and metadata known, data promised.
 
 Two words that are never mixed: `dims` is what an RA header lists, fastest axis first; `shape` is
 the logical shape in the array's index order (C or unknown: dims reversed; F: dims as they stand).
@@ -12,9 +12,14 @@ from __future__ import annotations
 
 from math import prod
 
-from raconvert.arrays.dtypes import Element, dtype_of, element_of, type_name
-from raconvert.arrays.indexing import full_key
-from raconvert.arrays.memory import out_of_memory
+from raconvert.arrays.dtypes import (
+    Element,
+    dtype_of,
+    element_of,
+    flattened,
+    needs_swap,
+    type_name,
+)
 from raconvert.arrays.metadata import Metadata
 from raconvert.errors import UsageError
 
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from raconvert.errors import RaconvertError
-    from raconvert.files.extent import Extent
+    from raconvert.files.source import Extent
 
 UNKNOWN = Element("user", 0, "|", None)  # of an array of which nothing can be read
 
@@ -70,7 +75,7 @@ class Array:
         self.dims: tuple[int, ...] = tuple(dims)
         self.index_order: str | None = index_order
         self._name = name
-        self._meta = Metadata() if meta is None else meta
+        self._meta = meta  # None: nothing yet
         self.extent: Extent | None = extent
         self.storage: dict[str, Any] = {} if storage is None else storage
         self.owner: Any = None  # closed together with an array handed out alone
@@ -83,6 +88,8 @@ class Array:
         """Return an array that cannot be read, and of which nothing is known but its name.
 
         Its elements have no bytes. Where type and dims are known, set `problem` instead.
+
+        Raises nothing.
         """
         array = cls(UNKNOWN, (), name=name)
         array.problem = problem
@@ -101,12 +108,25 @@ class Array:
     @property
     def meta(self) -> Metadata:
         """What is known of the array; it says in which index order its axes are listed."""
+        if self._meta is None:
+            self._meta = Metadata()
         self._meta.index_order = self.index_order
         return self._meta
 
     @meta.setter
     def meta(self, meta: Metadata) -> None:
         self._meta = meta
+
+    @property
+    def described(self) -> bool:
+        """True if there is metadata, or some will be known when all elements have been read."""
+        return self._meta is not None and (self._meta.later is not None or bool(self._meta))
+
+    @property
+    def bare(self) -> bool:
+        """True if an .ra holds all that there is to say of the array."""
+        usual = self.element.kind != "user" and self.index_order != "F"
+        return usual and not self.described
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -168,6 +188,9 @@ class Array:
         ...     twice = array.replace(data=2.0 * np.asarray(array), name="twice")
         >>> twice.element.kind, twice[0, 3]
         ('float', array(6.))
+
+        Raises `UsageError` for values of another shape or masked ones, `Unsupported` for values of
+        a type without a place in RA.
         """
         fields = {
             "element": self.element,
@@ -182,12 +205,14 @@ class Array:
         fields.update(changes)
         if fields["index_order"] == self.index_order:
             fields.setdefault("row_major", self.row_major)
-        elif fields["meta"] is self._meta:
+        elif self._meta is not None and fields["meta"] is self._meta:
             fields["meta"] = self._meta.copy()  # it says in which order it is
         new_values = "data" in changes and are_values(changes["data"])
         if new_values:
             _take_values(fields, changes)
-            if fields["meta"].later is not None:  # it was about other values
+            if (
+                fields["meta"] is not None and fields["meta"].later is not None
+            ):  # it was about other values
                 fields["meta"] = fields["meta"].copy()
                 fields["meta"].later = None
         other = Array(fields.pop("element"), fields.pop("dims"), **fields)
@@ -213,7 +238,18 @@ class Array:
     def _region(self, key: Any) -> Any:
         import numpy as np
 
+        from raconvert.arrays.indexing import full_key
+
         key = full_key(key, self.ndim)
+        extent = self._read_from(key)
+        if extent is not None:
+            from raconvert.arrays.mapped import read_region
+            from raconvert.arrays.memory import check_rank
+
+            check_rank(self.name, self.ndim, extent.path)
+            stored = key[::-1] if self.index_order == "F" else key
+            values = read_region(self.element, self.dims, extent, stored)
+            return values.T if self.index_order == "F" else values
         data = self.data
         if self.index_order == "F":
             data = data.T if isinstance(data, np.ndarray) else self.__array__()
@@ -222,8 +258,27 @@ class Array:
             return np.asarray(values)  # of no subclass
         return np.asarray(values, dtype=data.dtype)  # a scalar has forgotten its byte order
 
+    def _read_from(self, key: tuple[Any, ...]) -> Extent | None:
+        """The extent that a region is read from; None if it is cut out of a map or of other data.
+
+        A map of a file that another program cuts short would end the process.
+        """
+        import numpy as np
+
+        basic = all(
+            type(part) is not bool and isinstance(part, slice | int | np.integer) for part in key
+        )
+        extent = self.extent
+        if not basic or self.problem is not None or extent is None or not self.nbytes:
+            return None
+        return extent if extent.swap == needs_swap(self.element) else None
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        """Return the whole array in logical order (a view where the data is mapped).
+        """Return the whole array in logical order; a view where the file can be mapped.
+
+        As with ``numpy.load(..., mmap_mode="r")``, a file that another program makes shorter ends
+        the process (SIGBUS) when a map of it is looked at. ``array[...]`` reads instead, into
+        memory of its own: what is gone by then is an error.
 
         >>> with raconvert.open("grid.ra") as array:
         ...     np.asarray(array).shape
@@ -248,7 +303,10 @@ class Array:
         return np.array(values, dtype=dtype, copy=copy)
 
     def close(self) -> None:
-        """Drop the data; a mapped file is closed when no view of it is left."""
+        """Drop the data; a mapped file is closed when no view of it is left.
+
+        Raises what closing its file raises.
+        """
         self._data = None
         owner, self.owner = self.owner, None
         if owner is not None:
@@ -268,6 +326,8 @@ class Array:
 
 
 def _out_of_memory(array: Array) -> Exception:
+    from raconvert.arrays.memory import out_of_memory
+
     return out_of_memory(array.name, array.nbytes, array.storage)
 
 
@@ -278,9 +338,7 @@ def are_values(data: Any) -> bool:
 
 def _take_values(fields: dict[str, Any], changes: dict[str, Any]) -> None:
     """Put values, as their index order sees them, into the fields of an array."""
-    import numpy as np
-
-    values = np.asarray(refuse_masked(fields["data"]))
+    values = values_of(fields["data"])
     column_major = fields["index_order"] == "F"
     shape = tuple(fields["dims"] if column_major else fields["dims"][::-1])
     if values.shape != shape:
@@ -303,8 +361,19 @@ def _take_values(fields: dict[str, Any], changes: dict[str, Any]) -> None:
     fields["extent"], fields["storage"] = None, {}
 
 
-def refuse_masked(values: Any) -> Any:
-    """Return values as they are; `UsageError` for those with a mask, which no format here keeps."""
+def values_of(values: Any) -> np.ndarray[Any, Any]:
+    """The ndarray that numpy makes of values; `UsageError` where it makes none, and for a mask.
+
+    No format here keeps a mask. Lists of unequal lengths are not an array.
+    """
+    import numpy as np
+
     if type(values).__module__.partition(".")[0] == "numpy" and hasattr(values, "mask"):
         raise UsageError("a masked array would lose its mask", remedy="fill it first: a.filled()")
-    return values
+    try:
+        found = np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"what is given is not an array: {error}", expected="what numpy makes one of"
+        ) from error
+    return found if found.dtype.names is None else flattened(found)

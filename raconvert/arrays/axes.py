@@ -1,18 +1,13 @@
-"""Changes that the user asked for or the target needs, each as a lazy array: order, type, scale.
-
-Nothing here is silent: casts check every value while the data streams, and the first value that
-does not fit aborts with its index and leaves no output.
-"""
+"""Axes in another order: transposed, permuted or listed anew, each as a lazy array."""
 
 from __future__ import annotations
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.dtypes import little
-from raconvert.arrays.metadata import Metadata
+from raconvert.arrays.metadata import RA, Metadata
 from raconvert.arrays.transpose import Transposed
 from raconvert.errors import UsageError
 from raconvert.files.source import DEFAULT_MAX_MEMORY
-from raconvert.ra.namespace import split_pairs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +76,9 @@ def _permuted_meta(meta: Metadata, axes: tuple[int, ...]) -> Metadata:
     meta = meta.copy()
     if axes[0] != 0:  # they belong to the slowest axis
         meta.items = None
-    if axes[-1] != len(axes) - 1:
+    if axes[-1] != len(axes) - 1 and RA in meta.formats:
+        from raconvert.arrays.namespace import split_pairs
+
         split_pairs(meta)
     if meta.axes:
         meta.axes = _permuted_list(meta.axes, axes)

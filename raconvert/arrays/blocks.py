@@ -1,5 +1,8 @@
 """The only streaming code: an array as contiguous pieces in stored order, in bounded memory.
 
+`write_raw` writes them between a header and a trailer. It needs no numpy for a copy from file to
+file, so numpy is imported where it is needed.
+
 A data source may be an ndarray, anything that slices like one, or an object that also has
 ``stream(max_bytes)``, an iterator of one-dimensional pieces in stored order, for data that can
 only be decoded front to back.
@@ -7,48 +10,47 @@ only be decoded front to back.
 
 from __future__ import annotations
 
-import os
 from itertools import product
 from math import prod
 
-import numpy as np
-
-from raconvert.arrays.dtypes import dtype_of, little, needs_swap
+from raconvert.arrays.dtypes import dtype_of, flattened, little, needs_swap
 from raconvert.arrays.memory import (
-    MAX_RANK,
     check_memory,
     check_rank,
     out_of_memory,
     stored_bytes,
 )
-from raconvert.arrays.strided import region
 from raconvert.errors import Corrupt
-from raconvert.files.copy import check_extent, extent_slabs
+from raconvert.files.copy import check_room, extent_slabs, write_all
+from raconvert.files.places import write_failed
 from raconvert.files.source import DEFAULT_MAX_MEMORY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from io import FileIO
     from typing import Any
 
+    import numpy as np
+
     from raconvert.arrays.array import Array
-    from raconvert.files.extent import Extent
+    from raconvert.files.source import Extent
+    from raconvert.files.target import Target
 
 __all__ = [
     "LARGEST_BLOCK",
-    "MAX_RANK",
     "as_ndarray",
     "block_bytes",
     "blocks",
-    "check_memory",
     "gathered",
     "index_of",
-    "plain",
-    "plain_dtype",
+    "opaque",
+    "opaque_dtype",
     "recut",
     "region_of",
     "runs",
     "slabs",
+    "write_raw",
 ]
 
 LARGEST_BLOCK = 16 << 20  # beyond this a larger block saves nothing measurable
@@ -78,6 +80,8 @@ def blocks(array: Array, max_bytes: int = LARGEST_BLOCK) -> Iterator[np.ndarray[
     if array.extent is not None:
         yield from _extent_blocks(array, array.extent, max_bytes)
         return
+    import numpy as np
+
     dtype = dtype_of(little(array.element))
     source = array.data
     if hasattr(source, "stream"):
@@ -85,23 +89,28 @@ def blocks(array: Array, max_bytes: int = LARGEST_BLOCK) -> Iterator[np.ndarray[
     else:
         pieces = (_region(source, key) for key in slabs(source.shape, dtype.itemsize, max_bytes))
     for piece in pieces:
-        yield np.ascontiguousarray(plain(piece)).view(piece.dtype).astype(dtype, copy=False)
+        whole = np.ascontiguousarray(opaque(piece)).view(piece.dtype)
+        yield flattened(whole).astype(dtype, copy=False)
 
 
-def plain_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def opaque_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype that copies whole elements: void in the place of a structure.
 
     numpy copies structures field by field and leaves the padding between them as it was.
     """
+    import numpy as np
+
     return np.dtype((np.void, dtype.itemsize)) if dtype.names is not None else dtype
 
 
-def plain(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def opaque(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the same memory as elements that are copied whole, padding included."""
-    return values.view(plain_dtype(values.dtype)) if values.dtype.names is not None else values
+    return values.view(opaque_dtype(values.dtype)) if values.dtype.names is not None else values
 
 
 def _region(source: Any, key: tuple[Any, ...]) -> Any:
+    import numpy as np
+
     return np.asarray(source[key])
 
 
@@ -124,6 +133,8 @@ def slabs(
 
 def _extent_blocks(array: Array, extent: Extent, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
     """Read an extent piece by piece into one buffer; nothing is mapped, so nothing piles up."""
+    import numpy as np
+
     dtype = dtype_of(little(array.element))
     step = max(1, max_bytes // dtype.itemsize) * dtype.itemsize
     for slab in extent_slabs(extent, step):
@@ -135,23 +146,22 @@ def region_of(array: Array, key: Any) -> np.ndarray[Any, Any]:
 
     A conversion maps nothing: a file that is cut meanwhile would end the process.
     """
+    import numpy as np
+
+    from raconvert.arrays.mapped import read_region
+
     extent = array.extent
     if extent is None or not array.nbytes or extent.swap != needs_swap(array.element):
         return np.asarray(array.data[key])
-    check_extent(extent)
-    shape, dtype = array.dims[::-1], array.dtype
-    strides = tuple(dtype.itemsize * prod(shape[n + 1 :]) for n in range(len(shape)))
-    file = extent.open()
-    try:
-        return np.asarray(region(file, extent.path, extent.offset, dtype, shape, strides, key))
-    finally:
-        os.close(file)
+    return read_region(array.element, array.dims, extent, key)
 
 
 def index_of(array: Array, place: int) -> tuple[int, ...]:
     """Return the logical index of the element at this place in stored order."""
     if not array.dims:
         return ()
+    import numpy as np
+
     seen = tuple(int(i) for i in np.unravel_index(place, array.dims[::-1]))
     return seen[::-1] if array.index_order == "F" else seen
 
@@ -168,15 +178,21 @@ def recut(
 
     Each is valid until the next is asked for. Padding of structures is kept.
     """
-    buffer = np.empty(count, plain_dtype(dtype))
+    import numpy as np
+
+    buffer = np.empty(0, opaque_dtype(dtype))  # as large as is needed: small arrays are many
     filled = 0
     for piece in pieces:
-        rest = plain(piece.reshape(-1))
+        rest = opaque(piece.reshape(-1))
         while rest.size:
             take = min(count - filled, rest.size)
             if take == count:
                 yield rest[:count].view(dtype)
             else:
+                if filled + take > buffer.size:
+                    size = min(count, max(2 * buffer.size, filled + take))
+                    buffer, before = np.empty(size, buffer.dtype), buffer
+                    buffer[:filled] = before[:filled]
                 buffer[filled : filled + take] = rest[:take]
                 filled += take
                 if filled == count:
@@ -196,6 +212,8 @@ class Feed:
     def __init__(
         self, pieces: Iterable[np.ndarray[Any, Any]], dtype: np.dtype[Any], what: str
     ) -> None:
+        import numpy as np
+
         self._pieces = iter(pieces)
         self._dtype = dtype
         self._what = what
@@ -215,12 +233,17 @@ class Feed:
         if self._rest.size >= count:
             found, self._rest = self._rest[:count], self._rest[count:]
             return found
-        found = np.empty(count, self._dtype)
+        import numpy as np
+
+        return self.into(np.empty(count, self._dtype))
+
+    def into(self, out: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Take as many elements as `out` has, copy them there, and return it."""
         filled = 0
-        for piece in self.pieces(count):
-            found[filled : filled + piece.size] = piece
+        for piece in self.pieces(out.size):
+            out[filled : filled + piece.size] = piece
             filled += piece.size
-        return found
+        return out
 
     def more(self) -> bool:
         """True if elements are left."""
@@ -239,6 +262,8 @@ def gathered(
 
     Copied as bytes, so that the padding of structures is kept.
     """
+    import numpy as np
+
     raw = np.empty(prod(shape) * dtype.itemsize, np.uint8)
     done = 0
     for piece in pieces:
@@ -273,3 +298,41 @@ def as_ndarray(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> np.ndarray
         return gathered(blocks(array), array.dims[::-1], dtype, f"array '{array.name}'")
     except MemoryError as error:
         raise out_of_memory(array.name, array.nbytes, array.storage) from error
+
+
+def write_raw(target: Target, header: bytes, array: Array, trailer: bytes = b"") -> FileIO:
+    """Write `header`, the array's elements little-endian in stored order, and `trailer`.
+
+    The whole of an exporter of raw data: by a file-to-file copy where the array has an extent
+    (numpy is imported only if bytes must be swapped), else block by block, in bounded memory.
+    Returns the open file.
+
+    >>> with Target("raw.bin") as target:
+    ...     file = write_raw(target, b"HEAD", array_of(np.arange(3, dtype=">u2")))
+    ...     target.commit()
+    >>> Path("raw.bin").read_bytes().hex(" ", 2)
+    '4845 4144 0000 0100 0200'
+
+    Raises `WriteFailed`, and what reading the data raises.
+    """
+    if array.extent is not None:
+        return target.copied(header, array.extent, trailer)
+    file = target.open()
+    try:
+        _write_blocks(target, file, header, array)
+        write_all(file, [trailer])
+    except OSError as error:
+        raise write_failed(target.path, error) from error
+    return file
+
+
+def _write_blocks(target: Target, file: FileIO, header: bytes, array: Array) -> None:
+    waiting = [header]
+    for block in target.counted(blocks(array, block_bytes(target.max_memory))):
+        if waiting:  # only now: data that is refused when it is asked for takes no room
+            check_room(file, len(header) + array.nbytes)
+            write_all(file, waiting)
+            waiting.clear()
+        # As bytes: dates and bfloat16 have no buffer of their own.
+        write_all(file, [block.reshape(-1).view("u1")])
+    write_all(file, waiting)

@@ -1,12 +1,4 @@
-"""The RA core in memory: `Array`, `Bundle`, `Metadata`, `Axis`, `Extent`.
-
-Two words that are never mixed: `dims` is what an RA header lists, fastest axis first; `shape` is
-the logical shape in the array's index order (C or unknown: dims reversed; F: dims as they stand).
-`Array.data` is always seen slowest axis first, in C order, whatever the index order is.
-
-Plain classes with slots instead of dataclasses: the command line starts with this module, and
-`import dataclasses` alone would cost half a bare interpreter start.
-"""
+"""`Bundle`: named arrays in order, with attributes, groups and what keeps them open."""
 
 from __future__ import annotations
 
@@ -17,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
+
+    from raconvert.arrays.alike import Alike
 
 
 def some_sound(arrays: list[Array]) -> list[Array]:
@@ -44,6 +38,10 @@ class Bundle:
     path of each group that has attributes, or that no array lies in, to its attributes; `formats`
     holds one namespace per format about the file as a whole, as `Metadata.formats` does about an
     array. `aliases` maps further names that the file has for arrays and groups to their own.
+    `header_tells`: all but the elements and the name is told by the bytes before the extent of the
+    one array, which goes on to the end of the file; a plugin sets it that did not look at them.
+    `alike` says the same of a file whose elements are coded: it returns how those are decoded that
+    begin and end as this one, or None.
 
     >>> with raconvert.open("two.npz") as bundle:
     ...     [(name, array.shape) for name, array in bundle.items()]
@@ -51,8 +49,8 @@ class Bundle:
     """
 
     __slots__ = (
-        "_closers", "_known", "_places", "aliases", "arrays", "attributes", "format",
-        "formats", "groups", "notes", "path",
+        "_closers", "_known", "_places", "aliases", "alike", "arrays", "attributes", "format",
+        "formats", "groups", "header_tells", "notes", "path",
     )  # fmt: skip
 
     def __init__(
@@ -65,6 +63,8 @@ class Bundle:
         notes: list[str] | None = None,
         closers: list[Callable[[], None]] | None = None,
         aliases: dict[str, str] | None = None,
+        header_tells: bool = False,
+        alike: Callable[[], Alike | None] | None = None,
     ) -> None:
         self.arrays: list[Array] = arrays
         self.attributes: dict[str, Any] = {} if attributes is None else attributes
@@ -72,6 +72,8 @@ class Bundle:
         self.formats: dict[str, dict[str, Any]] = {} if formats is None else formats
         self.notes: list[str] = [] if notes is None else notes  # may grow while data is read
         self.aliases: dict[str, str] = {} if aliases is None else aliases
+        self.header_tells: bool = header_tells
+        self.alike: Callable[[], Alike | None] | None = alike
         self._closers = [] if closers is None else closers
         self._places: dict[str, int] = {}  # of the arrays, by name, as they were when `_known`
         self._known: tuple[Any, ...] = ()
@@ -85,21 +87,22 @@ class Bundle:
         return [array.name for array in self.arrays]
 
     def keys(self) -> list[str]:
-        """The names, in order."""
+        """The names, in order. Raises nothing."""
         return self.names
 
     def items(self) -> list[tuple[str, Array]]:
-        """The pairs of name and array, in order."""
+        """The pairs of name and array, in order. Raises nothing."""
         return [(array.name, array) for array in self.arrays]
 
     def __getitem__(self, name: str) -> Array:
+        """The array of this name, as `get` finds it; raises `KeyError`."""
         array = self.get(name)
         if array is None:
             raise KeyError(name)
         return array
 
     def get(self, name: str) -> Array | None:
-        """Return the array of this name, the first if there are several, or None.
+        """Return the array of this name, the first if there are several, or None. Raises nothing.
 
         An alias stands for its array; of two that share a name, the array's own goes first.
 
@@ -113,7 +116,10 @@ class Bundle:
         return found
 
     def without_aliases(self, path: str) -> str:
-        """Return a path with every alias on its way replaced by what it stands for."""
+        """Return a path with every alias on its way replaced by what it stands for.
+
+        Raises nothing.
+        """
         here = ""
         for part in path.split("/"):
             here = f"{here}/{part}" if here else part
@@ -155,9 +161,9 @@ class Bundle:
         return [array for array in self.arrays if array.problem is not None]
 
     def check_names(self) -> None:
-        """Refuse (`Unsupported`) names in groups so deep that their paths take very much memory.
+        """Refuse names in groups so deep that their paths take very much memory.
 
-        A name of 20 KB can lie in 10,000 groups, whose paths have 100 MB.
+        A name of 20 KB can lie in 10,000 groups, whose paths have 100 MB. Raises `Unsupported`.
         """
         total = 0
         for name in (*self.names, *self.groups, *self.aliases):
@@ -173,8 +179,11 @@ class Bundle:
                     got=f"{depth} groups",
                 )
 
-    def telling_groups(self) -> dict[str, dict[str, Any]]:
-        """Return the groups that have attributes, or that nothing else shows to be there."""
+    def explicit_groups(self) -> dict[str, dict[str, Any]]:
+        """Return the groups that have attributes, or that nothing else shows to be there.
+
+        Raises nothing.
+        """
         shown: set[str] = set()
         for path in [*self.names, *self.groups]:
             while "/" in path and (path := path.rpartition("/")[0]) not in shown:
@@ -193,7 +202,7 @@ class Bundle:
         if not found:
             return {}
         there = set(self.groups)
-        for path in self.names:
+        for path in [*self.names, *self.groups]:
             while "/" in path and (path := path.rpartition("/")[0]) not in there:
                 there.add(path)
         return {path: form for path, form in found.items() if path in there}
@@ -204,13 +213,18 @@ class Bundle:
         >>> array = raconvert.open("grid.ra")  # by `only`
         >>> array.name, array.close()
         ('grid', None)
+
+        Raises `IndexError` for a bundle without arrays.
         """
         array = self.arrays[0]
         array.owner = self
         return array
 
     def like(self, arrays: list[Array]) -> Bundle:
-        """Return a bundle of other arrays that says the same of itself; it closes nothing."""
+        """Return a bundle of other arrays that says the same of itself; it closes nothing.
+
+        Raises nothing.
+        """
         other = Bundle(
             arrays,
             attributes=self.attributes,
@@ -223,16 +237,16 @@ class Bundle:
         return other
 
     def add_notes_of(self, other: Bundle) -> None:
-        """Take over the notes of another bundle, and the duty to close it."""
+        """Take over the notes of another bundle, and the duty to close it. Raises nothing."""
         self.notes += [f"'{other.path}': {note}" for note in other.notes]
         self.close_with(other.close)
 
     def close_with(self, closer: Callable[[], None]) -> None:
-        """Call `closer` when the bundle is closed; the last one goes first."""
+        """Call `closer` when the bundle is closed; the last one goes first. Raises nothing."""
         self._closers.append(closer)
 
     def close(self) -> None:
-        """Close whatever the arrays need open."""
+        """Close whatever the arrays need open. Raises what the closers raise."""
         for array in self.arrays:
             array.close()
         while self._closers:

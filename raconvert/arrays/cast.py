@@ -1,7 +1,6 @@
-"""Changes that the user asked for or the target needs, each as a lazy array: order, type, scale.
+"""Elements of another type, as a lazy array: every value is checked while the data streams.
 
-Nothing here is silent: casts check every value while the data streams, and the first value that
-does not fit aborts with its index and leaves no output.
+The first value that does not fit aborts with its index and leaves no output.
 """
 
 from __future__ import annotations
@@ -95,11 +94,13 @@ def cast(array: Array, name: str, *, round_values: bool = False) -> Array:
     return array.replace(element=element_of(dtype), extent=None, data=source)
 
 
-def as_bool(array: Array) -> Array:
-    """Return numbers that stand for false and true as bool: 0 and 1, or 0 and 255 (images)."""
+def as_bool(array: Array, numbers: tuple[int, ...] = (0, 1, 255)) -> Array:
+    """Numbers that stand for false and true as bool: 0 and 1, or 0 and 255 (images)."""
 
     def convert(block: np.ndarray[Any, Any], done: int) -> Mask:
-        wrong = np.flatnonzero(~np.isin(block.reshape(-1), (0, 1, 255)))
+        if block.dtype == np.uint8 and block.max(initial=0) <= 1:
+            return block.view(bool)
+        wrong = np.flatnonzero(~np.isin(block.reshape(-1), numbers))
         if wrong.size:
             raise WouldLose(
                 f"value {block.reshape(-1)[wrong[0]]} of array '{array.name}' is not a bool",
@@ -111,28 +112,6 @@ def as_bool(array: Array) -> Array:
         return array
     source = Converted(array, np.dtype(bool), convert)
     return array.replace(element=element_of(np.dtype(bool)), extent=None, data=source)
-
-
-def checked_bools(array: Array) -> Array:
-    """Return bools of which every byte must be 0 or 1, for a format that has no others.
-
-    An NPY or RA file can hold any byte; other formats would make 1 of it, without a word.
-    """
-
-    def check(block: np.ndarray[Any, Any], done: int) -> np.ndarray[Any, Any]:
-        raw = block.view(np.uint8)
-        if raw.size and raw.max() > 1:
-            first = int(np.flatnonzero(raw.reshape(-1) > 1)[0])
-            raise WouldLose(
-                f"bool of array '{array.name}' is neither 0 nor 1",
-                where=f"index {list(index_of(array, done + first))}",
-                got=int(raw.reshape(-1)[first]),
-                remedy="nothing was written; --dtype uint8 keeps the numbers",
-            )
-        return block
-
-    source = Converted(array, np.dtype(bool), check)
-    return array.replace(extent=None, data=source)
 
 
 def parse_dtype(name: str) -> np.dtype[Any]:

@@ -1,4 +1,4 @@
-"""Element types: one table between RA's type codes, numpy's dtypes and our own plain tuples.
+"""Element types: one table between RA's type codes, numpy's dtypes and our own tuples.
 
 An `Element` is a tuple ``(kind, nbytes, order, descr)`` that costs no numpy:
 
@@ -13,11 +13,14 @@ Type codes: RA README, "Elemental Type Specification"; code 5 of width 2 is bflo
 
 from __future__ import annotations
 
+from math import prod
+
+from raconvert.declared import Record
 from raconvert.errors import MissingDependency, Unsupported
-from raconvert.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     import numpy as np
@@ -31,6 +34,9 @@ class Element(Record):
     order: str
     descr: Any = None
 
+
+MAX_SPAN = (1 << 63) - 1  # bytes of one array, as numpy and all readers of RA count them
+MAX_FIELD_AXES = 32  # of arrays of arrays; all versions of NumPy have as many
 
 # kind, bytes, RA eltype, numpy type string without byte order
 _ROWS = (
@@ -54,7 +60,7 @@ _ROWS = (
 KINDS = {eltype: kind for kind, _, eltype, _ in _ROWS if kind != "bfloat"}  # RA eltype -> kind
 ELTYPES = {kind: eltype for kind, _, eltype, _ in _ROWS}  # kind -> RA eltype
 _CODES = {(kind, nbytes): code for kind, nbytes, _, code in _ROWS if code}
-# The widths of datetime64 and timedelta64 that need no numpy: the plain units.
+# The widths of datetime64 and timedelta64 that need no numpy: the units alone.
 _UNITS = ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as"]
 _DATES = frozenset(["8", *(f"8[{unit}]" for unit in _UNITS)])
 _BY_CODE = {code: (kind, nbytes) for (kind, nbytes), code in _CODES.items()}
@@ -67,10 +73,23 @@ def element(kind: str, nbytes: int, order: str = "<", descr: Any = None) -> Elem
     Element(kind='float', nbytes=8, order='<', descr=None)
     >>> element("uint", 1, ">").order
     '|'
+
+    Raises nothing.
     """
     if swap_unit(kind, nbytes) == 1:
         order = "|"
     return Element(kind, nbytes, order, descr)
+
+
+def spanned(dims: Sequence[int], nbytes: int) -> int:
+    """The bytes that axes of elements of `nbytes` span, where empty axes count as length 1.
+
+    A header that spans more than `MAX_SPAN` is taken for damaged, though an empty array needs none.
+
+    >>> spanned((0, 3, 2), 8)
+    48
+    """
+    return prod(length for length in dims if length) * nbytes
 
 
 def swap_unit(kind: str, nbytes: int) -> int:
@@ -90,6 +109,8 @@ def little(element: Element) -> Element:
 
     >>> little(element("int", 4, ">")).order
     '<'
+
+    Raises nothing.
     """
     return element._replace(order="<") if element.order == ">" else element
 
@@ -131,7 +152,7 @@ def element_of(dtype: np.dtype[Any]) -> Element:
     Raises `Unsupported` for what has no faithful place in RA: objects, long doubles, and the
     one-byte floats and sub-byte integers of ml_dtypes.
     """
-    if dtype.name == "bfloat16":
+    if dtype.type.__name__ == "bfloat16":
         return Element("bfloat", 2, "<" if dtype.byteorder != ">" else ">")
     if dtype.kind in "iufcb":
         known = _BY_CODE.get(dtype.str[1:])
@@ -168,7 +189,43 @@ def _descr(dtype: np.dtype[Any]) -> Any:
             f"structured type {dtype} has overlapping or unordered fields: {error}",
             remedy="no flag allows this; reorder the fields first",
         ) from error
-    return frozen(descr)
+    return frozen(_flat(descr) if isinstance(descr, list) else descr)
+
+
+def _flat(fields: list[Any]) -> list[Any]:
+    """Fields of which none is an array of arrays: that is one array, with the axes of both."""
+    found = []
+    for name, declared, *shape in fields:
+        base, dims = declared, tuple(shape[0]) if shape else ()
+        while isinstance(base, tuple):
+            base, inner = base
+            dims += tuple(inner)
+            if len(dims) > MAX_FIELD_AXES:
+                raise Unsupported(
+                    f"field '{name}' is an array of arrays of {len(dims)} axes or more",
+                    expected=f"at most {MAX_FIELD_AXES}",
+                )
+        base = _flat(base) if isinstance(base, list) else base
+        found.append((name, base, dims) if dims else (name, base))
+    return found
+
+
+def flattened(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same bytes in the type that `element_of` and `dtype_of` make of theirs.
+
+    numpy converts a structure with arrays of arrays into the same one without them value by value,
+    and to other values.
+    """
+    if values.dtype.names is None or not _has_arrays_of_arrays(values.dtype):
+        return values
+    return values.view(dtype_of(element_of(values.dtype)))
+
+
+def _has_arrays_of_arrays(dtype: np.dtype[Any]) -> bool:
+    if dtype.subdtype is not None:
+        base = dtype.subdtype[0]
+        return base.subdtype is not None or _has_arrays_of_arrays(base)
+    return any(_has_arrays_of_arrays(dtype[name]) for name in dtype.names or ())
 
 
 def frozen(value: Any) -> Any:
@@ -185,6 +242,9 @@ def dtype_of(element: Element) -> np.dtype[Any]:
 
     >>> dtype_of(element("complex", 8))
     dtype('complex64')
+
+    Raises `MissingDependency` for bfloat16 without ml_dtypes; what numpy raises for a `descr` that
+    is none.
     """
     import numpy as np
 
@@ -202,14 +262,14 @@ def code_of(element: Element) -> Any:
     """Return the type in the notation of the NPY header: a string, or fields of a structure."""
     if element.kind == "user":
         descr = f"|V{element.nbytes}" if element.descr is None else element.descr
-        return _plain(descr)
+        return _listed(descr)
     if element.kind == "bfloat":
         return "bfloat16"
     return element.order + _CODES[element.kind, element.nbytes]
 
 
-def _plain(descr: Any) -> Any:
-    return [_plain(item) for item in descr] if isinstance(descr, tuple) else descr
+def _listed(descr: Any) -> Any:
+    return [_listed(item) for item in descr] if isinstance(descr, tuple) else descr
 
 
 def element_from(code: Any) -> Element:
@@ -259,6 +319,8 @@ def type_name(element: Element) -> str:
 
     >>> type_name(element("float", 4, ">")), type_name(element("bool", 1))
     ('float32 big-endian', 'bool')
+
+    Raises nothing.
     """
     kind, nbytes, order, descr = element
     if kind == "user":
@@ -269,3 +331,24 @@ def type_name(element: Element) -> str:
         return "bool"
     name = "bfloat16" if kind == "bfloat" else f"{kind}{8 * nbytes}"
     return name + (" big-endian" if order == ">" else "")
+
+
+# What people read ------------------------------------------------------------------------------
+
+_MOST_AXES = 64  # as many as NumPy takes
+
+
+def few_lengths(lengths: Sequence[int], between: str) -> str:
+    """Return lengths of axes; of more than any array has in earnest only the first ones."""
+    more = [f"... {len(lengths)} in all"] if len(lengths) > _MOST_AXES else []
+    return between.join([*map(str, lengths[:_MOST_AXES]), *more])
+
+
+def size(nbytes: int) -> str:
+    """Return a size for people: ``47.0 MB``."""
+    value = float(nbytes)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{nbytes} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"

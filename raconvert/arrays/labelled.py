@@ -1,18 +1,19 @@
 """Arrays and tables of other libraries that name their axes, as arrays with metadata.
 
-xarray's DataArray and Dataset, pandas' Series and DataFrame: known by the name of their class, so
-that neither library is imported here. Dimensions become names of axes; a coordinate along its own
-dimension becomes origin and spacing where its numbers are regular, exactly, else labels; attributes
-stay attributes. What has no place is refused, or named in `changes`.
+xarray's DataArray, Dataset and Variable, pandas' Series, DataFrame, Index and arrays: known by the
+name of their class, so that neither library is imported here. Dimensions become names of axes; a
+coordinate along its own dimension becomes origin and spacing where its numbers are regular,
+exactly, else labels; attributes stay attributes. What has no place is refused, or named in
+`changes`.
 """
 
 from __future__ import annotations
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
-from raconvert.arrays.dtypes import element_of
+from raconvert.arrays.dtypes import element_of, flattened
 from raconvert.arrays.metadata import Axis, Metadata
-from raconvert.errors import WouldLose
+from raconvert.errors import UsageError, WouldLose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +22,12 @@ if TYPE_CHECKING:
     import numpy as np
 
 _KINDS = {
-    ("xarray", "DataArray"), ("xarray", "Dataset"), ("pandas", "Series"), ("pandas", "DataFrame"),
+    ("xarray", "DataArray"), ("xarray", "Dataset"), ("xarray", "NamedArray"),
+    ("pandas", "Series"), ("pandas", "DataFrame"), ("pandas", "Index"),
+    ("pandas", "ExtensionArray"),
 }  # fmt: skip
+_PLAIN = {bool, int, float, complex, str, bytes}
+_MANY = "Dataset", "DataFrame"  # of arrays, with attributes of their own
 
 
 def kind_of(values: Any) -> str | None:
@@ -56,9 +61,50 @@ def bundle_of(values: Any, name: str, changes: list[tuple[str, str]]) -> Bundle:
         empty = [key for key in values.coords if key in values.dims and not _used(values, key)]
         arrays += [_data_array(values[key], str(key), changes) for key in empty]
         return Bundle(arrays, attributes=_attributes("", values.attrs, changes))
+    if kind == "NamedArray":
+        axes = [Axis(name=str(dim)) for dim in values.dims]
+        made = _array(_without_objects(values.values, name, values), name, axes)
+        _describe(made.meta, name, values.attrs, changes)
+        return Bundle([made])
     if kind == "Series":
         return Bundle([_series(values, _text(values.name, name), changes)])
-    return _frame(values, changes)
+    if kind == "DataFrame":
+        return _frame(values, changes)
+    name = _text(getattr(values, "name", None), name)
+    _refuse_levels(values, values)
+    return Bundle([_array(_column(values, name, values), name, [])])
+
+
+def array_among(values: Any, name: str, changes: list[tuple[str, str]]) -> Array:
+    """Return a labelled array that was given a name among others."""
+    kind = kind_of(values)
+    if kind in _MANY:
+        raise UsageError(
+            f"a {kind} is not a single array", got=f"one of the name '{name}'",
+            remedy="give its columns or variables by their names, or write it alone",
+        )  # fmt: skip
+    return bundle_of(values, name, changes).arrays[0].replace(name=name)
+
+
+def refuse_inside(values: Any, depth: int) -> None:
+    """Refuse (`WouldLose`) lists of what numpy would strip of names, metadata or masks."""
+    if not isinstance(values, list | tuple) or set(map(type, values)) <= _PLAIN:
+        return
+    for one in values:
+        kind = kind_of(one) or (type(one).__name__ if _has_more(one) else None)
+        if kind:
+            raise WouldLose(
+                f"a list would lose what each {kind} in it has beside its values",
+                remedy="combine them first (xarray.concat, numpy.ma.stack), or give their values; "
+                "nothing was written",
+            )
+        if depth > 1:
+            refuse_inside(one, depth - 1)
+
+
+def _has_more(values: Any) -> bool:
+    masked = type(values).__module__.partition(".")[0] == "numpy" and hasattr(values, "mask")
+    return masked or (isinstance(values, Array) and bool(values.meta))
 
 
 def _used(dataset: Any, dim: Any) -> bool:
@@ -106,7 +152,7 @@ def _data_array(values: Any, name: str, changes: list[tuple[str, str]]) -> Array
                 left = f"left out: {_listed(list(attributes))} of coordinate '{dim}'"
                 changes.append((name, left))
         axes.append(axis)
-    made = _array(_plain(values.values, name, values), name, axes)
+    made = _array(_without_objects(values.values, name, values), name, axes)
     _describe(made.meta, name, values.attrs, changes)
     return made
 
@@ -162,6 +208,8 @@ def _frame(values: Any, changes: list[tuple[str, str]]) -> Bundle:
     if len(columns) < len(values.columns):
         raise _lost(values, "columns of the same name")
     arrays = [_array(_column(one, key, values), key, []) for key, one in columns.items()]
+    if values.columns.name is not None:
+        changes.append(("", f"left out: the name of the columns, '{values.columns.name}'"))
     return Bundle(arrays, attributes=_attributes("", values.attrs, changes))
 
 
@@ -182,11 +230,11 @@ def _column(values: Any, name: str, whole: Any) -> np.ndarray[Any, Any]:
         texts = str(dtype) in ("str", "string")
         if not texts and (own is None or own.kind == "O"):
             raise _lost(whole, f"the type {dtype} of '{name}'", "convert it, or ")
-        return _plain(values.to_numpy(dtype=object if texts else own), name, whole)
-    return _plain(values.to_numpy(), name, whole)
+        return _without_objects(values.to_numpy(dtype=object if texts else own), name, whole)
+    return _without_objects(values.to_numpy(), name, whole)
 
 
-def _plain(values: np.ndarray[Any, Any], name: str, whole: Any) -> np.ndarray[Any, Any]:
+def _without_objects(values: np.ndarray[Any, Any], name: str, whole: Any) -> np.ndarray[Any, Any]:
     """Return values as they are, or texts that are objects as texts of one width."""
     import numpy as np
 
@@ -203,6 +251,7 @@ def _plain(values: np.ndarray[Any, Any], name: str, whole: Any) -> np.ndarray[An
 
 
 def _array(values: np.ndarray[Any, Any], name: str, axes: list[Axis]) -> Array:
+    values = flattened(values)
     return Array(
         element_of(values.dtype),
         values.shape[::-1],

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from functools import cache
+
 from raconvert.errors import TooLarge, Unsupported
-from raconvert.files.source import machine_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 MAX_RANK = 64  # axes: numpy's own limit since 2.0
+CGROUP_LIMIT = "/sys/fs/cgroup/memory.max"  # of a container, on Linux
 
 
 def check_rank(name: str, ndim: int, path: str | None = None) -> None:
@@ -57,3 +60,16 @@ def out_of_memory(name: str, nbytes: int, storage: dict[str, Any]) -> TooLarge:
         got=stored_bytes(storage),
         remedy="read a part of it (raconvert.open), or convert it, which needs little memory",
     )
+
+
+@cache
+def machine_memory() -> int:
+    """Return the bytes of memory that this machine or container has; 2^62 where nobody says so."""
+    known = [1 << 62]
+    try:
+        known.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        with open(CGROUP_LIMIT, encoding="ascii") as file:
+            known.append(int(file.read(32)))
+    except (AttributeError, OSError, ValueError):  # Windows; no container, or one without a limit
+        pass
+    return min(number for number in known if number > 0)

@@ -1,12 +1,4 @@
-"""The RA core in memory: `Array`, `Bundle`, `Metadata`, `Axis`, `Extent`.
-
-Two words that are never mixed: `dims` is what an RA header lists, fastest axis first; `shape` is
-the logical shape in the array's index order (C or unknown: dims reversed; F: dims as they stand).
-`Array.data` is always seen slowest axis first, in C order, whatever the index order is.
-
-Plain classes with slots instead of dataclasses: the command line starts with this module, and
-`import dataclasses` alone would cost half a bare interpreter start.
-"""
+"""`Metadata` and `Axis`: what is known of an array beyond its elements."""
 
 from __future__ import annotations
 
@@ -14,6 +6,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, ClassVar
+
+
+RA = "ra"  # the namespace of the core itself (`raconvert.arrays.namespace`)
 
 
 class Axis:
@@ -48,11 +43,11 @@ class Axis:
 
     @classmethod
     def takes(cls, field: str, value: object) -> bool:
-        """True if a value is of the type that the field has."""
+        """True if a value is of the type that the field has. Raises nothing."""
         return isinstance(value, cls.TYPES.get(field, ())) and not isinstance(value, bool)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields that are set.
+        """Return the fields that are set. Raises nothing.
 
         >>> Axis(name="time", units="s", spacing=0.5).to_dict()
         {'name': 'time', 'units': 's', 'spacing': 0.5}
@@ -114,7 +109,7 @@ class Metadata:
         return found
 
     def copy(self) -> Metadata:
-        """Return metadata of its own: changing its fields leaves these as they are.
+        """Return metadata of its own: changing its fields leaves these as they are. Raises nothing.
 
         >>> meta = Metadata(units="m")
         >>> other = meta.copy()
@@ -134,13 +129,17 @@ class Metadata:
         return other
 
     def complete(self) -> bool:
-        """Take over what is known now that all elements have been read; True if there is any."""
+        """Take over what is known now that all elements have been read; True if there is any.
+
+        Raises nothing but what `later` raises.
+        """
         if self.later is None:
             return False
         found = Metadata.from_dict(self.later.common)
         self.attributes = {**found.attributes, **self.attributes}
         self.formats = {**found.formats, **self.formats}
         self.items = self.later.items
+        self.later = None
         return bool(self)
 
     def to_dict(self) -> dict[str, Any]:
@@ -148,6 +147,8 @@ class Metadata:
 
         >>> Metadata(units="m", axes=[Axis(name="x"), Axis()]).to_dict()
         {'units': 'm', 'axes': [{'name': 'x'}, {}]}
+
+        Raises nothing.
         """
         fields: dict[str, Any] = {}
         if self.description:
@@ -171,6 +172,8 @@ class Metadata:
 
         >>> Metadata.from_dict({"units": "m"}).units
         'm'
+
+        Raises `TypeError` for axes that are not a list of mappings.
         """
         known = {name: fields[name] for name in cls.FIELDS if name in fields}
         if "axes" in known:

@@ -1,7 +1,6 @@
-"""Changes that the user asked for or the target needs, each as a lazy array: order, type, scale.
+"""Values scaled to 8 or 16 bits, as a lazy array: every value is checked while the data streams.
 
-Nothing here is silent: casts check every value while the data streams, and the first value that
-does not fit aborts with its index and leaves no output.
+The first value outside the scale aborts with its index and leaves no output.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from array import array
 from contextlib import suppress
-from tempfile import TemporaryFile, gettempdir
 from typing import TYPE_CHECKING, Protocol
 from weakref import finalize
 
@@ -19,18 +18,22 @@ import numpy as np
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.axes import in_order
-from raconvert.arrays.blocks import blocks, plain, plain_dtype, region_of
+from raconvert.arrays.blocks import blocks, opaque, opaque_dtype, region_of
 from raconvert.arrays.dtypes import dtype_of, little, type_name
+from raconvert.arrays.indexing import full_key
 from raconvert.arrays.memory import check_memory
 from raconvert.arrays.metadata import Axis, Metadata
-from raconvert.errors import UsageError, WriteFailed
-from raconvert.files.regular import changed, refuse_changed
-from raconvert.files.source import DEFAULT_MAX_MEMORY
-from raconvert.ra.namespace import carried, take_trailer
+from raconvert.arrays.namespace import carried, take_trailer
+from raconvert.errors import UsageError, WriteFailed, changed
+from raconvert.files.processes import can_fork
+from raconvert.files.source import DEFAULT_MAX_MEMORY, refuse_changed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any, Self
+
+
+SHARED_BYTES = 1 << 19  # bytes of items that another process reads at once
 
 
 class Item(Protocol):
@@ -91,6 +94,7 @@ class Stack:
         self.dtype: np.dtype[Any] = dtype_of(little(self.first.element))
         self.items_meta: ItemMetadata = ItemMetadata(paths)
         self.notes: list[str] = []
+        self.jobs = 1  # processes that read the items; may be changed
         self._paths = paths
         self._open_one = open_one
         self._max_memory = max_memory
@@ -110,10 +114,38 @@ class Stack:
 
     def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
         """Yield blocks of at most `max_bytes`, one item after the other."""
+        fewest = max(1, SHARED_BYTES // max(1, self.first.nbytes))  # items of a piece
+        jobs = min(self.jobs, self._max_memory // (6 * fewest * max(1, self.first.nbytes)))
+        if jobs > 1 and len(self._paths) > fewest and can_fork():
+            yield from self._stream_of_copies(fewest, jobs)
+            return
         for number in range(len(self._paths)):
             with self._open_one(self._paths[number]) as opened:
                 yield from blocks(self._same_item(opened, number), max_bytes)
                 refuse_changed(opened.seen)
+
+    def _stream_of_copies(self, step: int, jobs: int) -> Iterator[np.ndarray[Any, Any]]:
+        """Yield blocks of `step` items, which copies of this process read."""
+        from raconvert.arrays import copies
+
+        paths, one = self._paths, self.first.nbytes
+
+        def make(number: int, memory: copies.Buffer) -> None:
+            at = 0
+            for item in range(len(paths))[number * step : (number + 1) * step]:
+                with self._open_one(paths[item]) as opened:
+                    for block in blocks(self._same_item(opened, item), one):
+                        memory[at : at + block.nbytes] = block.reshape(-1).view(np.uint8)
+                        at += block.nbytes
+                    refuse_changed(opened.seen)
+
+        def where(number: int) -> str:
+            return copies.named(paths[number * step : (number + 1) * step])
+
+        count = -(-len(paths) // step)
+        for number, (memory, _) in enumerate(copies.made(make, count, step * one, jobs, where)):
+            items = min(step, len(paths) - number * step)
+            yield memory[: items * one].view(self.dtype).reshape(items, *self.shape[1:])
 
     def _same_item(self, opened: Item, number: int) -> Array:
         """The array of an item that is open again, and must be the file whose header was read."""
@@ -139,26 +171,26 @@ class Stack:
         return item
 
     def __getitem__(self, key: Any) -> Any:
-        key = key if isinstance(key, tuple) else (key,)
-        if key and isinstance(key[0], int | np.integer):
-            return self._part(range(self.shape[0])[key[0]], key[1:])
-        numbers = range(self.shape[0])
-        chosen = numbers[key[0]] if key and isinstance(key[0], slice) else numbers
+        number, *rest = full_key(key, len(self.shape))
+        inner = tuple(rest)
+        chosen = range(self.shape[0])[number]
+        if isinstance(chosen, int):
+            return self._part(chosen, inner)
         if not chosen:
-            return np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *key[1:])]
-        first = self._part(chosen[0], key[1:])
+            return np.empty((0, *self.shape[1:]), self.dtype)[(slice(None), *inner)]
+        first = self._part(chosen[0], inner)
         check_memory(len(chosen) * first.nbytes, self._max_memory, "this part of the stack")
-        out = np.empty((len(chosen), *first.shape), plain_dtype(self.dtype))
-        out[0] = plain(first)
+        out = np.empty((len(chosen), *first.shape), opaque_dtype(self.dtype))
+        out[0] = opaque(first)
         for place, number in enumerate(chosen[1:], 1):
-            out[place] = plain(self._part(number, key[1:]))
+            out[place] = opaque(self._part(number, inner))
         return out.view(self.dtype)
 
     def _part(self, number: int, key: tuple[Any, ...]) -> np.ndarray[Any, Any]:
         """Return a region of one item, in memory of its own."""
         with self._open_one(self._paths[number]) as opened:
             region = region_of(self._same_item(opened, number), key)
-            return plain(region).astype(plain_dtype(self.dtype)).view(self.dtype)
+            return opaque(region).astype(opaque_dtype(self.dtype)).view(self.dtype)
 
 
 def _mark(opened: Item) -> int:
@@ -182,7 +214,7 @@ class ItemMetadata:
     def add(self, fields: dict[str, Any]) -> None:
         """Add the metadata of the next item; nothing is stored while all items agree."""
         flat = dict(_flatten(fields))
-        texts = {path: _json(value) for path, value in flat.items()}
+        texts = {path: json_of(value) for path, value in flat.items()}
         if self._count == 0:
             self._common, self._texts = flat, texts
         elif texts != self._texts or self._spool is not None:
@@ -196,6 +228,8 @@ class ItemMetadata:
 
     def _write(self, flat: dict[tuple[Any, ...], Any]) -> None:
         if self._spool is None:
+            from tempfile import TemporaryFile
+
             self._spool = TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - kept open
             finalize(self, _close, self._spool)
             self._spool.write(_line(self._common) * self._count)
@@ -225,6 +259,8 @@ class ItemMetadata:
 
 
 def _spool_failed(error: OSError) -> WriteFailed:
+    from tempfile import gettempdir
+
     return WriteFailed(
         f"a temporary file for metadata cannot be written: {error.strerror}",
         path=gettempdir(),
@@ -238,8 +274,8 @@ def _close(file: Any) -> None:
         file.close()
 
 
-def _json(value: Any) -> str:
-    """Return JSON; bytes become base64, dates and other values their text."""
+def json_of(value: Any) -> str:
+    """The metadata of an item as JSON; bytes become base64, dates and other values their text."""
     import json
 
     return json.dumps(value, ensure_ascii=False, sort_keys=True, default=_text)
@@ -254,7 +290,7 @@ def _text(value: Any) -> str:
 
 
 def _line(flat: dict[tuple[Any, ...], Any]) -> str:
-    return _json([[list(path), value] for path, value in flat.items()]) + "\n"
+    return json_of([[list(path), value] for path, value in flat.items()]) + "\n"
 
 
 def _flatten(

@@ -8,18 +8,20 @@ from __future__ import annotations
 import numpy as np
 
 from raconvert.arrays.indexing import full_key
+from raconvert.errors import changed
 from raconvert.files.copy import read_at
-from raconvert.files.regular import changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from raconvert.files.places import Handle
+
 SPAN_BYTES = 1 << 20  # read at once, gaps included: it stays in the cache of a processor
 
 
 def region(
-    file: int,
+    file: Handle,
     path: str,
     offset: int,
     dtype: np.dtype[Any],
@@ -28,24 +30,36 @@ def region(
     key: Any,
 ) -> Any:
     """The elements that a key picks of an array which lies in an open file by strides."""
-    begins, lengths, rest = _box(key, shape)
+    begins, lengths, steps, rest = _box(key, shape)
     values = np.empty(lengths, dtype)
     offset += sum(n * stride for n, stride in zip(begins, strides, strict=True))
-    fill(values, file, offset, strides, path)
+    apart = tuple(step * stride for step, stride in zip(steps, strides, strict=True))
+    fill(values, file, offset, apart, path)
     return values[rest]
 
 
-def _box(key: Any, shape: tuple[int, ...]) -> tuple[list[int], list[int], Any]:
-    """Return the begins and lengths of the box that a key needs, and the key relative to it."""
+def _box(key: Any, shape: tuple[int, ...]) -> tuple[list[int], list[int], list[int], Any]:
+    """The begins, lengths and steps of what a key needs, and the key relative to that."""
     full = full_key(key, len(shape))
     if not all(isinstance(part, slice | int | np.integer) for part in full):
-        return [0] * len(shape), list(shape), key
-    parts = [extent_of(part, length) for part, length in zip(full, shape, strict=True)]
-    begins = [begin for begin, _, _ in parts]
-    return begins, [end - begin for begin, end, _ in parts], tuple(rest for _, _, rest in parts)
+        return [0] * len(shape), list(shape), [1] * len(shape), key
+    parts = [_stepped(part, length) for part, length in zip(full, shape, strict=True)]
+    begins, lengths, steps = ([part[n] for part in parts] for n in range(3))
+    return begins, lengths, steps, tuple(rest for *_, rest in parts)
 
 
-def extent_of(part: Any, length: int) -> tuple[int, int, Any]:
+def _stepped(part: Any, length: int) -> tuple[int, int, int, Any]:
+    """Begin, count and step of the indices of an axis that a key picks, and the key among these."""
+    if not isinstance(part, slice):
+        return range(length)[part], 1, 1, 0  # IndexError as numpy
+    chosen = range(*part.indices(length))
+    if not chosen:
+        return 0, 0, 1, slice(None)
+    low = min(chosen[0], chosen[-1])
+    return low, len(chosen), abs(chosen.step), slice(None, None, -1 if chosen.step < 0 else 1)
+
+
+def range_of(part: Any, length: int) -> tuple[int, int, Any]:
     """Return the range of an axis that a key needs, and the key relative to it."""
     if isinstance(part, slice):
         begin, end, step = part.indices(length)
@@ -59,7 +73,7 @@ def extent_of(part: Any, length: int) -> tuple[int, int, Any]:
 
 
 def fill(
-    out: np.ndarray[Any, Any], file: int, offset: int, strides: tuple[int, ...], path: str
+    out: np.ndarray[Any, Any], file: Handle, offset: int, strides: tuple[int, ...], path: str
 ) -> None:
     """Fill `out` with the elements at `offset` plus index times `strides` of an open file.
 
@@ -81,7 +95,7 @@ def fill(
         fill(part, file, offset + start * stride, strides, path)
 
 
-def _read(file: int, offset: int, nbytes: int, path: str) -> bytearray:
+def _read(file: Handle, offset: int, nbytes: int, path: str) -> bytearray:
     data = bytearray(nbytes)
     view = memoryview(data)
     done = 0

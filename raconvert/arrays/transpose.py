@@ -13,7 +13,6 @@ a map of a file that became shorter is killed, and both would be paid in memory 
 
 from __future__ import annotations
 
-import os
 from itertools import product
 from math import prod
 
@@ -22,8 +21,8 @@ import numpy as np
 from raconvert.arrays.blocks import (
     LARGEST_BLOCK,
     blocks,
-    plain,
-    plain_dtype,
+    opaque,
+    opaque_dtype,
     region_of,
     slabs,
 )
@@ -33,6 +32,7 @@ from raconvert.arrays.lazy import Decoded
 from raconvert.arrays.prefetch import ahead
 from raconvert.errors import ReadFailed
 from raconvert.files.copy import check_extent, read_at, read_extent_into
+from raconvert.files.places import close_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.arrays.array import Array
-    from raconvert.files.extent import Extent
+    from raconvert.files.places import Handle
+    from raconvert.files.source import Extent
 
     Values = np.ndarray[Any, Any]
 
@@ -88,7 +89,7 @@ class Transposed:
                     room = np.empty(prod(shape), self.dtype)
                 rooms.append(room)
                 flat = room[: prod(shape)]
-                regions.fill(plain(flat.reshape(shape)), region, self._axes)
+                regions.fill(opaque(flat.reshape(shape)), region, self._axes)
                 yield flat
 
     def _slab_bytes(self) -> int:
@@ -101,7 +102,7 @@ class Transposed:
         return min(max(wanted, rows * LEAST_RUN), self._max_memory // 8)
 
     def __getitem__(self, key: Any) -> Values:
-        key = key if isinstance(key, tuple) else (key,)
+        key = full_key(key, len(self.shape))
         values = region_of(self._array, self._region(key)).transpose(self._axes)
         picked = tuple(0 if isinstance(k, int | np.integer) else slice(None) for k in key)
         return values[picked]
@@ -138,7 +139,7 @@ class _Regions:
         self._extent = extent
         if extent is not None:
             check_extent(extent)
-        self._file = extent.open() if extent is not None else -1
+        self._file: Handle = extent.open() if extent is not None else -1
         self._room = np.empty(0, np.uint8)
         self._whole: Values | None = None
 
@@ -146,8 +147,8 @@ class _Regions:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._file >= 0:
-            os.close(self._file)
+        if self._file != -1:
+            close_file(self._file)
 
     def fill(self, out: Values, region: tuple[slice, ...], axes: tuple[int, ...]) -> None:
         """Fill `out` with a region, its axes in another order."""
@@ -157,7 +158,7 @@ class _Regions:
             return
         if self._extent is None:
             values = region_of(self._array, region)
-            transpose_into(out, plain(values).transpose(axes))
+            transpose_into(out, opaque(values).transpose(axes))
             # A view of what had to be decoded whole keeps that for the regions to come.
             self._whole = values if values.base is not None else None
             return
@@ -185,7 +186,7 @@ class _Regions:
         """Yield boxes that cover a region, and what is in them, valid until the next one."""
         whole = self._widened(region)
         for key in slabs(tuple(map(_length, whole)), itemsize, self._largest):
-            box = tuple(map(_within, whole, full_key(key, len(whole))))
+            box = _boxed(whole, key)
             if all(_length(_overlap(*pair)) > 0 for pair in zip(box, region, strict=True)):
                 yield box, self._read(extent, box)
 
@@ -203,7 +204,7 @@ class _Regions:
 
     def _read(self, extent: Extent, box: tuple[slice, ...]) -> Values:
         """Return the elements of a box, as they are in the file, valid until the next call."""
-        dtype = plain_dtype(self._array.dtype)
+        dtype = opaque_dtype(self._array.dtype)
         lengths = [_length(part) for part in box]
         axis = len(box)  # from which on the box goes over all of the array
         while axis > 1 and lengths[axis - 1] == self._shape[axis - 1]:
@@ -232,15 +233,15 @@ def _decoded_boxes(array: Array, step: int) -> Iterator[tuple[tuple[slice, ...],
     shape = array.dims[::-1]
     whole = tuple(slice(0, length) for length in shape)
     pieces = iter(blocks(array, step))
-    rest = np.empty(0, plain_dtype(dtype_of(little(array.element))))
+    rest = np.empty(0, opaque_dtype(dtype_of(little(array.element))))
     room = np.empty(max(1, step // rest.itemsize), rest.dtype)
     for key in slabs(shape, rest.itemsize, step):
-        box = tuple(map(_within, whole, full_key(key, len(shape))))
+        box = _boxed(whole, key)
         lengths = list(map(_length, box))
         filled, count = 0, prod(lengths)
         while filled < count:
             if not rest.size:
-                rest = plain(next(pieces).reshape(-1))
+                rest = opaque(next(pieces).reshape(-1))
             take = min(count - filled, rest.size)
             room[filled : filled + take] = rest[:take]
             filled, rest = filled + take, rest[take:]
@@ -272,6 +273,11 @@ def _within(whole: slice, part: int | slice) -> slice:
         _length(whole)
     )
     return slice(whole.start + low, whole.start + high)
+
+
+def _boxed(whole: tuple[slice, ...], key: tuple[int | slice, ...]) -> tuple[slice, ...]:
+    """The box that a key of `slabs`, relative to a part of all axes, picks; the rest is whole."""
+    return (*map(_within, whole, key), *whole[len(key) :])
 
 
 def _overlap(a: slice, b: slice) -> slice:

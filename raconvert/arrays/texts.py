@@ -1,0 +1,151 @@
+"""Text of fixed width in another kind or width: bytes (S), characters (U), UTF-8 in bytes.
+
+What does not fit is `Corrupt`, as a promise of the metadata at `path`.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from raconvert.arrays.dtypes import Element, dtype_of, type_name
+from raconvert.errors import Corrupt
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    import numpy as np
+
+    from raconvert.arrays.array import Array
+
+    Dtype = np.dtype[Any]
+    Values = np.ndarray[Any, Any]
+
+UTF8 = "utf-8"
+
+
+def letter_of(element: Element) -> str:
+    """The letter of NumPy for a user element: S, U, M, m, or V for all others."""
+    return element.descr[1] if isinstance(element.descr, str) else "V"
+
+
+def as_utf8(array: Array, element: Element, path: str) -> Array:
+    """Characters as the UTF-8 that they were made of."""
+    import numpy as np
+
+    from raconvert.arrays.cast import Converted
+
+    dtype = dtype_of(element)
+
+    def convert(block: Values, _: int) -> Values:
+        raw = np.char.encode(block, UTF8, "surrogateescape")
+        if raw.dtype.itemsize > dtype.itemsize:
+            raise Corrupt(
+                f"a string of array '{array.name}' is not {type_name(element)}", path=path
+            )
+        return raw.astype(dtype)
+
+    return array.replace(element=element, extent=None, data=Converted(array, dtype, convert))
+
+
+def as_characters(array: Array) -> Array:
+    """UTF-8 bytes as the text that they are; any other array as it is."""
+    if array.meta.encoding != UTF8 or letter_of(array.element) != "S":
+        return array
+    import numpy as np
+
+    from raconvert.arrays.cast import Converted
+
+    width = array.element.nbytes
+    element = Element("user", 4 * width, "|", f"<U{width}")
+    dtype = dtype_of(element)
+
+    def convert(block: Values, _: int) -> Values:
+        return np.char.decode(block, UTF8, "surrogateescape").astype(dtype)
+
+    return array.replace(element=element, extent=None, data=Converted(array, dtype, convert))
+
+
+def from_utf8(array: Array, element: Element, path: str) -> Array:
+    """UTF-8 in bytes as characters of their own width; surrogates are kept."""
+    from raconvert.arrays.cast import Converted
+
+    dtype = dtype_of(element)
+
+    def convert(block: Values, _: int) -> Values:
+        try:
+            return decoded(block, dtype)
+        except ValueError as error:
+            raise Corrupt(f"a string of array '{array.name}' is not {type_name(element)}: {error}",
+                          path=path) from error  # fmt: skip
+
+    return array.replace(element=element, extent=None, data=Converted(array, dtype, convert))
+
+
+def decoded(values: Values, dtype: Dtype) -> Values:
+    """UTF-8 (S) as text of type `dtype` (U); ValueError where it does not fit."""
+    import numpy as np
+
+    count = dtype.itemsize // 4
+    raw = np.ascontiguousarray(values).view(np.uint8).reshape(-1, values.dtype.itemsize)
+    result = np.zeros((len(raw), count), _unit(dtype))
+    width = min(count, raw.shape[1])
+    result[:, :width] = raw[:, :width]
+    texts = result.view(dtype).reshape(-1)
+    for row in np.flatnonzero((raw > 0x7F).any(axis=1) | raw[:, width:].any(axis=1)):
+        text = raw[row].tobytes().rstrip(b"\0").decode(UTF8, "surrogatepass")
+        if len(text) > count:
+            raise ValueError(f"a text of {len(text)} characters in the place of {count}")
+        texts[row] = text
+    return texts.reshape(values.shape)
+
+
+def as_text(array: Array, element: Element, path: str) -> Array:
+    """Strings in their own width and kind: bytes are characters 0 to 255."""
+    from raconvert.arrays.cast import Converted
+
+    dtype = dtype_of(element)
+    growth = max(1, element.nbytes // array.element.nbytes)
+
+    class Texts(Converted):
+        def stream(self, max_bytes: int) -> Iterator[Any]:
+            return super().stream(max(1, max_bytes // growth))
+
+    def convert(block: Values, _: int) -> Values:
+        units = units_of(block)
+        width = element.nbytes // (1 if dtype.kind == "S" else 4)
+        if units[..., width:].any() or (dtype.kind == "S" and (units > 255).any()):
+            raise Corrupt(
+                f"a string of array '{array.name}' is not {dtype.kind}{width}",
+                path=path,
+                remedy="the metadata beside the file belongs to other content",
+            )
+        return _packed(units, width, dtype)
+
+    return array.replace(element=element, extent=None, data=Texts(array, dtype, convert))
+
+
+def units_of(block: Values) -> Values:
+    """The characters of fixed-width strings as numbers, on a new last axis."""
+    unit = _unit(block.dtype)
+    width = block.dtype.itemsize // unit.itemsize
+    return block.reshape(*block.shape, 1).view(unit).reshape(*block.shape, width)
+
+
+def _packed(units: Values, width: int, dtype: Dtype) -> Values:
+    """Numbers of characters as fixed-width strings."""
+    import numpy as np
+
+    shape = units.shape[:-1]
+    room = np.zeros((prod(shape), width), _unit(dtype))
+    kept = min(width, units.shape[-1])
+    room[:, :kept] = units.reshape(prod(shape), units.shape[-1])[:, :kept]
+    return room.view(dtype).reshape(shape)
+
+
+def _unit(dtype: Dtype) -> Dtype:
+    """The type of one character: a byte, or a code point in the byte order of the text."""
+    import numpy as np
+
+    return np.dtype("u1" if dtype.kind == "S" else "u4").newbyteorder(dtype.byteorder)
