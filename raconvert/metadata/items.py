@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 from raconvert.errors import Corrupt
+from raconvert.files.places import is_there
 from raconvert.files.source import Source
 from raconvert.metadata.sidecar import items_path_of
 from raconvert.metadata.yaml import MAX_BYTES
@@ -42,7 +41,7 @@ def items_reader(path: str, array: Array, said: Any) -> Callable[[], Iterator[di
     `said` is what the sidecar says of it.
     """
     place = items_path_of(path)
-    return items_of(Source(place) if os.path.isfile(place) else None, place, array, said)
+    return items_of(Source(place) if is_there(place) else None, place, array, said)
 
 
 def items_of(

@@ -27,16 +27,12 @@ def dumps(value: Any) -> str:
     return json.dumps(_plain(value, 0), separators=(",", ":"), allow_nan=False)
 
 
-def loads(text: str, *, strict: bool = False) -> Any:
-    """The value that `dumps` was given; `ValueError` for any other text.
-
-    NaN and Infinity as bare words are taken, though `dumps` writes none, unless it is `strict`.
-    """
+def loads(text: str) -> Any:
+    """The value that `dumps` was given; `ValueError` for any other text."""
     if len(text) > MAX_BYTES:
         raise ValueError(f"it is longer than {MAX_BYTES} characters")
     try:
-        constant = _refuse_constant if strict else None
-        return json.loads(text, object_hook=_rich, parse_constant=constant)
+        return json.loads(text, object_hook=_rich, parse_constant=_refuse_constant)
     except (RecursionError, TypeError, LookupError, AttributeError) as error:
         raise ValueError(str(error)) from error
 

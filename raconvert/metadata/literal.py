@@ -120,7 +120,7 @@ def _value(tokens: _Tokens, depth: int) -> Any:
 
 
 def _row(tokens: _Tokens, opening: str, depth: int) -> Any:
-    """Return a list, a tuple, or the value in a pair of plain brackets."""
+    """Return a list, a tuple, or the value in a pair of brackets without commas."""
     found: list[Any] = []
     closing = _CLOSING[opening]
     comma = False

@@ -1,42 +1,242 @@
-"""The way back: an array as it was before a format could only hold it in another form.
+"""What an array was before a format took it, and the way back: one record, wherever it is kept.
 
-A sidecar beside a file that is no .ra says in `was` what the array was: `type` in the notation of
-the NPY header, `shape` in logical order, `index_order`, `name`. Only changes that keep every value
-can be undone; anything else in a sidecar is `Corrupt`.
+A format may hold an array only in a form of its own, and less of its metadata than there is. The
+*record* is a mapping of all that the file itself does not say:
+
+``was``
+    how the array differs from what the file holds (`difference`): `type` in the notation of the
+    NPY header, `shape` in logical order, `index_order`, `name`
+``description``, ``units``, ``encoding``, ``axes``, ``attributes``, ``formats``
+    as in `Metadata`; of the axes, what the file does not say of them
+``index_order``, ``dtype``
+    of an .ra, which lists its dims only and holds any user elements as bytes
+``describes``
+    facts by which a record is known to be about what lies there
+``attributes``, ``groups``, ``formats``, ``aliases``
+    of a file as a whole (`record_of_file`)
+
+`record_of` makes it and `apply` gives it back. It is kept in the sidecar, as YAML
+(`raconvert.metadata.sidecar`), or as the text of `text_of` where the format has a place for text:
+a key/value pair of NRRD, an attribute of HDF5, both named `raconvert`.
 """
 
 from __future__ import annotations
 
-from math import prod
-
-from raconvert.arrays.dtypes import (
-    Element,
-    code_of,
-    dtype_of,
-    element_from,
-    frozen,
-    little,
-    type_name,
-)
-from raconvert.arrays.memory import MAX_RANK
-from raconvert.errors import Corrupt, Unsupported, WouldLose
+from raconvert.arrays.dtypes import Element, code_of, dtype_of, frozen, little
+from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.arrays.namespace import NAME as RA
+from raconvert.arrays.seen import are_pairs, as_complex, is_void
+from raconvert.errors import Corrupt, RaconvertError
+from raconvert.files.source import Extent
+from raconvert.metadata.promised import BOOLS, Terms, as_shape, as_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
-    import numpy as np
-
     from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Bundle
 
-NUMBERS = ("int", "uint", "float", "complex", "bool", "bfloat")
-UTF8 = "utf-8"
-MAX_TEXT_BYTES = 16 << 20  # of one string; a sidecar is not a reason to allocate more
+KEY = "raconvert"  # of what keeps the text of a record, and of the version in it
+VERSION = 2
+MAX_RECORD_BYTES = 1 << 24
+
+
+# --- the record of an array -----------------------------------------------------------------------
+
+
+def record_of(
+    array: Array, was: dict[str, Any] | None = None, *, beside_ra: bool = False
+) -> dict[str, Any]:
+    """The record of an array: all its metadata, and what it `was` (see `difference`).
+
+    `beside_ra`: type and dims, RA's own namespace and a trailer are in the .ra itself. A file may
+    take what it holds out of the record of another format.
+    """
+    fields: dict[str, Any] = {}
+    column_major = array.index_order == "F" and not array.row_major and array.ndim > 1
+    if beside_ra and column_major:
+        fields["index_order"] = "F"
+    if beside_ra and array.element.kind == "user" and not is_void(array.element):
+        fields["dtype"] = code_of(array.element)
+    meta = array.meta.to_dict()
+    formats = {
+        name: without_extents(space)
+        for name, space in meta.get("formats", {}).items()
+        if not (beside_ra and name == RA)
+    }
+    meta.pop("formats", None)
+    fields.update(meta)
+    if any(formats.values()):
+        fields["formats"] = {name: space for name, space in formats.items() if space}
+    if array.meta.items is not None:
+        fields["items"] = True
+    if was:
+        fields["was"] = was
+    return fields
+
+
+def without_extents(space: dict[str, Any]) -> dict[str, Any]:
+    """Leave out bytes that are only referred to in their own file (RA trailers)."""
+    return {key: value for key, value in space.items() if not isinstance(value, Extent)}
+
+
+def apply(
+    record: dict[str, Any],
+    array: Array,
+    path: str = "",
+    *,
+    complete: bool = False,
+    bools: tuple[int, ...] = BOOLS,
+    remedy: str | None = None,
+) -> Array:
+    """The array that a record tells of; wrong types or a contradiction raise `Corrupt`.
+
+    `path` is in messages what keeps the record. `complete`: it takes the place of the metadata that
+    the file itself has. `bools` and `remedy`: see `restored`.
+    """
+    check_form(record, path)
+    if "was" in record:
+        encoding = record.get("encoding")
+        array = restored(array, record["was"], path, encoding, bools=bools, remedy=remedy)
+        if "shape" in record["was"]:
+            forget_axes(array.meta)
+    _check_axes(record, array, path)
+    order = record.get("index_order", "C")
+    if order not in ("C", "F"):
+        raise Corrupt(
+            "metadata has an unknown index order", path=path, expected="C or F", got=order
+        )
+    if "index_order" in record:
+        array.index_order = order
+    if "dtype" in record:
+        array.element = _described(array.element, frozen(record["dtype"]), path)
+    stored = Metadata.from_dict(record)
+    if complete:
+        array.meta = stored
+        return array
+    meta = array.meta
+    meta.description = stored.description or meta.description
+    meta.units = stored.units or meta.units
+    meta.encoding = stored.encoding or meta.encoding
+    meta.axes = _merged(meta.axes, stored.axes)
+    meta.attributes = {**meta.attributes, **stored.attributes}
+    for name, space in stored.formats.items():
+        meta.formats[name] = {**meta.formats.get(name, {}), **space}
+    return array
+
+
+def forget_axes(meta: Metadata) -> None:
+    """Drop what is parallel to the axes: the array had others."""
+    meta.axes = []
+    for space in meta.formats.values():
+        if isinstance(space.get("axes"), list):
+            del space["axes"]
+
+
+def _merged(known: list[Axis], more: list[Axis]) -> list[Axis]:
+    """The axes of a file with what a record adds to each."""
+    if len(known) != len(more):
+        return more or known
+    return [Axis(**{**a.to_dict(), **b.to_dict()}) for a, b in zip(known, more, strict=True)]
+
+
+# field -> type that it must have
+_TYPES = {
+    "index_order": str,
+    "description": str,
+    "units": str,
+    "encoding": str,
+    "axes": list,
+    "attributes": dict,
+    "formats": dict,
+    "was": dict,
+}
+
+
+_OF_WAS: dict[str, tuple[type, ...]] = {
+    "type": (str, list),
+    "shape": (list,),
+    "index_order": (str, type(None)),
+    "name": (str,),
+}
+
+
+def check_form(record: dict[str, Any], path: str) -> None:
+    """Refuse (`Corrupt`) fields of the wrong type."""
+    for name, kind in _TYPES.items():
+        if name in record and not isinstance(record[name], kind):
+            raise Corrupt(
+                f"metadata field '{name}' has the wrong form",
+                path=path,
+                expected=kind.__name__,
+                got=type(record[name]).__name__,
+            )
+    for part in ("axes", "formats"):
+        values = record.get(part, [])
+        values = values.values() if isinstance(values, dict) else values
+        if not all(isinstance(value, dict) for value in values):
+            raise Corrupt(f"metadata field '{part}' has the wrong form", path=path)
+    for axis in record.get("axes", []):
+        _check_axis(axis, path)
+    for name, kinds in _OF_WAS.items():
+        if name in record.get("was", {}) and not isinstance(record["was"][name], kinds):
+            raise Corrupt(f"metadata field '{name}' of 'was' has the wrong form", path=path)
+    if not all(
+        isinstance(name, str)
+        for name in (*record.get("attributes", ()), *record.get("formats", ()))
+    ):
+        raise Corrupt("metadata has a name that is not text", path=path)
+
+
+def _check_axis(axis: dict[str, Any], path: str) -> None:
+    for name in Axis.FIELDS:
+        if name in axis and not Axis.takes(name, axis[name]):
+            raise Corrupt(
+                f"metadata field '{name}' of an axis has the wrong form",
+                path=path,
+                got=f"{type(axis[name]).__name__}",
+            )
+
+
+def _check_axes(record: dict[str, Any], array: Array, path: str) -> None:
+    if "axes" in record and len(record["axes"]) != array.ndim:
+        raise Corrupt(
+            "metadata describes another number of axes",
+            path=path,
+            expected=array.ndim,
+            got=len(record["axes"]),
+        )
+
+
+def _described(element: Element, descr: Any, path: str) -> Element:
+    """A user element with its description, checked against its width."""
+    described = Element("user", element.nbytes, "|", descr)
+    try:
+        width = dtype_of(described).itemsize
+        objects = dtype_of(described).hasobject
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError, RaconvertError) as error:
+        raise Corrupt(f"metadata has an unreadable dtype: {_short(descr)}", path=path) from error
+    if element.kind != "user" or width != element.nbytes or objects:
+        raise Corrupt(
+            "metadata describes other elements than the file holds",
+            path=path,
+            expected=f"{element.nbytes} bytes each",
+            got=f"{_short(descr)} ({width} bytes)",
+        )
+    return described
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+# --- the form of an array -------------------------------------------------------------------------
 
 
 def difference(origin: Array, array: Array, back: Array) -> dict[str, Any]:
-    """The record from which `restored` makes `array` again out of `back`, as it was read.
+    """The `was` from which `restored` makes `array` again out of `back`, as it was read.
 
     `origin` is what it was before its axes were put into an order that the format can store: a
     column-major format tells an order for arrays that had none.
@@ -46,6 +246,8 @@ def difference(origin: Array, array: Array, back: Array) -> dict[str, Any]:
         was["name"] = array.name
     if little(array.element) != little(back.element):
         was["type"] = code_of(little(array.element))
+        if are_pairs(back, array.element):
+            back = as_complex(back, array.element)
     if array.index_order not in (None, back.index_order) or (
         back.row_major and array.index_order == "F" and not array.row_major
     ):
@@ -58,23 +260,33 @@ def difference(origin: Array, array: Array, back: Array) -> dict[str, Any]:
     return was
 
 
-def restored(array: Array, was: Any, path: str = "", encoding: Any = None) -> Array:
-    """Return an array as it was; `Corrupt` where that is not a form of what the file holds.
+def restored(
+    array: Array,
+    was: Any,
+    path: str = "",
+    encoding: Any = None,
+    *,
+    bools: tuple[int, ...] = BOOLS,
+    remedy: str | None = None,
+) -> Array:
+    """An array as it was; `Corrupt` where that is not a form of what the file holds.
 
-    `encoding` is that of its bytes (`Metadata.encoding`) where text was made of them.
+    `encoding` is that of its bytes (`Metadata.encoding`) where text was made of them. `bools` are
+    the numbers that the format has for false and true. `remedy`: what to do where values are not
+    what the record promises.
     """
     if not isinstance(was, dict):
         raise Corrupt("metadata field 'was' has the wrong form", path=path)
     if "type" in was:
-        array = _as_type(array, was["type"], path, encoding)
+        array = as_type(array, was["type"], Terms(path, encoding, bools, remedy))
     order = was.get("index_order", array.index_order)
     if order not in ("C", "F", None):
         raise Corrupt("metadata has an unknown index order", path=path, expected="C or F")
     own = array.row_major and "index_order" not in was
     array = array.replace(index_order=order or array.index_order, row_major=own)
     if "shape" in was:
-        array = _as_shape(array, was["shape"], path)
-    array = array.replace(index_order=order)  # none last: the shape is told in the order it had
+        array = as_shape(array, was["shape"], path)
+    array = array.replace(index_order=order)  # none last: the shape is said in the order it had
     if "name" in was:
         if not isinstance(was["name"], str):
             raise Corrupt("metadata gives an array a name that is not text", path=path)
@@ -82,271 +294,96 @@ def restored(array: Array, was: Any, path: str = "", encoding: Any = None) -> Ar
     return array
 
 
-def _as_shape(array: Array, shape: Any, path: str) -> Array:
-    """Return the array with axes of length 1 added or removed: no element moves."""
-    known = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
-    if not known or len(shape) > MAX_RANK or not _same_but_ones(shape, array.shape):
-        raise Corrupt(
-            f"metadata gives array '{array.name}' a shape that it cannot have had",
-            path=path,
-            expected=f"{list(array.shape)}, but for axes of length 1",
-            got=repr(shape)[:80],
-        )
-    dims = tuple(shape if array.index_order == "F" else shape[::-1])
-    return array.replace(dims=dims, data=None if array.extent else Reshaped(array, dims[::-1]))
+# --- the record of a file as a whole --------------------------------------------------------------
+
+# Field of a bundle -> type of its values.
+OF_FILE: dict[str, type] = {"groups": dict, "attributes": object, "formats": dict, "aliases": str}
 
 
-def _same_but_ones(a: list[int], b: tuple[int, ...]) -> bool:
-    return [n for n in a if n != 1] == [n for n in b if n != 1]
+def record_of_file(bundle: Bundle) -> dict[str, Any]:
+    """What a file says as a whole, beside its arrays; what is empty is left out."""
+    return {name: getattr(bundle, name) for name in OF_FILE if getattr(bundle, name)}
 
 
-class _Paired:
-    """Array source: pairs of floats on the last axis, seen as complex numbers."""
-
-    def __init__(self, array: Array, shape: tuple[int, ...]) -> None:
-        self.shape = shape
-        self.dtype = dtype_of(Element("complex", 2 * array.element.nbytes, "<"))
-        self._array = array
-
-    def stream(self, max_bytes: int) -> Any:
-        """Yield the blocks of the array behind it; half a pair waits for the next block."""
-        import numpy as np
-
-        from raconvert.arrays.blocks import blocks
-
-        half = np.empty(0, self._array.dtype)
-        for block in blocks(self._array, max_bytes):
-            flat = np.concatenate([half, block.reshape(-1)]) if half.size else block.reshape(-1)
-            whole = flat.size - flat.size % 2
-            half = flat[whole:].copy()
-            yield flat[:whole].view(self.dtype)
-
-    def __getitem__(self, key: Any) -> Any:
-        from raconvert.arrays.blocks import as_ndarray
-
-        return as_ndarray(self._array).view(self.dtype).reshape(self.shape)[key]
+def of_file(record: dict[str, Any], path: str) -> dict[str, dict[str, Any]]:
+    """The checked parts of the record of a file, empty ones included; `Corrupt` for other forms."""
+    found = {}
+    for name, kind in OF_FILE.items():
+        own = record.get(name, {})
+        known = isinstance(own, dict) and all(isinstance(key, str) for key in own)
+        if not known or not all(isinstance(value, kind) for value in own.values()):
+            raise Corrupt(f"metadata field '{name}' has the wrong form", path=path)
+        found[name] = own
+    return found
 
 
-class Reshaped:
-    """Array source: the same elements in stored order, seen in another shape."""
-
-    def __init__(self, array: Array, shape: tuple[int, ...]) -> None:
-        self.shape = shape
-        self.dtype: np.dtype[Any] = array.dtype
-        self._array = array
-
-    def stream(self, max_bytes: int) -> Any:
-        """Yield the blocks of the array behind it."""
-        from raconvert.arrays.blocks import blocks
-
-        return blocks(self._array, max_bytes)
-
-    def __getitem__(self, key: Any) -> Any:
-        from raconvert.arrays.blocks import as_ndarray
-
-        return as_ndarray(self._array).reshape(self.shape)[key]
+def apply_to_file(
+    record: dict[str, Any], bundle: Bundle, path: str, *, complete: bool = False
+) -> None:
+    """Give a bundle what a record tells of the file; `complete`: and nothing else."""
+    for name, values in of_file(record, path).items():
+        setattr(bundle, name, values if complete else {**getattr(bundle, name), **values})
 
 
-def _are_pairs(array: Array, element: Element) -> bool:
-    """True if the fastest axis holds the real and imaginary parts of numbers of this type."""
-    return array.dims[:1] == (2,) and 2 * array.element.nbytes == element.nbytes
+# --- the text of a record -------------------------------------------------------------------------
 
 
-def _as_complex(array: Array, element: Element) -> Array:
-    """Return pairs on the fastest axis as complex numbers: the same bytes."""
-    element = element._replace(order=array.element.order)
-    dims = array.dims[1:]
-    data = None if array.extent else _Paired(array, dims[::-1])
-    return array.replace(element=element, dims=dims, data=data)
+def text_of(record: dict[str, Any], limit: int = MAX_RECORD_BYTES) -> str:
+    """A record as one line of ASCII (JSON); ValueError for what it cannot hold."""
+    from raconvert.metadata.json import dumps
+
+    text = dumps({KEY: VERSION, **record})
+    if len(text) > limit:
+        raise ValueError(f"it is longer than {limit} bytes")
+    return text
 
 
-def _as_type(array: Array, code: Any, path: str, encoding: Any) -> Array:
-    """Return the array as elements of another type, every value checked while it streams."""
-    try:
-        element = element_from(frozen(code))
-        dtype = dtype_of(element)
-    except _NO_TYPE as error:
-        raise Corrupt("metadata has an unreadable type", path=path, got=repr(code)[:80]) from error
-    kinds = array.element.kind, element.kind
-    if kinds == ("float", "complex") and _are_pairs(array, element):
-        return _as_complex(array, element)
-    if all(kind in NUMBERS for kind in kinds):
-        from raconvert.arrays import cast as casting
-
-        known = (
-            casting.as_bool(array) if element.kind == "bool" else casting.cast(array, dtype.name)
-        )
-        return known.replace(data=_Promised(known, path)) if known is not array else array
-    if kinds == ("user", "user"):
-        letters = _letter(array.element) + _letter(element)
-        if letters == "US" and encoding == UTF8:
-            return _as_utf8(array, element, path)
-        if letters in _TEXTS and element.nbytes <= MAX_TEXT_BYTES:
-            return _as_text(array, element, path)
-        if _is_void(array.element) and array.element.nbytes == element.nbytes:
-            return _seen_as(array, element)
-    if _is_date(element) and little(array.element) == _COUNT:
-        return _seen_as(array, element)
-    raise Corrupt(
-        f"metadata gives array '{array.name}' a type that it cannot have had",
-        path=path,
-        expected=f"a form of {type_name(array.element)}",
-        got=type_name(element),
-    )
+def is_marked(text: Any) -> bool:
+    """True if a text begins as that of a record does, and not like that of another program."""
+    return isinstance(text, str) and text.startswith(f'{{"{KEY}":')
 
 
-# What the code of a type may raise that is none.
-_NO_TYPE = (
-    Unsupported, TypeError, ValueError, SyntaxError, LookupError, AttributeError, OverflowError,
-    RecursionError,
-)  # fmt: skip
-_COUNT = Element("int", 8, "<")  # what dates and durations are to formats that have none
-_TEXTS = ("SS", "UU", "SU", "US")
+def record_in(text: str, limit: int = MAX_RECORD_BYTES) -> dict[str, Any]:
+    """The record of which `text_of`, of this or an earlier version, made a text.
 
-
-def _is_void(element: Element) -> bool:
-    return element.descr in (None, f"|V{element.nbytes}")
-
-
-def _is_date(element: Element) -> bool:
-    return _letter(element) in "Mm"
-
-
-def _letter(element: Element) -> str:
-    return element.descr[1] if isinstance(element.descr, str) else "V"
-
-
-class _Promised:
-    """Array source: values in the type that a sidecar promises; those that have none are `Corrupt`.
-
-    (`WouldLose`, with its flags, is about what the user asks for.)
+    ValueError for any other text; what is in the fields is checked where they are applied.
     """
+    if len(text) > limit:
+        raise ValueError(f"it is longer than {limit} characters")
+    from raconvert.metadata.json import loads
 
-    def __init__(self, array: Array, path: str) -> None:
-        self.shape = array.dims[::-1]
-        self.dtype = array.dtype
-        self._array = array
-        self._path = path
-
-    def stream(self, max_bytes: int) -> Iterator[Any]:
-        """Yield the blocks of the array behind it."""
-        from raconvert.arrays.blocks import blocks
-
-        try:
-            yield from blocks(self._array, max_bytes)
-        except WouldLose as error:
-            raise self._corrupt(error) from error
-
-    def __getitem__(self, key: Any) -> Any:
-        try:
-            return self._array.data[key]
-        except WouldLose as error:
-            raise self._corrupt(error) from error
-
-    def _corrupt(self, error: WouldLose) -> Corrupt:
-        return Corrupt(
-            f"metadata promises another type: {error.what}", path=self._path, where=error.where
-        )
+    fields = loads(text)
+    if not isinstance(fields, dict):
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - as every other fault in it
+    version = fields.pop(KEY, 0)
+    if type(version) is not int or not 0 <= version <= VERSION:
+        raise ValueError(f"it has another version, {_short(version)}")
+    axes = fields.get("axes")
+    for axis in axes if isinstance(axes, list) else ():
+        if not isinstance(axis, dict) or not all(Axis.takes(*field) for field in axis.items()):
+            raise ValueError("an axis in it has a wrong form")
+    if version < VERSION:
+        return _of_before(fields)
+    return {name: value for name, value in fields.items() if name not in _OF_RA}
 
 
-def undescribed(array: Array) -> Array:
-    """Return an array without the description of what is inside user elements."""
-    if array.element.kind != "user" or _is_void(array.element):
-        return array
-    return _seen_as(array, array.element._replace(descr=None))
+_OF_RA = ("index_order", "dtype", "items")  # of a sidecar beside an .ra only
+# The fields of `was` in the words of HDF5 (version 1) and of NRRD (which had none).
+_BEFORE = {
+    "name": "name",
+    "dtype": "type",
+    "element": "type",
+    "dims": "shape",
+    "index_order": "index_order",
+}
+_ELEMENTS = {("bool", "uint8"): "|b1", ("complex", "float"): "<c8", ("complex", "double"): "<c16"}
 
 
-def _seen_as(array: Array, element: Element) -> Array:
-    """Return the same bytes as other user elements of the same width."""
-    from raconvert.arrays.cast import Converted
-
-    dtype = dtype_of(element)
-    data = None
-    if array.extent is None:
-        data = Converted(array, dtype, lambda block, _: block.view(dtype))
-    return array.replace(element=element, data=data)
-
-
-def _as_utf8(array: Array, element: Element, path: str) -> Array:
-    """Return text as the bytes that it was made of."""
-    import numpy as np
-
-    from raconvert.arrays.cast import Converted
-
-    dtype = dtype_of(element)
-
-    def convert(block: np.ndarray[Any, Any], _: int) -> np.ndarray[Any, Any]:
-        raw = np.char.encode(block, UTF8, "surrogateescape")
-        if raw.dtype.itemsize > dtype.itemsize:
-            raise Corrupt(f"a string of array '{array.name}' is no {type_name(element)}", path=path)
-        return raw.astype(dtype)
-
-    return array.replace(element=element, extent=None, data=Converted(array, dtype, convert))
-
-
-def as_characters(array: Array) -> Array:
-    """Return UTF-8 bytes as the text that they are; any other array as it is."""
-    if array.meta.encoding != UTF8 or _letter(array.element) != "S":
-        return array
-    import numpy as np
-
-    from raconvert.arrays.cast import Converted
-
-    width = array.element.nbytes
-    element = Element("user", 4 * width, "|", f"<U{width}")
-    dtype = dtype_of(element)
-
-    def convert(block: np.ndarray[Any, Any], _: int) -> np.ndarray[Any, Any]:
-        return np.char.decode(block, UTF8, "surrogateescape").astype(dtype)
-
-    return array.replace(element=element, extent=None, data=Converted(array, dtype, convert))
-
-
-def _as_text(array: Array, element: Element, path: str) -> Array:
-    """Return strings in their own width and kind: bytes are characters 0 to 255."""
-    from raconvert.arrays.cast import Converted
-
-    dtype = dtype_of(element)
-    growth = max(1, element.nbytes // array.element.nbytes)
-
-    class Texts(Converted):
-        def stream(self, max_bytes: int) -> Iterator[Any]:
-            return super().stream(max(1, max_bytes // growth))
-
-    def convert(block: np.ndarray[Any, Any], _: int) -> np.ndarray[Any, Any]:
-        units = units_of(block)
-        width = element.nbytes // (1 if dtype.kind == "S" else 4)
-        if units[..., width:].any() or (dtype.kind == "S" and (units > 255).any()):
-            raise Corrupt(
-                f"a string of array '{array.name}' is no {dtype.kind}{width}",
-                path=path,
-                remedy="the metadata beside the file belongs to other content",
-            )
-        return _packed(units, width, dtype)
-
-    return array.replace(element=element, extent=None, data=Texts(array, dtype, convert))
-
-
-def units_of(block: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the characters of fixed-width strings as numbers, on a new last axis."""
-    unit = _unit(block.dtype)
-    width = block.dtype.itemsize // unit.itemsize
-    return block.reshape(*block.shape, 1).view(unit).reshape(*block.shape, width)
-
-
-def _packed(units: np.ndarray[Any, Any], width: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return numbers of characters as fixed-width strings."""
-    import numpy as np
-
-    shape = units.shape[:-1]
-    room = np.zeros((prod(shape), width), _unit(dtype))
-    kept = min(width, units.shape[-1])
-    room[:, :kept] = units.reshape(prod(shape), units.shape[-1])[:, :kept]
-    return room.view(dtype).reshape(shape)
-
-
-def _unit(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type of one character: a byte, or a code point in the byte order of the text."""
-    import numpy as np
-
-    return np.dtype("u1" if dtype.kind == "S" else "u4").newbyteorder(dtype.byteorder)
+def _of_before(fields: dict[str, Any]) -> dict[str, Any]:
+    """The record that fields of an earlier version are."""
+    facts = {name: fields.pop(name) for name in ("type", "sizes") if name in fields}
+    was = {new: fields.pop(old) for old, new in _BEFORE.items() if old in fields}
+    if was.get("type") in ("bool", "complex"):
+        was["type"] = _ELEMENTS.get((was["type"], str(facts.get("type"))), was["type"])
+    parts = {"was": was, "describes": facts}
+    return {**{name: part for name, part in parts.items() if part}, **fields}

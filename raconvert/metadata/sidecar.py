@@ -20,24 +20,24 @@ from __future__ import annotations
 import os
 
 from raconvert.arrays.array import Array
-from raconvert.arrays.dtypes import Element, code_of, dtype_of, frozen
-from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.arrays.namespace import drop_trailer, trailer_of
 from raconvert.errors import Corrupt, RaconvertError
-from raconvert.files.extent import Extent
-from raconvert.files.places import check_target
+from raconvert.files.places import check_target, is_remote, is_there
 from raconvert.files.seal import checksum
-from raconvert.files.source import Source
-from raconvert.metadata.yaml import MAX_BYTES, dump, parse
-from raconvert.ra.namespace import NAME as RA
-from raconvert.ra.namespace import drop_trailer, trailer_of
+from raconvert.files.source import Extent, Source
+from raconvert.metadata import ITEMS_SUFFIX, SUFFIX
+from raconvert.metadata.roundtrip import apply
+from raconvert.metadata.yaml import MAX_BYTES, dump, parse, parse_behind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-SUFFIX = ".yaml"
+    DataRange = Callable[[Source], tuple[int, int, dict[str, Any]]]
+
+DESCRIBES = "describes"
 MARK = b"describes:"  # how every sidecar begins; another YAML file of that name is none of ours
-ITEMS_SUFFIX = ".items.jsonl"
 TRAILER_MARK = b"# raconvert metadata\n"
 ENDS_BYTES = 64 << 10  # how much of either end of the data the checksums cover
 
@@ -47,8 +47,19 @@ def path_of(path: str) -> str:
     return path + SUFFIX
 
 
+def lies_beside(path: str) -> bool:
+    """True if something lies where the sidecar of a file would."""
+    try:
+        return is_there(path_of(path))
+    except RaconvertError as error:
+        error.add_note("to read without what may lie beside the file: --meta ignore")
+        raise
+
+
 def is_ours(path: str) -> bool:
     """True if a file exists, is not a link, and is a sidecar."""
+    if is_remote(path):
+        return is_there(path) and _is_marked(path)
     return os.path.isfile(path) and not os.path.islink(path) and _is_marked(path)
 
 
@@ -94,73 +105,26 @@ def items_path_of(path: str) -> str:
 
 def text_of(fields: dict[str, Any], describes: dict[str, Any] | None = None) -> bytes:
     """Return the text of a sidecar (behind `describes`), or of a trailer."""
-    return dump({"describes": describes, **fields} if describes else fields)
+    if not describes:
+        return dump(fields)
+    begin = dump({DESCRIBES: describes})
+    return begin + dump(fields, limit=MAX_BYTES - len(begin))
 
 
 # What to write ---------------------------------------------------------------------------------
 
 
-def fields_of(array: Array, *, beside_ra: bool = False) -> dict[str, Any]:
-    """The metadata that a file leaves to its sidecar; empty if there is none.
-
-    RA itself holds type and dimensions, its own namespace and a trailer; the rest is kept here.
-    Beside other formats everything is kept, so that it can take the place of what they say.
-    """
-    fields: dict[str, Any] = {}
-    column_major = array.index_order == "F" and not array.row_major and array.ndim > 1
-    if beside_ra and column_major:
-        fields["index_order"] = "F"
-    if beside_ra and array.element.kind == "user" and not _is_void(array.element):
-        fields["dtype"] = code_of(array.element)
-    meta = array.meta.to_dict()
-    formats = {
-        name: _without_extents(space)
-        for name, space in meta.get("formats", {}).items()
-        if not (beside_ra and name == RA)
-    }
-    meta.pop("formats", None)
-    fields.update(meta)
-    if any(formats.values()):
-        fields["formats"] = {name: space for name, space in formats.items() if space}
-    if array.meta.items is not None:
-        fields["items"] = True
-    return fields
-
-
-def _is_void(element: Element) -> bool:
-    return element.descr is None or element.descr == f"|V{element.nbytes}"
-
-
-def _without_extents(space: dict[str, Any]) -> dict[str, Any]:
-    """Leave out bytes that are only referred to in their own file (RA trailers)."""
-    return {key: value for key, value in space.items() if not isinstance(value, Extent)}
-
-
-def describe(source: Source, *, is_ra: bool) -> dict[str, Any]:
-    """The fingerprint of a file: see the module's docstring."""
-    if is_ra:
-        from raconvert.ra.header import data_offset
-        from raconvert.ra.plugin import read_header
-
-        header = read_header(source, unknown_flags=True)
-        start = data_offset(len(header.dims))
-        stop = min(start + header.size, source.size)
-        found = {
-            "eltype": header.eltype,
-            "elbyte": header.elbyte,
-            "dims": list(header.dims),
-            "size": header.size,
-        }
-    else:
-        start, stop = 0, source.size
-        found = {"size": source.size}
+def describe(source: Source, data_range: DataRange | None = None) -> dict[str, Any]:
+    """The fingerprint of a file: see the module's docstring. `data_range` is that of its plugin."""
     from zlib import crc32
 
+    start, stop, found = data_range(source) if data_range else (0, source.size, {})
+    found = found or {"size": source.size}
     first = source.read_at(start, min(ENDS_BYTES, stop - start))
-    last_start = max(start, stop - ENDS_BYTES)
-    last = source.read_at(last_start, stop - last_start)
-    found["crc32_first"] = f"{crc32(first):08x}"
-    found["crc32_last"] = f"{crc32(last):08x}"
+    found["crc32_first"] = found["crc32_last"] = f"{crc32(first):08x}"
+    if stop - start > ENDS_BYTES:
+        last = source.read_at(stop - ENDS_BYTES, ENDS_BYTES)
+        found["crc32_last"] = f"{crc32(last):08x}"
     if stop - start > 2 * ENDS_BYTES:
         found["crc32_samples"] = checksum(source, start, stop)
     return found
@@ -169,13 +133,15 @@ def describe(source: Source, *, is_ra: bool) -> dict[str, Any]:
 # What to read ----------------------------------------------------------------------------------
 
 
-def load(source: Source, *, is_ra: bool) -> dict[str, Any] | None:
+def load(source: Source, data_range: DataRange | None = None) -> dict[str, Any] | None:
     """Return the fields of the sidecar beside a file, or None; a mismatch is `Corrupt`."""
     path = path_of(source.path)
-    return load_from(source.named(path), source, is_ra=is_ra) if os.path.exists(path) else None
+    return load_from(source.at(path), source, data_range) if lies_beside(source.path) else None
 
 
-def load_from(beside: Source, source: Source, *, is_ra: bool) -> dict[str, Any] | None:
+def load_from(
+    beside: Source, source: Source, data_range: DataRange | None = None
+) -> dict[str, Any] | None:
     """Return the fields of a sidecar, or None if it is none; it must describe `source`."""
     path = beside.path
     if beside.size > MAX_BYTES:
@@ -188,10 +154,14 @@ def load_from(beside: Source, source: Source, *, is_ra: bool) -> dict[str, Any] 
         )
     if not beside.head.startswith(MARK):
         return None
-    fields = parse(beside.read_at(0, beside.size), path)
-    promised = fields.pop("describes", None)
+    text = beside.read_at(0, beside.size)
+    found = describe(source, data_range)
+    known = parse_behind(dump({DESCRIBES: found}), text, path)
+    if known is not None and DESCRIBES not in known:
+        return known
+    fields = parse(text, path)
+    promised = fields.pop(DESCRIBES, None)
     promised = promised if isinstance(promised, dict) else {}
-    found = describe(source, is_ra=is_ra)
     if "crc32_samples" not in promised:  # of an older version
         found.pop("crc32_samples", None)
     odd = [name for name in found if promised.get(name) != found[name]]
@@ -206,118 +176,13 @@ def load_from(beside: Source, source: Source, *, is_ra: bool) -> dict[str, Any] 
     return fields
 
 
-# field -> type that it must have
-_TYPES = {
-    "index_order": str,
-    "description": str,
-    "units": str,
-    "encoding": str,
-    "axes": list,
-    "attributes": dict,
-    "formats": dict,
-}
-
-
-def apply(fields: dict[str, Any], array: Array, path: str = "", *, complete: bool = False) -> None:
-    """Give an array what its sidecar says; wrong types or a contradiction raise `Corrupt`.
-
-    `complete`: it takes the place of the metadata that the file itself has.
-    """
-    _check_form(fields, array, path)
-    order = fields.get("index_order", "C")
-    if order not in ("C", "F"):
-        raise Corrupt(
-            "metadata has an unknown index order", path=path, expected="C or F", got=order
-        )
-    if "index_order" in fields:
-        array.index_order = order
-    if "dtype" in fields:
-        array.element = _described(array.element, frozen(fields["dtype"]), path)
-    stored = Metadata.from_dict(fields)
-    if complete:
-        array.meta = stored
-        return
-    meta = array.meta
-    meta.description = stored.description or meta.description
-    meta.units = stored.units or meta.units
-    meta.encoding = stored.encoding or meta.encoding
-    meta.axes = stored.axes or meta.axes
-    meta.attributes = {**meta.attributes, **stored.attributes}
-    for name, space in stored.formats.items():
-        meta.formats[name] = {**meta.formats.get(name, {}), **space}
-
-
-def _check_form(fields: dict[str, Any], array: Array, path: str) -> None:
-    """Refuse fields of the wrong type, and axes that are not those of the array."""
-    for name, kind in _TYPES.items():
-        if name in fields and not isinstance(fields[name], kind):
-            raise Corrupt(
-                f"metadata field '{name}' has the wrong form",
-                path=path,
-                expected=kind.__name__,
-                got=type(fields[name]).__name__,
-            )
-    for part in ("axes", "formats"):
-        values = fields.get(part, [])
-        values = values.values() if isinstance(values, dict) else values
-        if not all(isinstance(value, dict) for value in values):
-            raise Corrupt(f"metadata field '{part}' has the wrong form", path=path)
-    if "axes" in fields and len(fields["axes"]) != array.ndim:
-        raise Corrupt(
-            "metadata describes another number of axes",
-            path=path,
-            expected=array.ndim,
-            got=len(fields["axes"]),
-        )
-    for axis in fields.get("axes", []):
-        _check_axis(axis, path)
-    if not all(
-        isinstance(name, str)
-        for name in (*fields.get("attributes", ()), *fields.get("formats", ()))
-    ):
-        raise Corrupt("metadata has a name that is not text", path=path)
-
-
-def _check_axis(axis: dict[str, Any], path: str) -> None:
-    for name in Axis.FIELDS:
-        if name in axis and not Axis.takes(name, axis[name]):
-            raise Corrupt(
-                f"metadata field '{name}' of an axis has the wrong form",
-                path=path,
-                got=f"{type(axis[name]).__name__}",
-            )
-
-
-def _described(element: Element, descr: Any, path: str) -> Element:
-    """Return a user element with its description, checked against its width."""
-    described = Element("user", element.nbytes, "|", descr)
-    try:
-        width = dtype_of(described).itemsize
-        objects = dtype_of(described).hasobject
-    except (TypeError, ValueError, KeyError, IndexError, AttributeError, RaconvertError) as error:
-        raise Corrupt(f"metadata has an unreadable dtype: {_short(descr)}", path=path) from error
-    if element.kind != "user" or width != element.nbytes or objects:
-        raise Corrupt(
-            "metadata describes other elements than the file holds",
-            path=path,
-            expected=f"{element.nbytes} bytes each",
-            got=f"{_short(descr)} ({width} bytes)",
-        )
-    return described
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
-def read_trailer(array: Array, source: Source) -> None:
-    """Take over the metadata in an RA trailer that raconvert wrote; any other trailer stays."""
+def read_trailer(array: Array, source: Source) -> Array:
+    """The array with the metadata in an RA trailer of ours; any other trailer stays."""
     trailer = trailer_of(array.meta)
     if not isinstance(trailer, Extent):
-        return
+        return array
     if source.read_at(trailer.offset, len(TRAILER_MARK)) != TRAILER_MARK:
-        return
+        return array
     if trailer.nbytes > MAX_BYTES:
         raise Corrupt(
             "metadata trailer is too large",
@@ -329,4 +194,4 @@ def read_trailer(array: Array, source: Source) -> None:
         )
     drop_trailer(array.meta)
     text = source.read_exact(trailer.offset, trailer.nbytes, "the YAML trailer")
-    apply(parse(text, source.path), array, source.path)
+    return apply(parse(text, source.path), array, source.path)

@@ -1,6 +1,6 @@
 """YAML for metadata: written plainly, read safely and in bounded time.
 
-Only mappings, lists and plain scalars: no aliases, no tags but bytes, no merge keys, no key twice,
+Only mappings, lists and scalars: no aliases, no tags but bytes, no merge keys, no key twice,
 bounded depth and number of values. Numbers are decimal: ``1:30:00`` is text, not a number to base
 60, which nobody means (and which takes minutes to compute when it is long).
 """
@@ -43,8 +43,14 @@ def dump(fields: dict[str, Any], *, limit: int = MAX_BYTES) -> bytes:
     """Return the YAML text of a mapping; what could not be read again raises `Unsupported`."""
     import yaml
 
+    from raconvert.metadata import plain
+
+    text, done, lines = plain.written(fields)
+    rest = dict(list(fields.items())[done:])
+    if not rest and done and len(text) <= limit and lines <= MAX_VALUES // 2:  # two a line, at most
+        return text.encode()
     try:
-        data = _text_of(fields)
+        data = text.encode() + (_text_of(rest) if rest or not done else b"")
         again = parse(data, "", limit=limit)
     except (yaml.YAMLError, RecursionError, ValueError, Corrupt) as error:
         reason = error.what if isinstance(error, Corrupt) else " ".join(str(error).split())
@@ -109,8 +115,8 @@ def _emit(dumper: Any, value: Any) -> None:
         node = dumper.represent_data(value)
         if not isinstance(node, yaml.ScalarNode):
             raise ValueError(f"a value of type {type(value).__name__}")  # noqa: TRY004
-        plain = dumper.resolve(yaml.ScalarNode, node.value, (True, False)) == node.tag
-        implicit = plain, node.tag == _TEXT
+        unquoted = dumper.resolve(yaml.ScalarNode, node.value, (True, False)) == node.tag
+        implicit = unquoted, node.tag == _TEXT
         dumper.emit(yaml.ScalarEvent(None, node.tag, implicit, node.value, style=node.style))
 
 
@@ -133,8 +139,10 @@ def parse(text: bytes, path: str, *, limit: int = MAX_BYTES) -> dict[str, Any]:
 
     if len(text) > limit:
         raise Corrupt("metadata is too large", path=path, got=f"{len(text)} bytes")
+    fields = _first_plain(text, path)
     try:
-        fields = _Builder(text, path).build()
+        if fields is None:
+            fields = _Builder(text, path).build()
     except (yaml.YAMLError, ValueError, RecursionError, TypeError, OverflowError) as error:
         raise Corrupt(
             f"metadata is not readable YAML: {' '.join(str(error).split())}",
@@ -146,16 +154,70 @@ def parse(text: bytes, path: str, *, limit: int = MAX_BYTES) -> dict[str, Any]:
     return fields
 
 
+def _first_plain(text: bytes, path: str, lines: int = 0) -> dict[str, Any] | None:
+    """The mapping in a text that begins with plain fields; None where the whole must be looked at.
+
+    That is so, too, where anything is wrong: the messages count lines.
+    """
+    from raconvert.metadata import plain
+
+    if not text.isascii():
+        return None
+    found, end, values = plain.leading(text.decode(), MAX_VALUES)
+    if not found or end == len(text):
+        return found or None
+    rest = _rest(text[end:], values, path, lines + text.count(b"\n", 0, end))
+    return {**found, **rest} if rest is not None and found.keys().isdisjoint(rest) else None
+
+
+def _rest(text: bytes, values: int, path: str, lines: int) -> dict[str, Any] | None:
+    """The fields in the rest of a text, before which there are so many values; None for others.
+
+    Too many values are `Corrupt` at once: the whole has no fewer.
+    """
+    builder = None
+    try:
+        builder = _Builder(text, path, values, lines)
+        rest = builder.build()
+    except Exception:  # the whole text says what is wrong, and where
+        if builder is not None and builder.is_full:
+            raise
+        return None
+    return rest if isinstance(rest, dict) else None
+
+
+def parse_behind(begin: bytes, text: bytes, path: str) -> dict[str, Any] | None:
+    """The fields of a text behind those that it begins with; None where the whole is to be parsed.
+
+    `begin` is the text of these, as `dump` gives it.
+    """
+    from raconvert.metadata import plain
+
+    if not text.startswith(begin):
+        return None
+    rest = text[len(begin) :]
+    if not rest or not plain.FIELD_BEGIN.match(rest[:1].decode("latin-1")):
+        return None if rest else {}
+    lines = begin.count(b"\n")
+    return _first_plain(rest, path, lines) or _rest(rest, 0, path, lines)
+
+
 class _Builder:
     """Makes values of the events of a parser, in one pass."""
 
-    def __init__(self, text: bytes, path: str) -> None:
+    def __init__(self, text: bytes, path: str, values: int = 0, lines: int = 0) -> None:
         import yaml
 
         self._yaml = yaml
         self._path = path
         self._loader = _loader()(text)
-        self._values = 0
+        self._values = values  # that are known already
+        self._lines = lines  # before the text
+
+    @property
+    def is_full(self) -> bool:
+        """True if there are more values than any file may have."""
+        return self._values > MAX_VALUES
 
     def build(self) -> Any:
         """Return the value of the only document."""
@@ -180,14 +242,16 @@ class _Builder:
 
     def _refused(self, what: str, event: Any) -> Corrupt:
         return Corrupt(
-            f"metadata {what}", path=self._path, where=f"line {event.start_mark.line + 1}"
+            f"metadata {what}",
+            path=self._path,
+            where=f"line {self._lines + event.start_mark.line + 1}",
         )
 
     def _value(self, event: Any, events: Iterator[Any], depth: int) -> Any:
         """Return the value that begins with an event."""
         yaml = self._yaml
         self._values += 1
-        if self._values > MAX_VALUES:
+        if self.is_full:
             raise self._refused(f"has more than {MAX_VALUES} values", event)
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event)
@@ -227,8 +291,8 @@ class _Builder:
     def _scalar(self, event: Any) -> Any:
         """Return text, a number, a bool, a date, None or bytes."""
         if event.tag is None:
-            plain = event.implicit[0]
-            if not plain:
+            unquoted = event.implicit[0]
+            if not unquoted:
                 return event.value
             node_type = self._yaml.ScalarNode
             tag = self._loader.resolve(node_type, event.value, event.implicit)

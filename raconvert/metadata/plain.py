@@ -1,0 +1,218 @@
+"""The plain part of YAML, written and read line by line: what nearly all sidecars consist of.
+
+Mappings and lists in block style; words, numbers, and text in single quotes, each on one line, in
+ASCII. A bundle has tens of thousands of such texts, for which a whole parser is too slow. What is
+not plain is left to the YAML library (`raconvert.metadata.yaml`), from the first field on that is
+not; the library reads the plain part as the same values.
+"""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Token = tuple[int, bool, str | None, Any]  # indentation, begins an item?, key, value
+
+MAX_INDENT = 40
+_WORD = "[A-Za-z][A-Za-z0-9_./%-]{0,99}"
+_WHOLE = "-?(?:0|[1-9][0-9]{0,17})"
+_FLOAT = r"-?[0-9]{1,20}\.[0-9]{0,20}(?:e[-+][0-9]{1,3})?"
+_LINE = re.compile(
+    rf"( *)(- )?(?:({_WORD}):(?: |(?=\n)))?"
+    rf"(?:({_WHOLE})|({_FLOAT})|'([ -&(-~]{{0,99}})'|({_WORD})|(\[\]|\{{\}}))?\n"
+)
+_IS_WORD = re.compile(_WORD).fullmatch
+_NUMBERS = {int: re.compile(_WHOLE).fullmatch, float: re.compile(_FLOAT).fullmatch}
+_NAMED = {list: "[]", tuple: "[]", dict: "{}", type(None): "null", bool: ""}
+_IS_QUOTABLE = re.compile("[!-&(-~]{0,99}").fullmatch  # longer lines with spaces would be folded
+_CONSTANTS = {"true": True, "false": False, "null": None}
+_ODD_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}  # in any case
+_END = "...\n"
+FIELD_BEGIN: re.Pattern[str] = re.compile("[A-Za-z_\"']")
+_NOTHING: Any = object()
+_ODD: Any = object()
+
+
+class _NotPlainError(Exception):
+    """The library must look at it."""
+
+
+# Writing -----------------------------------------------------------------------------------------
+
+
+def written(fields: dict[Any, Any]) -> tuple[str, int, int]:
+    """Return the text of the first fields, as many as are plain, how many, and their values."""
+    lines: list[str] = []
+    whole = done = 0
+    try:
+        for key, value in fields.items():
+            _write_field(lines, "", key, value)
+            whole, done = len(lines), done + 1
+    except _NotPlainError:
+        pass
+    return "".join(lines[:whole]), done, whole
+
+
+def _write_field(lines: list[str], indent: str, key: Any, value: Any) -> None:
+    """Append the lines of one field of a mapping."""
+    if type(key) is not str or _scalar_of(key) != key:
+        raise _NotPlainError
+    _write(lines, f"{indent}{key}:", indent, value)
+
+
+def _write(lines: list[str], begin: str, indent: str, value: Any) -> None:
+    """Append the lines of a value; the first one begins with `begin`."""
+    if type(value) is dict and value:
+        if len(indent) > MAX_INDENT - 2:
+            raise _NotPlainError
+        lines.append(f"{begin}\n")
+        for key, item in value.items():
+            _write_field(lines, indent + "  ", key, item)
+    elif type(value) in (list, tuple) and value:
+        lines.append(f"{begin}\n")
+        for item in value:
+            _write_item(lines, indent, item)
+    else:
+        lines.append(f"{begin} {_scalar_of(value)}\n")
+
+
+def _write_item(lines: list[str], indent: str, value: Any) -> None:
+    """Append the lines of one item of a list."""
+    if type(value) is dict and value:
+        first = len(lines)
+        for key, item in value.items():
+            _write_field(lines, indent + "  ", key, item)
+        lines[first] = f"{indent}- {lines[first][len(indent) + 2 :]}"
+    elif type(value) in (list, tuple) and value:
+        raise _NotPlainError
+    else:
+        lines.append(f"{indent}- {_scalar_of(value)}\n")
+
+
+def _scalar_of(value: Any) -> str:
+    """Return the text of a plain value."""
+    kind = type(value)
+    if kind is str:
+        if _IS_WORD(value) and value.lower() not in _ODD_WORDS:
+            return str(value)
+        if _IS_QUOTABLE(value):
+            return f"'{value}'"
+    elif kind in _NUMBERS:
+        text = repr(value)
+        if _NUMBERS[kind](text):
+            return text
+    elif kind in _NAMED:
+        return _NAMED[kind] if kind is not bool else repr(value).lower()
+    raise _NotPlainError
+
+
+# Reading -----------------------------------------------------------------------------------------
+
+
+def leading(text: str, most: int) -> tuple[dict[str, Any], int, int]:
+    """Return the plain fields that a text begins with, where they end, and how many values.
+
+    The rest of the text is empty, or the YAML of a mapping that can be read on its own. What has
+    more than `most` values is not read here.
+    """
+    tokens, starts, end = _tokens(text, most)
+    found: dict[str, Any] = {}
+    at = stop = 0
+    while at < len(tokens):
+        try:
+            key, value, at = _field(tokens, at, 0)
+        except (_NotPlainError, IndexError):
+            break
+        if key in found or (at == len(tokens) and end != len(text)):
+            break
+        if at < len(tokens) and (tokens[at][0] or tokens[at][1]):
+            break
+        found[key] = value
+        stop = starts[at] if at < len(tokens) else end
+    else:
+        return found, len(text), len(tokens) + 1
+    if stop and FIELD_BEGIN.match(text, stop):
+        return found, stop, at + 1
+    return {}, 0, 0
+
+
+def _tokens(text: str, most: int) -> tuple[list[Token], list[int], int]:
+    """Return the lines up to the first that is not plain, where each begins, and where that is."""
+    tokens: list[Token] = []
+    starts: list[int] = []
+    match, place = _LINE.match, 0
+    while (line := match(text, place)) and len(tokens) < most:
+        blanks, dash, key, *texts = line.groups()
+        indent = len(blanks)
+        value = _value_of(*texts)
+        if indent > MAX_INDENT or value is _ODD or (key is None and value is _NOTHING):
+            break
+        if key is not None and key.lower() in _ODD_WORDS:
+            break
+        if dash and key is not None:
+            tokens.append((indent, True, None, _NOTHING))
+            starts.append(place)
+            indent, dash = indent + 2, None
+        tokens.append((indent, dash is not None, key, value))
+        starts.append(place)
+        place = line.end()
+    if text.startswith(_END, place) and len(text) == place + len(_END):
+        place = len(text)
+    return tokens, starts, place
+
+
+def _value_of(
+    whole: str | None, number: str | None, quoted: str | None, word: str | None, empty: str | None
+) -> Any:
+    """The value of a line, of whose texts one is there, or none."""
+    if word is not None:
+        return word if word.lower() not in _ODD_WORDS else _CONSTANTS.get(word, _ODD)
+    if whole is not None:
+        return int(whole)
+    if quoted is not None:
+        return quoted
+    if number is not None:
+        return float(number)
+    if empty is not None:
+        return [] if empty == "[]" else {}
+    return _NOTHING
+
+
+def _field(tokens: list[Token], at: int, indent: int) -> tuple[str, Any, int]:
+    """Return key and value of a field, and the number of the token behind it."""
+    own, dash, key, value = tokens[at]
+    if own != indent or dash or key is None:
+        raise _NotPlainError
+    at += 1
+    if value is _NOTHING:
+        inner, dash = tokens[at][:2]
+        if inner < indent or (inner == indent and not dash):
+            raise _NotPlainError  # no value
+        value, at = _list(tokens, at, inner) if dash else _mapping(tokens, at, inner)
+    return key, value, at
+
+
+def _mapping(tokens: list[Token], at: int, indent: int) -> tuple[dict[str, Any], int]:
+    """Return the mapping that begins with a token, and the number of the one behind it."""
+    found: dict[str, Any] = {}
+    while at < len(tokens) and tokens[at][0] == indent and not tokens[at][1]:
+        key, value, at = _field(tokens, at, indent)
+        if key in found:
+            raise _NotPlainError
+        found[key] = value
+    return found, at
+
+
+def _list(tokens: list[Token], at: int, indent: int) -> tuple[list[Any], int]:
+    """Return the list that begins with a token, and the number of the one behind it."""
+    found = []
+    while at < len(tokens) and tokens[at][0] == indent and tokens[at][1]:
+        value = tokens[at][3]
+        at += 1
+        if value is _NOTHING:
+            value, at = _mapping(tokens, at, indent + 2)
+        found.append(value)
+    return found, at
