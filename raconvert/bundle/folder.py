@@ -9,22 +9,15 @@ from __future__ import annotations
 
 import os
 import shutil
-from errno import EEXIST, ENOTDIR, ENOTEMPTY
 from stat import S_IMODE
 
 from raconvert.bundle import manifest, members
 from raconvert.bundle.names import MANIFEST
 from raconvert.errors import RaconvertError, TargetExists, Unsupported, UsageError
-from raconvert.files import references
 from raconvert.files.copy import write_all
-from raconvert.files.places import (
-    PERMISSIONS,
-    exchanged,
-    exists,
-    identity,
-    sync_tree,
-    write_failed,
-)
+from raconvert.files.folders import rename_by_way_of, rename_new, walk
+from raconvert.files.places import PERMISSIONS, exchanged, exists, identity, write_failed
+from raconvert.files.syncing import sync_tree
 from raconvert.files.target import Target
 from raconvert.metadata import sidecar
 from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source, first_of
@@ -41,6 +34,7 @@ FORMAT = Format(
     name="bundle",
     title="Bundle: a folder of .ra files with bundle.yaml",
     raw_bools=True,
+    names_files=True,
     suffixes=(),
     magic=((0, manifest.MARK),),
     proof=True,
@@ -91,8 +85,7 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
     def find(file: str) -> Source | None:
         if not os.path.lexists(os.path.join(folder, file)):
             return None
-        path = references.resolve(listing, file, f"file '{file}' of the bundle")
-        return listing.named(path)
+        return listing.named(file, f"file '{file}' of the bundle")
 
     return members.read(find, source.path, metadata=metadata)
 
@@ -146,7 +139,7 @@ def _strangers(folder: str) -> str | None:
     for entry in entries:
         own |= {entry.file, sidecar.path_of(entry.file), sidecar.items_path_of(entry.file)}
     folders = {file[:at] for file in own for at, letter in enumerate(file) if letter == "/"}
-    for place, inner, names in os.walk(folder):
+    for place, inner, names in walk(folder):
         above = "" if place == folder else os.path.relpath(place, folder).replace(os.sep, "/") + "/"
         links = [name for name in inner if os.path.islink(os.path.join(place, name))]
         strange = {above + name for name in (*names, *links)} - own
@@ -196,7 +189,7 @@ class FolderTarget(Target):
             old = S_IMODE(os.stat(self.place).st_mode) if os.path.isdir(self.place) else None
             os.chmod(self.temp, self._mode if old is None else old & PERMISSIONS)
             if old is None or not self.overwrite:
-                _rename_new(self.temp, self.place)
+                rename_new(self.temp, self.place)
             else:
                 self._replace()
         except FileExistsError as error:
@@ -220,7 +213,7 @@ class FolderTarget(Target):
         if exchanged(self.temp, self.place):
             there, back = self.temp, self.place
         else:
-            _rename_by_way_of(self.temp, self.place, self._aside)
+            rename_by_way_of(self.temp, self.place, self._aside)
             there, back = self._aside, self.place
         strange = _strangers(there) if os.listdir(there) else None
         if strange is None:
@@ -240,26 +233,6 @@ class FolderTarget(Target):
                 shutil.rmtree(self.temp, ignore_errors=True)
 
 
-def _rename_new(new: str, place: str) -> None:
-    """Rename a folder to what is not there, or is empty; `FileExistsError` for all else."""
-    try:
-        os.rename(new, place)
-    except OSError as error:
-        if error.errno not in (ENOTEMPTY, EEXIST, ENOTDIR) or not os.path.lexists(place):
-            raise
-        raise FileExistsError(EEXIST, os.strerror(EEXIST), place) from error
-
-
-def _rename_by_way_of(new: str, place: str, old: str) -> None:
-    try:
-        os.rename(place, old)
-        os.rename(new, place)
-    except BaseException:
-        if os.path.isdir(old) and not os.path.lexists(place):
-            os.rename(old, place)
-        raise
-
-
 def target(path: str, **named: Any) -> FolderTarget:
     """Return the target for a destination."""
     return FolderTarget(path.rstrip("/" + os.sep) or path, **named)
@@ -267,11 +240,16 @@ def target(path: str, **named: Any) -> FolderTarget:
 
 def plan(bundle: Bundle) -> Plan:
     """Everything fits into a bundle: each array with its sidecar, and the manifest."""
-    return Plan(members.fits(bundle), lambda target: _write(bundle, target), names=bundle.names)
+    files = members.paths_of(bundle)
+    return Plan(
+        members.fits(bundle, files),
+        lambda target: _write(bundle, files, target),
+        names=bundle.names,
+    )
 
 
-def _write(bundle: Bundle, target: FolderTarget) -> None:
-    for array, file in zip(bundle.arrays, members.paths_of(bundle), strict=True):
+def _write(bundle: Bundle, files: list[str], target: FolderTarget) -> None:
+    for array, file in zip(bundle.arrays, files, strict=True):
         place = target.member(file)
         with place:
             ra.write(bundle.like([array]), place)
@@ -279,7 +257,7 @@ def _write(bundle: Bundle, target: FolderTarget) -> None:
         written = Source(place.path, max_memory=target.max_memory)
         for beside, content in members.sidecars_of(array, file, written):
             _write_file(target, beside, content)
-    _write_file(target, MANIFEST, [members.manifest_of(bundle)])
+    _write_file(target, MANIFEST, [manifest.text_of(bundle, files)])
 
 
 def _write_file(target: FolderTarget, file: str, content: Iterable[bytes]) -> None:

@@ -17,9 +17,10 @@ the axes are only listed, fastest first, as RA does it.
 from __future__ import annotations
 
 from raconvert.bundle.names import is_inside
+from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsafe, Unsupported
+from raconvert.metadata.roundtrip import of_file, record_of_file
 from raconvert.metadata.yaml import dump, parse
-from raconvert.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,9 +54,7 @@ class Manifest(Record):
     aliases: dict[str, str]
 
 
-ABOUT_FILE = Manifest._fields[1:]
-_FIELDS = (KEY, "arrays", *ABOUT_FILE)
-_VALUES = {"groups": dict, "attributes": object, "formats": dict, "aliases": str}
+_FIELDS = (KEY, "arrays", *Manifest._fields[1:])
 
 
 def text_of(bundle: Bundle, files: list[str]) -> bytes:
@@ -67,7 +66,7 @@ def text_of(bundle: Bundle, files: list[str]) -> bytes:
             entry["index_order"] = array.index_order
         entries.append(entry)
     fields: dict[str, Any] = {KEY: VERSION, "arrays": entries}
-    fields.update(told_of_file(bundle))
+    fields.update(record_of_file(bundle))
     return dump(fields, limit=MAX_BYTES).rstrip(b"\n") + END
 
 
@@ -103,25 +102,7 @@ def load(source: Source) -> Manifest:
         )
     entries = [_entry(item, source) for item in listed]
     _check_unique(entries, source)
-    return Manifest(entries, *about_file(fields, source.path))
-
-
-def told_of_file(bundle: Bundle) -> dict[str, Any]:
-    """Return the fields that `about_file` reads; those that are empty are left out."""
-    return {name: getattr(bundle, name) for name in ABOUT_FILE if getattr(bundle, name)}
-
-
-def about_file(fields: dict[str, Any], path: str) -> list[dict[str, Any]]:
-    """The checked metadata of a file as a whole: one mapping for each of `ABOUT_FILE`."""
-    found = []
-    for name in ABOUT_FILE:
-        own = fields.get(name, {})
-        kind = _VALUES[name]
-        known = isinstance(own, dict) and all(isinstance(key, str) for key in own)
-        if not known or not all(isinstance(value, kind) for value in own.values()):
-            raise Corrupt(f"metadata field '{name}' has the wrong form", path=path)
-        found.append(own)
-    return found
+    return Manifest(entries, **of_file(fields, source.path))
 
 
 def _check_known(fields: dict[str, Any], known: tuple[str, ...], source: Source) -> None:

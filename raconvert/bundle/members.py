@@ -10,11 +10,15 @@ from functools import partial
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle, some_sound
+from raconvert.arrays.namespace import trailer_of
 from raconvert.bundle import manifest
 from raconvert.bundle.names import MANIFEST, files_of
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
+from raconvert.files.source import Extent
+from raconvert.files.window import Held
 from raconvert.metadata import sidecar
 from raconvert.metadata.items import items_lines, items_of
+from raconvert.metadata.roundtrip import OF_FILE, apply, record_of
 from raconvert.plugin import Fit, Option, refused
 from raconvert.ra import plugin as ra
 
@@ -24,10 +28,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.files.source import Source
+    from raconvert.files.target import Target
 
     Find = Callable[[str], Source | None]  # the member of this path, or None
 
 SUFFIX = ".ra"
+HELD_BYTES = 64 << 10  # arrays up to here are known from memory when their sidecar is made
 MAX_PATH_BYTES = 2048  # systems take 4096, the folder that the bundle lies in included
 READ_OPTIONS = (Option("metadata", True, bool, "read the sidecars of the arrays"),)
 LOSSES = "nothing that RA and its sidecars can hold"
@@ -62,7 +68,7 @@ def read(
             arrays.append(_array(find, entry, path, check, metadata=metadata))
         except RaconvertError as error:
             arrays.append(Array.unreadable(entry.name, error))
-    about = {name: getattr(content, name) for name in manifest.ABOUT_FILE}
+    about = {name: getattr(content, name) for name in OF_FILE}
     return Bundle(some_sound(arrays), **about)
 
 
@@ -78,7 +84,7 @@ def _array(
     try:
         array = ra.read(source).arrays[0]
         if metadata:
-            _apply_sidecar(array, source, find, entry.file)
+            array = _with_sidecar(array, source, find, entry.file)
     except RaconvertError as error:
         raise _located(error, path, entry.file) from error.__cause__
     if array.extent is None and source.path == path:
@@ -136,32 +142,34 @@ class _Member:
             raise _located(error, self._path, self._file) from error.__cause__
 
 
-def _apply_sidecar(array: Array, source: Source, find: Find, file: str) -> None:
-    sidecar.read_trailer(array, source)
+def _with_sidecar(array: Array, source: Source, find: Find, file: str) -> Array:
+    array = sidecar.read_trailer(array, source)
     beside = find(sidecar.path_of(file))
-    fields = None if beside is None else sidecar.load_from(beside, source, is_ra=True)
+    fields = None if beside is None else sidecar.load_from(beside, source, ra.data_range)
     if beside is None or not fields:
-        return
-    sidecar.apply(fields, array, beside.path)
+        return array
+    array = apply(fields, array, beside.path)
     if fields.get("items"):
         place = sidecar.items_path_of(file)
         array.meta.items = items_of(find(place), place, array)
+    return array
 
 
 # Writing ---------------------------------------------------------------------------------------
 
 
-def fits(bundle: Bundle) -> list[Fit]:
+def fits(bundle: Bundle, files: list[str]) -> list[Fit]:
     """A bundle holds everything that RA and its sidecars hold; only names must be text, and one."""
     found = []
     seen: set[str] = set()
-    for array, path in zip(bundle.arrays, paths_of(bundle), strict=True):
-        if len(path.encode()) > MAX_PATH_BYTES:
+    for array, path in zip(bundle.arrays, files, strict=True):
+        if len(path) > MAX_PATH_BYTES // 4 and len(path.encode()) > MAX_PATH_BYTES:
             reason = f"the path of its file would be longer than {MAX_PATH_BYTES} bytes"
             found.append(refused(array.name[:80], "names", reason))
         if array.name in seen:
             found.append(refused(array.name, "names", "the name is used twice"))
         seen.add(array.name)
+        found += ra.span_fits(array)
         try:
             array.name.encode()
         except UnicodeEncodeError:
@@ -174,25 +182,24 @@ def paths_of(bundle: Bundle) -> list[str]:
     return files_of(bundle.names, SUFFIX)
 
 
-def manifest_of(bundle: Bundle) -> bytes:
-    """Return the text of the bundle's ``bundle.yaml``."""
-    return manifest.text_of(bundle, paths_of(bundle))
+def pieces_of(array: Array, file: str, target: Target) -> tuple[Iterator[Any], Source | None]:
+    """Return the pieces of an array's .ra, and a small one as what has been written, too."""
+    from raconvert.arrays.blocks import block_bytes, blocks
+
+    pieces = ra.pieces(array, target.counted(blocks(array, block_bytes(target.max_memory))))
+    if array.nbytes > HELD_BYTES or isinstance(trailer_of(array.meta), Extent):
+        return pieces, None
+    data = b"".join(pieces)
+    return iter([data]), Held(file, data)
 
 
 def sidecars_of(array: Array, file: str, written: Source) -> Iterator[tuple[str, list[bytes]]]:
     """Yield path and content of the metadata files of an array whose .ra has been written."""
     array.meta.complete()
-    fields = sidecar.fields_of(array, beside_ra=True)
+    fields = record_of(array, beside_ra=True)
     if not fields:
         return
-    facts = sidecar.describe(written, is_ra=True)
+    facts = sidecar.describe(written, ra.data_range)
     yield sidecar.path_of(file), [sidecar.text_of(fields, facts)]
     if array.meta.items is not None:
         yield sidecar.items_path_of(file), list(items_lines(array.meta.items()))
-
-
-def plain_blocks(array: Array, target: Any) -> Iterator[Any]:
-    """Yield the blocks of an array, counted as progress."""
-    from raconvert.arrays.blocks import block_bytes, blocks
-
-    yield from target.counted(blocks(array, block_bytes(target.max_memory)))

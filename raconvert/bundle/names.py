@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from raconvert.metadata import sidecar
+from raconvert.metadata import ITEMS_SUFFIX, SUFFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def files_of(names: Iterable[str], suffix: str) -> list[str]:
     """
     folders: dict[tuple[str, ...], str] = {(): ""}
     taken = _Taken()
-    besides = ("", sidecar.SUFFIX, sidecar.ITEMS_SUFFIX)
+    besides = ("", SUFFIX, ITEMS_SUFFIX)
     found = []
     for name in names:
         *groups, last = name.split("/")
@@ -56,10 +56,10 @@ def _free(stem: str, suffix: str, taken: _Taken, besides: tuple[str, ...] = ("",
     `besides` are the ends of all files that will lie there. Counting goes on where it ended for
     this stem, since what was taken stays so.
     """
-    key = _folded(stem), suffix
+    key = folded(stem), suffix
     number = taken.numbers.get(key, 1)
     path = f"{stem}%{number}{suffix}" if number > 1 else stem + suffix
-    while not taken.paths.isdisjoint(places := [_folded(path + end) for end in besides]):
+    while not taken.paths.isdisjoint(places := [folded(path + end) for end in besides]):
         number += 1
         path = f"{stem}%{number}{suffix}"
     taken.paths.update(places)
@@ -67,7 +67,7 @@ def _free(stem: str, suffix: str, taken: _Taken, besides: tuple[str, ...] = ("",
     return path
 
 
-def _folded(path: str) -> str:
+def folded(path: str) -> str:
     """The key that paths share if they are one file somewhere: macOS composes letters itself."""
     if path.isascii():
         return path.casefold()
@@ -93,5 +93,5 @@ def escaped(part: str) -> str:
 def is_inside(path: str) -> bool:
     """True if a relative path from a manifest stays below the folder it is relative to."""
     parts = path.split("/")
-    plain = "\\" not in path and "\0" not in path and not re.match(r"[A-Za-z]:", path)
-    return plain and all(part not in ("", ".", "..") for part in parts)
+    portable = "\\" not in path and "\0" not in path and not re.match(r"[A-Za-z]:", path)
+    return portable and all(part not in ("", ".", "..") for part in parts)

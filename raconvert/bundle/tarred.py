@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from re import split
 
-from raconvert.bundle import members
+from raconvert.bundle import manifest, members
 from raconvert.bundle.folder import folder_of
 from raconvert.bundle.names import MANIFEST
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.files.copy import write_all
 from raconvert.files.places import write_failed
-from raconvert.files.source import Window
+from raconvert.files.window import Window
 from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Plan, Source, trailing_note
 from raconvert.ra import plugin as ra
 
@@ -186,19 +186,25 @@ class _Bounded:
 
 def plan(bundle: Bundle) -> Plan:
     """Everything fits into a bundle: the manifest, then each array followed by its sidecar."""
-    return Plan(members.fits(bundle), lambda target: _write(bundle, target), names=bundle.names)
+    files = members.paths_of(bundle)
+    return Plan(
+        members.fits(bundle, files),
+        lambda target: _write(bundle, files, target),
+        names=bundle.names,
+    )
 
 
-def _write(bundle: Bundle, target: Target) -> None:
+def _write(bundle: Bundle, files: list[str], target: Target) -> None:
     try:
         file = target.open()
-        _add(file, MANIFEST, [members.manifest_of(bundle)])
-        for array, path in zip(bundle.arrays, members.paths_of(bundle), strict=True):
+        _add(file, MANIFEST, [manifest.text_of(bundle, files)])
+        for array, path in zip(bundle.arrays, files, strict=True):
             size = ra.size_of(array)
-            pieces = ra.pieces(array, members.plain_blocks(array, target))
+            pieces, written = members.pieces_of(array, path, target)
             offset = _add(file, path, pieces, size)
-            whole = Source(target.temp, max_memory=target.max_memory)
-            written = Window(whole, path, offset, size)
+            if written is None:
+                whole = Source(target.temp, max_memory=target.max_memory)
+                written = Window(whole, path, offset, size)
             for beside, content in members.sidecars_of(array, path, written):
                 _add(file, beside, content)
         write_all(file, [bytes(2 * BLOCK)])

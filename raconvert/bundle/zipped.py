@@ -13,24 +13,23 @@ arrays are windows into the archive. The CRC-32 of every member is checked while
 from __future__ import annotations
 
 from contextlib import closing
+from zlib import crc32
 
-from raconvert.bundle import members
+from raconvert.bundle import manifest, members
 from raconvert.bundle.folder import folder_of
 from raconvert.bundle.names import MANIFEST
 from raconvert.errors import Corrupt, Unsupported
-from raconvert.files import zips, zipwriter
+from raconvert.files import zips
 from raconvert.files.places import write_failed
-from raconvert.files.source import Window
+from raconvert.files.source import HEAD_BYTES
 from raconvert.files.unzip import STORED
+from raconvert.files.window import Window
+from raconvert.files.zipwriter import Archive
 from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Plan, Source, trailing_note
 from raconvert.ra import plugin as ra
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-    from zipfile import ZipFile
-
     from raconvert.plugin import Target
 
 __all__ = ["FORMAT", "check", "plan", "read", "sniff"]
@@ -110,29 +109,29 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
 
 def plan(bundle: Bundle) -> Plan:
     """Everything fits into a bundle: the manifest, then each array followed by its sidecar."""
-    return Plan(members.fits(bundle), lambda target: _write(bundle, target), names=bundle.names)
+    files = members.paths_of(bundle)
+    return Plan(
+        members.fits(bundle, files),
+        lambda target: _write(bundle, files, target),
+        names=bundle.names,
+    )
 
 
-def _write(bundle: Bundle, target: Target) -> None:
+def _write(bundle: Bundle, files: list[str], target: Target) -> None:
     try:
-        with zipwriter.begin_archive(target.open()) as archive:
-            _add(archive, MANIFEST, [members.manifest_of(bundle)])
-            for array, file in zip(bundle.arrays, members.paths_of(bundle), strict=True):
-                pieces = ra.pieces(array, members.plain_blocks(array, target))
-                offset = _add(archive, file, pieces, ra.header_size(array))
-                size = ra.size_of(array)
+        archive = Archive(target.open())
+        archive.add(MANIFEST, [manifest.text_of(bundle, files)])
+        for array, file in zip(bundle.arrays, files, strict=True):
+            pieces, written = members.pieces_of(array, file, target)
+            offset = archive.add(file, pieces, header_bytes=ra.header_size(array))
+            if written is None:
                 whole = Source(target.temp, max_memory=target.max_memory)
-                written = Window(whole, file, offset, size)
-                for beside, content in members.sidecars_of(array, file, written):
-                    _add(archive, beside, content)
+                written = Window(whole, file, offset, ra.size_of(array))
+            for beside, content in members.sidecars_of(array, file, written):
+                archive.add(beside, content)
+        archive.finish()
     except OSError as error:
         raise write_failed(target.path, error) from error
-
-
-def _add(archive: ZipFile, file: str, pieces: Iterable[Any], header_bytes: int = 0) -> int:
-    """Write one stored member; return where it begins in the archive."""
-    info = zipwriter.new_member(archive, file, STORED, header_bytes)
-    return zipwriter.write_member(archive, info, pieces)
 
 
 def check(source: Source) -> None:
@@ -142,6 +141,10 @@ def check(source: Source) -> None:
 
 
 def _check(source: Source, member: zips.Member) -> None:
+    if member.method == STORED and member.size <= HEAD_BYTES:
+        data = source.read_at(member.offset, member.size)
+        if len(data) == member.size and crc32(data) == member.crc:
+            return
     try:
         with closing(zips.Decoded(source, member)) as decoded:
             decoded.finish()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from raconvert.declared import checked
 from raconvert.files.source import Source
 from raconvert.ra.header import BIG_ENDIAN, BITS, ENCODED
 from raconvert.ra.plugin import read_header
@@ -12,6 +13,7 @@ from raconvert.ra.plugin import read_header
 _TYPES = {0: "user", 1: "Int", 2: "UInt", 3: "Float"}
 
 
+@checked
 def query(path: str | os.PathLike[str]) -> str:
     """Return the header of an RA file as YAML: name, endian, compressed, bits, type, size, shape.
 

@@ -1,8 +1,8 @@
 """Which dialect the encoded data of an RA file is in, where size and type alone do not tell.
 
 Flag bit 1 and a `size` of elbyte times the dimensions: Julia says so of LEB128 data, whatever its
-length, and of raw floats; the C tool of an LZ4 block that is exactly as long as the plain data. An
-LZ4 block is known by its own structure: it must decode to exactly the plain length.
+length, and of raw floats; the C tool of an LZ4 block that is exactly as long as the decoded data.
+An LZ4 block is known by its own structure: it must decode to exactly that length.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from __future__ import annotations
 from math import prod
 
 from raconvert.errors import Corrupt, Unsupported
-from raconvert.ra.header import LEB128, LZ4, RAW, Header, data_offset, unknown_dialect
+from raconvert.ra.header import AUTO, LEB128, LZ4, RAW, Header, data_offset, unknown_dialect
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from raconvert.files.source import Source
 
-AUTO = "auto"
 WINDOW_BYTES = 1 << 16
 _MIN_MATCH = 4  # LZ4 block format: the shortest copy; 15 in half a token: more length bytes follow
 _TOLD = {RAW: "as plain numbers (Julia)", LEB128: "as LEB128 (Julia)"}
@@ -41,11 +40,11 @@ def decide(
         return asked
     if len(candidates) == 1 and candidates != (LZ4,):
         return candidates[0]
-    plain = prod(header.dims) * header.elbyte
-    if header.size != plain:
+    decoded = prod(header.dims) * header.elbyte
+    if header.size != decoded:
         return LZ4
     others = candidates[1:]
-    if is_lz4(source, data_offset(len(header.dims)), header.size, plain):
+    if is_lz4(source, data_offset(len(header.dims)), header.size, decoded):
         notes += [
             f"the data fits two encodings: it is read as an LZ4 block (C tool), and could be read "
             f"{_TOLD[other]} with --in-opt encoding={other}"

@@ -11,11 +11,18 @@ from struct import Struct
 import numpy as np
 
 from raconvert.arrays.dtypes import dtype_of, element_of, little
+from raconvert.declared import PATH, check
 from raconvert.errors import ReadFailed, UsageError
-from raconvert.files.copy import reserve, write_all
-from raconvert.files.places import CREATE_FLAGS, PERMISSIONS, write_failed
-from raconvert.files.regular import check_unchanged
-from raconvert.files.source import DEFAULT_MAX_MEMORY, Source
+from raconvert.files.copy import read_at, reserve, write_all
+from raconvert.files.places import (
+    CREATE_FLAGS,
+    PERMISSIONS,
+    close_file,
+    is_remote,
+    public_name,
+    write_failed,
+)
+from raconvert.files.source import DEFAULT_MAX_MEMORY, Source, check_unchanged
 from raconvert.files.target import Target
 from raconvert.ra.header import FIXED, MAGIC, header_of, pack
 
@@ -23,7 +30,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from raconvert.files.extent import Extent
+    from raconvert.files.places import Handle
+    from raconvert.files.source import Extent
 
 _GUESS_BYTES = 64 << 10  # files up to this size are read with one call
 _THREADS_FROM = 64 << 20  # two threads fill memory faster than one from about this size
@@ -33,15 +41,15 @@ _TOKEN = os.urandom(4).hex()  # temporary names of other machines in the same fo
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _FLAGS |= getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer must not hang the open
 
-# (eltype, elbyte) -> dtype: the plain types, which need no further look
-_PLAIN: dict[tuple[int, int], np.dtype[Any]] = {
+# (eltype, elbyte) -> dtype: the usual types, which need no further look
+_DTYPES: dict[tuple[int, int], np.dtype[Any]] = {
     (1, 1): np.dtype("i1"), (1, 2): np.dtype("<i2"), (1, 4): np.dtype("<i4"),
     (1, 8): np.dtype("<i8"), (2, 1): np.dtype("u1"), (2, 2): np.dtype("<u2"),
     (2, 4): np.dtype("<u4"), (2, 8): np.dtype("<u8"), (3, 2): np.dtype("<f2"),
     (3, 4): np.dtype("<f4"), (3, 8): np.dtype("<f8"), (4, 8): np.dtype("<c8"),
     (4, 16): np.dtype("<c16"), (5, 1): np.dtype("?"),
 }  # fmt: skip
-_CODES = {dtype.str: code for code, dtype in _PLAIN.items()}
+_CODES = {dtype.str: code for code, dtype in _DTYPES.items()}
 _DIMS = tuple(Struct(f"<{n}Q") for n in range(9))
 
 
@@ -56,7 +64,7 @@ def read(
     The result is writeable and owns its memory. With `out`, a C-contiguous array of the same type
     and size, the elements are read into it and it is returned in the file's shape: no memory is
     allocated. Encoded data that needs more than `max_memory` bytes is refused (`TooLarge`) before
-    they are allocated; plain data is all in the file, and is read whatever its size.
+    they are allocated; unencoded data is all in the file, and is read whatever its size.
 
     >>> grid = raconvert.ra.read("grid.ra")
     >>> grid.shape, grid[2, 3]
@@ -67,12 +75,14 @@ def read(
     Raises `Corrupt`, `ReadFailed` or `Unsupported` for anything that is not a whole RA file, and
     `UsageError` for an `out` that does not suit it.
     """
+    if type(path) is not str or max_memory is not DEFAULT_MAX_MEMORY:
+        check("path", path, PATH)
+        check("max_memory", max_memory, "int")
     if out is None:
         try:
             descriptor = os.open(path, _FLAGS)
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise ReadFailed(f"cannot be read: {reason}", path=path) from error
+            return _read_url(os.fspath(path), error, max_memory)
         try:
             data = os.read(descriptor, _GUESS_BYTES)
         except OSError as error:
@@ -81,7 +91,7 @@ def read(
             os.close(descriptor)
         if 48 <= len(data) < _GUESS_BYTES:
             magic, flags, eltype, elbyte, size, ndims = FIXED.unpack_from(data)
-            dtype = _PLAIN.get((eltype, elbyte))
+            dtype = _DTYPES.get((eltype, elbyte))
             if magic == MAGIC and not flags and dtype is not None and ndims < 9:
                 offset = 48 + 8 * ndims
                 if len(data) >= offset + size:
@@ -91,11 +101,20 @@ def read(
                         nbytes *= length
                     if nbytes == size and nbytes:
                         return np.ndarray(dims[::-1], dtype, bytearray(data), offset)
-    return _read_any(os.fspath(path), out, max_memory)
+    return _read_any(public_name(os.fspath(path)), out, max_memory)
+
+
+def _read_url(path: str, error: Exception, max_memory: int) -> np.ndarray[Any, Any]:
+    """Read what could not be opened as a local file, if its path is a URL."""
+    place = public_name(path)
+    if place == path and not is_remote(path):
+        reason = getattr(error, "strerror", None) or error
+        raise ReadFailed(f"cannot be read: {reason}", path=path) from error
+    return _read_any(place, None, max_memory)
 
 
 def _read_any(path: str, out: np.ndarray[Any, Any] | None, max_memory: int) -> np.ndarray[Any, Any]:
-    """Read with every check; large plain data goes straight into its memory."""
+    """Read with every check; large unencoded data goes straight into its memory."""
     from raconvert.arrays.blocks import as_ndarray
     from raconvert.arrays.memory import check_rank
     from raconvert.ra.plugin import read as read_bundle
@@ -156,26 +175,20 @@ def _fill(extent: Extent, memory: memoryview) -> None:
                 done.result()
         check_unchanged(descriptor, path, extent.identity)
     finally:
-        os.close(descriptor)
+        close_file(descriptor)
 
 
-def _fill_part(descriptor: int, offset: int, memory: memoryview, path: str) -> None:
+def _fill_part(descriptor: Handle, offset: int, memory: memoryview, path: str) -> None:
     done = 0
     while done < memory.nbytes:
-        if hasattr(os, "preadv"):
-            got = os.preadv(descriptor, [memory[done:]], offset + done)
-        else:  # Windows: one thread, so that seeking is safe
-            os.lseek(descriptor, offset + done, os.SEEK_SET)
-            piece = os.read(descriptor, min(memory.nbytes - done, 1 << 20))
-            memory[done : done + len(piece)] = piece
-            got = len(piece)
+        got = read_at(descriptor, memory[done:], offset + done)
         if got == 0:
             raise ReadFailed("file became shorter while it was read", path=path)
         done += got
 
 
 def write(path: str | os.PathLike[str], array: Any, *, sync: bool = False) -> None:
-    """Write an array as a plain RA file: flags 0, little-endian, C order, dims = shape reversed.
+    """Write an array as an RA file: flags 0, little-endian, C order, dims = shape reversed.
 
     Atomic: written beside the destination and renamed over it (an existing file is replaced, its
     mode kept, a link followed). `sync` also waits until the bytes are on the disk. Elements without
@@ -189,9 +202,15 @@ def write(path: str | os.PathLike[str], array: Any, *, sync: bool = False) -> No
     Raises `UsageError` for masked arrays, `Unsupported` for types without a place in RA,
     `WriteFailed` where the system refuses.
     """
-    if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
-        raise UsageError("a masked array would lose its mask", remedy="fill it first: a.filled()")
-    values = np.asarray(array)
+    if type(path) is not str or sync is not False:
+        check("path", path, PATH)
+        check("sync", sync, "bool")
+    if type(array) is np.ndarray:
+        values = array
+    else:
+        from raconvert.arrays.array import values_of
+
+        values = values_of(array)
     code = _CODES.get(values.dtype.str)
     small = values.nbytes <= _GUESS_BYTES and values.ndim < len(_DIMS)
     if code is None or sync or not small or not values.flags.c_contiguous or not _WRITEV:

@@ -25,13 +25,16 @@ from __future__ import annotations
 import struct
 from math import prod
 
-from raconvert.arrays.dtypes import ELTYPES, KINDS, Element, element
+from raconvert.arrays.dtypes import ELTYPES, KINDS, Element, element, little
+from raconvert.arrays.metadata import RA
+from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsupported
-from raconvert.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from raconvert.arrays.array import Array
 
 MAGIC = b"rawarray"
 FIXED = struct.Struct("<8s5Q")  # magic, flags, eltype, elbyte, size, ndims: 48 bytes
@@ -55,6 +58,7 @@ SHOWN_DIMS = 32  # in messages
 LZ4_RATIO = 255  # a byte of an LZ4 block adds at most 255 bytes to the output (LZ4 block format)
 
 RAW, LZ4, LEB128, BITARRAY = "none", "lz4", "leb128", "bits"  # encodings, as users name them
+AUTO = "auto"  # whichever the data is in
 
 _WIDTHS = {0: None, 1: (1, 2, 4, 8), 2: (1, 2, 4, 8), 3: (2, 4, 8), 4: (8, 16), 5: (1, 2)}
 # Widths that exist in files and not in numpy: carried as bytes, the type kept in metadata.
@@ -76,7 +80,7 @@ def pack(header: Header) -> bytes:
 
 
 def header_of(element: Element, dims: tuple[int, ...]) -> Header:
-    """Return the plain header (no flags) of an array of this element type and dimensions."""
+    """Return the header without flags of an array of this element type and dimensions."""
     return Header(0, ELTYPES[element.kind], element.nbytes, prod(dims) * element.nbytes, dims)
 
 
@@ -219,20 +223,20 @@ def encodings_of(header: Header, file_size: int, path: str) -> tuple[str, ...]:
     C (`ra compress`): flag 2, one LZ4 block, `size` is the compressed length. Julia on integers
     and bools: flag 2, LEB128 varints to the end of the file, `size` is the uncompressed length.
     Julia on floats: flag 2 and raw data (a quirk). Julia BitArray: flags 6, `size` is 8 bytes per
-    64 elements. An LZ4 block that is as long as the plain data can also be one of Julia's
+    64 elements. An LZ4 block that is as long as the decoded data can also be one of Julia's
     (`raconvert.ra.dialect`).
     """
     flags, eltype, _, size, dims = header
     count = prod(dims)
-    plain = count * header.elbyte
+    decoded = count * header.elbyte
     present = file_size - data_offset(len(dims))
     if flags & BITS:
         _check_size(size, -(-count // 64) * 8, "8 bytes per 64 elements", path)
         _check_present(size, present, path)
         return (BITARRAY,)
-    if flags & ENCODED and size != plain:
+    if flags & ENCODED and size != decoded:
         _check_present(size, present, path)
-        _check_expansion(plain, size * LZ4_RATIO, "the LZ4 block", path)
+        _check_expansion(decoded, size * LZ4_RATIO, "the LZ4 block", path)
         return (LZ4,)
     maybe = (LZ4,) if flags & ENCODED and present >= size else ()
     if flags & ENCODED and (eltype, header.elbyte) in _LEB128_TYPES:
@@ -242,7 +246,7 @@ def encodings_of(header: Header, file_size: int, path: str) -> tuple[str, ...]:
         if maybe:
             return maybe
         raise unknown_dialect(header, path)
-    _check_size(size, plain, f"elbyte {header.elbyte} times {count} elements", path)
+    _check_size(size, decoded, f"elbyte {header.elbyte} times {count} elements", path)
     _check_present(size, present, path)
     return (*maybe, RAW)
 
@@ -291,7 +295,7 @@ def _check_present(size: int, present: int, path: str) -> None:
 
 
 def carrier(header: Header) -> tuple[Element, tuple[int, ...], int]:
-    """Return (element, dims, swap) in which the plain data is handed out.
+    """Return (element, dims, swap) in which the data is handed out.
 
     128-bit integers and floats and 256-bit complex become void bytes of their width, little-endian
     after a swap of `swap` bytes; complex32 becomes float16 with a new fastest axis of 2.
@@ -333,3 +337,18 @@ def uncarried(header: Header, own: dict[str, Any]) -> Header:
     if code in _CARRIED and (header.eltype, header.elbyte) == (0, code[1]):
         return header._replace(eltype=code[0])
     return header
+
+
+def canonical_header(array: Array) -> bytes:
+    """The header of the canonical .ra file that the array would become, as bytes."""
+    return pack(canonical(array))
+
+
+def canonical(array: Array) -> Header:
+    """The header of the canonical .ra file that the array would become."""
+    own = {}
+    if array.described and RA in array.meta.formats:
+        from raconvert.arrays.namespace import own_of
+
+        own = own_of(array.meta)
+    return uncarried(header_of(little(array.element), array.dims), own)

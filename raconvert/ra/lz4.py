@@ -10,8 +10,8 @@ decodes to is known from the RA header alone, elbyte times the product of the di
   say how much before anything is allocated.
 * A byte of a block yields at most 255 bytes of output (a further length byte of 255), so a block
   that is to become more than that is refused without trying.
-* A reader knows an LZ4 block by its length, which is not that of the plain data (Julia's files with
-  the same flag state the plain length). So no block of that very length is written.
+* A reader knows an LZ4 block by its length, which is not that of the decoded data (Julia's files
+  with the same flag state the latter). So no block of that very length is written.
 * One block holds at most 0x7E000000 bytes (``LZ4_MAX_INPUT_SIZE``), a little under 2 GiB.
 
 The codec itself is the `lz4` package; this module is imported when the first block is met.

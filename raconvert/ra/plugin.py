@@ -5,8 +5,8 @@ Specification"); dialects as the C, Julia and Rust implementations write them. L
 `raconvert.ra.header`.
 
 Reads: every type code and width, big-endian data (flag bit 0), LZ4 blocks (C), LEB128 varints and
-BitArrays (Julia), Julia's raw floats behind flag bit 1, trailers, user types. Plain data is never
-read here: the array carries an extent, to be mapped or copied file to file.
+BitArrays (Julia), Julia's raw floats behind flag bit 1, trailers, user types. Unencoded data is
+never read here: the array carries an extent, to be mapped or copied file to file.
 
 Writes: flags 0, little-endian, uncompressed, no trailer, which every public reader opens; on
 request ``encoding=lz4|leb128|bits``.
@@ -23,18 +23,16 @@ known type, sizes that contradict the dimensions, data that is cut off.
 
 from __future__ import annotations
 
-from math import prod
-
-from raconvert.arrays.dtypes import little
-from raconvert.arrays.raw import write_raw
+from raconvert.arrays.dtypes import MAX_SPAN, spanned
+from raconvert.arrays.metadata import RA as NAME
 from raconvert.errors import TooLarge
-from raconvert.files.copy import SLAB_BYTES, copy_extent, extent_slabs, write_all
 from raconvert.plugin import (
     NO,
     SURE,
     Array,
     Bundle,
     Extent,
+    Fit,
     Format,
     Metadata,
     Option,
@@ -42,8 +40,8 @@ from raconvert.plugin import (
     Source,
     refused,
 )
-from raconvert.ra.dialect import AUTO, decide
 from raconvert.ra.header import (
+    AUTO,
     BITARRAY,
     BITS,
     ENCODED,
@@ -53,16 +51,15 @@ from raconvert.ra.header import (
     RAW,
     Header,
     NeedMore,
+    canonical,
+    canonical_header,
     carrier,
     data_offset,
     encodings_of,
-    header_of,
     is_carried,
     pack,
-    uncarried,
     unpack,
 )
-from raconvert.ra.namespace import NAME, own_of, trailer_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,8 +67,7 @@ if TYPE_CHECKING:
     from io import FileIO
     from typing import Any
 
-    import numpy as np
-
+    from raconvert.arrays.lazy import ArraySource
     from raconvert.plugin import Target
 
 _SAMPLE = pack(Header(0, 2, 1, 3, (3,))) + b"\x01\x02\x03"
@@ -125,6 +121,14 @@ def read_header(source: Source, *, unknown_flags: bool = False) -> Header:
         return unpack(head, source.size, source.path, unknown_flags=unknown_flags)
 
 
+def data_range(source: Source) -> tuple[int, int, dict[str, Any]]:
+    """Where the data of a file lie, and the fields of the header that a sidecar repeats."""
+    header = read_header(source, unknown_flags=True)
+    start = data_offset(len(header.dims))
+    fields = {"eltype": header.eltype, "elbyte": header.elbyte, "dims": list(header.dims)}
+    return start, min(start + header.size, source.size), {**fields, "size": header.size}
+
+
 def read(source: Source, *, unknown_flags: bool = False, encoding: str = AUTO) -> Bundle:
     """Return the one array of an RA file, named after the file's stem.
 
@@ -135,6 +139,8 @@ def read(source: Source, *, unknown_flags: bool = False, encoding: str = AUTO) -
     notes: list[str] = []
     candidates = encodings_of(header, source.size, source.path)
     if candidates != (RAW,) or encoding != AUTO:
+        from raconvert.ra.dialect import decide
+
         encoding = decide(source, header, candidates, encoding, notes)
     else:
         encoding = RAW
@@ -144,123 +150,24 @@ def read(source: Source, *, unknown_flags: bool = False, encoding: str = AUTO) -
         own.update(eltype=header.eltype, elbyte=header.elbyte)
     offset = data_offset(len(header.dims))
     array = Array(element, dims, name=source.stem)
-    array.meta = Metadata(formats={NAME: own})
     if encoding == RAW:
         array.extent = source.extent(offset, header.size, swap)
     else:
-        # Late, since a sidecar may say by then what is inside user elements.
-        array.data = lambda: _Encoded(source, header, encoding, array.element, dims, swap)
+
+        def decoded() -> ArraySource:  # late: a sidecar may say by then what user elements are
+            from raconvert.ra.encoded import BY_ENCODING
+
+            return BY_ENCODING[encoding](source, header, array.element, dims, swap)
+
+        array.data = decoded
     end = offset + header.size
     if encoding != LEB128 and source.size > end:
         trailer = source.extent(end, source.size - end)
         trailer.checksum = None  # it passes, and is compared, together with the data
-        array.meta.formats[NAME]["trailer"] = trailer
-    return Bundle([array], notes=notes)
-
-
-class _Encoded:
-    """Array source over an encoded data segment, decoded front to back."""
-
-    def __init__(
-        self,
-        source: Source,
-        header: Header,
-        encoding: str,
-        element: Any,
-        dims: tuple[int, ...],
-        swap: int,
-    ) -> None:
-        from raconvert.arrays.dtypes import dtype_of
-
-        self.shape = dims[::-1]
-        self.dtype = dtype_of(little(element))
-        self._source = source
-        self._header = header
-        self._encoding = encoding
-        self._element = element
-        self._swap = swap
-        self._values: np.ndarray[Any, Any] | None = None
-        self.decoding_bytes = 0  # that decoding holds at once, beside what it yields piece by piece
-        if encoding == LZ4:
-            from raconvert.ra import lz4
-
-            nbytes = prod(header.dims) * header.elbyte
-            self.decoding_bytes = lz4.memory_to_decode(header.size, nbytes)
-
-    def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
-        """Yield little-endian one-dimensional pieces in stored order."""
-        decode = {LZ4: self._lz4, LEB128: self._leb128, BITARRAY: self._bits}[self._encoding]
-        yield from decode(max_bytes)
-
-    def __getitem__(self, key: Any) -> Any:
-        if self._values is None:
-            import numpy as np
-
-            from raconvert.arrays.blocks import LARGEST_BLOCK
-            from raconvert.arrays.memory import check_memory
-
-            count = prod(self.shape)
-            what = f"'{self._source.path}': decoding it whole"
-            need = count * self.dtype.itemsize + self.decoding_bytes
-            check_memory(need, self._source.max_memory, what)
-            pieces = [piece.copy().view("u1") for piece in self.stream(LARGEST_BLOCK)]
-            flat = np.concatenate([np.empty(0, "u1"), *pieces])
-            self._values = flat.view(self.dtype).reshape(self.shape)
-        return self._values[key]
-
-    def _lz4(self, _: int) -> Iterator[np.ndarray[Any, Any]]:
-        import numpy as np
-
-        from raconvert.files.copy import swap_in_place
-        from raconvert.ra import lz4
-
-        nbytes = prod(self._header.dims) * self._header.elbyte
-        offset = data_offset(len(self._header.dims))
-        need = self.decoding_bytes
-        if need > self._source.max_memory:
-            raise TooLarge(
-                f"an LZ4 block must be decoded whole, which needs {need} bytes",
-                path=self._source.path,
-                expected=f"at most {self._source.max_memory} (--max-memory)",
-                remedy=f"allow it with --max-memory {-(-need // (1 << 20))}M",
-            )
-        block = self._source.read_exact(offset, self._header.size, "the LZ4 block")
-        plain = lz4.decode(block, nbytes, path=self._source.path, offset=offset)
-        if self._swap > 1:
-            swap_in_place(memoryview(plain), self._swap)
-        yield np.frombuffer(plain, self.dtype)
-
-    def _leb128(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
-        from raconvert.ra import leb128
-
-        with _open_at(self._source, self._header) as file:
-            yield from leb128.decode_blocks(
-                file.read,
-                prod(self._header.dims),
-                self._element.kind,
-                self._element.nbytes,
-                path=self._source.path,
-                offset=data_offset(len(self._header.dims)),
-                max_bytes=max_bytes,
-            )
-
-    def _bits(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
-        from raconvert.ra import bits
-
-        with _open_at(self._source, self._header) as file:
-            yield from bits.decode_blocks(
-                file.read,
-                prod(self._header.dims),
-                path=self._source.path,
-                offset=data_offset(len(self._header.dims)),
-                max_bytes=max_bytes,
-            )
-
-
-def _open_at(source: Source, header: Header) -> FileIO:
-    file = source.open()
-    file.seek(data_offset(len(header.dims)))
-    return file
+        own["trailer"] = trailer
+    if own:
+        array.meta = Metadata(formats={NAME: own})
+    return Bundle([array], notes=notes, header_tells=candidates == (RAW,))
 
 
 _ENCODABLE = {LEB128: ("int", "uint", "bool"), BITARRAY: ("bool",)}
@@ -270,40 +177,62 @@ def plan(bundle: Bundle, *, encoding: str = RAW) -> Plan:
     """Everything in the core fits RA; only an encoding may not suit the element type."""
     found = []
     for array in bundle.arrays:
+        found += span_fits(array, encoding)
         kinds = _ENCODABLE.get(encoding)
         if kinds and array.element.kind not in kinds:
             reason = f"encoding {encoding} holds {', '.join(kinds)}, not {array.element.kind}"
-            found.append(refused(array.name, "encoding", reason, "--out-opt encoding=none"))
-        if encoding == LEB128 and trailer_of(array.meta) is not None:
+            found.append(refused(array.name, "storage", reason, "--out-opt encoding=none"))
+        if encoding == LEB128 and _own(array).get("trailer") is not None:
             reason = "a trailer cannot follow LEB128 data, which runs to the end of the file"
-            found.append(refused(array.name, "trailer", reason, "--meta drop"))
-    return Plan(found, lambda target: write(bundle, target, encoding=encoding), names=bundle.names)
+            found.append(refused(array.name, "metadata", reason, "--meta drop"))
+    copied = encoding == RAW and not any(_trailer(array) for array in bundle.arrays)
+    return Plan(
+        found,
+        lambda target: write(bundle, target, encoding=encoding),
+        names=bundle.names,
+        header=(lambda: canonical_header(bundle.arrays[0])) if copied else None,
+    )
+
+
+def span_fits(array: Array, encoding: str = RAW) -> list[Fit]:
+    """Why the dims of an array, an empty one, are beyond what readers of RA take for sound."""
+    element_bytes = 8 if encoding == BITARRAY else array.element.nbytes
+    too_far = spanned(array.dims, element_bytes) > MAX_SPAN
+    reason = "axes span 2**63 bytes or more, empty ones left out; RA readers refuse that"
+    return [refused(array.name, "shape", reason)] * too_far
 
 
 def write(bundle: Bundle, target: Target, *, encoding: str = RAW) -> None:
     """Write the one array of the bundle, in stored order, little-endian."""
     array = bundle.arrays[0]
-    own = own_of(array.meta)
-    header = uncarried(header_of(little(array.element), array.dims), own)
-    if encoding == RAW:
-        file = write_raw(target, pack(header), array)
+    if encoding == RAW and array.extent is not None:  # by far the most: nothing is decoded
+        file = target.copied(canonical_header(array), array.extent)
+    elif encoding == RAW:
+        from raconvert.arrays.blocks import write_raw
+
+        file = write_raw(target, canonical_header(array), array)
     else:
-        file = _write_encoded(array, header, encoding, target)
+        file = _write_encoded(array, canonical(array), encoding, target)
     trailer = _trailer(array)
     if isinstance(trailer, Extent):
+        from raconvert.files.copy import copy_extent
+
         copy_extent(b"", trailer, file)
-    else:
+    elif trailer:
+        from raconvert.files.copy import write_all
+
         write_all(file, [trailer])
 
 
 def pieces(array: Array, blocks: Iterable[Any]) -> Iterator[Any]:
     """Yield what an .ra of the array consists of: header, its `blocks` as bytes, trailer."""
-    own = own_of(array.meta)
-    yield pack(uncarried(header_of(little(array.element), array.dims), own))
+    yield canonical_header(array)
     for block in blocks:
         yield block.reshape(-1).view("u1")
     trailer = _trailer(array)
     if isinstance(trailer, Extent):
+        from raconvert.files.copy import SLAB_BYTES, extent_slabs
+
         yield from extent_slabs(trailer, SLAB_BYTES)
     elif trailer:
         yield trailer
@@ -318,18 +247,27 @@ def size_of(array: Array) -> int:
 
 def _trailer(array: Array) -> Extent | bytes:
     """The bytes after the data; metadata from elsewhere may hold anything in their place."""
-    trailer = own_of(array.meta).get("trailer", b"")
+    trailer = _own(array).get("trailer", b"")
     return trailer if isinstance(trailer, Extent | bytes) else b""
 
 
 def header_size(array: Array) -> int:
     """The offset of the data in the .ra that `pieces` yields."""
-    own = own_of(array.meta)
-    return len(pack(uncarried(header_of(little(array.element), array.dims), own)))
+    return len(canonical_header(array))
+
+
+def _own(array: Array) -> dict[str, Any]:
+    """What the metadata says that only RA knows."""
+    if not array.described or NAME not in array.meta.formats:
+        return {}
+    from raconvert.arrays.namespace import own_of
+
+    return own_of(array.meta)
 
 
 def _write_encoded(array: Array, header: Header, encoding: str, target: Target) -> FileIO:
     from raconvert.arrays.blocks import block_bytes, blocks
+    from raconvert.files.copy import write_all
 
     file = target.open()
     pieces = target.counted(blocks(array, block_bytes(target.max_memory)))
@@ -344,10 +282,10 @@ def _write_encoded(array: Array, header: Header, encoding: str, target: Target) 
                 expected=f"at most {target.max_memory} (--max-memory)",
                 remedy=f"allow it with --max-memory {-(-need // (1 << 20))}M",
             )
-        plain = bytearray()
+        decoded = bytearray()
         for piece in pieces:
-            plain += memoryview(piece.reshape(-1).view("u1"))
-        block = lz4.encode(plain)
+            decoded += memoryview(piece.reshape(-1).view("u1"))
+        block = lz4.encode(decoded)
         write_all(file, [pack(header._replace(flags=ENCODED, size=len(block))), block])
     elif encoding == LEB128:
         from raconvert.ra import leb128

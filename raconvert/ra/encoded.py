@@ -1,0 +1,135 @@
+"""The elements of an RA file with an encoded data segment, decoded front to back."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from raconvert.arrays.dtypes import dtype_of, little
+from raconvert.arrays.lazy import Decoded
+from raconvert.arrays.memory import check_memory
+from raconvert.errors import TooLarge
+from raconvert.files.swap import swap_in_place
+from raconvert.ra.header import BITARRAY, LEB128, LZ4, data_offset
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from io import FileIO
+    from typing import Any
+
+    from raconvert.arrays.dtypes import Element
+    from raconvert.files.source import Source
+    from raconvert.ra.header import Header
+
+    Values = np.ndarray[Any, Any]
+
+
+class Encoded(Decoded):
+    """Elements in a data segment that has to be decoded; a subclass knows the encoding.
+
+    `dims` are those of the element that the file's own elements are read as (`header.carrier`).
+    """
+
+    decoding_bytes = 0  # that decoding holds at once, beside what it yields piece by piece
+
+    def __init__(
+        self, source: Source, header: Header, element: Element, dims: tuple[int, ...], swap: int
+    ) -> None:
+        super().__init__(
+            dims[::-1],
+            dtype_of(little(element)),
+            what=f"'{source.path}': decoding it",
+            max_memory=source.max_memory,
+        )
+        self._source = source
+        self._header = header
+        self._element = element
+        self._swap = swap
+
+    def load(self) -> Values:
+        """Decode all elements into memory of their own."""
+        need = self.nbytes + self.decoding_bytes
+        check_memory(need, self.max_memory, f"{self.what} whole in memory")
+        return super().load()
+
+    @property
+    def _offset(self) -> int:
+        return data_offset(len(self._header.dims))
+
+    def _open(self) -> FileIO:
+        file = self._source.open()
+        file.seek(self._offset)
+        return file
+
+
+class Lz4(Encoded):
+    """One LZ4 block, which is decoded whole."""
+
+    def __init__(
+        self, source: Source, header: Header, element: Element, dims: tuple[int, ...], swap: int
+    ) -> None:
+        from raconvert.ra import lz4
+
+        super().__init__(source, header, element, dims, swap)
+        self._plain_bytes = prod(header.dims) * header.elbyte
+        self.decoding_bytes: int = lz4.memory_to_decode(header.size, self._plain_bytes)
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:  # noqa: ARG002 - it comes whole
+        """Yield all elements as one piece."""
+        from raconvert.ra import lz4
+
+        need = self.decoding_bytes
+        if need > self.max_memory:
+            raise TooLarge(
+                f"an LZ4 block must be decoded whole, which needs {need} bytes",
+                path=self._source.path,
+                expected=f"at most {self.max_memory} (--max-memory)",
+                remedy=f"allow it with --max-memory {-(-need // (1 << 20))}M",
+            )
+        path, offset = self._source.path, self._offset
+        block = self._source.read_exact(offset, self._header.size, "the LZ4 block")
+        decoded = lz4.decode(block, self._plain_bytes, path=path, offset=offset)
+        if self._swap > 1:
+            swap_in_place(memoryview(decoded), self._swap)
+        yield np.frombuffer(decoded, self.dtype)
+
+
+class Leb128(Encoded):
+    """Whole numbers of variable length."""
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield little-endian pieces in stored order."""
+        from raconvert.ra import leb128
+
+        with self._open() as file:
+            yield from leb128.decode_blocks(
+                file.read,
+                prod(self._header.dims),
+                self._element.kind,
+                self._element.nbytes,
+                path=self._source.path,
+                offset=self._offset,
+                max_bytes=max_bytes,
+            )
+
+
+class Bits(Encoded):
+    """Bools of one bit."""
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield pieces of bools in stored order."""
+        from raconvert.ra import bits
+
+        with self._open() as file:
+            yield from bits.decode_blocks(
+                file.read,
+                prod(self._header.dims),
+                path=self._source.path,
+                offset=self._offset,
+                max_bytes=max_bytes,
+            )
+
+
+BY_ENCODING: dict[str, type[Encoded]] = {LZ4: Lz4, LEB128: Leb128, BITARRAY: Bits}
