@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import groupby, zip_longest
 from math import isnan
 
+from raconvert.arrays.namespace import replaced_trailer, trailer_of
 from raconvert.inspect.info import plain
-from raconvert.ra.namespace import replaced_trailer, trailer_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def without_traces(
     found = []
     for fields in (a, b):
         spaces = {name: own for name, own in fields.get("formats", {}).items() if name in names}
-        plain_fields = {name: value for name, value in fields.items() if name != "formats"}
-        found.append({**plain_fields, **({"formats": spaces} if spaces else {})})
+        common = {name: value for name, value in fields.items() if name != "formats"}
+        found.append({**common, **({"formats": spaces} if spaces else {})})
     return found[0], found[1]
 
 
@@ -63,18 +63,23 @@ def differences_about(a: Bundle, b: Bundle) -> dict[str, Any]:
     """The differences of two files in their own metadata, that of groups, and in order."""
     return {
         "metadata": meta_differences(a.attributes, b.attributes),
-        "groups": meta_differences({"groups": _groups(a)}, {"groups": _groups(b)}),
+        "groups": meta_differences(
+            {"groups": a.explicit_groups()}, {"groups": b.explicit_groups()}
+        ),
+        "forms": _form_differences(a.forms, b.forms),
         "aliases": meta_differences(a.aliases, b.aliases),
         "order": _order_difference(a, b),
     }
 
 
-def _groups(bundle: Bundle) -> dict[str, Any]:
-    """The attributes of a file's groups, and their forms where their members do not show them."""
-    found = bundle.telling_groups()
-    for path, form in bundle.forms.items():
-        found[path] = {**found.get(path, {}), "form": form}
-    return found
+def _form_differences(a: dict[str, str], b: dict[str, str]) -> list[dict[str, Any]]:
+    """The groups that are something else in the other file, such as a struct array of MATLAB."""
+    sides = [("a", a), ("b", b)]
+    return [
+        {"field": path, **{side: forms[path] for side, forms in sides if path in forms}}
+        for path in sorted({*a, *b})
+        if a.get(path) != b.get(path)
+    ]
 
 
 def _order_difference(a: Bundle, b: Bundle) -> dict[str, Any] | None:

@@ -12,8 +12,8 @@ import os
 from raconvert import registry
 from raconvert.arrays.dtypes import little, type_name
 from raconvert.conversion.read import open_bundle
-from raconvert.conversion.unreadable import FAILURES, find, why
-from raconvert.errors import UsageError, listed
+from raconvert.conversion.unreadable import find, why
+from raconvert.errors import UNREADABLE, UsageError, listed
 from raconvert.files.source import DEFAULT_MAX_MEMORY
 from raconvert.inspect.described import (
     differences_about,
@@ -84,6 +84,7 @@ def diff(
             "only_in_b": only_b,
             "metadata": about.get("metadata", []),
             "groups": about.get("groups", []),
+            "forms": about.get("forms", []),
             "aliases": about.get("aliases", []),
             "order": about.get("order"),
         }
@@ -143,7 +144,7 @@ def compare_arrays(
         try:
             data = compare_data(a, b, rule)
             differ = data["differ"]
-        except FAILURES:
+        except UNREADABLE:
             if alone or not find([a, b], rule.max_memory):
                 raise
             broken = _problems(a, b)
@@ -170,7 +171,7 @@ def _problems(a: Array, b: Array) -> list[str | None]:
 
 
 def type_text(array: Array) -> str:
-    """Return the type with its description where the plain name hides it."""
+    """Return the type with its description where the name alone hides it."""
     element = little(array.element)
     return str(element.descr) if isinstance(element.descr, tuple) else type_name(element)
 
@@ -178,7 +179,7 @@ def type_text(array: Array) -> str:
 def _incomparable(a: Array, b: Array, rule: Rule) -> UsageError | None:
     """The reason why the elements of two arrays cannot be compared; None if they can."""
     got = f"{type_text(a)} and {type_text(b)}"
-    if not _are_alike(a, b):
+    if not are_alike(a, b):
         return UsageError(
             f"elements of '{a.name}' and '{b.name}' cannot be compared",
             expected="two numeric types, or two other types of one kind",
@@ -193,7 +194,8 @@ def _incomparable(a: Array, b: Array, rule: Rule) -> UsageError | None:
     return None
 
 
-def _are_alike(a: Array, b: Array) -> bool:
+def are_alike(a: Array, b: Array) -> bool:
+    """True if elements of two types can be compared by their values."""
     kinds = a.element.kind, b.element.kind
     if kinds != ("user", "user"):
         return all(kind in NUMBERS for kind in kinds)

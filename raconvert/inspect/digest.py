@@ -11,19 +11,21 @@ from __future__ import annotations
 import hashlib
 import os
 
+from raconvert.declared import checked
 from raconvert.errors import Corrupt, UsageError, listed
 from raconvert.files.copy import SLAB_BYTES, extent_slabs
 from raconvert.files.source import DEFAULT_MAX_MEMORY
-from raconvert.ra.namespace import canonical_header
+from raconvert.ra.header import canonical_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.arrays.array import Array
-    from raconvert.files.extent import Extent
+    from raconvert.files.source import Extent
 
 
+@checked
 def digest(
     path: str | os.PathLike[str],
     array: str | None = None,
@@ -33,14 +35,15 @@ def digest(
 ) -> str:
     """Return the digest of the one array of a file, or of the one called `array`, as hex digits.
 
-    It is the SHA-256 of the canonical .ra file that the array would become; read in at most
-    `max_memory` bytes, with `reading` as in `raconvert.conversion.read.open_bundle`.
+    It is the SHA-256 of the canonical .ra file that the array would become, in its stored order;
+    read in at most `max_memory` bytes, with `reading` as in
+    `raconvert.conversion.read.open_bundle`.
 
     >>> raconvert.digest("grid.ra") == hashlib.sha256(Path("grid.ra").read_bytes()).hexdigest()
     True
 
-    Several arrays without a choice are a `UsageError` that lists them; elements that cannot be
-    decoded are `Corrupt`.
+    Raises `UsageError` for several arrays without a choice, and lists them; `Corrupt` for elements
+    that cannot be decoded; and what `open` does.
     """
     from raconvert.conversion.read import open_bundle
 

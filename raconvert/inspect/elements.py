@@ -6,10 +6,10 @@ import numpy as np
 
 from raconvert.arrays.axes import in_order
 from raconvert.arrays.blocks import block_bytes, blocks
+from raconvert.arrays.texts import as_characters, units_of
 from raconvert.errors import Corrupt
 from raconvert.files.source import DEFAULT_MAX_MEMORY
 from raconvert.inspect.info import plain
-from raconvert.metadata.roundtrip import as_characters, units_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

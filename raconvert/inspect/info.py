@@ -13,8 +13,10 @@ from raconvert.arrays.dtypes import type_name
 from raconvert.catalogue import ROWS, Row
 from raconvert.conversion.options import Settings
 from raconvert.conversion.read import open_spec
-from raconvert.conversion.unreadable import why as why_not
+from raconvert.declared import checked
 from raconvert.errors import RaconvertError
+from raconvert.files.folders import walk
+from raconvert.files.places import is_remote, public_name
 from raconvert.files.source import Source
 from raconvert.plugin import NO, SURE
 
@@ -32,6 +34,7 @@ _ORDERS = {"<": "little", ">": "big", "|": None}
 # Files -----------------------------------------------------------------------------------------
 
 
+@checked
 def info(path: str | os.PathLike[str], **reading: Any) -> dict[str, Any]:
     """The content of a file: format, sizes, arrays with type and both axis views, metadata.
 
@@ -45,8 +48,9 @@ def info(path: str | os.PathLike[str], **reading: Any) -> dict[str, Any]:
 
     Raises `ReadFailed`, `UnknownFormat` or `Corrupt` for the file.
     """
-    with open_spec(os.fspath(path), Settings(**reading)) as opened:
-        return describe(opened.bundle, os.fspath(path), opened.reason)
+    place = public_name(os.fspath(path))
+    with open_spec(place, Settings(**reading)) as opened:
+        return describe(opened.bundle, place, opened.reason)
 
 
 def describe(bundle: Bundle, path: str, reason: str = "") -> dict[str, Any]:
@@ -73,14 +77,16 @@ def describe(bundle: Bundle, path: str, reason: str = "") -> dict[str, Any]:
 
 def _stored_bytes(path: str) -> int:
     """Return the size of a file, or of all files in a folder."""
+    if is_remote(path):
+        return Source(path).size
     if not os.path.isdir(path):
         return os.stat(path).st_size
-    places = [os.path.join(place, name) for place, _, names in os.walk(path) for name in names]
+    places = [os.path.join(place, name) for place, _, names in walk(path) for name in names]
     return sum(os.lstat(place).st_size for place in places)
 
 
 def _is_sidecar(path: str) -> bool:
-    if not os.path.exists(path):
+    if not is_remote(path) and not os.path.exists(path):
         return False
     from raconvert.metadata.sidecar import is_ours
 
@@ -113,8 +119,14 @@ def _describe_array(array: Array, row: Row, path: str) -> dict[str, Any]:
         "storage": plain(array.storage),
         "metadata": plain(array.meta.to_dict()),
         "to_ra": _to_ra(array, row),
-        "problem": None if array.problem is None else why_not(array.problem, path),
+        "problem": None if array.problem is None else _reason(array.problem, path),
     }
+
+
+def _reason(problem: RaconvertError, path: str) -> str:
+    from raconvert.conversion.unreadable import why
+
+    return why(problem, path)
 
 
 def _type_text(element: Element) -> str:
@@ -127,11 +139,11 @@ def _to_ra(array: Array, row: Row) -> dict[str, Any]:
     """The metadata that an .ra of this array would leave to its sidecar."""
     if array.problem is not None:
         return {"exact": False, "sidecar": []}
-    if not array.meta and array.element.kind != "user" and array.index_order != "F":
+    if array.bare:
         return {"exact": True, "sidecar": []}
-    from raconvert.metadata.sidecar import fields_of
+    from raconvert.metadata.roundtrip import record_of
 
-    return {"exact": True, "sidecar": list(fields_of(array, beside_ra=True))}
+    return {"exact": True, "sidecar": list(record_of(array, beside_ra=True))}
 
 
 def plain(value: Any) -> Any:
@@ -170,6 +182,8 @@ def formats() -> list[dict[str, Any]]:
 
     >>> [row["suffixes"] for row in raconvert.formats() if row["name"] == "npy"]
     [['.npy']]
+
+    Raises nothing: a plugin that is broken is a row.
     """
     rows = [_format_row(row) for row in registry.rows()]
     return rows + [_broken_row(name, error) for name, error in registry.broken().items()]
@@ -241,6 +255,7 @@ def why(path: str) -> dict[str, Any]:
 
     `format` is None when detection refuses; `reason` then says why.
     """
+    path = public_name(path)
     source = Source(path)
     try:
         detection = registry.detect(source)

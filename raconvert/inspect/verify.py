@@ -13,6 +13,7 @@ from raconvert.arrays.dtypes import little
 from raconvert.conversion.combine import open_sources
 from raconvert.conversion.read import open_bundle
 from raconvert.conversion.unreadable import why
+from raconvert.declared import checked
 from raconvert.errors import Corrupt, RaconvertError, UsageError, listed
 from raconvert.files.source import DEFAULT_MAX_MEMORY, Source
 from raconvert.inspect.diff import pair_arrays, type_text
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from raconvert.plugin import Check
 
 
+@checked
 def verify(
     path: str | os.PathLike[str],
     against: Sequence[str] | None = None,
@@ -43,10 +45,10 @@ def verify(
     Every array is read and decoded to its end; damage raises `Corrupt`. With `go_on`, where other
     arrays of the file are sound, it is the ``problem`` of its array, and the file is not the
     ``same``. The sidecar must describe the file (checked when it is opened) and have one entry per
-    item. The sources are gathered and
-    stacked as `convert` would, with the arguments in `gathering`
+    item. The sources are gathered and stacked as `convert` would, with the arguments in `gathering`
     (`raconvert.conversion.inputs.gather`), and read with `reading`
-    (`raconvert.conversion.read.open_bundle`). What was cast or permuted differs.
+    (`raconvert.conversion.read.open_bundle`), at most `max_memory` bytes at once. Elements are
+    compared by their index, whatever their order in the files; what was cast or permuted differs.
     In ``against``, ``ok``, ``changed``, ``missing`` and ``extra`` count what was compared,
     ``examples`` names the first of each.
 
