@@ -10,7 +10,7 @@ import numpy as np
 from raconvert.arrays.blocks import blocks
 from raconvert.arrays.dtypes import dtype_of, little
 from raconvert.conversion.read import open_spec
-from raconvert.files.regular import changed
+from raconvert.errors import changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

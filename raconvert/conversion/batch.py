@@ -8,10 +8,20 @@ container one named array each (`raconvert.conversion.combine`), a folder or a t
 
 from __future__ import annotations
 
+from importlib import import_module
+from importlib.util import find_spec
+
 from raconvert import registry
 from raconvert.conversion.combine import concatenated, open_named, open_stack
 from raconvert.conversion.each import convert_each
-from raconvert.conversion.inputs import gather, missing_numbers, repeated, sequence_note
+from raconvert.conversion.inputs import (
+    Gathered,
+    gather,
+    gathered_files,
+    missing_numbers,
+    repeated,
+    sequence_note,
+)
 from raconvert.conversion.labels import check_labels, labels_array, stage_labels
 from raconvert.conversion.losses import judge, lost_items
 from raconvert.conversion.options import Settings
@@ -25,35 +35,29 @@ from raconvert.conversion.outputs import (
 )
 from raconvert.conversion.planes import write_planes
 from raconvert.conversion.read import open_spec
-from raconvert.conversion.report import Report, few
-from raconvert.conversion.run import Conversion
+from raconvert.conversion.report import Conversion, Report, few
 from raconvert.conversion.transaction import Staging
 from raconvert.conversion.write import write_bundle
 from raconvert.errors import UsageError
 from raconvert.files.places import refuse_used
+from raconvert.files.processes import Aside, can_fork
 from raconvert.files.unfinished import Unfinished
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from raconvert.arrays.array import Array
     from raconvert.catalogue import Row
-    from raconvert.conversion.inputs import Gathered
     from raconvert.conversion.read import Opened
+
+_OURS = "raconvert.plugins."
 
 
 def convert_many(words: list[str], dst: str | None, settings: Settings) -> Report:
     """Convert what is more than one file to one file."""
-    gathered = gather(
-        words,
-        files_from=settings.files_from,
-        null_separated=settings.null_separated,
-        recursive=settings.recursive,
-        include=settings.include,
-        exclude=settings.exclude,
-        sort=settings.sort,
-    )
+    gathered = _gathered(words, settings)
     _check_sequence(gathered, settings)
     if dst is not None and is_folder(dst, settings):
         asked = settings.to is not None and registry.by_name(settings.to).folder
@@ -74,13 +78,74 @@ def convert_many(words: list[str], dst: str | None, settings: Settings) -> Repor
     return _convert_to_one(gathered, dst, settings)
 
 
+def _gathered(words: list[str], settings: Settings) -> Gathered:
+    """The files that the words mean; with several processes one of them looks for them."""
+
+    def look() -> Gathered:
+        return gather(
+            words,
+            files_from=settings.files_from,
+            null_separated=settings.null_separated,
+            recursive=settings.recursive,
+            include=settings.include,
+            exclude=settings.exclude,
+            sort=settings.sort,
+        )
+
+    if not settings.jobs or settings.jobs < 2 or settings.files_from is not None or not can_fork():
+        return look()
+
+    def look_aside() -> list[Any]:
+        paths, *rest = look().looked_through()
+        return ["\0".join(paths), *rest]  # JSON of many short texts costs more
+
+    aside = Aside(look_aside)
+    try:  # meanwhile what comes next, and takes as much time
+        _import_ahead(words[-1])
+    except BaseException:
+        aside.give_up()
+        raise
+    text, *rest = aside.result()
+    return Gathered(text.split("\0"), *rest)
+
+
+def _import_ahead(source: str) -> None:
+    """Import what the stack of such files will need."""
+    import raconvert.arrays.copies
+    import raconvert.arrays.stack  # noqa: F401
+
+    row = registry.by_suffix(source)
+    if row is None or registry.missing_needs(row):
+        return
+    many = registry.load(row).read_stack is not None and row.module.startswith(_OURS)
+    if many and find_spec(f"{row.module}.stack"):  # what does the work, where our plugins have it
+        import_module(f"{row.module}.stack")
+
+
+def convert_stack(paths: list[str], path: str, settings: Settings) -> Report:
+    """Convert files to a stack, in natural order; no name is a pattern or a template.
+
+    Raises what `raconvert.conversion.pipeline.convert` does.
+    """
+    settings = settings.replace(stack=True)
+    return _convert_to_one(gathered_files(paths), path, settings, literal=True)
+
+
 def _convert_to_one(
-    gathered: Gathered, dst: str, settings: Settings, opened: Opened | None = None
+    gathered: Gathered,
+    dst: str,
+    settings: Settings,
+    opened: Opened | None = None,
+    *,
+    literal: bool = False,
 ) -> Report:
-    """Convert the sources to one file, or to its planes; `opened` is the one source, if it is."""
-    path, name = target_spec(dst, settings.to)
+    """Convert the sources to one file, or to its planes; `opened` is the one source, if it is.
+
+    `literal`: the destination is a path, whatever is in it.
+    """
+    path, name = (dst, None) if literal else target_spec(dst, settings.to)
     row = registry.target_row(path, settings.to)
-    planes = bool(template_fields(dst) & PLANE_FIELDS) or settings.planes
+    planes = not literal and (bool(template_fields(dst) & PLANE_FIELDS) or settings.planes)
     report = Report(few(gathered.paths))
     report.source_count = len(gathered.paths)
     if not planes and not prepare_target(path, row, gathered.paths, settings, report):

@@ -1,22 +1,20 @@
-"""Open sources: detect, read, honour the sidecar, choose arrays; one file, or several stacked."""
+"""Several sources as one bundle: a stack, one after the other along an axis, or named arrays."""
 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 from raconvert import registry
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.metadata import Axis
+from raconvert.arrays.seen import Reshaped
 from raconvert.conversion.inputs import gather
 from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import stem_of
 from raconvert.conversion.read import Opened, find, open_found, open_spec
 from raconvert.conversion.unreadable import without
 from raconvert.errors import UsageError, listed
-from raconvert.metadata.roundtrip import Reshaped
-from raconvert.metadata.sidecar import SUFFIX, path_of
 from raconvert.plugin import equivalent, first_of
 
 TYPE_CHECKING = False
@@ -70,7 +68,7 @@ def open_stack(gathered: Gathered, settings: Settings) -> Opened:
     used = set(paths)
     missing: dict[str, str] = {}
     first_metadata = settings.axes or settings.meta == "trailer" or joined or settings.arrays
-    if read_stack is not None and not first_metadata and not _any_sidecar(paths):
+    if read_stack is not None and not first_metadata and not gathered.has_sidecars():
         first.source.close()
         options = registry.check_options(row, "read", settings.in_opts or {})
         array = read_stack(paths, max_memory=settings.max_memory, **options)
@@ -91,6 +89,8 @@ def open_stack(gathered: Gathered, settings: Settings) -> Opened:
         opened = one_array(paths[0], open_found(first, settings))
         array = stack(paths, opened, one_array, settings.max_memory)
         array.data.notes.extend(_first_notes(notes))
+    if settings.jobs and hasattr(array.source, "jobs"):
+        array.source.jobs = settings.jobs
     if hasattr(array.source, "common"):
         array.meta.later = array.source
     array.name = array.name or os.path.splitext(os.path.basename(paths[0]))[0]
@@ -99,23 +99,6 @@ def open_stack(gathered: Gathered, settings: Settings) -> Opened:
     stacked = Opened(bundle, used, {}, first.reason)  # the stack itself checks that nothing changed
     stacked.left_behind = {array.name: missing} if missing else {}
     return stacked
-
-
-def _any_sidecar(paths: list[str]) -> bool:
-    """True if a folder of the sources holds sidecars, which only the general stack honours."""
-    sidecars: set[str] = set()
-    for folder in _folders(paths):
-        with suppress(OSError):  # a folder that is not there is missed when its files are read
-            names = os.listdir(folder or ".")
-            sidecars.update(folder + name for name in names if name.endswith(SUFFIX))
-    return bool(sidecars) and any(path_of(path) in sidecars for path in paths)
-
-
-def _folders(paths: list[str]) -> set[str]:
-    """The folders before the names of files, separator included."""
-    if os.sep == "/":  # measured: the names of a data set are many
-        return {path[: path.rfind("/") + 1] for path in paths}
-    return {path[: len(path) - len(os.path.basename(path))] for path in paths}
 
 
 def _first_notes(notes: dict[str, None]) -> list[str]:
@@ -238,7 +221,7 @@ def _add_named(together: Opened, paths: list[str], settings: Settings) -> list[F
         if alone:
             named, again = _with_attributes(one.arrays[0], one)
             bundle.arrays[-1] = named.replace(name=bundle.arrays[-1].name)
-            empty = [group for group, own in one.telling_groups().items() if not own]
+            empty = [group for group, own in one.explicit_groups().items() if not own]
             lost += [f"group '{group}' of '{path}'" for group in empty]
         else:
             again = _keep_what_it_says(bundle, one, stem, chosen=chosen)

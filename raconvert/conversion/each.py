@@ -6,9 +6,12 @@ import os
 from contextlib import suppress
 
 from raconvert import registry
+from raconvert.conversion.inputs import roots_of
 from raconvert.conversion.isolated import Jobs, outcomes
+from raconvert.conversion.loop import LaneOfMany
 from raconvert.conversion.losses import judge
 from raconvert.conversion.outputs import (
+    file_of,
     is_folder,
     prepare_target,
     refuse_sources,
@@ -17,11 +20,9 @@ from raconvert.conversion.outputs import (
     template_fields,
 )
 from raconvert.conversion.read import open_spec
-from raconvert.conversion.report import Report, few
-from raconvert.conversion.run import Conversion
+from raconvert.conversion.report import Conversion, Report, few
 from raconvert.conversion.transaction import Staging
-from raconvert.conversion.unreadable import attempt
-from raconvert.conversion.write import progress_of, write_bundle
+from raconvert.conversion.write import attempt, progress_of, write_bundle
 from raconvert.errors import RaconvertError, TargetExists, UsageError
 from raconvert.files.places import identity, make_folders, refuse_used, write_failed
 from raconvert.files.unfinished import Unfinished
@@ -29,7 +30,7 @@ from raconvert.metadata.sidecar import items_path_of, path_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from raconvert.arrays.bundle import Bundle
@@ -63,7 +64,7 @@ def convert_each(
     if settings.overwrite or settings.update:
         _refuse_read_by_others(targets, gathered, dst, settings)
     jobs = _Conversions(targets, places, gathered, dst, settings)
-    with Unfinished(targets) as unfinished:
+    with Unfinished(targets) as unfinished, jobs.lane:
         if not settings.dry_run:
             unfinished.begin()
         _convert_all(jobs, targets, settings, report)
@@ -89,15 +90,18 @@ class _Conversions(Jobs):
         self._places = places
         self._known = 0  # places before the source at hand
         self._rest = gathered, dst, settings
+        self.lane = LaneOfMany(len(targets), settings)
 
     def _convert(self, number: int) -> Report:
-        part = Report([self.sources[number]])
+        source, target = self.sources[number], self.targets[number]
         self._known = len(self._places)
-        gathered, dst, settings = self._rest
-        _one_of_each(
-            self.sources[number], self.targets[number], gathered, dst, settings, part, self._places
-        )
-        return part
+
+        def usual() -> Report:
+            part = Report([source])
+            _one_of_each(source, target, *self._rest, part, self._places)
+            return part
+
+        return self.lane.convert(source, target, usual)
 
     def folders(self, number: int) -> list[str]:
         """Return the folder of the destination, and those above it."""
@@ -172,9 +176,12 @@ def _one_of_each(
     made: list[str] = []
     try:
         with open_spec(source, settings) as opened:
+            if settings.overwrite or settings.update:
+                more = opened.used - {opened.bundle.path}
+                _refuse_destinations_of_others(source, more, places)
             if _becomes_many(opened.bundle, row, dst, settings):
                 folder = _folder_of_arrays(target, row, gathered, dst, settings)
-                _arrays_of_one(opened, folder, source, row, settings, report, places)
+                arrays_of_one(opened, folder, source, row, settings, report, places)
                 return
             if not settings.dry_run:
                 made = make_folders(os.path.dirname(target))
@@ -188,8 +195,13 @@ def _one_of_each(
 
 def _becomes_many(bundle: Bundle, row: Row, dst: str | None, settings: Settings) -> bool:
     """True if each array of a file becomes a file of its own."""
+    return holds_several(bundle, row, settings) and is_folder(dst, settings)
+
+
+def holds_several(bundle: Bundle, row: Row, settings: Settings) -> bool:
+    """True if a file has several arrays, and a format holds one."""
     left_out = len(bundle.unreadable) if settings.allows("arrays") else 0
-    return len(bundle.arrays) - left_out > 1 and not row.many and is_folder(dst, settings)
+    return len(bundle.arrays) - left_out > 1 and not row.many
 
 
 def _folder_of_arrays(
@@ -228,10 +240,13 @@ def _place(path: str) -> str:
 def _refuse_read_by_others(
     targets: dict[str, str], gathered: Gathered, dst: str | None, settings: Settings
 ) -> None:
-    """Refuse files to be replaced that another source of this run is read from."""
+    """Refuse files to be replaced that another source of this run is read from.
+
+    Only sources that may be read from more than one file, or become more than one, are opened.
+    """
     goals: list[tuple[str, str]] = []
     readers: dict[tuple[int, int], set[str]] = {}
-    pairs = list(targets.items())
+    pairs = [(t, s) for t, s in targets.items() if not _is_one_to_one(s, t, settings)]
 
     def look(number: int) -> tuple[list[str], list[str]]:
         target, source = pairs[number]
@@ -244,10 +259,12 @@ def _refuse_read_by_others(
                 names = _names_of_arrays(opened.bundle, folder, row)
         return used, names
 
-    found = outcomes(list(targets.values()), Jobs(look))
-    for (target, source), seen in zip(pairs, found, strict=True):
+    looked = outcomes([source for _, source in pairs], Jobs(look))
+    found = {source: seen for (_, source), seen in zip(pairs, looked, strict=True)}
+    for target, source in targets.items():
         # What cannot be read is told when it is its turn.
-        used, names = ([source], [target]) if isinstance(seen, Exception) else seen
+        seen = found.get(source)
+        used, names = seen if isinstance(seen, tuple | list) else ([source], [target])
         for name in names:
             goals += [(place, source) for place in (name, path_of(name), items_path_of(name))]
         for path in used:
@@ -264,7 +281,33 @@ def _refuse_read_by_others(
             )
 
 
-def _arrays_of_one(
+def _is_one_to_one(source: str, target: str, settings: Settings) -> bool:
+    """True if a source by its name is one file, and becomes one."""
+    path = file_of(source)
+    try:
+        row = registry.by_name(settings.from_) if settings.from_ else registry.by_suffix(path)
+        if row is None or row.names_files or os.path.isdir(path):
+            return False
+        return not row.many or registry.target_row(target, settings.to).many
+    except RaconvertError:  # it is raised when it is the turn of the source
+        return False
+
+
+def _refuse_destinations_of_others(
+    source: str, used: Iterable[str], places: dict[str, str]
+) -> None:
+    """Refuse a source that is read from a file which another source becomes."""
+    for path in used:
+        other = places.get(_place(path), source)
+        if other != source:
+            raise TargetExists(
+                f"reads '{path}', which source '{other}' becomes",
+                path=source,
+                remedy="name another folder as destination",
+            )
+
+
+def arrays_of_one(
     opened: Opened,
     folder: str,
     source: str,
@@ -350,7 +393,7 @@ def _each_target(
             remedy="name it with --to: ra or npy for one file each, bundle for one folder of all",
         )
     suffix = next(iter(registry.by_name(settings.to).suffixes), "")
-    roots = [word for word in words if os.path.isdir(word)]
+    roots = roots_of(words)
     for path in gathered.paths:
         root = next((r for r in roots if path.startswith(os.path.join(r, ""))), None)
         above = os.path.dirname(os.path.relpath(path, root)) if root else ""

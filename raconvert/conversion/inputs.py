@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from itertools import islice, pairwise
-from operator import lt
+from operator import lt, methodcaller
 
 from raconvert.catalogue import ROWS
+from raconvert.declared import Record
 from raconvert.errors import ReadFailed, UsageError
-from raconvert.files.unfinished import refuse_unfinished
-from raconvert.metadata.sidecar import ITEMS_SUFFIX, SUFFIX
-from raconvert.records import Record
+from raconvert.files.places import folders_of, is_folder, is_in_doubt, is_remote, public_name
+from raconvert.files.trees import entries_below, visible
+from raconvert.metadata import ITEMS_SUFFIX, SUFFIX
 from raconvert.registry import by_suffix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
 
@@ -31,6 +33,23 @@ class Gathered(Record):
     paths: list[str]  # in order
     many: bool  # they get a leading axis even if there is only one
     order: str  # how they are sorted, in words
+    known: dict[str, list[str]] = {}  # noqa: RUF012 - sidecars of folders that were looked at
+    sidecars: bool | None = None  # any of them has one; None: nobody has asked yet
+    odd: list[str] | None = None  # gaps and duplicates, in words; None: nobody has asked yet
+
+    def looked_through(self) -> Gathered:
+        """The same, and what is asked of them later."""
+        return self._replace(sidecars=self.has_sidecars(), odd=_oddities(self.paths))
+
+    def has_sidecars(self) -> bool:
+        """True if any of the sources has a sidecar."""
+        if self.sidecars is not None:
+            return self.sidecars
+        sidecars: set[str] = set()
+        for folder in folders_of(self.paths):
+            known = self.known.get(folder)
+            sidecars.update(sidecars_in(folder) if known is None else known)
+        return bool(sidecars) and any(path + SUFFIX in sidecars for path in self.paths)
 
 
 SORTS = ("natural", "given", "name", "mtime")
@@ -43,6 +62,13 @@ def natural_key(name: str) -> list[Any]:
     parts: list[Any] = _DIGITS.split(name)
     parts[1::2] = map(int, parts[1::2])
     return parts
+
+
+def sidecars_in(folder: str) -> set[str]:
+    """The paths of the sidecars in a folder, whose name ends with a separator or is empty."""
+    with suppress(OSError):  # a folder that is not there is missed when its files are read
+        return {folder + name for name in os.listdir(folder or ".") if name.endswith(SUFFIX)}
+    return set()
 
 
 def natural_sorted(paths: Iterable[str]) -> list[str]:
@@ -65,22 +91,35 @@ def _are_padded(paths: Sequence[str]) -> bool:
     first, last = _DIGITS.split(paths[0]), _DIGITS.split(paths[-1])
     if len(first) < 3 or first[:-2] != last[:-2] or first[-1] != last[-1]:
         return False
-    end = len(paths[0]) - len(first[-1])
-    begin = end - len(first[-2])
-    return (
-        set(map(len, paths)) == {len(paths[0])}
-        and all(path.endswith(first[-1]) for path in paths)
-        and "".join([path[begin:end] for path in paths]).isdecimal()
-    )
+    width = len(paths[0])
+    if set(map(len, paths)) != {width}:
+        return False
+    text, end = "".join(paths), width - len(first[-1])
+    if any(text[at::width] != paths[0][at] * len(paths) for at in range(end, width)):
+        return False
+    return all(text[at::width].isdecimal() for at in range(end - len(first[-2]), end))
 
 
 def is_pattern(word: str) -> bool:
     """True if a word is a glob: it has a wildcard and no file has it as its name."""
+    if is_remote(word):
+        from raconvert.files.remote import listing
+
+        return listing.is_pattern(word)
     return _GLOB.search(word) is not None and not os.path.lexists(word)
+
+
+def roots_of(words: Iterable[str]) -> list[str]:
+    """The folders among words, and the URLs, which may be ones."""
+    return [public_name(word) for word in words if is_remote(word) or os.path.isdir(word)]
 
 
 def split_spec(spec: str) -> tuple[str, str | None]:
     """Split ``FILE#name``; the whole is the file if a file of that name exists."""
+    if is_remote(spec):
+        from raconvert.files.remote import listing
+
+        return listing.split(spec)
     if "#" not in spec or os.path.lexists(spec):
         return spec, None
     path, _, name = spec.rpartition("#")
@@ -110,9 +149,10 @@ def gather(
     if not words and files_from is None:
         raise UsageError("no source", remedy="name files, folders or patterns, or --files-from")
     paths: list[str] = []
+    known: dict[str, list[str]] = {}
     literal = True
     for word in words:
-        found, was_literal = _expand(word, recursive, include, exclude)
+        found, was_literal = _expand(word, recursive, include, exclude, known)
         paths += found
         literal = literal and was_literal
     order = "natural order"
@@ -128,8 +168,22 @@ def gather(
         paths, order = _sorted(paths, sort), f"{sort} order"
     many = not (literal and len(words) == 1 and files_from is None)
     if many:
+        _check_unfinished(paths)
+    return Gathered(paths, many, order, known)
+
+
+def gathered_files(paths: Iterable[str]) -> Gathered:
+    """Files by their literal names as the sources of a stack, in natural order."""
+    found = natural_sorted(paths)
+    _check_unfinished(found)
+    return Gathered(found, True, "natural order")
+
+
+def _check_unfinished(paths: list[str]) -> None:
+    if is_in_doubt(paths):
+        from raconvert.files.unfinished import refuse_unfinished
+
         refuse_unfinished(paths)
-    return Gathered(paths, many, order)
 
 
 def _sorted(paths: list[str], sort: str) -> list[str]:
@@ -143,15 +197,25 @@ def _sorted(paths: list[str], sort: str) -> list[str]:
 
 def _modified(path: str) -> float:
     try:
+        if is_remote(path):
+            from raconvert.files.remote import listing
+
+            return listing.modified(split_spec(path)[0])
         return os.path.getmtime(split_spec(path)[0])
     except OSError as error:
         raise ReadFailed(f"cannot be read: {error.strerror}", path=path) from error
 
 
 def _expand(
-    word: str, recursive: bool, include: Sequence[str], exclude: Sequence[str]
-) -> tuple[list[str], bool]:
-    """Return the files that one word means, and whether it was a literal file."""
+    word: str, recursive: bool, include: Sequence[str], exclude: Sequence[str],
+    known: dict[str, list[str]],
+) -> tuple[list[str], bool]:  # fmt: skip
+    """Return the files that one word means, and whether it was a literal file.
+
+    What is seen of the sidecars of a folder is added to those that are `known`.
+    """
+    if is_remote(word := public_name(word)):
+        return _expand_url(word, recursive, include, exclude)
     if os.path.isfile(os.path.join(word, "bundle.yaml")):
         return [word], True
     if os.path.isdir(word):
@@ -167,7 +231,7 @@ def _expand(
         return [word], True
     if not is_pattern(word):
         raise ReadFailed("does not exist", path=word)
-    paths = _without_sidecars(_glob(word))
+    paths = _without_sidecars(_glob(word, known))
     if include or exclude:
         paths = [path for path in paths if _wanted(os.path.basename(path), include, exclude)]
     if not paths:
@@ -175,7 +239,20 @@ def _expand(
     return natural_sorted(paths), False
 
 
-def _glob(pattern: str) -> list[str]:
+def _expand_url(
+    word: str, recursive: bool, include: Sequence[str], exclude: Sequence[str]
+) -> tuple[list[str], bool]:
+    """What `_expand` does, for a URL; one with the suffix of a format is taken for a file."""
+    from raconvert.files.remote import listing
+
+    found = listing.candidates(word, recursive, by_suffix, every=bool(include))
+    if found is None:
+        return [word], True
+    names = [path for path in found if _wanted(os.path.basename(path), include, exclude)]
+    return natural_sorted(_without_sidecars(names)), False
+
+
+def _glob(pattern: str, known: dict[str, list[str]]) -> list[str]:
     """Return the files that a pattern matches; as `glob.glob`, without a look at every file."""
     folder, name = os.path.split(pattern)
     if _GLOB.search(folder) or "**" in name:
@@ -185,18 +262,25 @@ def _glob(pattern: str) -> list[str]:
     from fnmatch import translate
 
     ignore_case = re.IGNORECASE if os.path.normcase("A") == "a" else 0
-    matches = re.compile(translate(name), ignore_case).match
+    matches: Callable[[str], object] = re.compile(translate(name), ignore_case).match
+    if name[:1] == "*" and not ignore_case and not _GLOB.search(name, 1):  # the usual one, faster
+        matches = methodcaller("endswith", name[1:])
     start = pattern[: len(pattern) - len(name)]
     try:
-        with os.scandir(folder or ".") as entries:
-            found = [
-                start + entry.name
-                for entry in entries
-                if matches(entry.name) and not _is_folder(entry)
-            ]
+        with os.scandir(folder or ".") as there:
+            entries = [*there]
     except OSError:  # no such folder: nothing matches
         return []
-    if name.startswith("."):
+    names = [entry.name for entry in entries]
+    text = "\n".join(["", *names, ""])  # of tens of thousands: no look at each for what none is
+    sidecars = [one for one in names if one.endswith(SUFFIX)] if f"{SUFFIX}\n" in text else []
+    known[start] = [start + sidecar for sidecar in sidecars]
+    found = [
+        start + one
+        for one, entry in zip(names, entries, strict=True)
+        if matches(one) and (entry.is_file(follow_symlinks=False) or not is_folder(entry))
+    ]
+    if name.startswith(".") or "\n." not in text:
         return found
     hidden = start + "."
     return [path for path in found if not path.startswith(hidden)]
@@ -204,7 +288,8 @@ def _glob(pattern: str) -> list[str]:
 
 def _without_sidecars(paths: list[str]) -> list[str]:
     """Leave out the metadata files of other files in the list."""
-    if not any(path.endswith((SUFFIX, ITEMS_SUFFIX)) for path in paths):
+    text = "\n".join([*paths, ""])
+    if f"{SUFFIX}\n" not in text and f"{ITEMS_SUFFIX}\n" not in text:
         return paths
     beside = {path + suffix for path in paths for suffix in (SUFFIX, ITEMS_SUFFIX)}
     return [path for path in paths if path not in beside]
@@ -215,33 +300,10 @@ def _folder(
 ) -> Iterable[str]:
     """Yield the files of a folder that have the suffix of a readable format."""
     readable = tuple(row for row in ROWS if row.reads)
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith("."):
-                continue
-            if _is_folder(entry):
-                if recursive and not _is_loop(entry):
-                    yield from _folder(entry.path, recursive, include, exclude)
-            elif (include or by_suffix(entry.name, readable)) and _wanted(
-                entry.name, include, exclude
-            ):
-                yield entry.path
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """True if an entry is a folder; a link that leads nowhere is none."""
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
-
-
-def _is_loop(entry: os.DirEntry[str]) -> bool:
-    """True if an entry is a link to a folder that it lies in itself."""
-    if not entry.is_symlink():
-        return False
-    inside = os.path.join(os.path.realpath(os.path.dirname(entry.path)), "")
-    return inside.startswith(os.path.join(os.path.realpath(entry.path), ""))
+    for entry in entries_below(folder) if recursive else visible(folder):
+        known = include or by_suffix(entry.name, readable)
+        if known and _wanted(entry.name, include, exclude) and (recursive or not is_folder(entry)):
+            yield entry.path
 
 
 def _wanted(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
@@ -256,7 +318,7 @@ def _wanted(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
 
 def _listed(files_from: str | Iterable[str], null_separated: bool) -> list[str]:
     if not isinstance(files_from, str):
-        return [os.fspath(path) for path in files_from]
+        return [public_name(os.fspath(path)) for path in files_from]
     try:
         if files_from == "-":
             import sys
@@ -268,7 +330,7 @@ def _listed(files_from: str | Iterable[str], null_separated: bool) -> list[str]:
     except OSError as error:
         raise ReadFailed(f"list cannot be read: {error.strerror}", path=files_from) from error
     lines = data.split(b"\0") if null_separated else data.splitlines()
-    paths = [os.fsdecode(line) for line in lines if line]
+    paths = [public_name(os.fsdecode(line)) for line in lines if line]
     if not paths:
         raise ReadFailed("list names no file", path=files_from)
     return paths
@@ -278,17 +340,22 @@ def sequence_note(gathered: Gathered, verb: str = "stacking") -> str:
     """Return one line: how many files, first and last, the order, gaps and duplicates."""
     paths = gathered.paths
     first, last = os.path.basename(paths[0]), os.path.basename(paths[-1])
-    details = [gathered.order]
-    dense = _is_dense(paths)  # quickly seen, and then there is nothing to say
-    gaps = "" if dense else missing_numbers(paths)
-    if gaps:
-        details.append(f"gaps {gaps}")
-    twice = 0 if dense else repeated(paths)
-    if twice:
-        details.append(f"{twice} duplicate{'s' if twice > 1 else ''}")
+    odd = _oddities(paths) if gathered.odd is None else gathered.odd
     files = "file" if len(paths) == 1 else "files"
     span = first if len(paths) == 1 else f"{first} … {last}"
-    return f"{verb} {len(paths)} {files}: {span} ({'; '.join(details)})"
+    return f"{verb} {len(paths)} {files}: {span} ({'; '.join([gathered.order, *odd])})"
+
+
+def _oddities(paths: Sequence[str]) -> list[str]:
+    """Gaps and duplicates of a sequence, in words."""
+    if _is_dense(paths):  # quickly seen, and then there is nothing to say
+        return []
+    found = []
+    if gaps := missing_numbers(paths):
+        found.append(f"gaps {gaps}")
+    if twice := repeated(paths):
+        found.append(f"{twice} duplicate{'s' if twice > 1 else ''}")
+    return found
 
 
 def repeated(paths: Sequence[str]) -> int:
@@ -329,27 +396,3 @@ def _is_dense(paths: Sequence[str]) -> bool:
     if not all(ends) or int(ends[1][0]) - int(ends[0][0]) != len(paths) - 1:
         return False
     return all(map(lt, paths, islice(paths, 1, None))) and _are_padded(paths)
-
-
-def labels_of(paths: Sequence[str]) -> tuple[list[int], list[str] | None]:
-    """Return a label per file from the name of its folder, and the names behind the labels.
-
-    Integer folder names are the labels themselves (names: None); otherwise labels index the
-    sorted distinct names. Folders at different depths are an error.
-    """
-    if len({os.path.dirname(path).count(os.sep) for path in paths}) > 1:
-        raise UsageError(
-            "labels need all files at one depth of folders",
-            remedy="give one pattern such as 'train/*/*.png'",
-        )
-    folders = [os.path.basename(os.path.dirname(os.path.abspath(path))) for path in paths]
-    distinct = set(folders)
-    if (
-        all(name.isdecimal() and name.isascii() for name in distinct)
-        and len(set(map(int, distinct))) == len(distinct)  # 1 and 01 are two
-        and max(map(int, distinct)) < 1 << 63
-    ):
-        return [int(name) for name in folders], None
-    names = sorted(set(folders))
-    index = {name: number for number, name in enumerate(names)}
-    return [index[name] for name in folders], names

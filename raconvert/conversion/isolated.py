@@ -10,23 +10,17 @@ there are other threads), all is done in this one.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from contextlib import suppress
 
-from raconvert import errors
-from raconvert.catalogue import ROWS
+from raconvert.conversion.read import is_native
 from raconvert.errors import Corrupt, RaconvertError
-from raconvert.files.places import temporaries_of
+from raconvert.files.processes import can_fork, clear, death, encoded, fork, how_ended, raised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
-
-_HEAD = 4096
-_MAGICS = tuple((at, text) for row in ROWS if row.native for at, text in row.magic)
-_PARTS = ("what", "path", "where", "expected", "got", "remedy")
 
 
 class Jobs:
@@ -60,7 +54,7 @@ def outcomes(paths: Sequence[str], jobs: Jobs, fewest: int = 2) -> Iterator[Any]
     """
     number = 0
     while number < len(paths):
-        if len(paths) >= fewest and _is_native(paths[number]) and _can_fork():
+        if len(paths) >= fewest and is_native(paths[number]) and can_fork():
             for outcome in _in_a_copy(paths, number, jobs):
                 yield outcome
                 number += 1
@@ -80,29 +74,6 @@ def _attempted(jobs: Jobs, number: int) -> Any:
         return error
 
 
-def _can_fork() -> bool:
-    from threading import active_count
-
-    return hasattr(os, "fork") and active_count() == 1
-
-
-def _is_native(spec: str) -> bool:
-    """True for a file of a format that is read by native code, by its first bytes."""
-    path = spec
-    if not os.path.lexists(spec):
-        from raconvert.conversion.inputs import split_spec
-
-        path = split_spec(spec)[0]
-    try:
-        if not os.path.isfile(path):  # no pipe is read here, and no device
-            return False
-        with open(path, "rb") as file:
-            head = file.read(_HEAD)
-    except (OSError, ValueError):
-        return False
-    return any(head[at : at + len(text)] == text for at, text in _MAGICS)
-
-
 def _in_a_copy(paths: Sequence[str], first: int, jobs: Jobs) -> Iterator[Any]:
     """Yield the outcomes from `first` on, up to the end or to the one that the copy dies of."""
     for stream in (sys.stdout, sys.stderr):  # else what is left in them would be written twice
@@ -110,7 +81,7 @@ def _in_a_copy(paths: Sequence[str], first: int, jobs: Jobs) -> Iterator[Any]:
             stream.flush()
     asked, ask = os.pipe()
     answers, answer = os.pipe()
-    child = _fork()
+    child = fork()
     if child == 0:
         os.close(ask)
         os.close(answers)
@@ -133,15 +104,7 @@ def _in_a_copy(paths: Sequence[str], first: int, jobs: Jobs) -> Iterator[Any]:
             stop = sys.exc_info()[0] is not None
             _end(child, stop=stop)
             for folder in jobs.folders(number) if stop else ():
-                _clear(folder, child)
-
-
-def _fork() -> int:
-    import warnings
-
-    with warnings.catch_warnings():  # of threads of BLAS, which start again in the copy
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
+                clear(folder, child)
 
 
 def _one_answer(ask: int, lines: Any) -> dict[str, Any] | None:
@@ -183,73 +146,27 @@ def _serve(first: int, count: int, jobs: Jobs, asked: int, answer: int) -> None:
         os._exit(code)
 
 
-def encoded(error: RaconvertError | OSError) -> dict[str, Any]:
-    """Return an error as values of JSON."""
-    if isinstance(error, RaconvertError):
-        found: dict[str, Any] = {
-            part: None if getattr(error, part) is None else str(getattr(error, part))
-            for part in _PARTS
-        }
-        return {**found, "class": type(error).__name__, "notes": getattr(error, "__notes__", [])}
-    reason = error.strerror if isinstance(error, OSError) else None
-    errno = getattr(error, "errno", None)
-    return {"class": "OSError", "errno": errno, "what": reason or str(error)}
-
-
 def _outcome(said: dict[str, Any], number: int, jobs: Jobs) -> Any:
     if "value" in said:
         return jobs.unpack(number, said["value"])
     if "bug" in said:
         raise RuntimeError(f"in the process that reads the files:\n{said['bug']}")
-    fields = said["error"]
-    if fields["class"] == "OSError":
-        return OSError(fields["errno"], fields["what"])
-    return decoded(fields)
-
-
-def decoded(fields: dict[str, Any]) -> RaconvertError:
-    """Return the error of ours that `encoded` made plain values of."""
-    kind = getattr(errors, fields["class"], RaconvertError)
-    error: RaconvertError = kind(fields["what"], **{part: fields[part] for part in _PARTS[1:]})
-    for note in fields["notes"]:
-        error.add_note(note)
-    return error
+    return raised(said["error"])
 
 
 def _death(path: str, child: int, places: Sequence[str]) -> Corrupt:
     """Return the error for the file that the copy died of; remove what it left."""
     _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
-        how = f"signal {name}"
-    else:
-        how = f"exit code {os.waitstatus_to_exitcode(status)}"
     for folder in places:
-        _clear(folder, child)
-    return Corrupt(
-        "ended the process that read it: the file is damaged, in a way that crashes its library",
-        path=path,
-        got=how,
-        remedy="it was read in a process of its own; nothing was written for it",
-    )
-
-
-def _clear(folder: str, child: int) -> None:
-    """Remove the temporary files and folders that the copy has left."""
-    import shutil
-
-    for path in temporaries_of(folder, child):
-        if os.path.isdir(path):
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with suppress(OSError):
-                os.unlink(path)
+        clear(folder, child)
+    return death(path, how_ended(os.waitstatus_to_exitcode(status)))
 
 
 def _end(child: int, *, stop: bool) -> None:
     """Wait for the copy, which ends when nobody asks any more; `stop`: in the middle of a job."""
+    from signal import SIGTERM
+
     with suppress(ProcessLookupError, ChildProcessError):
         if stop:
-            os.kill(child, signal.SIGTERM)
+            os.kill(child, SIGTERM)
         os.waitpid(child, 0)

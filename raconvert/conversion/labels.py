@@ -8,16 +8,16 @@ from raconvert import registry
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import element
-from raconvert.conversion.inputs import labels_of
 from raconvert.conversion.outputs import refuse_sources
-from raconvert.conversion.report import Report
-from raconvert.conversion.run import Conversion
+from raconvert.conversion.report import Conversion, Report
 from raconvert.conversion.write import write_bundle
 from raconvert.errors import RaconvertError, UsageError
 from raconvert.files.places import check_target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from raconvert.conversion.options import Settings
     from raconvert.conversion.transaction import Staging
 
@@ -57,14 +57,14 @@ def stage_labels(
 
     Without `staging` nothing is written, but judged.
     """
-    plain = settings.replace(
+    own = settings.replace(
         axes=None, scale=None, dtype=None, out_opts=None, progress=None, verify=False,
         dry_run=staging is None,
     )  # fmt: skip
     part = Report(report.sources)
     staged = path if staging is None else staging.place(path, same_name=True)
     try:
-        run = Conversion(staged, registry.target_row(path), plain, part)
+        run = Conversion(staged, registry.target_row(path), own, part)
         write_bundle(run, Bundle([labels]))
     except RaconvertError as error:
         error.path = path if error.path == staged else error.path
@@ -73,3 +73,27 @@ def stage_labels(
         staging.add(staged, path, part.written, overwrite=settings.overwrite or settings.update)
     report.equivalent += [fit for fit in part.equivalent if fit not in report.equivalent]
     report.allowed += [fit for fit in part.allowed if fit not in report.allowed]
+
+
+def labels_of(paths: Sequence[str]) -> tuple[list[int], list[str] | None]:
+    """Return a label per file from the name of its folder, and the names behind the labels.
+
+    Integer folder names are the labels themselves (names: None); otherwise labels index the
+    sorted distinct names. Folders at different depths are an error.
+    """
+    if len({os.path.dirname(path).count(os.sep) for path in paths}) > 1:
+        raise UsageError(
+            "labels need all files at one depth of folders",
+            remedy="give one pattern such as 'train/*/*.png'",
+        )
+    folders = [os.path.basename(os.path.dirname(os.path.abspath(path))) for path in paths]
+    distinct = set(folders)
+    if (
+        all(name.isdecimal() and name.isascii() for name in distinct)
+        and len(set(map(int, distinct))) == len(distinct)  # 1 and 01 are two
+        and max(map(int, distinct)) < 1 << 63
+    ):
+        return [int(name) for name in folders], None
+    names = sorted(set(folders))
+    index = {name: number for number, name in enumerate(names)}
+    return [index[name] for name in folders], names

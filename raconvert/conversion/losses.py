@@ -1,24 +1,23 @@
-"""Write one bundle to one destination: adapt, judge, write, read back, sidecar, rename.
+"""What a run would change or lose: collected, then recorded, allowed, or refused all at once.
 
-Nothing is written before `fits` has said yes; nothing is renamed before everything is written.
+Nothing is written before `judge` has let it pass.
 """
 
 from __future__ import annotations
 
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import type_name
+from raconvert.arrays.namespace import trailer_of
 from raconvert.errors import LISTED, UsageError, WouldLose
-from raconvert.metadata import sidecar
+from raconvert.metadata.roundtrip import record_of
 from raconvert.plugin import EQUIVALENT, REFUSED, equivalent, file_fits, first_of, refused
-from raconvert.ra.namespace import trailer_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from raconvert.arrays.array import Array
     from raconvert.catalogue import Row
     from raconvert.conversion.options import Settings
-    from raconvert.conversion.report import Report
-    from raconvert.conversion.run import Conversion
+    from raconvert.conversion.report import Conversion, Report
     from raconvert.plugin import Fit
 
 
@@ -183,14 +182,14 @@ def _replaced_trailer(array: Array) -> list[Fit]:
     if array.meta.items is not None:
         reason = "what the items have of their own has no place in a trailer"
         found.append(equivalent(array.name, "metadata", reason))
-    if trailer_of(array.meta) is not None and sidecar.fields_of(array, beside_ra=True):
+    if trailer_of(array.meta) is not None and record_of(array, beside_ra=True):
         found.append(equivalent(array.name, "metadata", "the trailer that was there is replaced"))
     return found
 
 
 def _dropped(array: Array, mode: str) -> list[Fit]:
     """The losses of an .ra without its sidecar."""
-    fields = sidecar.fields_of(array, beside_ra=True)
+    fields = record_of(array, beside_ra=True)
     found = []
     if "dtype" in fields:
         reason = f"without a sidecar the elements are read as V{array.element.nbytes}"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
+from raconvert.declared import Record
 from raconvert.errors import UsageError, did_you_mean
 from raconvert.files.source import DEFAULT_MAX_MEMORY
-from raconvert.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
 META_MODES = ("auto", "sidecar", "trailer", "drop", "ignore")
 TRUSTS = ("external",)
@@ -39,6 +43,16 @@ def _text(name: str, help: str, flags: str, metavar: str = "", **more: Any) -> O
     return Option(name, "str | None", None, help, flags, metavar=metavar or None, **more)
 
 
+def path_option(name: str, help: str, flags: str, metavar: str = "FILE") -> Option:
+    """An option that names a file or a folder."""
+    return Option(name, "str | os.PathLike[str] | None", None, help, flags, metavar=metavar)
+
+
+def text_of(path: T | os.PathLike[str]) -> T | str:
+    """A path as text; any other value stays as it is."""
+    return os.fspath(path) if isinstance(path, os.PathLike) else path
+
+
 def _flag(name: str, help: str, flags: str, exclusive: str = "") -> Option:
     return Option(name, "bool", False, help, flags, "flag", exclusive=exclusive)
 
@@ -53,8 +67,8 @@ def _pairs(name: str, help: str, flags: str) -> Option:
 
 # The one list: `convert`, `Settings`, the command line and their documentation come from it.
 OPTIONS = (
-    _text("out_dir", "one file each below this folder, the source tree mirrored", "--out-dir",
-          "DIR"),
+    path_option("out_dir", "one file each below this folder, the source tree mirrored",
+                "--out-dir", "DIR"),
     _text("from_", "format of the sources", "--from --input-format", "FORMAT"),
     _text("to", "format of the destination", "--to --output-format", "FORMAT"),
     _pairs("in_opts", "option of the reading format (repeatable)", "--in-opt"),
@@ -67,7 +81,7 @@ OPTIONS = (
     _flag("recursive", "folders with everything below them", "-r --recursive"),
     _list("include", "only files of these names (repeatable)", "--include", "GLOB"),
     _list("exclude", "no files of these names (repeatable)", "--exclude", "GLOB"),
-    Option("files_from", "str | Sequence[str] | None", None,
+    Option("files_from", "str | os.PathLike[str] | Sequence[str] | None", None,
            "sources from a list, one per line; - is stdin", "--files-from", metavar="LIST"),
     _flag("null_separated", "the list is separated by NUL", "-0 --null"),
     _flag("strict_sequence", "refuse gaps in numbered sources", "--strict-sequence"),
@@ -86,14 +100,16 @@ OPTIONS = (
           choices=("C", "F")),
     Option("meta", "str", "auto", "where metadata goes (auto: a sidecar beside .ra)", "--meta",
            choices=META_MODES),
-    _text("labels", "write the folder names of the sources as a label array", "--labels", "FILE"),
+    path_option("labels", "write the folder names of the sources as a label array", "--labels"),
     _text("scale", "none | unit | minmax | LO:HI: map values to whole numbers", "--scale",
           "RANGE"),
     Option("bits", "int", 8, "8 | 16: width of scaled values", "--bits", metavar="N",
            kind="width"),
+    Option("jobs", "int | None", None, "processes that read the files of a stack (default 1)",
+           "-j --jobs", metavar="N", kind="count"),
     Option("max_memory", "int", DEFAULT_MAX_MEMORY,
-           "most memory for data at once: 500M, 2G (default 1G)", "--max-memory", metavar="SIZE",
-           kind="size"),
+           "most bytes of data in memory at once: 500M, 2G (default 1G)", "--max-memory",
+           metavar="SIZE", kind="size"),
     _flag("verify", "read what was written and compare", "--verify"),
     _flag("dry_run", "print the plan and its losses, write nothing", "-n --dry-run"),
     _flag("fail_fast", "stop at the first file that fails", "--fail-fast"),
@@ -135,6 +151,7 @@ class Settings:
     labels: str | None = None
     scale: str | None = None
     bits: int = 8
+    jobs: int | None = None
     max_memory: int = DEFAULT_MAX_MEMORY
     verify: bool = False
     dry_run: bool = False
@@ -144,16 +161,17 @@ class Settings:
     # options: end
 
     def __init__(self, **named: Any) -> None:
-        for name, value in named.items():
-            if name not in Settings.__annotations__:
-                raise TypeError(f"convert() has no argument '{name}'")
-            setattr(self, name, value)
+        if not named.keys() <= Settings.__annotations__.keys():
+            odd = next(name for name in named if name not in Settings.__annotations__)
+            raise TypeError(f"convert() has no argument '{odd}'")
+        self.__dict__.update(named)
         self.arrays = _words(self.arrays)
         self.allow = _words(self.allow)
         self.trust = _words(self.trust)
         _check_words("--meta", [self.meta], META_MODES)
         _check_words("--allow", self.allow, LOSSES)
         _check_words("--trust", self.trust, TRUSTS)
+        check_jobs(self.jobs)
         if self.index_order is not None:
             _check_words("--index-order", [self.index_order], ("C", "F"))
 
@@ -168,6 +186,12 @@ class Settings:
 
 def _words(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(value or ())
+
+
+def check_jobs(jobs: int | None) -> None:
+    """Refuse a number of processes that is none (`UsageError`)."""
+    if jobs is not None and jobs < 1:
+        raise UsageError("--jobs is not a valid number", expected="1 or more", got=jobs)
 
 
 def _check_words(flag: str, words: Iterable[str], known: tuple[str, ...]) -> None:

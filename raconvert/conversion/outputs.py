@@ -1,26 +1,33 @@
-"""What a destination stands for: one file, a folder of them, or a template of many names.
+"""Destinations: what they stand for, what may be replaced, and how files take their places.
 
-A template with ``{stem}`` or ``{name}`` takes one file for each source, one with ``{}``, ``{i}`` or
-``{label}`` one file for each plane.
+One file, a folder of them, or a template of many names: with ``{stem}`` or ``{name}`` it takes one
+file for each source, with ``{}``, ``{i}`` or ``{label}`` one file for each plane. What was written
+is read again under its temporary name; then its sidecar is written, and all take their places.
+Nothing is renamed before everything is written.
 """
 
 from __future__ import annotations
 
 import os
-import string
 
 from raconvert import registry
-from raconvert.conversion.options import Settings
-from raconvert.conversion.report import Report
-from raconvert.errors import ReadFailed, TargetExists, UsageError
-from raconvert.files.places import check_target, identity
+from raconvert.arrays.bundle import Bundle
+from raconvert.errors import Corrupt, ReadFailed, TargetExists, UsageError, WriteFailed
+from raconvert.files.places import check_target, identity, is_remote, sync_folder, write_failed
+from raconvert.files.source import Source
+from raconvert.files.target import Target
+from raconvert.metadata import SUFFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+    from typing import Any
 
+    from raconvert.arrays.array import Array
     from raconvert.catalogue import Row
     from raconvert.conversion.options import Settings
+    from raconvert.conversion.report import Conversion, Report
+    from raconvert.plugin import Plugin
 
 EACH_FIELDS = {"stem", "name"}
 PLANE_FIELDS = {"", "0", "i", "label"}
@@ -34,9 +41,11 @@ def is_folder(dst: str | None, settings: Settings) -> bool:
 
 
 def template_fields(dst: str | None) -> set[str]:
-    """Return the names of the fields of a template; empty for a plain path."""
+    """Return the names of the fields of a template; empty for a path without fields."""
     if dst is None or "{" not in dst or os.path.lexists(dst):
         return set()
+    import string
+
     try:
         parts = [part[1:3] for part in string.Formatter().parse(dst) if part[1] is not None]
     except ValueError as error:
@@ -84,6 +93,8 @@ def prepare_target(
     """Check the destination before anything is read; False means: skip it."""
     if path == "-":
         return True
+    if not (row.folder or settings.update or os.path.lexists(path)):  # nothing is in the way
+        return True
     refuse_sources([path], sources)
     check = check_target
     if row.folder:
@@ -109,7 +120,7 @@ def replaceable(
     check: Callable[..., None] = check_target,
 ) -> list[str]:
     """Return the destinations to write; an existing one is skipped, replaced or refused."""
-    newest = max(map(_changed, sources)) if settings.update else 0.0
+    newest = max(map(last_change, sources)) if settings.update else 0.0
     chosen = []
     for path in paths:
         if os.path.lexists(path):
@@ -135,17 +146,235 @@ def refuse_sources(paths: list[str], sources: list[str]) -> None:
             raise TargetExists("source and destination are the same file", path=path)
 
 
-def _changed(source: str) -> float:
+def last_change(source: str) -> float:
+    """When a source was changed last, in seconds; `ReadFailed` if nobody says."""
+    place = file_of(source)
     try:
-        return os.path.getmtime(file_of(source))
+        if is_remote(place):
+            from raconvert.files.remote.listing import modified
+
+            return modified(place)
+        return os.path.getmtime(place)
     except OSError as error:
         raise ReadFailed(f"cannot be read: {error.strerror}", path=source) from error
 
 
 def file_of(spec: str) -> str:
-    """Return the file of ``FILE#name``, or of a plain path."""
+    """Return the file of ``FILE#name``, or of a path without fields."""
     if os.path.lexists(spec):
         return spec
     from raconvert.conversion.inputs import split_spec
 
     return split_spec(spec)[0]
+
+
+# What was written, read again ---------------------------------------------------------------------
+
+
+def read_back(run: Conversion, target: Target) -> None:
+    """Read what was written before it takes its place, headers only.
+
+    With ``--verify`` every element is compared, too, of arrays without a loss. How the form of each
+    array differs from what is read back goes to `run.forms` (`raconvert.metadata.roundtrip`).
+    """
+    names, row, run.forms = run.plan.names, run.row, {}
+    lossy = {fit.array for fit in run.report.allowed}
+    in_opts = run.settings.in_opts if run.report.source_format == row.name else None
+    stand_ins = {os.path.realpath(other.path): other.temp for other in target.partners}
+    source = Source(target.temp, max_memory=target.max_memory, stand_ins=stand_ins,
+                    place=target.place)  # fmt: skip
+    with _read_written(run.plugin, row, source, names, in_opts) as written:
+        parts = zip(run.origins, run.bundle.arrays, names, strict=True)
+        for number, (origin, array, name) in enumerate(parts):
+            found = written.get(name) if row.many else written.arrays[number]
+            if found is None or len(written.arrays) != len(names):
+                raise WriteFailed(
+                    "the written file does not read back; this is a bug, nothing was replaced",
+                    path=target.path,
+                    expected=f"{len(names)} arrays: {', '.join(names[:10])}",
+                    got=f"{len(written.arrays)}: {', '.join(written.names[:10])}",
+                )
+            if isinstance(found.problem, Corrupt):
+                raise found.problem
+            run.forms[name], again = {}, None
+            if run.settings.verify or run.settings.meta == "sidecar":
+                back = found if row.many else found.replace(name=array.name)
+                run.forms[name], again = _way_back(origin, array, back, target.path)
+            if run.settings.verify and not lossy & {array.name, ""}:
+                if again is None:
+                    again = _as_the_source(run.plugin, row, source, in_opts)
+                _compare(array, again, target.path)
+
+
+def _way_back(
+    origin: Array, array: Array, back: Array, path: str
+) -> tuple[dict[str, Any], Array | None]:
+    """How the form of an array differs from what is read back, and the array made of that."""
+    from raconvert.metadata.roundtrip import difference, restored
+
+    form = difference(origin, array, back)
+    try:
+        return form, restored(back, form, path, array.meta.encoding)
+    except Corrupt:  # no way back from this form; the values are there nevertheless
+        return {key: form[key] for key in ("name",) if key in form}, None
+
+
+def _read_written(
+    plugin: Plugin, row: Row, source: Source, names: list[str], in_opts: dict[str, Any] | None
+) -> Bundle:
+    """Read a written file as anybody will; as its source was read only where arrays are missing."""
+    written = plugin.read(source)
+    if len(written.arrays) != len(names) and in_opts and row.many:
+        written.close()
+        written = plugin.read(source, **registry.check_options(row, "read", in_opts))
+    return written
+
+
+def _as_the_source(
+    plugin: Plugin, row: Row, source: Source, in_opts: dict[str, Any] | None
+) -> Array | None:
+    """Return the one array of a written file, read as a source of the same format was; or None."""
+    if not in_opts or row.many:
+        return None
+    array: Array = plugin.read(source, **registry.check_options(row, "read", in_opts)).only()
+    return array
+
+
+def _compare(array: Array, back: Array | None, path: str) -> None:
+    """Compare every element with what was written."""
+    if back is None or _elements_hash(array) != _elements_hash(back):
+        raise WriteFailed(
+            f"array '{array.name}' does not read back as it was; nothing was replaced",
+            path=path,
+            remedy="the disk may be failing, or this is a bug",
+        )
+
+
+def _elements_hash(array: Array) -> bytes:
+    """Return the SHA-256 of the elements in stored order."""
+    from hashlib import sha256
+
+    from raconvert.arrays.blocks import blocks
+
+    state = sha256()
+    for block in blocks(array):
+        state.update(block.reshape(-1).view("u1").data)
+    return state.digest()
+
+
+# The end of a run that went well ------------------------------------------------------------------
+
+
+def commit(run: Conversion, target: Target) -> None:
+    """Rename all or none: the sidecar, then the file; a left-over sidecar goes last."""
+    left = []
+    if os.path.lexists(target.path + SUFFIX):
+        from raconvert.metadata.sidecar import left_over
+
+        left = left_over(target.path, overwrite=target.overwrite)
+    target.partners += _partners(run, target, left)
+    target.rename()
+    report = run.report
+    report.written += [partner.path for partner in target.partners]
+    for path in left:
+        if path not in report.written:
+            _remove_left_over(path)
+    if run.settings.sync:
+        sync_folder(target.place)
+
+
+def _remove_left_over(path: str) -> None:
+    """Remove metadata that is about the file that was replaced."""
+    try:
+        os.unlink(path)
+    except OSError as error:
+        raise WriteFailed(
+            f"is left over and cannot be removed: {error.strerror}; the new data is in its place",
+            path=path,
+            remedy="remove it: it describes the file that was there before",
+        ) from error
+
+
+def _partners(run: Conversion, target: Target, left: list[str]) -> list[Target]:
+    """Write the sidecar and the per-item metadata of a finished file, where there is any.
+
+    Those in `left` are of the file that was there, and may be replaced.
+    """
+    row, settings = run.row, run.settings
+    usual = settings.meta == "auto" and row.sidecar == "auto"
+    if not usual and (settings.meta != "sidecar" or row.sidecar == "never"):
+        return []
+    if usual and all(array.bare for array in run.bundle.arrays):
+        return []
+    from raconvert.files.copy import write_all
+
+    written = Source(target.temp)
+    pieces = metadata_pieces(run, target.path, written, asked=settings.meta == "sidecar")
+    for path in pieces:
+        check_target(path, overwrite=target.overwrite or path in left)
+    partners: list[Target] = []
+    for path, lines in pieces.items():
+        partner = Target(path, overwrite=target.overwrite or path in left, follow=False)
+        partners.append(partner)
+        try:
+            write_all(partner.open(), lines)
+            partner.finish(sync=settings.sync)
+        except BaseException as error:
+            for done in partners:
+                done.abort()
+            if isinstance(error, OSError):
+                raise write_failed(path, error) from error
+            raise
+    return partners
+
+
+def metadata_pieces(
+    run: Conversion, place: str, written: Source, *, asked: bool
+) -> dict[str, Iterable[bytes]]:
+    """The metadata files that belong beside a finished file at `place`: path and content of each.
+
+    `written` is what that file holds. `asked`: the sidecar was asked for (``--meta sidecar``), so
+    that it also says what is usual.
+    """
+    from raconvert.metadata import sidecar
+    from raconvert.metadata.roundtrip import record_of
+
+    bundle, row, forms = run.bundle, run.row, run.forms
+    is_ra = row.sidecar == "auto"
+    described = {
+        name: record_of(array, None if is_ra else forms[name], beside_ra=is_ra)
+        for name, array in zip(forms, bundle.arrays, strict=True)
+    }
+    if row.sidecar == "auto":
+        fields = next(iter(described.values()))
+        if (asked or fields) and bundle.arrays[0].index_order == "C" and bundle.arrays[0].ndim > 1:
+            fields = {"index_order": "C", **fields}
+    else:
+        fields = sidecar_fields(bundle, row, described)
+    if not fields:
+        return {}
+    items = bundle.arrays[0].meta.items
+    if fields.get("items") and items is not None:
+        from raconvert.metadata.items import items_facts
+
+        fields["items_file"] = items_facts(items())
+    facts = sidecar.describe(written, registry.load(row).data_range)
+    pieces: dict[str, Iterable[bytes]] = {sidecar.path_of(place): [sidecar.text_of(fields, facts)]}
+    if items is not None and not row.many:
+        from raconvert.metadata.items import items_lines
+
+        pieces[sidecar.items_path_of(place)] = items_lines(items())
+    return pieces
+
+
+def sidecar_fields(
+    bundle: Bundle, row: Row, described: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the fields beside a file that is no .ra: all metadata, and what the arrays were."""
+    from raconvert.metadata.roundtrip import record_of_file
+
+    if not row.many:
+        return {"complete": True, **next(iter(described.values()))}
+    for own in described.values():
+        own.pop("items", None)  # they lie beside files of one array only
+    return {"complete": True, **record_of_file(bundle), "arrays": described}

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 
 from raconvert import registry
-from raconvert.conversion.options import Settings
+from raconvert.conversion.options import Settings, text_of
 from raconvert.conversion.outputs import prepare_target, target_spec
 from raconvert.conversion.read import open_spec
-from raconvert.conversion.report import Report
-from raconvert.conversion.run import Conversion
+from raconvert.conversion.report import Conversion, Report
 from raconvert.conversion.write import write_bundle
+from raconvert.declared import checked
 from raconvert.files.source import DEFAULT_MAX_MEMORY
 
 TYPE_CHECKING = False
@@ -22,13 +22,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from raconvert.catalogue import Row
+    from raconvert.conversion.lane import Lane
 
+_FIRST = 2  # calls that go the usual way: who calls once or twice learns nothing
+_MOST = 16  # sets of options that are remembered
+
+_calls: dict[tuple[Any, ...], int] = {}
+_lanes: dict[tuple[Any, ...], Lane] = {}
+
+
+@checked
 def convert(
     src: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     dst: str | os.PathLike[str] | None = None,
     *,
     # options: begin (written by `python -m docs.generate` from `OPTIONS`)
-    out_dir: str | None = None,
+    out_dir: str | os.PathLike[str] | None = None,
     from_: str | None = None,
     to: str | None = None,
     in_opts: dict[str, Any] | None = None,
@@ -39,7 +49,7 @@ def convert(
     recursive: bool = False,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
-    files_from: str | Sequence[str] | None = None,
+    files_from: str | os.PathLike[str] | Sequence[str] | None = None,
     null_separated: bool = False,
     strict_sequence: bool = False,
     planes: bool = False,
@@ -53,9 +63,10 @@ def convert(
     axes: str | None = None,
     index_order: str | None = None,
     meta: str = "auto",
-    labels: str | None = None,
+    labels: str | os.PathLike[str] | None = None,
     scale: str | None = None,
     bits: int = 8,
+    jobs: int | None = None,
     max_memory: int = DEFAULT_MAX_MEMORY,
     verify: bool = False,
     dry_run: bool = False,
@@ -114,7 +125,8 @@ def convert(
     * `labels`: write the folder names of the sources as a label array
     * `scale`: none | unit | minmax | LO:HI: map values to whole numbers
     * `bits`: 8 | 16: width of scaled values
-    * `max_memory`: most memory for data at once: 500M, 2G (default 1G)
+    * `jobs`: processes that read the files of a stack (default 1)
+    * `max_memory`: most bytes of data in memory at once: 500M, 2G (default 1G)
     * `verify`: read what was written and compare
     * `dry_run`: print the plan and its losses, write nothing
     * `fail_fast`: stop at the first file that fails
@@ -123,7 +135,7 @@ def convert(
     """
     settings = Settings(
         # values: begin (written by `python -m docs.generate` from `OPTIONS`)
-        out_dir=out_dir,
+        out_dir=text_of(out_dir),
         from_=from_,
         to=to,
         in_opts=in_opts,
@@ -134,7 +146,7 @@ def convert(
         recursive=recursive,
         include=include,
         exclude=exclude,
-        files_from=files_from,
+        files_from=text_of(files_from),
         null_separated=null_separated,
         strict_sequence=strict_sequence,
         planes=planes,
@@ -148,9 +160,10 @@ def convert(
         axes=axes,
         index_order=index_order,
         meta=meta,
-        labels=labels,
+        labels=text_of(labels),
         scale=scale,
         bits=bits,
+        jobs=jobs,
         max_memory=max_memory,
         verify=verify,
         dry_run=dry_run,
@@ -161,14 +174,22 @@ def convert(
     )
     words = [os.fspath(word) for word in ([src] if isinstance(src, (str, os.PathLike)) else src)]
     target = None if dst is None else os.fspath(dst)
-    if target is not None and _is_plain(words, target, settings):
+    if "://" in f"{target} {settings.out_dir} {settings.labels}":
+        from raconvert.conversion.remote import convert_to_url
+
+        return convert_to_url(words, target, settings, _converted)
+    return _converted(words, target, settings)
+
+
+def _converted(words: list[str], target: str | None, settings: Settings) -> Report:
+    if target is not None and _is_one_to_one(words, target, settings):
         return _convert_one(words[0], target, settings)
     from raconvert.conversion import batch
 
     return batch.convert_many(words, target, settings)
 
 
-def _is_plain(words: list[str], dst: str, settings: Settings) -> bool:
+def _is_one_to_one(words: list[str], dst: str, settings: Settings) -> bool:
     """True for the common case, one file to one file, with nothing that is rarely asked for."""
     return (
         len(words) == 1
@@ -190,10 +211,80 @@ def _is_bundle(path: str) -> bool:
 
 def _convert_one(word: str, dst: str, settings: Settings) -> Report:
     path, name = target_spec(dst, settings.to)
-    report = Report([word])
     row = registry.target_row(path, settings.to)
+    if name is not None:
+        return _convert_usually(word, path, row, settings, name)
+    return _convert_again(
+        word, path, row, settings, lambda: _convert_usually(word, path, row, settings)
+    )
+
+
+def convert_file(path: str, target: str, settings: Settings) -> Report:
+    """Convert one file to one file, by names that are nothing but names."""
+    return _convert_usually(path, target, registry.target_row(target, settings.to), settings)
+
+
+def _convert_usually(
+    word: str, path: str, row: Row, settings: Settings, name: str | None = None
+) -> Report:
+    report = Report([word])
     if not prepare_target(path, row, [word], settings, report):
         return report
     with open_spec(word, settings) as opened:
         run = Conversion(path, row, settings, report, name=name, opened=opened)
         return write_bundle(run, opened.bundle)
+
+
+# Calls one after the other: from the third alike on they try the fast lane. ----------------------
+
+
+def _convert_again(
+    path: str, target: str, row: Row, settings: Settings, usual: Callable[[], Report]
+) -> Report:
+    """Convert a file to a file, in the fast lane if many alike have gone before."""
+    key = _key(row, target, settings)
+    lane = key and _lanes.get(key)
+    if not lane:
+        if key is None or not _is_due(key):
+            return usual()
+        lane = _new_lane(key, row, settings)
+    from raconvert.conversion.loop import either
+
+    return either(lane, path, target, usual)
+
+
+def forget() -> None:
+    """Begin anew: the next calls go the usual way."""
+    _calls.clear()
+    _lanes.clear()
+
+
+def _key(row: Row, target: str, settings: Settings) -> tuple[Any, ...] | None:
+    """What calls have in common; None for those that no lane is for."""
+    if settings.in_opts or settings.out_opts or settings.progress is not None or target == "-":
+        return None
+    said = [
+        (name, tuple(value) if isinstance(value, list) else value)
+        for name, value in settings.__dict__.items()
+        if name not in ("in_opts", "out_opts")
+    ]
+    key = row.name, os.path.splitext(target)[1], *said
+    try:
+        hash(key)
+    except TypeError:  # a list of lists, whatever it may mean
+        return None
+    return key
+
+
+def _is_due(key: tuple[Any, ...]) -> bool:
+    if len(_calls) >= _MOST:
+        forget()
+    _calls[key] = _calls.get(key, 0) + 1
+    return _calls[key] > _FIRST
+
+
+def _new_lane(key: tuple[Any, ...], row: Row, settings: Settings) -> Lane:
+    from raconvert.conversion.lane import Lane
+
+    _lanes[key] = lane = Lane(row, settings)
+    return lane

@@ -10,7 +10,7 @@ from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import little, type_name
 from raconvert.arrays.metadata import Metadata
-from raconvert.conversion.inputs import labels_of
+from raconvert.conversion.labels import labels_of
 from raconvert.conversion.losses import judge, left_behind, lost_items, rounded
 from raconvert.conversion.outputs import (
     prepare_target,
@@ -18,8 +18,7 @@ from raconvert.conversion.outputs import (
     replaceable,
     template_fields,
 )
-from raconvert.conversion.report import Report
-from raconvert.conversion.run import Conversion
+from raconvert.conversion.report import Conversion, Report
 from raconvert.conversion.transaction import Staging
 from raconvert.conversion.unreadable import without
 from raconvert.conversion.write import adapted, progress_of, write_bundle
@@ -77,7 +76,8 @@ def write_planes(
             if advance is not None:
                 advance(plane.nbytes)
         report.allowed += rounded([array])
-        report.arrays = [(array.name, type_name(array.element), array.shape, f"{len(names)} files")]
+        kind = type_name(little(array.element))
+        report.arrays = [(array.name, kind, array.shape, f"{len(names)} files")]
         report.nbytes = array.nbytes
         report.target = path if template_fields(path) else f"{names[0]} … {names[-1]}"
         report.written += staging.publish()

@@ -1,17 +1,18 @@
-"""Open sources: detect, read, honour the sidecar, choose arrays; one file, or several stacked."""
+"""One source as a bundle of lazy arrays: detected, read, with its sidecar, chosen arrays only."""
 
 from __future__ import annotations
 
 import os
+import stat
 
 from raconvert import registry
+from raconvert.catalogue import ROWS
 from raconvert.conversion.options import Settings
+from raconvert.declared import Record
 from raconvert.errors import Corrupt, UsageError, did_you_mean, listed
-from raconvert.files.source import Source
-from raconvert.files.unfinished import refuse_unfinished
-from raconvert.metadata import sidecar
-from raconvert.metadata.items import items_reader
-from raconvert.records import Record
+from raconvert.files.places import is_in_doubt, is_remote
+from raconvert.files.source import HEAD_BYTES, Source
+from raconvert.metadata import SUFFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
     from raconvert.catalogue import Row
-    from raconvert.files.regular import Identity
+    from raconvert.files.source import Identity
 
 
 class Opened:
@@ -72,15 +73,48 @@ def open_spec(spec: str, settings: Settings) -> Opened:
 def find(spec: str, settings: Settings) -> Found:
     """Look at the first bytes of a source, ``FILE`` or ``FILE#name``, to know its format."""
     path, name = spec, None
-    if not os.path.lexists(spec):
+    try:
+        mode = os.stat(spec).st_mode
+    except (OSError, ValueError):
         from raconvert.conversion.inputs import split_spec
 
         path, name = split_spec(spec)
-    refuse_unfinished([path], single=True)
+        mode = stat.S_IFDIR if os.path.isdir(path) else 0
+    if "://" in spec:
+        path, name, mode = *_located(spec), 0
+    if is_in_doubt([path]):
+        from raconvert.files.unfinished import refuse_unfinished
+
+        refuse_unfinished([path], single=True)
     source = Source(
         path, max_memory=settings.max_memory, trust_external="external" in settings.trust
     )
-    return Found(source, name, *_detect(source, settings.from_))
+    return Found(source, name, *_detect(source, settings.from_, folder=stat.S_ISDIR(mode)))
+
+
+def _located(spec: str) -> tuple[str, str | None]:
+    """The file, and the array in it, that a spec with ``://`` names: usually a URL."""
+    from raconvert.conversion.inputs import split_spec
+    from raconvert.files.remote import located
+
+    return split_spec(located(spec))
+
+
+def is_native(spec: str) -> bool:
+    """True for a file, or ``FILE#NAME``, of a format that native code reads, by its first bytes."""
+    path = spec
+    if not os.path.lexists(spec):
+        from raconvert.conversion.inputs import split_spec
+
+        path = split_spec(spec)[0]
+    try:
+        if not os.path.isfile(path):  # no pipe is read here, and no device
+            return False
+        with open(path, "rb") as file:
+            head = file.read(HEAD_BYTES)
+    except (OSError, ValueError):
+        return False
+    return any(row.native and registry.matches(row.magic, head) for row in ROWS)
 
 
 def open_found(found: Found, settings: Settings) -> Opened:
@@ -94,9 +128,13 @@ def open_found(found: Found, settings: Settings) -> Opened:
     bundle.path, bundle.format = source.path, row.name
     bundle.close_with(source.close)
     source.used.add(source.path)
+    if is_remote(source.path):
+        from raconvert.files.remote.objects import notes_of
+
+        bundle.notes.extend(notes_of(source.path, source.identity))
     opened = Opened(bundle, source.used, source.seen, reason)
     try:
-        if settings.meta != "ignore" and row.sidecar != "never":
+        if settings.meta != "ignore" and _has_sidecar(bundle, source, row):
             apply_sidecar(bundle, source, row)
         bundle.check_names()
         if settings.index_order:
@@ -115,9 +153,9 @@ def open_found(found: Found, settings: Settings) -> Opened:
     return opened
 
 
-def _detect(source: Source, name: str | None) -> tuple[Row, str]:
+def _detect(source: Source, name: str | None, *, folder: bool) -> tuple[Row, str]:
     """Return the format of a source and the reason; folders are bundles."""
-    if os.path.isdir(source.path):
+    if folder:
         row = registry.by_name(name) if name else registry.folder_row()
         if not row.folder:
             raise UsageError(f"is a folder, no file in format {row.name}", path=source.path)
@@ -126,11 +164,25 @@ def _detect(source: Source, name: str | None) -> tuple[Row, str]:
     return detection.row, detection.reason
 
 
+def _has_sidecar(bundle: Bundle, source: Source, row: Row) -> bool:
+    """True if there may be metadata beside the file, or behind its data."""
+    if row.sidecar == "never":
+        return False
+    behind = row.trailer and any(array.described for array in bundle.arrays)
+    if behind or not is_remote(source.path):
+        return behind or os.path.exists(source.path + SUFFIX)
+    from raconvert.metadata.sidecar import lies_beside
+
+    return lies_beside(source.path)
+
+
 def apply_sidecar(bundle: Bundle, source: Source, row: Row) -> None:
     """Give the arrays of a file, and the file, what the sidecar says of them."""
-    for array in bundle.arrays:
-        sidecar.read_trailer(array, source)
-    fields = sidecar.load(source, is_ra=row.sidecar == "auto")
+    from raconvert.metadata import sidecar
+    from raconvert.metadata.roundtrip import apply_to_file
+
+    bundle.arrays = [sidecar.read_trailer(array, source) for array in bundle.arrays]
+    fields = sidecar.load(source, registry.load(row).data_range)
     if fields is None:
         return
     path = sidecar.path_of(source.path)
@@ -139,10 +191,7 @@ def apply_sidecar(bundle: Bundle, source: Source, row: Row) -> None:
     if "arrays" not in fields and len(bundle.arrays) == 1:
         many = {bundle.arrays[0].name: fields}
     elif fields.get("complete") is True:
-        from raconvert.bundle.manifest import about_file
-
-        about = about_file(fields, path)
-        bundle.groups, bundle.attributes, bundle.formats, bundle.aliases = about
+        apply_to_file(fields, bundle, path, complete=True)
     complete = fields.get("complete") is True
     found = {
         a.name: _described(a, many.get(a.name), source, path, complete=complete)
@@ -167,12 +216,12 @@ def _described(array: Array, fields: Any, source: Source, path: str, *, complete
         return array
     if not isinstance(fields, dict):
         raise Corrupt(f"metadata of array '{array.name}' has the wrong form", path=path)
-    if "was" in fields:
-        from raconvert.metadata.roundtrip import restored
+    from raconvert.metadata.roundtrip import apply
 
-        array = restored(array, fields["was"], path, fields.get("encoding"))
-    sidecar.apply(fields, array, path, complete=complete)
+    array = apply(fields, array, path, complete=complete)
     if fields.get("items"):
+        from raconvert.metadata.items import items_reader
+
         array.meta.items = items_reader(source.path, array, fields.get("items_file"))
     return array
 
@@ -236,8 +285,8 @@ def _named(bundle: Bundle, pattern: str, literal: bool) -> set[str]:
 def _no_array(bundle: Bundle, pattern: str) -> UsageError:
     """Return the error for a name that no array has, with what is known of it."""
     name = pattern.lstrip("/")
-    named = [f"'{n}'" for n in (name, bundle.without_aliases(name))]
-    # A note is about what it names first.
+    named = [f"'{n}{end}" for n in (name, bundle.without_aliases(name)) for end in "'."]
+    # A note is about what it names first, maybe as a member of an archive, with a suffix.
     known = [m for m in bundle.notes if any(n in m and m.find(n) == m.find("'") for n in named)]
     why = f": {'; '.join(known)}" if known else did_you_mean(pattern, bundle.names)
     return UsageError(

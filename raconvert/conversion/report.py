@@ -1,18 +1,22 @@
-"""`Report`: what a conversion did, in facts; the command line turns it into lines."""
+"""`Conversion`: one run from a source to a destination, and `Report`: what it did, in facts."""
 
 from __future__ import annotations
 
-from raconvert.arrays.dtypes import type_name
+from raconvert import registry
+from raconvert.arrays.dtypes import few_lengths, little, size, type_name
 from raconvert.plugin import Fit, first_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from typing import Any
 
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
     from raconvert.catalogue import Row
+    from raconvert.conversion.options import Settings
+    from raconvert.conversion.read import Opened
+    from raconvert.plugin import Plan, Plugin
 
 
 _MOVES = {
@@ -21,7 +25,6 @@ _MOVES = {
 }
 
 
-MOST_AXES = 64  # as many as NumPy takes
 _MOST_LINES = 5  # about different arrays, before they become one
 
 
@@ -55,8 +58,9 @@ class Report:
     """
 
     __slots__ = (
-        "allowed", "arrays", "equivalent", "failed", "files", "nbytes", "notes", "planned",
-        "skipped", "source_count", "source_format", "sources", "target", "target_format", "written",
+        "allowed", "arrays", "by_lane", "equivalent", "failed", "files", "nbytes", "notes",
+        "planned", "skipped", "source_count", "source_format", "sources", "target",
+        "target_format", "written",
     )  # fmt: skip
 
     def __init__(self, sources: list[str]) -> None:
@@ -74,6 +78,7 @@ class Report:
         self.arrays: list[tuple[str, str, tuple[int, ...], str]] = []
         self.nbytes: int = 0
         self.planned: bool = False
+        self.by_lane: bool = False  # made by few system calls, and maybe not on the disk yet
         self.files: int = 0  # destinations written, or planned, whatever belongs to each
 
     def begin(self, bundle: Bundle, row: Row, path: str) -> None:
@@ -81,7 +86,8 @@ class Report:
         self.target_format = row.name
         self.target = path
         for array in bundle.arrays:
-            self.arrays.append((array.name, type_name(array.element), array.shape, axes(array)))
+            kind = type_name(little(array.element))  # what is written is never big-endian
+            self.arrays.append((array.name, kind, array.shape, axes(array)))
             self.nbytes += array.nbytes
 
     def add_order(self, origins: list[Array], arrays: list[Array]) -> None:
@@ -107,6 +113,11 @@ class Report:
             else:
                 self.add_notes([f"array '{name}': {what}" for name in names])
 
+    @property
+    def says_something(self) -> bool:
+        """True if there is a line about the file besides that it was written."""
+        return bool(self.notes or self.equivalent or self.allowed or self.skipped)
+
     def state(self) -> tuple[Any, ...]:
         """The state of the report by now, for `go_back`."""
         return (list(self.notes), list(self.equivalent), list(self.allowed), len(self.arrays),
@@ -123,7 +134,7 @@ class Report:
 
     def to_plain(self) -> dict[str, Any]:
         """The report of one file as values of JSON."""
-        names = [name for name in self.__slots__ if name not in ("failed", "sources")]
+        names = [name for name in self.__slots__ if name not in ("by_lane", "failed", "sources")]
         return {name: getattr(self, name) for name in names}
 
     @classmethod
@@ -189,17 +200,58 @@ def axes(array: Array) -> str:
     return f"{shape}{order} · dims {dims}"
 
 
-def few_lengths(lengths: Sequence[int], between: str) -> str:
-    """Return lengths of axes; of more than any array has in earnest only the first ones."""
-    more = [f"... {len(lengths)} in all"] if len(lengths) > MOST_AXES else []
-    return between.join([*map(str, lengths[:MOST_AXES]), *more])
+class Conversion:
+    """One run: to which file, in which format, how, and what has been found out on the way.
 
+    `path` and `row` are the destination and its format; `name` is that of the one array in it
+    (``FILE#name``), or None; `opened` is the source, None for arrays that come from memory. What
+    was done, and which losses were allowed, is in the `report`.
 
-def size(nbytes: int) -> str:
-    """Return a size for people: ``47.0 MB``."""
-    value = float(nbytes)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{nbytes} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"
+    Set stage by stage: `origins`, the arrays as they were read; `bundle`, as they are written;
+    `plan`, what the plugin makes of it; `forms`, by name how their form differs when they are read
+    back.
+    """
+
+    __slots__ = (
+        "bundle", "forms", "name", "opened", "options", "origins", "path", "plan", "plugin",
+        "report", "row", "settings",
+    )  # fmt: skip
+
+    bundle: Bundle
+    plan: Plan
+
+    def __init__(
+        self,
+        path: str,
+        row: Row,
+        settings: Settings,
+        report: Report,
+        *,
+        name: str | None = None,
+        opened: Opened | None = None,
+    ) -> None:
+        self.path: str = path
+        self.row: Row = row
+        self.settings: Settings = settings
+        self.report: Report = report
+        self.name: str | None = name
+        self.opened: Opened | None = opened
+        self.plugin: Plugin = registry.load(row)
+        self.options: dict[str, Any] = registry.check_options(row, "write", settings.out_opts or {})
+        self.origins: list[Array] = []
+        self.forms: dict[str, dict[str, Any]] = {}
+
+    @property
+    def used(self) -> set[str]:
+        """The paths of all files that the source is read from."""
+        return set() if self.opened is None else self.opened.used
+
+    @property
+    def left_behind(self) -> dict[str, dict[str, str]]:
+        """The companions of arrays that were not chosen with them (`Opened`)."""
+        return {} if self.opened is None else self.opened.left_behind
+
+    @property
+    def replaces(self) -> bool:
+        """True if files that exist may be replaced."""
+        return self.settings.overwrite or self.settings.update

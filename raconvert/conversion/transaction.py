@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from raconvert.declared import Record
 from raconvert.files.places import (
     check_target,
     exists,
@@ -12,13 +13,13 @@ from raconvert.files.places import (
     make_folders,
     old_mode,
     rename_new,
-    sync_file,
     sync_folder,
+    temporary_prefix,
     write_failed,
 )
+from raconvert.files.syncing import sync_file
 from raconvert.files.unfinished import Unfinished
 from raconvert.metadata.sidecar import left_over
-from raconvert.records import Record
 
 
 class Staged(Record):
@@ -84,7 +85,7 @@ class Staging:
         while parent and not os.path.isdir(parent):
             parent = os.path.dirname(parent)
         try:
-            return mkdtemp(prefix=f".raconvert-{os.getpid()}-", suffix=".tmp", dir=parent or ".")
+            return mkdtemp(prefix=temporary_prefix(), suffix=".tmp", dir=parent or ".")
         except OSError as error:
             raise write_failed(self._template, error) from error
 

@@ -9,23 +9,18 @@ more after the conversion has failed.
 
 from __future__ import annotations
 
-from raconvert.errors import Changed, Corrupt, RaconvertError, ReadFailed, Unsafe, WouldLose
+from raconvert.errors import UNREADABLE, RaconvertError, WouldLose
 from raconvert.plugin import refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
     from raconvert.conversion.options import Settings
-    from raconvert.conversion.report import Report
     from raconvert.plugin import Fit
 
 FLAG = "--allow arrays"
 LISTED = 20  # arrays that one message names
-# What reading elements raises. No failure of a destination, nor a value that does not fit there.
-FAILURES = (Corrupt, ReadFailed, Unsafe)
 
 
 def why(problem: RaconvertError, path: str | None = None) -> str:
@@ -61,26 +56,6 @@ def without(bundle: Bundle, settings: Settings) -> tuple[Bundle, list[Fit]]:
     return rest, fits
 
 
-def attempt(
-    bundle: Bundle,
-    settings: Settings,
-    report: Report,
-    run: Callable[[Bundle, list[Fit]], Report],
-) -> Report:
-    """Call `run` with what `without` returns, and again if it finds that more cannot be read."""
-    before = report.state()
-    try:
-        return run(*without(bundle, settings))
-    except Changed:  # no array of the file is what it was
-        raise
-    except FAILURES:
-        left = [array for array in bundle.arrays if array.problem is None]
-        if len(left) < 2 or not find(left, settings.max_memory):
-            raise
-    report.go_back(before)
-    return run(*without(bundle, settings))
-
-
 def find(arrays: list[Array], max_memory: int) -> bool:
     """Read every array to its end and note which cannot be; True if there is one."""
     from raconvert.arrays.blocks import block_bytes, blocks
@@ -89,7 +64,7 @@ def find(arrays: list[Array], max_memory: int) -> bool:
         try:
             for _ in blocks(array, block_bytes(max_memory)):
                 pass
-        except FAILURES as error:
+        except UNREADABLE as error:
             array.problem = error
     return any(array.problem is not None for array in arrays)
 

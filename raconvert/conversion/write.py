@@ -1,6 +1,6 @@
-"""Write one bundle to one destination: adapt, judge, write, read back, sidecar, rename.
+"""One bundle to one destination: adapted to the target, planned, judged, written, committed.
 
-Nothing is written before `fits` has said yes; nothing is renamed before everything is written.
+Nothing is written before the fits were judged; nothing is renamed before everything is written.
 """
 
 from __future__ import annotations
@@ -10,18 +10,15 @@ from contextlib import contextmanager
 
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.metadata import Metadata
-from raconvert.conversion.commit import commit
-from raconvert.conversion.losses import all_fits, judge, lost_items, rounded, too_late
-from raconvert.conversion.readback import read_back
-from raconvert.conversion.unreadable import attempt
-from raconvert.errors import RaconvertError, UsageError, WriteFailed, listed
+from raconvert.conversion.outputs import commit, read_back
+from raconvert.errors import UNREADABLE, Changed, RaconvertError, UsageError, WriteFailed, listed
+from raconvert.files.elsewhere import SENDERS, sender_of
 from raconvert.files.places import refuse_used, write_failed
-from raconvert.files.regular import refuse_changed
+from raconvert.files.source import refuse_changed
 from raconvert.files.target import Target
-from raconvert.metadata import sidecar
-from raconvert.metadata.roundtrip import undescribed
-from raconvert.ra.namespace import drop_trailer, own_only, set_trailer
+from raconvert.metadata import ITEMS_SUFFIX, SUFFIX
 
+LARGE = 64 << 20  # bytes from which on the disk begins while more is still written
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,8 +26,7 @@ if TYPE_CHECKING:
     from raconvert.arrays.array import Array
     from raconvert.catalogue import Row
     from raconvert.conversion.options import Settings
-    from raconvert.conversion.report import Report
-    from raconvert.conversion.run import Conversion
+    from raconvert.conversion.report import Conversion, Report
     from raconvert.plugin import Fit, Plan
 
 
@@ -41,9 +37,44 @@ def write_bundle(run: Conversion, bundle: Bundle, before: Callable[[], object] =
     refused by name, or left out where that is allowed.
     """
     _check_count(bundle, run)
+    if len(bundle.arrays) == 1 and bundle.arrays[0].problem is None:  # all or nothing
+        return _convert(run, bundle, [], before)
     return attempt(
         bundle, run.settings, run.report, lambda whole, lost: _convert(run, whole, lost, before)
     )
+
+
+def attempt(
+    bundle: Bundle,
+    settings: Settings,
+    report: Report,
+    run: Callable[[Bundle, list[Fit]], Report],
+) -> Report:
+    """Call `run` with the arrays that can be read, and again if it finds that more cannot be.
+
+    The other arrays are its second argument (`raconvert.conversion.unreadable.without`).
+    """
+    before = report.state()
+    try:
+        return run(*_readable(bundle, settings))
+    except Changed:  # no array of the file is what it was
+        raise
+    except UNREADABLE:
+        from raconvert.conversion.unreadable import find
+
+        left = [array for array in bundle.arrays if array.problem is None]
+        if len(left) < 2 or not find(left, settings.max_memory):
+            raise
+    report.go_back(before)
+    return run(*_readable(bundle, settings))
+
+
+def _readable(bundle: Bundle, settings: Settings) -> tuple[Bundle, list[Fit]]:
+    if all(array.problem is None for array in bundle.arrays):
+        return bundle, []
+    from raconvert.conversion.unreadable import without
+
+    return without(bundle, settings)
 
 
 def _convert(
@@ -55,30 +86,73 @@ def _convert(
         run.settings = _for_stdout(run.row, run.settings)
     _adapt(run, bundle)
     run.plan = run.plugin.plan(_as_written(run.bundle, run.row, run.settings), **run.options)
-    judge(lost + lost_items(run.origins, run.bundle.arrays) + all_fits(run), run.settings, report)
+    if lost or _may_lose(run):
+        from raconvert.conversion.losses import all_fits, judge, lost_items
+
+        fits = lost + lost_items(run.origins, run.bundle.arrays) + all_fits(run)
+        judge(fits, run.settings, report)
     if run.path != "-":
-        beside = [sidecar.path_of(run.path), sidecar.items_path_of(run.path)]
-        refuse_used([run.path, *beside], run.used)
+        _check_places(run)
     if run.settings.dry_run:
         report.planned, report.files = True, 1
         return report
-    if run.path != "-":
-        sidecar.left_over(run.path, overwrite=run.replaces)
-    with _place_of(run.path) as place, _target_of(run, place) as target:
-        _write(run.plan, target)
-        _judge_late(run, target)
-        target.finish(sync=run.settings.sync)
-        read_back(run, target)
-        if run.opened is not None:
-            refuse_changed(run.opened.seen)
-        if run.path == "-":
+    if run.path == "-":
+        with _private_place() as place, _target_of(run, place) as target:
+            _fill(run, target)
             _to_stdout(target)
-        else:
+    elif _is_sent(run):
+        before()
+    else:
+        with _target_of(run, run.path) as target:
+            _fill(run, target)
             before()
             commit(run, target)
     report.written.append(run.path)
     report.files = 1
     return report
+
+
+def _is_sent(run: Conversion) -> bool:
+    """True if the file goes elsewhere and has been sent there, without one here."""
+    send = sender_of(run.path) if SENDERS else None
+    return send is not None and send(run)
+
+
+def _fill(run: Conversion, target: Target) -> None:
+    """Write the temporary file and read it back."""
+    _write(run.plan, target)
+    _judge_late(run, target)
+    target.finish(sync=run.settings.sync)
+    read_back(run, target)
+    if run.opened is not None:
+        refuse_changed(run.opened.seen)
+
+
+def _may_lose(run: Conversion) -> bool:
+    """True if there is anything to judge: what a file or an item says of itself, or a mode.
+
+    What an array says of itself is beside an .ra, or among what the plan says of losses.
+    """
+    bundle = run.bundle
+    file = bundle.attributes or bundle.groups or bundle.formats or bundle.aliases
+    items = any(array.described and array.meta.items is not None for array in run.origins)
+    asked = run.settings.meta != "auto"
+    return bool(run.plan.fits or run.left_behind or file or items or asked)
+
+
+def _check_places(run: Conversion) -> None:
+    """Refuse a destination that is read, or beside which is what may not be replaced.
+
+    The source itself was compared with the destination before it was opened.
+    """
+    beside = run.path + SUFFIX
+    there = os.path.lexists(beside)
+    if there or len(run.used) > 1:
+        refuse_used([run.path, beside, run.path + ITEMS_SUFFIX], run.used)
+    if there and not run.settings.dry_run:
+        from raconvert.metadata.sidecar import left_over
+
+        left_over(run.path, overwrite=run.replaces)
 
 
 def _adapt(run: Conversion, bundle: Bundle) -> None:
@@ -111,17 +185,25 @@ def _target_of(run: Conversion, place: str) -> Target:
         overwrite=run.replaces,
         used=run.used,
         allow=settings.allow,
+        sync=settings.sync and total >= LARGE,
     )
 
 
 def _judge_late(run: Conversion, target: Target) -> None:
     """Record what was lost, and judge what is known, only since the data has been written."""
     report = run.report
-    report.allowed += rounded(run.bundle.arrays) + target.lost
-    late = [array for array in run.bundle.arrays if array.meta.complete()]
+    if run.settings.allows("precision"):
+        from raconvert.conversion.losses import rounded
+
+        report.allowed += rounded(run.bundle.arrays)
+    report.allowed += target.lost
+    late = [a for a in run.bundle.arrays if a.described and a.meta.complete()]
     if late:
+        from raconvert.conversion.losses import all_fits, judge, too_late
+
         judge([*too_late(late, run.row), *all_fits(run)], run.settings, report)
-    report.add_notes([*run.bundle.notes, *target.notes])
+    if run.bundle.notes or target.notes:
+        report.add_notes([*run.bundle.notes, *target.notes])
 
 
 def _write(plan: Plan, target: Target) -> None:
@@ -144,11 +226,14 @@ def _as_written(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
 
 def _stripped(bundle: Bundle) -> Bundle:
     """Return a bundle that says nothing but names, types and dimensions."""
+    from raconvert.arrays.namespace import own_only
+    from raconvert.arrays.seen import undescribed
+
     arrays = []
     for array in bundle.arrays:
         meta = Metadata(formats=own_only(array.meta))
-        plain = undescribed(array).replace(meta=meta, index_order=None)
-        arrays.append(plain)
+        bare = undescribed(array).replace(meta=meta, index_order=None)
+        arrays.append(bare)
     return Bundle(arrays, notes=bundle.notes)
 
 
@@ -185,20 +270,15 @@ def adapted(array: Array, row: Row, settings: Settings) -> Array:
     if order is None and wanted == "F":  # what says nothing of indices is read as it is listed
         array = array.replace(index_order="F")
     elif array.row_major and not wanted:
-        from raconvert.arrays import axes as axis_order
         from raconvert.arrays import cast as casting
-        from raconvert.arrays import scale as scaling
 
         array = casting.as_listed(array, settings.max_memory)
     elif wanted and array.ndim > 1 and order is not None and order not in wanted:
         from raconvert.arrays import axes as axis_order
-        from raconvert.arrays import cast as casting
-        from raconvert.arrays import scale as scaling
 
         array = axis_order.in_order(array, wanted[0], settings.max_memory)
     # Values last: what moves is read in strips from the file, and a misfit has its index.
     if settings.scale not in (None, "none") or settings.dtype:
-        from raconvert.arrays import axes as axis_order
         from raconvert.arrays import cast as casting
         from raconvert.arrays import scale as scaling
 
@@ -207,9 +287,9 @@ def adapted(array: Array, row: Row, settings: Settings) -> Array:
         if settings.dtype:
             array = casting.cast(array, settings.dtype, round_values=settings.allows("precision"))
     if array.element.kind == "bool" and not row.raw_bools:
-        from raconvert.arrays import cast as casting
+        from raconvert.arrays.bools import checked_bools
 
-        array = casting.checked_bools(array)
+        array = checked_bools(array)
     return array
 
 
@@ -234,11 +314,15 @@ def _with_trailer(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
     if not row.trailer or settings.meta not in ("trailer", "drop"):
         return bundle
     array = bundle.arrays[0].replace(meta=bundle.arrays[0].meta.copy())
+    from raconvert.arrays.namespace import drop_trailer, set_trailer
+    from raconvert.metadata import sidecar
+    from raconvert.metadata.roundtrip import record_of
+
     if settings.meta == "drop":
         drop_trailer(array.meta)
     else:
         array.meta.items = None
-        fields = sidecar.fields_of(array, beside_ra=True)
+        fields = record_of(array, beside_ra=True)
         if fields:
             set_trailer(array.meta, sidecar.TRAILER_MARK + sidecar.text_of(fields))
     return bundle.like([array])
@@ -261,14 +345,11 @@ def progress_of(
 
 
 @contextmanager
-def _place_of(path: str) -> Iterator[str]:
-    """Give where a file is written: its path, or for the standard output one in a private folder.
+def _private_place() -> Iterator[str]:
+    """Give where a file for the standard output is written: in a private folder.
 
     Nobody else can put a link, or another file, into a folder that is its owner's alone.
     """
-    if path != "-":
-        yield path
-        return
     from shutil import rmtree
     from tempfile import mkdtemp
 
