@@ -1,0 +1,180 @@
+"""Batches: a plan cut into pieces of about the same time, and what is done when a worker dies."""
+
+from __future__ import annotations
+
+from collections import deque
+from time import time
+
+from raconvert.migration.records import Batch, Units
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from raconvert.migration.records import Outcome, Unit
+
+_FIRST = 16  # files, before anything is known of their time
+_MOST = 4096  # files in a batch, so that a death costs not too much
+_LEAST = 0.02  # seconds of work in a batch, however little is left
+_OPEN = 100e-6  # seconds that a file takes whatever its size, to begin with
+_READ = 1e-9  # seconds that a byte takes, to begin with
+DEATHS = 2  # of workers that had a batch, before it is cut
+
+
+class Batches:
+    """The units that are left to do, handed out in batches of about `seconds` of work.
+
+    `begin` is called with each batch before it is handed out. The time of a unit is guessed from
+    its size; every batch that is done corrects the guess. `clock` is that of the destination
+    (`clock.clock_of`).
+    """
+
+    def __init__(
+        self,
+        units: Sequence[Unit],
+        seconds: float,
+        begin: Callable[[Batch], object],
+        clock: Callable[[], float] = time,
+    ) -> None:
+        self._units = units
+        self._next = 0
+        self._seconds = seconds
+        self._begin = begin
+        self._clock = clock
+        self._began: dict[int, float] = {}
+        self._again: deque[Batch] = deque()
+        self._number = 0
+        self._pace = 0.0  # seconds that a guessed second takes; 0: not known yet
+        self._guesses = [guess(unit) for unit in units]
+        self._guessed: dict[int, float] = {}  # by number of batch
+        self._uncut = sum(self._guesses)  # guessed seconds that are in no batch yet
+        self._alone: deque[Batch] = deque()
+        self.waiting: int = len(units)  # units without an outcome
+        self.workers: int = 1
+        # Called, where there is one, with bytes done and bytes in all of a large file at hand.
+        self.within: Callable[[int, int], object] | None = None
+
+    def take(self) -> Batch | None:
+        """The next batch; None if there is none at the moment."""
+        if self._again:
+            return self._again.popleft()
+        units, guessed = self._cut()
+        if not units:
+            return None
+        batch = self._made(units)
+        self._guessed[batch.number] = guessed
+        self._began[batch.number] = self._clock()
+        self._begin(batch)
+        return batch
+
+    def since(self, batch: Batch) -> float:
+        """When the units of a batch were handed out first."""
+        return batch.since or self._began.get(batch.number, 0.0)
+
+    @property
+    def seconds_left(self) -> float:
+        """How long one process takes for what is in no batch yet; 0 as long as nobody knows."""
+        return self._uncut * self._pace
+
+    def alone(self, unit: Unit) -> None:
+        """Queue a unit of a batch again that needs all memory: for `take_alone`."""
+        self.waiting += 1
+        batch = self._made([unit])
+        self._begin(batch)
+        self._alone.append(batch)
+
+    def take_alone(self) -> Batch | None:
+        """The next batch that must have all memory; None if there is none at the moment."""
+        return self._alone.popleft() if self._alone else None
+
+    def without_too_large(
+        self, batch: Batch, outcomes: list[Outcome]
+    ) -> tuple[Batch, list[Outcome]] | None:
+        """Queue again, alone, what needs more memory than the share of one worker; the others."""
+        if not any(map(_is_too_large, outcomes)):
+            return batch, outcomes
+        pairs = list(zip(batch.units, outcomes, strict=True))
+        kept = [pair for pair in pairs if not _is_too_large(pair[1])]
+        for unit, outcome in pairs:
+            if _is_too_large(outcome):
+                self.alone(unit)
+        rest = batch._replace(units=[unit for unit, _ in kept])
+        return (rest, [outcome for _, outcome in kept]) if kept else None
+
+    def done(self, batch: Batch, seconds: float | None) -> None:
+        """Note that a batch was carried out, and how long it took if that is worth to be known."""
+        self.waiting -= len(batch.units)
+        self._began.pop(batch.number, None)
+        guessed = self._guessed.pop(batch.number, 0.0) or sum(map(guess, batch.units))
+        if seconds is None:
+            return
+        pace = max(seconds, 1e-6) / guessed
+        self._pace = (self._pace + pace) / 2 if self._pace else pace
+
+    def lost(self, batch: Batch) -> Unit | None:
+        """Queue a batch again whose worker died; the one unit that no worker survives."""
+        batch = batch._replace(since=self.since(batch))
+        deaths = batch.deaths + 1
+        if deaths < DEATHS:
+            self._again.append(batch._replace(deaths=deaths))
+            return None
+        if len(batch.units) == 1:
+            return batch.units[0]
+        # Of a half it is not known whether it kills: one more death is enough to cut it again. A
+        # single file is accused by nothing but two deaths of its own.
+        middle = len(batch.units) // 2
+        for part in (batch.units[:middle], batch.units[middle:]):
+            deaths = DEATHS - 1 if len(part) > 1 else 0
+            self._again.append(self._made(part)._replace(deaths=deaths, since=batch.since))
+        return None
+
+    def given_up(self, batch: Batch, number: int) -> Batch:
+        """A batch of the one unit that was given up; the others are queued again."""
+        since = self.since(batch)
+        others = [*batch.units[:number], *batch.units[number + 1 :]]
+        if others:
+            self._again.append(self._made(others)._replace(since=since))
+        self._began.pop(batch.number, None)
+        alone = self._made([batch.units[number]])._replace(since=since)
+        self.done(alone, None)
+        return alone
+
+    def handed_back(self, batch: Batch) -> None:
+        """Queue a batch again that no worker has begun."""
+        self._again.append(batch)
+
+    def _made(self, units: list[Unit]) -> Batch:
+        self._number += 1
+        return Batch(self._number, Units(units))
+
+    def _cut(self) -> tuple[list[Unit], float]:
+        """The units of the next batch, and the guessed seconds that they take."""
+        first = at = self._next
+        left = aim = self._aim()
+        while at < len(self._units) and at - first < _MOST:
+            takes = self._guesses[at]
+            if takes > left and at > first:
+                break
+            left -= takes
+            at += 1
+        self._next = at
+        self._uncut -= aim - left
+        return list(self._units[first:at]), aim - left
+
+    def _aim(self) -> float:
+        """The guessed seconds of the next batch: less towards the end, that all end together."""
+        if not self._pace:
+            return _FIRST * _OPEN
+        seconds = self._seconds
+        if self.workers > 1:
+            seconds = min(seconds, max(_LEAST, self.seconds_left / (2 * self.workers)))
+        return seconds / self._pace
+
+
+def _is_too_large(outcome: Outcome) -> bool:
+    return outcome.error is not None and outcome.error["class"] == "TooLarge"
+
+
+def guess(unit: Unit) -> float:
+    """The seconds that a unit may take, from its size alone."""
+    return _OPEN * max(1, len(unit.members)) + _READ * unit.size

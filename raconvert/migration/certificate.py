@@ -1,0 +1,285 @@
+"""The certificate of a migration: what became of every file, and how to check it without us.
+
+It is made from the journal (of all shards), at the end of a run or any time later: a page for
+people (`page`) and JSON for programs, which docs/certificate.md describes. Paths are those below
+the roots of the two trees, so that it holds wherever they are kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from datetime import UTC, datetime
+from hashlib import sha256
+from time import time
+
+from raconvert import __version__
+from raconvert.errors import RaconvertError, TargetExists, UsageError, WriteFailed
+from raconvert.files.copy import write_all
+from raconvert.files.places import write_failed
+from raconvert.files.processes import decoded
+from raconvert.files.target import Target
+from raconvert.migration import sums
+from raconvert.migration.page import HTML_HEAD, page_of
+from raconvert.migration.records import DONE, SKIPPED
+from raconvert.migration.shards import read_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from raconvert.migration.journal import Known
+
+KIND, VERSION = "raconvert migration", 1
+_JSON_HEAD = b'{\n"certificate": "%s",' % KIND.encode()
+_FIT = ("array", "property", "reason", "flag")
+_PARTS = ("what", "where", "expected", "got", "remedy")
+
+
+def write_certificate(
+    base: str, target: str, journal: str | None = None, *, overwrite: bool = False
+) -> list[str]:
+    """Write BASE.html and BASE.json about the migration into a tree; return their paths.
+
+    Raises `TargetExists` for files of these names that are not certificates, `UsageError` where
+    there is no migration, and `WriteFailed`.
+    """
+    base = stem_of(base)
+    check_place(base, overwrite=overwrite)
+    facts = certificate_of(target, journal)
+    name = os.path.basename(base)
+    return [
+        _written(base + ".json", _json_of(facts)),
+        _written(base + ".html", page_of(facts, f"{name}.json")),
+    ]
+
+
+def stem_of(base: str) -> str:
+    """The name of a certificate without the suffixes of its two files."""
+    stem, suffix = os.path.splitext(base)
+    return stem if suffix.lower() in (".html", ".json") else base
+
+
+def check_place(base: str, *, overwrite: bool = False) -> None:
+    """Raise `TargetExists` where a certificate would replace another file."""
+    base = stem_of(base)
+    for path, head in ((base + ".json", _JSON_HEAD), (base + ".html", HTML_HEAD)):
+        if not os.path.isdir(os.path.dirname(path) or "."):
+            raise WriteFailed("cannot be written: there is no such folder", path=path)
+        if not os.path.lexists(path):
+            continue
+        if os.path.isfile(path):
+            if overwrite:
+                continue
+            with open(path, "rb") as file:
+                if file.read(len(head)) == head:
+                    continue
+        raise TargetExists(
+            "exists already and is not a certificate of a migration",
+            path=path,
+            remedy="name another file with --report",
+        )
+
+
+def versions() -> dict[str, Any]:
+    """The versions of raconvert, of Python, and of the libraries that formats are read with."""
+    from importlib import metadata
+    from platform import python_implementation, python_version
+
+    names: list[str] = []
+    try:
+        wanted = metadata.requires("raconvert") or ()
+        names = [text for text in wanted if "extra ==" not in text]
+    except metadata.PackageNotFoundError:
+        pass
+    libraries = {}
+    for name in (text.split(";")[0].split(">")[0].split("=")[0].strip() for text in names):
+        try:
+            libraries[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return {
+        "raconvert": __version__,
+        "python": f"{python_implementation()} {python_version()}",
+        "libraries": libraries,
+    }
+
+
+# Facts ------------------------------------------------------------------------------------------
+
+
+def certificate_of(target: str, journal: str | None = None) -> dict[str, Any]:
+    """All that the certificate says, as values of JSON."""
+    settings, known = read_all(target, journal)
+    if not settings:
+        raise UsageError("a migration has just begun here, and has nothing to tell", path=target)
+    options = dict(settings["options"])
+    source, to = options.pop("source"), options.pop("to")
+    files = [_file(one, (source, target)) for one in known]
+    files.sort(key=lambda file: str(file["source"]))
+    runs = settings.get("runs", [])
+    return {
+        "certificate": KIND,
+        "version": VERSION,
+        "made": iso(time()),
+        "made_by": versions(),
+        "source": {"name": _name(source)},
+        "target": {"name": _name(target)},
+        "to": to,
+        "options": {name: value for name, value in options.items() if value not in (None, [], {})},
+        "began": iso(settings["began"]),
+        "ended": iso(settings.get("ended")),
+        "complete": bool(settings.get("ended")),
+        "shards": settings.get("shards"),
+        "runs": [{**run, "began": iso(run["began"])} for run in runs],
+        "summary": _summary(files, settings),
+        "checksums": _checksums(target, files),
+        "left_out": [
+            {"path": path, "reason": reason} for path, reason in settings.get("left_out", ())
+        ],
+        "files": files,
+    }
+
+
+def iso(seconds: float | None) -> str | None:
+    """A time as ISO 8601 has it, in UTC."""
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def _name(root: str) -> str:
+    return os.path.basename(os.path.abspath(root)) if "://" not in root else root
+
+
+def _file(known: Known, roots: tuple[str, str]) -> dict[str, Any]:
+    unit, outcome = known.unit, known.outcome
+    found: dict[str, Any] = {
+        "source": unit.source,
+        "result": "unfinished",
+        "size": unit.size,
+        "modified": iso(unit.mtime / 1e9),
+        "sha256": None,
+    }
+    if unit.members:
+        found["members"] = list(unit.members)
+    if outcome is None:
+        return found
+    said = outcome.said or {}
+    found["sha256"] = outcome.source or None
+    found["result"] = _result(outcome.state, said)
+    if outcome.state == DONE:
+        found["written"] = [
+            {"path": path, "size": size, "sha256": digest}
+            for path, size, digest in sums.files_of(unit, outcome)
+        ]
+        found["when"] = iso(known.time)
+    for kind in ("equivalent", "allowed"):
+        if said.get(kind):
+            found[kind] = [dict(zip(_FIT, fit[1:], strict=False)) for fit in said[kind]]
+    if said.get("notes"):
+        found["notes"] = [_below(note, roots) for note in said["notes"]]
+    if outcome.error:
+        error = decoded(outcome.error)
+        found["result"] = "refused" if error.exit_code in (4, 5) else "failed"
+        found["error"] = _error(error, roots)
+    return found
+
+
+def _result(state: str, said: dict[str, list[Any]]) -> str:
+    if state != DONE:
+        return "kept" if state == SKIPPED else "failed"
+    return "allowed" if said.get("allowed") else "equivalent" if said.get("equivalent") else "exact"
+
+
+def _error(error: RaconvertError, roots: tuple[str, str]) -> dict[str, str]:
+    found = {"kind": type(error).__name__}
+    for part in _PARTS:
+        value = getattr(error, part)
+        if value is not None:
+            found[part] = _below(str(value), roots)
+    notes = [_below(note, roots) for note in getattr(error, "__notes__", ())]
+    return {**found, "notes": "\n".join(notes)} if notes else found
+
+
+def _below(text: str, roots: tuple[str, str]) -> str:
+    """A text in which paths begin at the roots of the trees."""
+    for root in roots:
+        text = text.replace(os.path.join(root, ""), "")
+    return text
+
+
+def _summary(files: list[dict[str, Any]], settings: dict[str, Any]) -> dict[str, int]:
+    counts = Counter(file["result"] for file in files)
+    written = [one for file in files for one in file.get("written", ())]
+    return {
+        "sources": max(len(files), settings.get("units", 0)),
+        "converted": counts["exact"] + counts["equivalent"] + counts["allowed"],
+        **{
+            result: counts[result]
+            for result in ("exact", "equivalent", "allowed", "kept", "refused", "failed")
+        },
+        "unfinished": max(len(files), settings.get("units", 0))
+        - sum(count for result, count in counts.items() if result != "unfinished"),
+        "left_out": len(settings.get("left_out", ())),
+        "files_written": len(written),
+        "bytes_read": sum(file["size"] for file in files if "written" in file),
+        "bytes_written": sum(one["size"] for one in written),
+    }
+
+
+def _checksums(target: str, files: Iterable[dict[str, Any]]) -> dict[str, str] | None:
+    """Name and digest of the list of checksums, if it says the same of what was written."""
+    path = os.path.join(target, sums.NAME)
+    try:
+        text = sums.content(path)
+        if text is None:
+            return None
+        listed = dict(sums.parsed(text, path))
+    except RaconvertError:
+        return None
+    written = (one for file in files for one in file.get("written", ()))
+    if any(listed.get(one["path"]) != one["sha256"] for one in written):
+        return None
+    return {"file": sums.NAME, "sha256": sha256(text).hexdigest()}
+
+
+# Files ------------------------------------------------------------------------------------------
+
+
+def _json_of(facts: dict[str, Any]) -> Iterator[str]:
+    """The certificate as JSON, one line for each field, file and what was left out."""
+    yield "{\n"
+    for number, (name, value) in enumerate(facts.items()):
+        yield ",\n" if number else ""
+        if isinstance(value, list) and value:
+            yield f"{json.dumps(name)}: [\n"
+            for at, item in enumerate(value):
+                yield (",\n" if at else "") + json.dumps(item, allow_nan=False)
+            yield "\n]"
+        else:
+            yield f"{json.dumps(name)}: {json.dumps(value, allow_nan=False)}"
+    yield "\n}\n"
+
+
+def _written(path: str, parts: Iterable[str]) -> str:
+    try:
+        with Target(path, overwrite=True) as target:
+            write_all(target.open(), _pieces(parts))
+            target.commit()
+    except OSError as error:
+        raise write_failed(path, error) from error
+    return path
+
+
+def _pieces(parts: Iterable[str], most: int = 1 << 20) -> Iterator[bytes]:
+    """The bytes of texts, in pieces that are worth a call of the system."""
+    piece = bytearray()
+    for part in parts:
+        piece += part.encode()
+        if len(piece) >= most:
+            yield bytes(piece)
+            piece.clear()
+    yield bytes(piece)

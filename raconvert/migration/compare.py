@@ -1,0 +1,373 @@
+"""Two trees compared: which arrays of the one are those of the other, whatever their formats.
+
+Files are paired by their path without the suffix of the format. A file may also be the stack of a
+folder of the other tree, and a folder may hold the arrays of a container one by one. Marks are
+those of ``rclone check --combined``, where the destination is the tree that is checked and the
+source the one that it was made from.
+"""
+
+from __future__ import annotations
+
+import os
+from math import prod
+
+from raconvert.arrays.dtypes import little
+from raconvert.bundle.names import files_of
+from raconvert.conversion.isolated import Jobs, outcomes
+from raconvert.conversion.labels import labels_array
+from raconvert.conversion.read import is_native, open_bundle
+from raconvert.conversion.unreadable import why
+from raconvert.declared import Record
+from raconvert.errors import RaconvertError, UsageError, listed
+from raconvert.files.source import DEFAULT_MAX_MEMORY
+from raconvert.inspect.diff import are_alike, pair_arrays, type_text
+from raconvert.inspect.elements import Rule, compare_data
+from raconvert.inspect.verify import verify
+from raconvert.migration.containers import STACK_NAMES
+from raconvert.migration.found import UNREADABLE
+from raconvert.migration.plan import row_of, stem_of
+from raconvert.migration.tree import walk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Bundle
+    from raconvert.migration.found import Found, Tree
+
+_OWN = ("meta", "index_order")  # of how sources are read, what goes for both
+SAME, DIFFERENT, ONLY_HERE, ONLY_THERE, ERROR = "=", "*", "-", "+", "!"
+MARKS = {
+    SAME: "the same",
+    DIFFERENT: "different",
+    ONLY_HERE: "only here",
+    ONLY_THERE: "only there",
+    ERROR: "not compared",
+}
+
+
+class Finding(Record):
+    """What was found of one file, or of one array of a container."""
+
+    mark: str
+    path: str  # below the root of the tree that is checked; of what is only there, below that
+    reason: str = ""  # also of what is the same, where its form is another one
+
+
+class Pair(Record):
+    """What is compared with each other, by path below the roots; empty where there is none."""
+
+    here: str
+    there: str
+    kind: str = "file"  # or "stack", "labels", "parts", "whole"
+    files: tuple[str, ...] = ()  # of the folder of a stack, or of the parts of a container
+
+
+def compare_trees(
+    here: str,
+    there: str,
+    *,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    max_memory: int = DEFAULT_MAX_MEMORY,
+    **reading: Any,
+) -> Iterator[Finding]:
+    """Compare all arrays of a tree with those of the one that it was made from.
+
+    Elements are compared bit by bit and by index, or by value where the type is another one; the
+    sources are read with `reading` (`raconvert.conversion.read.open_bundle`). One file that cannot
+    be read does not stop the others. Raises `UsageError` for a file, `ReadFailed`.
+    """
+    for root, other in ((here, there), (there, here)):
+        if not os.path.isdir(root):
+            raise UsageError(
+                "is a file, and what it is to be compared with is a tree", path=root,
+                expected="two trees, or two files", got=f"'{other}' is a folder",
+            )  # fmt: skip
+    left = walk(here, include=include, exclude=exclude)
+    right = walk(there, from_=reading.get("from_"), include=include, exclude=exclude)
+    pairs, findings = paired(left, right)
+    yield from findings
+    yield from _unreadable(left)
+    yield from _unreadable(right)
+    comparison = _Comparison(here, there, max_memory, reading)
+    jobs = Jobs(lambda number: [list(one) for one in comparison.of(pairs[number])])
+    paths = [comparison.native_of(pair) for pair in pairs]
+    for pair, found in zip(pairs, outcomes(paths, jobs, fewest=1), strict=True):
+        if isinstance(found, Exception):  # it has ended the process that read it
+            yield Finding(ERROR, pair.here or pair.there, _said(found))
+        else:
+            yield from (Finding(*one) for one in found)
+
+
+def _unreadable(tree: Tree) -> Iterator[Finding]:
+    """What may hold arrays and cannot be looked at."""
+    for path, reason in tree.left_out:
+        if reason.startswith(UNREADABLE):
+            yield Finding(ERROR, path, reason)
+
+
+# Pairs ------------------------------------------------------------------------------------------
+
+
+def paired(here: Tree, there: Tree) -> tuple[list[Pair], list[Finding]]:
+    """What is to be compared, and what has no counterpart or more than one."""
+    left, right = _by_stem(here.files), _by_stem(there.files)
+    pairs: list[Pair] = []
+    findings: list[Finding] = []
+    for stem in [stem for stem in left if stem in right]:
+        a, b = left[stem], right[stem]
+        both = {*a} & {*b}
+        pairs += [Pair(path, path) for path in a if path in both]
+        a[:] = [path for path in a if path not in both]
+        b[:] = [path for path in b if path not in both]
+        if len(a) == len(b) == 1:
+            pairs.append(Pair(a.pop(), b.pop()))
+        elif a and b:
+            reason = f"several files have this path without suffix: {listed([*a, *b])}"
+            findings += [Finding(ERROR, path, reason) for path in a]
+            a.clear()
+            b.clear()
+    rest_here = {path: stem for stem, paths in left.items() for path in paths}
+    rest_there = {path: stem for stem, paths in right.items() for path in paths}
+    many = {
+        file.path
+        for file in (*here.files, *there.files)
+        if (row := row_of(file)) is not None and row.many
+    }
+    pairs += [
+        Pair(folder, whole, "parts", files)
+        for whole, folder, files in _parts(rest_there, rest_here, many)
+    ]
+    pairs += [
+        Pair(whole, folder, "whole", files)
+        for whole, folder, files in _parts(rest_here, rest_there, many)
+    ]
+    pairs += _stacks(rest_here, rest_there)
+    pairs += _labelled(rest_here, rest_there)
+    findings += [Finding(ONLY_HERE, path) for path in rest_here]
+    findings += [Finding(ONLY_THERE, path) for path in rest_there]
+    return pairs, findings
+
+
+def _by_stem(files: Iterable[Found]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for file in files:
+        found.setdefault(stem_of(file), []).append(file.path)
+    return found
+
+
+def _stacks(here: dict[str, str], there: dict[str, str]) -> list[Pair]:
+    """Pairs of a file and a folder of the other tree, which are taken from both."""
+    folders: dict[str, list[str]] = {}
+    for path in there:
+        folders.setdefault(path.rpartition("/")[0], []).append(path)
+    pairs = []
+    for path, stem in list(here.items()):
+        folder = "" if stem == "stack" else stem
+        inside = folders.pop(folder, [])
+        if len(inside) > 1:
+            pairs.append(Pair(path, folder, "stack", tuple(inside)))
+            del here[path]
+            for name in inside:
+                del there[name]
+    return pairs
+
+
+def _labelled(here: dict[str, str], there: dict[str, str]) -> list[Pair]:
+    """Pairs of a stack, and of its labels, with a folder of class folders; taken from both."""
+    classes: dict[str, list[str]] = {}
+    for path in there:
+        if "/" in path:
+            classes.setdefault("/".join(path.split("/")[:-2]), []).append(path)
+    places = {stem: path for path, stem in here.items()}
+    pairs = []
+    for path, stem in list(here.items()):
+        folder, _, name = stem.rpartition("/")
+        root = "" if folder == "stack" else folder
+        labels = places.get(f"{folder}/{STACK_NAMES[1]}")
+        if name != STACK_NAMES[0] or labels is None or root not in classes:
+            continue
+        inside = tuple(classes.pop(root))
+        pairs += [Pair(path, root, "stack", inside), Pair(labels, root, "labels", inside)]
+        del here[path], here[labels]
+        for one in inside:
+            del there[one]
+    return pairs
+
+
+def _parts(
+    wholes: dict[str, str], parts: dict[str, str], many: set[str]
+) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Containers of one tree with the folder and files of the other one that are their arrays.
+
+    They are taken from both.
+    """
+    inside: dict[str, list[str]] = {}
+    for path in parts:
+        folder = path.rpartition("/")[0]
+        while folder:
+            inside.setdefault(folder, []).append(path)
+            folder = folder.rpartition("/")[0]
+    found = []
+    for path, stem in list(wholes.items()):
+        files = [name for name in inside.pop(stem, ()) if name in parts]
+        if path in many and files:
+            found.append((path, stem, tuple(files)))
+            del wholes[path]
+            for name in files:
+                del parts[name]
+    return found
+
+
+# One pair ---------------------------------------------------------------------------------------
+
+
+class _Comparison:
+    """What all pairs have in common."""
+
+    def __init__(self, here: str, there: str, max_memory: int, reading: dict[str, Any]) -> None:
+        self._here = here
+        self._there = there
+        self._rule = Rule(max_memory=max_memory)
+        self._own: dict[str, Any] = {"max_memory": max_memory}
+        self._own.update((name, reading[name]) for name in _OWN if name in reading)
+        self._reading = {**reading, "max_memory": max_memory}
+
+    def native_of(self, pair: Pair) -> str:
+        """The file of a pair that a library of native code reads, if there is one."""
+        here, there = os.path.join(self._here, pair.here), os.path.join(self._there, pair.there)
+        return there if is_native(there) else here
+
+    def of(self, pair: Pair) -> list[Finding]:
+        """What is found of a pair."""
+        look = {"file": self._file, "stack": self._stack, "labels": self._labels,
+                "parts": self._parts, "whole": self._whole}[pair.kind]  # fmt: skip
+        try:
+            return list(look(pair))
+        except (RaconvertError, OSError) as error:
+            return [Finding(ERROR, pair.here or pair.there, _said(error))]
+
+    def _file(self, pair: Pair) -> Iterator[Finding]:
+        with (
+            open_bundle(os.path.join(self._there, pair.there), **self._reading) as source,
+            open_bundle(os.path.join(self._here, pair.here), **self._own) as bundle,
+        ):
+            found = self._bundles(source, bundle)
+        yield _together(pair.here, found)
+
+    def _bundles(self, source: Bundle, bundle: Bundle) -> list[Finding]:
+        arrays, only_there, only_here = pair_arrays(source, bundle)
+        return [
+            *(_judge(x, y, self._rule) for x, y in arrays),
+            *(Finding(DIFFERENT, name, "array is missing") for name in only_there),
+            *(Finding(DIFFERENT, name, "array is there in addition") for name in only_here),
+        ]
+
+    def _stack(self, pair: Pair) -> Iterator[Finding]:
+        names = [os.path.join(self._there, name) for name in pair.files]
+        found = verify(
+            os.path.join(self._here, pair.here), [],
+            gathering={"files_from": names}, go_on=True, **self._reading
+        )  # fmt: skip
+        counts = found["against"]
+        odd = [f"{counts[what]} {what}, such as {counts['examples'][what]}"
+               for what in ("changed", "missing", "extra") if counts[what]]  # fmt: skip
+        mark = SAME if found["same"] else DIFFERENT
+        yield Finding(mark, pair.here, "; ".join(odd) or f"stack of {counts['ok']} files")
+
+    def _labels(self, pair: Pair) -> Iterator[Finding]:
+        labels = labels_array([os.path.join(self._there, name) for name in pair.files])
+        yield self._part(labels, os.path.join(self._here, pair.here), pair.here, self._own)
+
+    def _parts(self, pair: Pair) -> Iterator[Finding]:
+        """The files of a folder here, which are the arrays of a container there."""
+        ending = os.path.splitext(pair.files[0])[1]
+        left = set(pair.files)
+        with open_bundle(os.path.join(self._there, pair.there), **self._reading) as source:
+            for array, name in zip(source.arrays, files_of(source.names, ending), strict=True):
+                path = f"{pair.here}/{name}"
+                if path not in left:
+                    yield Finding(ONLY_THERE, f"{pair.there}#{array.name}")
+                    continue
+                left.remove(path)
+                yield self._part(array, os.path.join(self._here, path), path, self._own)
+        yield from (Finding(ONLY_HERE, path) for path in sorted(left))
+
+    def _whole(self, pair: Pair) -> Iterator[Finding]:
+        """The arrays of a container here, which are files of a folder there."""
+        ending = os.path.splitext(pair.files[0])[1]
+        left = set(pair.files)
+        with open_bundle(os.path.join(self._here, pair.here), **self._own) as bundle:
+            for array, name in zip(bundle.arrays, files_of(bundle.names, ending), strict=True):
+                path, label = f"{pair.there}/{name}", f"{pair.here}#{array.name}"
+                if path not in left:
+                    yield Finding(ONLY_HERE, label)
+                    continue
+                left.remove(path)
+                yield self._part(array, os.path.join(self._there, path), label, self._reading)
+        yield from (Finding(ONLY_THERE, path) for path in sorted(left))
+
+    def _part(self, array: Array, path: str, label: str, reading: dict[str, Any]) -> Finding:
+        try:
+            with open_bundle(path, **reading) as other:
+                if len(other.arrays) != 1:
+                    return Finding(DIFFERENT, label, f"{len(other.arrays)} arrays in place of one")
+                return _judge(array, other.arrays[0], self._rule)._replace(path=label)
+        except (RaconvertError, OSError) as error:
+            return Finding(ERROR, label, _said(error))
+
+
+def _together(path: str, found: list[Finding]) -> Finding:
+    """What is found of a file, from what is found of its arrays."""
+    several = len(found) > 1
+    for mark in (ERROR, DIFFERENT, SAME):
+        some = [one for one in found if one.mark == mark and (mark != SAME or one.reason)]
+        if some:
+            reasons = [f"{one.path}: {one.reason}" if several else one.reason for one in some]
+            return Finding(mark, path, "; ".join(reasons))
+    return Finding(SAME, path)
+
+
+def _judge(x: Array, y: Array, rule: Rule) -> Finding:
+    """Whether an array is the one that it was made from."""
+    for one in (x, y):
+        if one.problem is not None:
+            return Finding(ERROR, x.name, f"cannot be read: {why(one.problem)}")
+    same_type, same_shape = little(x.element) == little(y.element), x.shape == y.shape
+    changes = []
+    if not same_type:
+        changes.append(f"type {type_text(x)}, now {type_text(y)}")
+    if not same_shape:
+        changes.append(f"shape {x.shape}, now {y.shape}")
+    text = "; ".join(changes)
+    if not (_same_axes(x.shape, y.shape) and (same_type or are_alike(x, y))):
+        return Finding(DIFFERENT, x.name, text)
+    bitwise = Rule(bitwise=same_type, max_memory=rule.max_memory)
+    try:
+        data = compare_data(x, y, bitwise)
+    except (RaconvertError, OSError) as error:
+        return Finding(ERROR, x.name, _said(error))
+    if data["differ"]:
+        count = prod(y.shape)
+        text += f"{'; ' if text else ''}{data['differ']} of {count} elements differ, "
+        return Finding(DIFFERENT, x.name, f"{text}first at {data['first']}")
+    if not text and _listed(x) != _listed(y):
+        text = f"axes listed as {_listed(x)}, now {_listed(y)}"
+    return Finding(SAME, x.name, f"equivalent: {text}" if text else "")
+
+
+def _listed(array: Array) -> tuple[int, ...]:
+    """The dims that an .ra file of an array would list."""
+    return array.shape[::-1] if array.row_major else array.dims
+
+
+def _same_axes(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """True if two shapes are one but for axes of length 1."""
+    return [n for n in a if n != 1] == [n for n in b if n != 1]
+
+
+def _said(error: Exception) -> str:
+    return str(error).partition("\n")[0]

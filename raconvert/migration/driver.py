@@ -1,0 +1,397 @@
+"""`migrate`: plan a tree, have workers convert it, and record what became of every file."""
+
+from __future__ import annotations
+
+import os
+from time import time
+
+from raconvert import __version__, registry
+from raconvert.bundle.names import folded
+from raconvert.conversion.options import Settings, check_jobs, text_of
+from raconvert.declared import checked
+from raconvert.errors import UsageError
+from raconvert.files.places import make_folders, write_failed
+from raconvert.files.processes import encoded
+from raconvert.files.source import DEFAULT_MAX_MEMORY
+from raconvert.migration import engines, killpoints, leftovers, shards, sums
+from raconvert.migration import journal as journals
+from raconvert.migration.batches import Batches
+from raconvert.migration.clock import clock_of
+from raconvert.migration.garbage import left_alone, looked_at_seldom
+from raconvert.migration.journal import Journal
+from raconvert.migration.options import FINGERPRINT, FLAGS, OF_CONVERSION
+from raconvert.migration.overlap import (
+    case_counts,
+    refuse_common_folders,
+    refuse_overlap,
+    refused_targets,
+)
+from raconvert.migration.plan import Plan, check_space, facts_of, planned
+from raconvert.migration.probe import probed
+from raconvert.migration.progress import Event, Progress
+from raconvert.migration.records import DONE, FAILED, Batch, Job, Outcome, Unit
+from raconvert.migration.result import Migration
+from raconvert.migration.resume import Resumed, resumed
+from raconvert.migration.roots import check, is_url, root_of
+from raconvert.migration.tree import walk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from raconvert.catalogue import Row
+
+
+@checked
+def migrate(
+    src: str | os.PathLike[str],
+    dst: str | os.PathLike[str],
+    *,
+    to: str,
+    # options: begin (written by `python -m docs.generate` from `MIGRATION`)
+    from_: str | None = None,
+    in_opts: dict[str, Any] | None = None,
+    out_opts: dict[str, Any] | None = None,
+    arrays: Sequence[str] = (),
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    overwrite: bool = False,
+    skip_existing: bool = False,
+    update: bool = False,
+    allow: Sequence[str] = (),
+    trust: Sequence[str] = (),
+    strict: bool = False,
+    dtype: str | None = None,
+    axes: str | None = None,
+    index_order: str | None = None,
+    meta: str = "auto",
+    scale: str | None = None,
+    bits: int = 8,
+    max_memory: int = DEFAULT_MAX_MEMORY,
+    verify: bool = False,
+    dry_run: bool = False,
+    jobs: int | None = None,
+    batch_seconds: float = 1.0,
+    file_timeout: float | None = None,
+    containers: str | None = None,
+    stack_folders: bool = False,
+    stack_classes: bool = False,
+    journal: str | os.PathLike[str] | None = None,
+    scheduler: str | None = None,
+    scheduler_file: str | os.PathLike[str] | None = None,
+    shard: str | None = None,
+    paranoid: bool = False,
+    report: str | os.PathLike[str] | None = None,
+    # options: end
+    progress: Callable[[Event], object] | None = None,
+) -> Migration:
+    """Convert every array file of a tree into another format, and mirror the tree.
+
+    One bad file never stops the others. Interrupted in any way, the same call goes on where it
+    was; the journal says what is finished. `progress` is called with an `Event` (done, total,
+    failed, nbytes, rate, left) for the plan, every batch and every file.
+
+    >>> result = raconvert.migrate("lab", "lab-ra", to="ra", jobs=1)
+    >>> result.done, result.failed
+    (2, [])
+
+    Raises `UsageError` for trees that overlap, a disk that is too full, and options that differ
+    from those of the run that is to go on; `TargetExists` while another run is at work here.
+
+    The options, as on the command line:
+
+    * `from_`: format of the sources
+    * `in_opts`: option of the reading format (repeatable)
+    * `out_opts`: option of the writing format (repeatable)
+    * `arrays`: array to take from a container (repeatable, glob)
+    * `include`: only files of these names (repeatable)
+    * `exclude`: no files of these names (repeatable)
+    * `overwrite`: replace destinations that exist
+    * `skip_existing`: leave destinations that exist
+    * `update`: replace destinations that are older than their source
+    * `allow`: losses to allow: dtype, precision, nulls, names, elements, arrays, all
+    * `trust`: external: read files that a file names outside its own folder
+    * `strict`: refuse changes of form too, where every value is kept
+    * `dtype`: element type to convert to, every value checked
+    * `axes`: c | fortran | keep-memory | 2,0,1: order of the axes
+    * `index_order`: how axes of a bare .ra are indexed
+    * `meta`: where metadata goes (auto: a sidecar beside .ra)
+    * `scale`: none | unit | minmax | LO:HI: map values to whole numbers
+    * `bits`: 8 | 16: width of scaled values
+    * `max_memory`: most bytes of data in memory at once: 500M, 2G (default 1G)
+    * `verify`: read what was written and compare
+    * `dry_run`: print the plan and its losses, write nothing
+    * `jobs`: worker processes (default: as many as there are processors, if that is faster)
+    * `batch_seconds`: work that a worker is given at a time, in seconds
+    * `file_timeout`: seconds without progress after which a file is given up (default: never)
+    * `containers`: folder: every container becomes a folder of arrays; file: none does (default:
+      those of several arrays, where the target holds one)
+    * `stack_folders`: one stack for each folder of alike files
+    * `stack_classes`: one stack for each folder of class folders, with labels.* beside images.*
+    * `journal`: where the journal is kept (default: in the destination)
+    * `scheduler`: work on Dask: tcp://HOST:PORT of its scheduler, or local:N for N processes here
+    * `scheduler_file`: work on Dask, whose scheduler has written its address here
+    * `shard`: convert part I of N, as one of many runs at once that share a destination
+    * `paranoid`: prove by their digest that files are there which an earlier run has finished
+    * `report`: write the certificate: FILE.html and FILE.json
+    """
+    options: dict[str, Any] = {
+        # values: begin (written by `python -m docs.generate` from `MIGRATION`)
+        "from_": from_,
+        "in_opts": in_opts,
+        "out_opts": out_opts,
+        "arrays": arrays,
+        "include": include,
+        "exclude": exclude,
+        "overwrite": overwrite,
+        "skip_existing": skip_existing,
+        "update": update,
+        "allow": allow,
+        "trust": trust,
+        "strict": strict,
+        "dtype": dtype,
+        "axes": axes,
+        "index_order": index_order,
+        "meta": meta,
+        "scale": scale,
+        "bits": bits,
+        "max_memory": max_memory,
+        "verify": verify,
+        "dry_run": dry_run,
+        "jobs": jobs,
+        "batch_seconds": batch_seconds,
+        "file_timeout": file_timeout,
+        "containers": containers,
+        "stack_folders": stack_folders,
+        "stack_classes": stack_classes,
+        "journal": text_of(journal),
+        "scheduler": scheduler,
+        "scheduler_file": text_of(scheduler_file),
+        "shard": shard,
+        "paranoid": paranoid,
+        "report": text_of(report),
+        # values: end
+    }
+    begin = time()
+    run = _Run(root_of(os.fspath(src)), root_of(os.fspath(dst)), to, options)
+    run.progress = Progress(progress)
+    with left_alone() as run.keep:
+        run.carry_out()
+    run.result.seconds = time() - begin
+    run.progress.ended(run.result.to_plain)
+    return run.result
+
+
+class _Run:
+    """One run of `migrate`, stage by stage."""
+
+    def __init__(self, source: str, target: str, to: str, options: dict[str, Any]) -> None:
+        self.source = source
+        self.target = target
+        self.options = options
+        self.row: Row = registry.target_row("", to)
+        self.progress = Progress(None)
+        self.clock: Callable[[], float] = time
+        self.keep: Callable[[], object] = bool  # that is called when the plan is made
+        self.result = Migration(source, target, self.row.name)
+        self.result.options = {name: options[name] for name in FINGERPRINT}
+        self.shard = shards.shard_of(options["shard"]) if options["shard"] is not None else None
+        # What cannot be meant is refused before anything is looked for.
+        Settings(**{name: options[name] for name in OF_CONVERSION})
+        check_jobs(options["jobs"])
+        engines.check(options)
+        check(source, target, options)
+
+    def carry_out(self) -> None:
+        """Plan, then convert; with ``dry_run`` the plan is all, and nothing is written."""
+        refuse_overlap(self.source, self.target)
+        self.progress.began({"source": self.source, "target": self.target, "to": self.row.name,
+                             "raconvert": __version__})  # fmt: skip
+        plan = self._planned()
+        if self.options["dry_run"]:
+            self.result.planned = True
+            if self.options["report"]:
+                self.result.notes.append("a dry run has no certificate: none was written")
+            self.progress.planned(plan.units, 0, lambda: facts_of(plan, self.target))
+            self._convert(plan.units, None, self._job({}))
+            return
+        place = self._journal()
+        if not os.path.exists(place):  # else less is left to do
+            check_space(self.target, plan.units)
+        try:
+            if not is_url(self.target):
+                make_folders(self.target)
+        except OSError as error:
+            raise write_failed(self.target, error) from error
+        if self.options["report"]:
+            from raconvert.migration.certificate import check_place
+
+            check_place(self.options["report"], overwrite=self.options["overwrite"])
+        self.clock = clock_of(self.target)
+        with Journal(place) as journal:
+            if journal.note:
+                self.result.notes.append(journal.note)
+            job = self._settled(journal)
+            found = self._what_is_left(plan, journal)
+            check_space(self.target, found.left)
+            leftovers.clear(self.target, job.mark, [u for u in found.left if u.replaces])
+            self._note_run(plan, journal)
+            self.progress.planned(
+                found.left,
+                len(found.done),
+                lambda: {
+                    **facts_of(plan, self.target, len(found.done)),
+                    **(probed(job, found.left) if self._may_probe(job) else {}),
+                },
+            )
+            self.keep()
+            killpoints.reached("planned", 0)
+            self._convert(found.left, journal, job)
+            self.keep()
+            finished = [*self.result.before, *self.result.of_state(DONE)]
+            if note := sums.update(self.target, finished, shared=self.shard is not None):
+                self.result.notes.append(note)
+            journal.set({"ended": time()})
+        if self.options["report"]:
+            from raconvert.migration.certificate import write_certificate
+
+            write_certificate(
+                self.options["report"],
+                self.target,
+                self.options["journal"],
+                overwrite=self.options["overwrite"],
+            )
+
+    def _may_probe(self, job: Job) -> bool:
+        """True if headers are read at once, and none is expected to take forever."""
+        return "://" not in self.source and not job.timed
+
+    def _note_run(self, plan: Plan, journal: Journal) -> None:
+        """Record what this run is about to do, and what is known of it before."""
+        run: dict[str, Any] = {"began": time(), "raconvert": __version__}
+        if self.options["report"]:
+            from raconvert.migration.certificate import versions
+
+            run.update(versions())
+        journal.set({
+            "units": len(plan.units) + len(plan.refused),
+            "ended": None,
+            "left_out": plan.left_out,
+            "refused": [[*unit, *outcome] for unit, outcome in self.result.outcomes],
+            "runs": [*journal.settings().get("runs", ()), run],
+        })  # fmt: skip
+
+    def _journal(self) -> str:
+        """The path of the journal; other shards there than before are refused."""
+        place = self.options["journal"] or os.path.join(self.target, journals.NAME)
+        place = os.path.abspath(place)
+        shards.refuse_other_shards(place, self.shard, self.target)
+        if self.shard is None:
+            return place
+        others = shards.options_of_others(place, self.shard)
+        if others:
+            _refuse_other_options(others, self._what_must_stay(), self.target)
+        return shards.journal_of(place, self.shard)
+
+    def _what_must_stay(self) -> dict[str, Any]:
+        """What may not be different when a run goes on."""
+        return {"source": self.source, "to": self.row.name, **self.result.options}
+
+    def _planned(self) -> Plan:
+        with looked_at_seldom():
+            return self._plan_of_tree()
+
+    def _plan_of_tree(self) -> Plan:
+        options = self.options
+        tree = walk(
+            self.source,
+            from_=options["from_"],
+            include=options["include"],
+            exclude=options["exclude"],
+        )
+        plan = planned(
+            tree,
+            self.row,
+            stack_folders=options["stack_folders"],
+            stack_classes=options["stack_classes"],
+            containers=options["containers"],
+            key=os.path.normcase if case_counts(self.target) else folded,
+        )
+        if not is_url(self.source, self.target):
+            refuse_common_folders(self.source, tree.folders, self.target, plan.units)
+        if options["overwrite"] or options["update"]:
+            plan = plan.without(refused_targets(self.source, self.target, plan.units))
+        if self.shard is not None:
+            plan = shards.part_of(plan, self.shard)
+        self.result.left_out = plan.left_out
+        for unit, error in plan.refused:
+            self._tell(unit, Outcome(FAILED, error=encoded(error)))
+        return plan
+
+    def _settled(self, journal: Journal) -> Job:
+        """Refuse to go on with other options; the job, which is that of the run before."""
+        wanted = self._what_must_stay()
+        known = journal.settings()
+        if known:
+            _refuse_other_options(known["options"], wanted, self.target)
+        else:
+            known = {"version": journals.VERSION, "options": wanted, "began": self.clock(),
+                     "raconvert": __version__, "mark": leftovers.new_mark()}  # fmt: skip
+            journal.set(known)
+        return self._job(known)
+
+    def _job(self, known: dict[str, Any]) -> Job:
+        options = {name: self.options[name] for name in OF_CONVERSION}
+        began, mark = known.get("began", 0.0), known.get("mark", "")
+        certified = bool(self.options["report"])
+        timed = self.options["file_timeout"] is not None
+        return Job(self.source, self.target, self.row.name, options, began, mark, certified, timed)
+
+    def _what_is_left(self, plan: Plan, journal: Journal) -> Resumed:
+        found = resumed(self.target, plan.units, journal.known(), self.options)
+        self.result.before = found.done
+        self.result.notes += found.notes
+        for unit, error in found.refused:
+            self._tell(unit, Outcome(FAILED, error=encoded(error)))
+        return found
+
+    def _convert(self, units: Sequence[Unit], journal: Journal | None, job: Job) -> None:
+        def begin(batch: Batch) -> None:
+            if journal is not None:
+                journal.begin(batch)
+            self.progress.handed_out(batch)
+
+        batches = Batches(units, self.options["batch_seconds"], begin, self.clock)
+        batches.within = self.progress.within
+        for batch, outcomes in engines.carried_out(job, batches, self.options):
+            if journal is not None:
+                journal.end(batch, outcomes)
+            self.result.outcomes += zip(batch.units, outcomes, strict=True)
+            self.progress.carried_out(batch, outcomes)
+
+    def _tell(self, unit: Unit, outcome: Outcome) -> None:
+        self.result.outcomes.append((unit, outcome))
+        self.progress.file(unit, outcome)
+
+
+def _refuse_other_options(before: dict[str, Any], now: dict[str, Any], target: str) -> None:
+    """Raise `UsageError` where a run is to go on with options that change its results."""
+    different = [name for name in now if _as_recorded(now[name]) != _as_recorded(before.get(name))]
+    if different:
+        name = different[0]
+        raise UsageError(
+            "the run that is to go on has other options: "
+            + ", ".join(FLAGS.get(name, name) for name in different),
+            path=target,
+            expected=f"{FLAGS.get(name, name)} {before.get(name)!r}, as in the run before",
+            got=repr(now[name]),
+            remedy="use the same options, or another destination",
+        )
+
+
+def _as_recorded(value: Any) -> Any:
+    """A value as JSON gives it back; that no options of a format are given has two forms."""
+    if isinstance(value, tuple):
+        return list(value)
+    return None if value == {} else value

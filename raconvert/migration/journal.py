@@ -1,0 +1,356 @@
+"""The journal: what became of every file, in a SQLite database that the driver alone writes.
+
+Table ``run``: what the run was (key, value). Table ``batches``: one row for each batch, written
+before it begins (state ``begun``) and again when it is carried out (``ended``), with its files as
+JSON: ``{"units": […], "outcomes": […]}``, each without what is as usual at its end. A row costs as
+much as a few files; a commit is a wait for the disk, one for each batch.
+
+The write-ahead log of SQLite needs shared memory and locks between all its processes
+(https://sqlite.org/wal.html), which network file systems do not give; there the rollback journal
+(``DELETE``) is used instead.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import sqlite3
+import sys
+from contextlib import suppress
+from time import monotonic, sleep, time
+
+from raconvert.declared import Record
+from raconvert.errors import Corrupt, TargetExists, UsageError, WriteFailed
+from raconvert.files.own import open_own, refuse_other
+from raconvert.migration import killpoints
+from raconvert.migration.recorded import known_of, refused_of, settings_of, time_of, values_of
+from raconvert.migration.records import LOST, Outcome, Unit, text_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.migration.records import Batch
+
+_LAST = 1 << 62  # batch
+_NAMES_A_FILE = bytes.fromhex("d9d505f920a163d7")  # at the end of a log of SQLite
+_PATIENCE = 10.0  # seconds that the workers of a killed run get to end
+NAME = ".raconvert-migration.sqlite"
+VERSION = 1  # of the tables
+_TABLES = """
+CREATE TABLE IF NOT EXISTS run (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS batches (
+    number INTEGER PRIMARY KEY, state TEXT NOT NULL, time REAL NOT NULL, files TEXT NOT NULL);
+"""
+BEGUN, ENDED = "begun", "ended"
+# File systems on which all locks that SQLite's log needs work (/proc/self/mountinfo, field 9).
+_LOCAL = {"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs", "zfs", "bcachefs", "overlay"}
+
+
+class Known(Record):
+    """What the journal says of one source."""
+
+    unit: Unit
+    outcome: Outcome | None  # None: begun, and not ended
+    time: float  # when it began or ended, in seconds since 1970
+
+
+class Journal:
+    """The journal of one run, open for writing; a context manager.
+
+    Raises `TargetExists` if another run has it open, `Corrupt` if the file is not a journal,
+    `Unsafe` if it is a link or not a regular file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        refuse_other(path)
+        self.note: str = ""  # a remark on how it is kept
+        self._lock = Lock(path + ".lock")
+        try:
+            self._base = _opened(path)
+            self._first = self._number_of_last() + 1
+        except BaseException:
+            self._lock.release()
+            raise
+        if not is_local(os.path.dirname(path)):
+            self.note = (
+                f"journal '{path}' is on a network file system: kept without a write-ahead log"
+            )
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Without a log beside it, it is read where nothing can be written, in an archive.
+        with suppress(sqlite3.Error):  # somebody reads it at this moment
+            self._base.execute("PRAGMA busy_timeout=0")
+            self._base.execute("PRAGMA journal_mode=DELETE")
+        self._base.close()
+        self._lock.release()
+
+    def settings(self) -> dict[str, Any]:
+        """What the run was begun with; empty for a new journal."""
+        return _settings(self._base, self.path)
+
+    def set(self, values: dict[str, Any]) -> None:
+        """Record what the run is."""
+        rows = [(key, json.dumps(value)) for key, value in values.items()]
+        self._write("INSERT OR REPLACE INTO run VALUES (?, ?)", rows)
+
+    def begin(self, batch: Batch) -> None:
+        """Record that a batch is about to be carried out."""
+        self._put(batch.number, BEGUN, f'{{"units":{text_of(batch.units)}}}')
+        killpoints.reached("begun", batch.number)
+
+    def end(self, batch: Batch, outcomes: list[Outcome]) -> None:
+        """Record what became of the units of a batch."""
+        killpoints.reached("synced", batch.number)
+        found = text_of(outcomes)
+        if any(outcome.error and LOST in outcome.error for outcome in outcomes):
+            # Lost: as if only begun.
+            found = json.dumps([None if LOST in (o.error or ()) else o for o in outcomes])
+        self._put(batch.number, ENDED, f'{{"units":{text_of(batch.units)},"outcomes":{found}}}')
+        killpoints.reached("recorded", batch.number)
+
+    def _put(self, number: int, state: str, text: str) -> None:
+        row = (self._first + number, state, time(), text)
+        self._write("INSERT OR REPLACE INTO batches VALUES (?, ?, ?, ?)", [row])
+
+    def _write(self, statement: str, rows: list[Any]) -> None:
+        try:
+            self._base.executemany(statement, rows)
+            self._base.commit()
+        except sqlite3.Error as error:
+            raise WriteFailed(f"journal cannot be written: {error}", path=self.path) from error
+
+    def known(self) -> dict[str, Known]:
+        """By source what became of it the last time."""
+        return {known.unit.source: known for known in _rows(self._base, self.path)}
+
+    def _number_of_last(self) -> int:
+        (last,) = self._base.execute("SELECT max(number) FROM batches").fetchone()
+        if (last or 0) > _LAST:
+            raise Corrupt("journal is damaged", path=self.path, where=f"batch {last}")
+        return last or 0
+
+
+def read(path: str) -> tuple[dict[str, Any], list[Known]]:
+    """The settings and the last outcome of each source of a journal that may be in use."""
+    if not os.path.isfile(path):
+        raise UsageError("has no journal of a migration", path=os.path.dirname(path) or path)
+    refuse_other(path)
+    _refuse_logs_of_others(path)
+    base = sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True, timeout=10)
+    try:
+        if ("table", "batches") not in _tables(base, path):
+            return {}, []  # it is being made
+        settings = _settings(base, path)
+        latest = {known.unit.source: known for known in _rows(base, path)}
+        for row in settings.get("refused", ()):  # by the last run, before it began
+            unit, outcome = refused_of(row)
+            latest[unit.source] = Known(unit, outcome, settings["began"])
+    except sqlite3.Error as error:
+        raise Corrupt(f"is not a journal of a migration: {error}", path=path) from error
+    finally:
+        base.close()
+    return settings, list(latest.values())
+
+
+def _rows(base: sqlite3.Connection, path: str) -> Iterator[Known]:
+    """Yield what the batches say of each file, the oldest first."""
+    for number, when, text in base.execute(
+        "SELECT number, time, files FROM batches ORDER BY number"
+    ):
+        try:
+            seconds = time_of(when)
+            for unit, outcome in known_of(text):
+                yield Known(unit, outcome, seconds)
+        except ValueError as error:
+            raise Corrupt(
+                "journal is damaged", path=path, where=f"batch {number}", got=error
+            ) from error
+
+
+def _settings(base: sqlite3.Connection, path: str) -> dict[str, Any]:
+    try:
+        rows = base.execute("SELECT key, value FROM run")
+        return settings_of({key: values_of(value) for key, value in rows})
+    except ValueError as error:
+        raise Corrupt("journal is damaged", path=path, got=error) from error
+
+
+def _tables(base: sqlite3.Connection, path: str) -> set[tuple[str, str]]:
+    """Kind and name of what a database holds: our tables, and nothing that would be carried out."""
+    base.execute("PRAGMA trusted_schema=OFF")
+    base.execute("PRAGMA cell_size_check=ON")
+    found = {tuple(row) for row in base.execute("SELECT type, name, sql FROM sqlite_master")}
+    model = sqlite3.connect(":memory:")
+    model.executescript(_TABLES)
+    strange = found.difference(model.execute("SELECT type, name, sql FROM sqlite_master"))
+    model.close()
+    if strange:
+        kind, name, _ = min(strange, key=str)
+        raise Corrupt("is not a journal of a migration", path=path, got=f"{kind} '{name}'")
+    return {(kind, name) for kind, name, _ in found}
+
+
+def _refuse_logs_of_others(path: str) -> None:
+    """Refuse logs of SQLite that are not files, and one that names a file to be removed.
+
+    A transaction over several databases has such a file, and SQLite removes it when it rolls back;
+    none of ours does. A pipe in the place of a log would be waited for.
+    """
+    for ending in ("-wal", "-shm"):
+        refuse_other(path + ending)
+    try:
+        log = open_own(path + "-journal")
+    except OSError:
+        return
+    try:
+        size = os.fstat(log).st_size
+        end = os.pread(log, len(_NAMES_A_FILE), max(0, size - len(_NAMES_A_FILE)))
+    finally:
+        os.close(log)
+    if end == _NAMES_A_FILE:
+        raise Corrupt(
+            "is the log of a transaction over several databases, and of no migration",
+            path=path + "-journal",
+            remedy="remove it, if nothing else needs it",
+        )
+
+
+def _opened(path: str) -> sqlite3.Connection:
+    try:
+        _refuse_logs_of_others(path)
+        base = sqlite3.connect(path, timeout=10)
+        _tables(base, path)
+        mode = "WAL" if is_local(os.path.dirname(path)) else "DELETE"
+        base.execute(f"PRAGMA journal_mode={mode}")
+        base.execute("PRAGMA synchronous=FULL")
+        base.executescript(_TABLES)
+    except sqlite3.DatabaseError as error:
+        raise Corrupt(f"is not a journal of a migration: {error}", path=path) from error
+    return base
+
+
+def is_local(folder: str) -> bool:
+    """True if a folder is on a file system of this machine, as far as that is known."""
+    if sys.platform != "linux":
+        return False
+    place = os.path.realpath(folder or ".")
+    best, kind = "", ""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:
+            for line in lines:
+                fields, _, rest = line.partition(" - ")
+                mount = fields.split()[4].encode().decode("unicode_escape")
+                inside = place == mount or place.startswith(mount.rstrip("/") + "/")
+                if inside and len(mount) >= len(best):
+                    best, kind = mount, rest.split()[0]
+    except (OSError, IndexError, UnicodeError):
+        return False
+    return kind in _LOCAL
+
+
+def _quoted(path: str) -> str:
+    from urllib.parse import quote
+
+    return quote(os.path.abspath(path))
+
+
+_TAKEN = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)  # what the system says of a lock that is taken
+
+
+class Lock:
+    """A lock that ends with this process and its copies, however they end.
+
+    With `wait` it is waited for, else `TargetExists` is raised while somebody has it. Where that is
+    but the copies of a process that was killed, which are about to end, they are waited for.
+    """
+
+    def __init__(self, path: str, *, wait: bool = False) -> None:
+        self._path = path
+        self._file = open_own(path, os.O_RDWR | os.O_CREAT)
+        try:
+            self._acquire(wait=wait)
+        except TargetExists:
+            os.close(self._file)
+            raise
+        except OSError as error:
+            os.close(self._file)
+            if error.errno not in _TAKEN:
+                raise WriteFailed(
+                    f"files cannot be locked here: {error.strerror}",
+                    path=path,
+                    remedy="keep the journal on another file system: --journal FILE",
+                ) from error
+            raise TargetExists(
+                "another run writes here",
+                path=os.path.dirname(path),
+                remedy="wait for it, or look at it with: raconvert migrate --status "
+                f"{os.path.dirname(path)}",
+            ) from error
+
+    def _acquire(self, *, wait: bool) -> None:
+        until = monotonic() + _PATIENCE
+        while True:
+            try:
+                _lock(self._file, wait=wait)
+                break
+            except OSError:
+                if monotonic() > until or not _is_dead(os.pread(self._file, 1 << 10, 0)):
+                    raise
+            sleep(0.02)
+        if os.name != "nt":  # there a locked file cannot be read
+            if not _OWNER.fullmatch(os.pread(self._file, 1 << 10, 0)):
+                raise TargetExists(
+                    "is not the lock of a migration, and is left as it was",
+                    path=self._path,
+                    remedy="rename it: the lock of a run has this name",
+                )
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, _owner(), 0)
+
+    def release(self) -> None:
+        """Let others have it."""
+        os.close(self._file)
+
+
+_OWNER = re.compile(rb"([^\n]{0,256}\n[0-9]+\n)?")
+
+
+def _owner() -> bytes:
+    from platform import node
+
+    return f"{node()}\n{os.getpid()}\n".encode()
+
+
+def _is_dead(owner: bytes) -> bool:
+    """True if the process that wrote `_owner` ran on this machine, and does not any more."""
+    host, _, _ = _owner().partition(b"\n")
+    found, _, number = owner.partition(b"\n")
+    if os.name == "nt" or found != host or not number.strip().isdigit():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _lock(descriptor: int, *, wait: bool) -> None:
+    if os.name == "nt":
+        import msvcrt
+
+        how = msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK  # type: ignore[attr-defined,unused-ignore]
+        msvcrt.locking(descriptor, how, 1)  # type: ignore[attr-defined,unused-ignore]
+    else:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

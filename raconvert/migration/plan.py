@@ -1,0 +1,313 @@
+"""The plan of a migration: which target each source has, and what is known to fail."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from functools import lru_cache
+
+from raconvert import registry
+from raconvert.declared import Record
+from raconvert.errors import ReadFailed, TargetExists, UsageError
+from raconvert.migration.found import UNREADABLE
+from raconvert.migration.overlap import nearest_folder
+from raconvert.migration.records import Unit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any
+
+    from raconvert.catalogue import Row
+    from raconvert.errors import RaconvertError
+    from raconvert.migration.found import Found, Tree
+
+FEWEST = 2  # files of a folder that are a stack
+
+
+class Plan(Record):
+    """What is to be done, in order, and what cannot be."""
+
+    units: list[Unit]
+    refused: list[tuple[Unit, RaconvertError]]
+    left_out: list[tuple[str, str]]  # path below the source root, and why
+    formats: dict[str, int] = {}  # noqa: RUF012 - never changed; of the sources, by how many
+
+    def without(self, refused: list[tuple[Unit, RaconvertError]]) -> Plan:
+        """The plan without units that are refused, too."""
+        gone = {unit.source for unit, _ in refused}
+        kept = [unit for unit in self.units if unit.source not in gone]
+        return self._replace(units=kept, refused=self.refused + refused)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes to be read."""
+        return sum(unit.size for unit in self.units)
+
+
+def planned(
+    tree: Tree,
+    row: Row,
+    *,
+    stack_folders: bool = False,
+    stack_classes: bool = False,
+    containers: str | None = None,
+    key: Callable[[str], str] = os.path.normcase,
+) -> Plan:
+    """The plan for the files of a tree; the tree is mirrored, the suffix is the format's.
+
+    Of two sources with one target the second is refused, so that no result depends on which came
+    first. `key` is what two paths share if they are one file in the destination.
+    """
+    suffix = "" if row.folder else row.suffixes[0]
+    if stack_classes and (stack_folders or row.folder):
+        raise UsageError("--stack-classes goes with a format of files, and without --stack-folders")
+    stacked = stack_folders or stack_classes
+    files, stacks = _stacks(tree.files, 2 if stack_classes else 1) if stacked else (tree.files, [])
+    single = not row.many and not row.folder
+    if containers == "folder" and not single:
+        raise UsageError(
+            f"--containers folder goes with formats of one array, and {row.name} holds many"
+        )
+    units = _units(files, suffix, containers if single else "file")
+    units += [_stack(folder, members, suffix, stack_classes) for folder, members in stacks]
+    found = [*files, *(members[0] for _, members in stacks)]
+    kept, refused = _without_collisions(units, key)
+    return Plan(kept, [*_unreadable(tree), *refused], _readable(tree), _formats(found))
+
+
+def _unreadable(tree: Tree) -> Iterator[tuple[Unit, RaconvertError]]:
+    """What may hold arrays and cannot be looked at, such as a folder."""
+    for path, why in tree.left_out:
+        if why.startswith(UNREADABLE):
+            yield Unit(path, path, 0, 0), ReadFailed(why, path=path, remedy="make it readable")
+
+
+def _readable(tree: Tree) -> list[tuple[str, str]]:
+    return [one for one in tree.left_out if not one[1].startswith(UNREADABLE)]
+
+
+def _stack(folder: str, members: list[Found], suffix: str, labelled: bool) -> Unit:
+    """The unit of a stack; with labels it becomes a folder."""
+    name = folder or "stack"
+    start = len(folder) + 1 if folder else 0
+    return Unit(
+        folder,
+        name if labelled else name + suffix,
+        sum(file.size for file in members),
+        max(file.mtime for file in members),
+        tuple(file.path[start:] for file in members),
+        folder=name if labelled else "",
+    )
+
+
+def _units(files: Iterable[Found], suffix: str, containers: str | None) -> list[Unit]:
+    """The units of files."""
+    usual: dict[str, int] = {}  # by all behind the first dot of names: length of a suffix
+    units = []
+    new, rest = tuple.__new__, Unit("", "", 0, 0)[4:]  # faster than the class for very many
+    for file in files:
+        path, size, mtime, known = file
+        dot = path.find(".", path.rfind("/") + 2)
+        length = usual.get(path[dot:]) if dot > 0 and not known else None
+        if length:
+            units.append(new(Unit, (path, path[:-length] + suffix, size, mtime, *rest)))
+            continue
+        units.append(unit := _unit(file, suffix, containers))
+        if not unit.folder and not known and dot > 0:
+            usual[path[dot:]] = len(_ending(path))
+    return units
+
+
+def _unit(file: Found, suffix: str, containers: str | None) -> Unit:
+    """The unit of a file; a container may become a folder."""
+    path, size, mtime, *_ = file
+    row = row_of(file)
+    stem = _stem(path, row)
+    if containers == "file" or row is None or not row.many:
+        return Unit(path, stem + suffix, size, mtime)
+    target = stem if containers == "folder" else stem + suffix
+    return Unit(path, target, size, mtime, folder=stem)
+
+
+def stem_of(file: Found) -> str:
+    """The path of a file without the suffix of its format."""
+    return _stem(file.path, row_of(file))
+
+
+def _stem(path: str, row: Row | None) -> str:
+    """A path without the suffix of its format."""
+    if row is not None and row.folder:
+        return path
+    ending = _ending(path)
+    return path[: -len(ending)] if ending else path
+
+
+def _ending(path: str) -> str:
+    return _by_name(path)[1]
+
+
+def _by_name(path: str) -> tuple[Row | None, str]:
+    """The format that a path has by its suffix, and the suffix."""
+    name = path.rpartition("/")[2]
+    dot = name.find(".", 1)
+    return _by_ending("x" + name[dot:] if dot > 0 else name)
+
+
+@lru_cache(1024)
+def _by_ending(name: str) -> tuple[Row | None, str]:
+    row = registry.by_suffix(name)
+    return row, registry.suffix_of(name, row) if row else os.path.splitext(name)[1]
+
+
+def _stacks(
+    files: Iterable[Found], depth: int
+) -> tuple[list[Found], list[tuple[str, list[Found]]]]:
+    """The files that stand alone, and the folders of alike ones with what they hold.
+
+    Alike: of one suffix, whose format holds one array in a file. `depth` is 2 where the files are
+    in folders of their classes, in the folder of the stack.
+    """
+    alone: list[Found] = []
+    groups: dict[tuple[str, str], list[Found]] = {}
+    for file in files:
+        ending = _ending(file.path).lower()
+        row = registry.by_suffix(ending) if ending else None
+        if row is None or row.many or file.path.count("/") < depth - 1:
+            alone.append(file)
+        else:
+            folder = file.path
+            for _ in range(depth):
+                folder = folder.rpartition("/")[0]
+            groups.setdefault((folder, ending), []).append(file)
+    alone += [f for members in groups.values() if len(members) < FEWEST for f in members]
+    return alone, [(k[0], members) for k, members in groups.items() if len(members) >= FEWEST]
+
+
+def _without_collisions(
+    units: Sequence[Unit], key: Callable[[str], str]
+) -> tuple[list[Unit], list[tuple[Unit, RaconvertError]]]:
+    """The units with a target of their own, and the others with the reason.
+
+    No target is a folder that other targets lie in; a container that could become one stays a
+    file, and is refused when it turns out to hold several arrays.
+    """
+    above = _folders(units, key)
+    targets = set(map(key, [unit.target for unit in units]))
+    alone = len(targets) == len(units) and targets.isdisjoint(above)
+    if alone and not any(unit.folder for unit in units):
+        return list(units), []
+    first: dict[str, Unit] = {}
+    kept: list[Unit] = []
+    refused: list[tuple[Unit, RaconvertError]] = []
+    for unit in units:
+        if (
+            unit.folder
+            and unit.folder != unit.target
+            and ((place := key(unit.folder)) in above or place in targets)
+        ):
+            unit = unit._replace(folder="")  # noqa: PLW2901
+        place = key(unit.target)
+        first.setdefault(place, unit)
+        if place not in above and first[place] is unit:
+            kept.append(unit)
+            continue
+        how = "in which" if place in above else "as"
+        other = above.get(place) or first[place].source
+        refused.append((unit, TargetExists(
+            f"would become '{unit.target}', {how} '{other}' does",
+            path=unit.source,
+            remedy="rename one of them, or leave one out with --exclude",
+        )))  # fmt: skip
+    return kept, refused
+
+
+def _folders(units: Sequence[Unit], key: Callable[[str], str]) -> dict[str, str]:
+    """The folders that targets lie in, each with the first source that goes there."""
+    found: dict[str, str] = {}
+    last = ""
+    for unit in units:
+        for target in (unit.target, unit.folder) if unit.folder else (unit.target,):
+            folder = target.rpartition("/")[0]
+            if folder == last:
+                continue
+            last = folder
+            while folder and (place := key(folder)) not in found:
+                found[place] = unit.source
+                folder = folder.rpartition("/")[0]
+    return found
+
+
+def facts_of(plan: Plan, target: str, before: int = 0) -> dict[str, Any]:
+    """What a plan amounts to, as plain values."""
+    return {
+        "files": len(plan.units) + len(plan.refused),
+        "members": sum(len(unit.members) for unit in plan.units),
+        "nbytes": plan.nbytes,
+        "before": before,
+        "formats": plan.formats,
+        "refused": len(plan.refused),
+        "left_out": dict(Counter(map(_why, plan.left_out)).most_common()),
+        **_room(target),
+    }
+
+
+def _formats(files: Iterable[Found]) -> dict[str, int]:
+    """The formats of sources as far as they are known without a look, the most frequent first."""
+    counts: Counter[str] = Counter()
+    kinds = Counter([known or _suffix(path) for path, _, _, known in files])
+    for kind, count in kinds.items():  # the name of a format, or a suffix
+        row = registry.by_suffix(f"x{kind}")
+        counts[row.name if row else "by content" if kind[:1] in (".", "") else kind] += count
+    return dict(counts.most_common())
+
+
+def _suffix(path: str) -> str:
+    """The suffix of a path whose name does not begin with a dot, as `os.path.splitext` finds it."""
+    dot = path.rfind(".")
+    return path[dot:] if dot > path.rfind("/") + 1 else ""
+
+
+def _why(left_out: tuple[str, str]) -> str:
+    """The reason why a file is left out, without the name of another one."""
+    return "goes with another file" if left_out[1].startswith("goes with") else left_out[1]
+
+
+def row_of(file: Found) -> Row | None:
+    """The format of a file, as far as it is known without a look into it."""
+    return registry.by_name(file.format) if file.format else _by_name(file.path)[0]
+
+
+def _room(target: str) -> dict[str, int | None]:
+    """The free bytes, and the number of files that may still be made; None where not known."""
+    place = nearest_folder(target)
+    if place is None or not hasattr(os, "statvfs"):
+        return {"free": None, "free_files": None}
+    status = os.statvfs(place)
+    free_files = status.f_favail if status.f_files else None
+    return {"free": status.f_bavail * status.f_frsize, "free_files": free_files}
+
+
+def check_space(target: str, units: Sequence[Unit]) -> None:
+    """Raise `UsageError` where the destination has no room for what is left to do.
+
+    What is written may be larger or smaller than what is read; twice as much is refused only when
+    the disk is full.
+    """
+    room = _room(target)
+    free, inodes = room["free"], room["free_files"]
+    needed = sum(unit.size for unit in units)
+    if free is not None and needed > free:
+        raise UsageError(
+            "the destination has too little room",
+            path=target,
+            expected=f"{needed} bytes, as the sources have",
+            got=f"{free} bytes free",
+        )
+    if inodes is not None and len(units) > inodes:
+        raise UsageError(
+            "the destination has room for too few files",
+            path=target,
+            expected=f"{len(units)} files",
+            got=f"{inodes} free inodes",
+        )

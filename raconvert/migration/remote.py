@@ -1,0 +1,190 @@
+"""Migrations into a tree at a URL: each unit is made in a private folder, and sent from there.
+
+Its journal is kept here, since a store has neither locks nor appending. What a run that died has
+sent is known by its content: the store refuses to replace it, and its checksum is compared.
+"""
+
+from __future__ import annotations
+
+import os
+
+from raconvert.conversion.remote import sending
+from raconvert.errors import RaconvertError, UsageError
+from raconvert.files.remote import folder_of, is_url, located
+from raconvert.files.remote.store import abort, is_s3, range_of, stat, uploads_below
+from raconvert.files.remote.target import Remote, check_writable, replaceable
+from raconvert.migration.records import DONE, SKIPPED, Outcome, target_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from raconvert.migration.records import Job, Unit
+
+_PIECE = 8 << 20  # read at a time
+_ALONE = {"shard": "--shard", "scheduler": "--scheduler", "scheduler_file": "--scheduler-file"}
+
+
+def root_of(word: str) -> str:
+    """The root of a tree as the words of the user name it: an absolute path, or a URL."""
+    place = located(word) if "://" in word else word
+    return place.rstrip("/") if is_url(place) else os.path.abspath(place)
+
+
+def check(source: str, target: str, options: dict[str, Any]) -> None:
+    """Refuse (`UsageError`) what does not go with trees at URLs."""
+    if is_url(target) or is_url(source):
+        for inner, outer in ((source, target), (target, source)):
+            if f"{inner}/".startswith(f"{outer}/"):
+                raise UsageError(
+                    "source and destination lie one in the other",
+                    path=target,
+                    expected="two trees that have no file in common",
+                )
+    if not is_url(target):
+        return
+    check_writable(f"{target}/x")
+    for name, flag in _ALONE.items():
+        if options[name] is not None:
+            raise UsageError(
+                f"{flag} does not go with a destination at a URL",
+                path=target,
+                remedy="use --jobs N, or write to a file system that all workers see",
+            )
+    if options["journal"] is None and not options["dry_run"]:
+        raise no_journal(target)
+
+
+def no_journal(target: str) -> UsageError:
+    """The error for a destination at a URL without a journal; it has the words to type."""
+    name = target.rpartition("/")[2] or "migration"
+    return UsageError(
+        "a destination at a URL needs a journal on this machine",
+        path=target,
+        remedy=f"add --journal {name}.sqlite",
+    )
+
+
+def converted(
+    job: Job, unit: Unit, convert: Callable[[Job, Unit], Outcome], *, ours: bool
+) -> Outcome:
+    """Have `convert` make the files of a unit in a private folder, and send them.
+
+    `ours`: an earlier run may have sent them already.
+    """
+    options = job.options
+    url = f"{job.target}/{unit.target}"
+    replaces = unit.replaces == 1 or options["overwrite"] or options["update"]
+    if unit.replaces != 1 and (options["skip_existing"] or options["update"]):
+        newest = unit.mtime / 1e9 if options["update"] else None
+        kept = replaceable(
+            url, overwrite=replaces, skip=options["skip_existing"], newest=newest
+        )  # fmt: skip
+        if kept is not None:
+            return Outcome(SKIPPED, said={"notes": [kept[1]]})
+    with Remote(f"{job.target}/", replaces=replaces) as remote:
+        remote.looks = not ours
+        there = {**options, "overwrite": False, "skip_existing": False, "update": False}
+        local = job._replace(target=remote.place.rstrip("/"), options=there)
+        try:
+            with sending(remote):
+                outcome = convert(local, unit)
+                if outcome.state != DONE:
+                    return outcome
+                return _sent(remote, local.target, unit, outcome, verify=options["verify"])
+        except RaconvertError as error:
+            remote.renamed(error)
+            raise
+
+
+def _sent(remote: Remote, root: str, unit: Unit, outcome: Outcome, *, verify: bool) -> Outcome:
+    """Send what a unit was converted into; the outcome, as it is at its URL."""
+    target = target_of(unit, outcome)
+    files = outcome.files or ((target, outcome.size, outcome.digest),)
+    remote.publish([os.path.join(root, path) for path, _, _ in files], verify=verify)
+    facts = remote.facts()
+    files = [
+        (path, *facts.get(os.path.join(root, path), (size, digest))) for path, size, digest in files
+    ]
+    found = stat(remote.url_of(os.path.join(root, files[-1][0])))
+    size, digest = outcome.size, outcome.digest
+    if os.path.join(root, target) in facts:
+        size, digest = facts[os.path.join(root, target)]
+    said = dict(outcome.said or {})
+    notes = [*said.get("notes", ()), *remote.notes]
+    if notes:
+        said["notes"] = [remote.named(note) for note in notes]
+    return outcome._replace(
+        size=size,
+        digest=digest,
+        mtime=int(found["mtime"] * 1e9) if found else 0,
+        files=files if outcome.files else (),
+        said=said or None,
+    )
+
+
+def state_of(root: str, outcome: Outcome, target: str, *, paranoid: bool) -> str:
+    """How what was written is now: "same", "gone", "cut off", "not proven" or "changed"."""
+    files = outcome.files or ((target, outcome.size, outcome.digest),)
+    last = None
+    for path, size, digest in files:
+        last = stat(f"{root}/{path}")
+        if last is None:
+            return "gone"
+        if last["size"] != size:
+            return "cut off" if last["size"] < size else "changed"
+        if paranoid and not digest:  # the store has copied it
+            return "not proven"
+        if paranoid and digest_of(f"{root}/{path}")[1] != digest:
+            return "changed"
+    if last is not None and not paranoid and int(last["mtime"] * 1e9) != outcome.mtime:
+        same = all(digest_of(f"{root}/{path}")[1] == digest for path, _, digest in files)
+        return "same" if same else "changed"
+    return "same"
+
+
+def give_up_uploads(root: str, targets: list[str]) -> None:
+    """Abort what a run that was killed has begun to send of these targets. Raises nothing.
+
+    Only one run at a time has the journal: nobody else is at work on them.
+    """
+    if not targets or not is_s3(root):
+        return
+    for url, upload in uploads_below(f"{root}/"):
+        below = url[len(root) + 1 :]
+        if any(below.startswith(target) for target in targets):
+            abort(url, upload)
+
+
+def digest_of(url: str) -> tuple[int, str]:
+    """The size of an object in bytes and its SHA-256."""
+    from hashlib import sha256
+
+    state, place = sha256(), 0
+    found = stat(url)
+    size = int(found["size"]) if found else 0
+    while place < size:
+        piece = range_of(url, place, min(_PIECE, size - place))
+        if not piece:  # it is shorter by now
+            break
+        state.update(piece)
+        place += len(piece)
+    return size, state.hexdigest()
+
+
+def content_of(url: str) -> bytes | None:
+    """What a small object holds; None if it is not there."""
+    found = stat(url)
+    if found is None:
+        return None
+    return range_of(url, 0, int(found["size"])) if found["size"] else b""
+
+
+def write(url: str, data: bytes) -> None:
+    """Write a small object in the place of what is there."""
+    with Remote(folder_of(url), replaces=True) as remote:
+        path = remote.path_of(url)
+        with open(path, "wb") as file:
+            file.write(data)
+        remote.publish([path])

@@ -1,0 +1,158 @@
+"""What an interrupted run, or an earlier one, has left to do.
+
+A source is finished when the journal says so, it has not changed since, and its target is there as
+it was written: by size and time, else by its SHA-256. A target that was cut off or is damaged is
+written again; one that somebody has changed is left alone, unless it may be overwritten.
+"""
+
+from __future__ import annotations
+
+import os
+
+from raconvert.declared import Record
+from raconvert.errors import RaconvertError, TargetExists
+from raconvert.migration.records import DONE, SKIPPED, Outcome, Unit, target_of
+from raconvert.migration.work import digest_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from raconvert.migration.journal import Known
+
+
+class Resumed(Record):
+    """The units of a plan, by what is known of them."""
+
+    left: list[Unit]
+    done: list[tuple[Unit, Outcome]]
+    refused: list[tuple[Unit, RaconvertError]]
+    notes: list[str]
+
+
+def resumed(
+    target: str,
+    units: Sequence[Unit],
+    known: dict[str, Known],
+    options: dict[str, Any],
+) -> Resumed:
+    """The units of a plan that are left to do, and the others."""
+    found = Resumed([], [], [], [])
+    if not known:
+        found.left.extend(units)
+        return found
+    for unit in units:
+        before = known.get(unit.source)
+        if before is None:
+            found.left.append(unit)
+        elif before.outcome is None:
+            # Its batch was begun: what is there is newer than that, or not ours.
+            found.left.append(unit._replace(replaces=2))
+        elif before.outcome.state not in (DONE, SKIPPED):
+            found.left.append(unit)
+        else:
+            place = os.path.join(target, target_of(unit, before.outcome))
+            _settle(unit, before.unit, before.outcome, place, options, found)
+    return found
+
+
+def _settle(
+    unit: Unit,
+    before: Unit,
+    outcome: Outcome,
+    place: str,
+    options: dict[str, Any],
+    found: Resumed,
+) -> None:
+    """Decide on a unit that was finished before."""
+    changed = (unit.size, unit.mtime, unit.members) != (
+        before.size, before.mtime, before.members
+    )  # fmt: skip
+    if changed and (options["update"] or options["overwrite"]):
+        found.left.append(unit._replace(replaces=1))
+    elif changed:
+        found.refused.append((unit, TargetExists(
+            "source has changed since it was converted",
+            path=unit.source,
+            remedy="use --update to convert it again",
+        )))  # fmt: skip
+    elif outcome.state == SKIPPED:
+        found.left.append(unit)
+    else:
+        _prove(unit, outcome, place, options, found)
+
+
+def _prove(
+    unit: Unit, outcome: Outcome, place: str, options: dict[str, Any], found: Resumed
+) -> None:
+    """Decide on a unit by what is at its target."""
+    if "://" in place:
+        _prove_remote(unit, outcome, place, options, found)
+        return
+    try:
+        status = os.stat(place)
+        whole = os.path.isdir(place) or status.st_size == outcome.size
+        same = whole and status.st_mtime_ns == outcome.mtime
+        if same and not options["paranoid"]:
+            found.done.append((unit, outcome))
+            return
+        size, digest = digest_of(place)
+        below = target_of(unit, outcome)
+        odd = _changed_partner(place.removesuffix(below), outcome, below)
+    except RaconvertError as error:
+        found.refused.append((unit, error))
+        return
+    except OSError:
+        found.left.append(unit)
+        found.notes.append(
+            f"'{target_of(unit, outcome)}' is not there any more, and is written again"
+        )
+        return
+    if digest == outcome.digest and not odd:
+        found.done.append((unit, outcome))
+    elif (same and not odd) or size < outcome.size or options["overwrite"]:
+        how = "cut off" if size < outcome.size else "damaged" if same and not odd else "changed"
+        found.left.append(unit._replace(replaces=1))
+        found.notes.append(f"'{target_of(unit, outcome)}' is {how}, and is written again")
+    else:
+        found.refused.append((unit, _was_changed(odd or place)))
+
+
+def _prove_remote(
+    unit: Unit, outcome: Outcome, place: str, options: dict[str, Any], found: Resumed
+) -> None:
+    """Decide on a unit by what is at its URL."""
+    from raconvert.migration.remote import state_of
+
+    name = target_of(unit, outcome)
+    state = state_of(place.removesuffix(f"/{name}"), outcome, name, paranoid=options["paranoid"])
+    if state == "same":
+        found.done.append((unit, outcome))
+    elif state == "gone":
+        found.left.append(unit)
+        found.notes.append(f"'{name}' is not there any more, and is written again")
+    elif state in ("cut off", "not proven") or options["overwrite"]:
+        found.left.append(unit._replace(replaces=1))
+        found.notes.append(f"'{name}' is {state}, and is written again")
+    else:
+        found.refused.append((unit, _was_changed(place)))
+
+
+def _was_changed(place: str) -> TargetExists:
+    return TargetExists(
+        "was changed since it was written, and is left as it was",
+        path=place,
+        remedy="use --overwrite to write it again",
+    )
+
+
+def _changed_partner(root: str, outcome: Outcome, target: str) -> str:
+    """The first partner file of a target that is not as it was written, or an empty text."""
+    for path, _, digest in outcome.files:
+        place = os.path.join(root, path)
+        if path.startswith(target + "/"):  # a folder, whose digest is that of all files in it
+            return ""
+        if not os.path.isfile(place) or digest_of(place)[1] != digest:
+            return place
+    return ""

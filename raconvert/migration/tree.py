@@ -1,0 +1,234 @@
+"""The source tree: which of its files hold arrays, and which are left out.
+
+A file is taken by its suffix; one whose suffix no format has is opened and taken by content. Links
+to files are followed, links to folders are not (a tree may name itself). Names that begin with a
+dot are not looked at. A folder that is a bundle is one source. Files that belong to another one
+(sidecars, and what a header names) go with it and are not sources of their own.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from stat import S_ISDIR, S_ISLNK, S_ISREG
+
+from raconvert import registry
+from raconvert.bundle.names import MANIFEST
+from raconvert.conversion.inputs import natural_key, natural_sorted
+from raconvert.errors import NotSupportedYet, RaconvertError, ReadFailed, UsageError
+from raconvert.files import small
+from raconvert.files.folders import walk as walk_folders
+from raconvert.files.places import identity, is_remote
+from raconvert.files.source import Source
+from raconvert.migration.found import UNREADABLE, Found, Tree
+from raconvert.migration.partners import NOT_ASKED, without_partners
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any
+
+    from raconvert.catalogue import Row
+
+
+def walk(
+    root: str,
+    *,
+    from_: str | None = None,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+) -> Tree:
+    """The files of a tree that hold arrays, and the others.
+
+    `include` and `exclude` are globs over names, or over paths below the root where they have a
+    ``/``. Raises `ReadFailed` if the root is not a folder that can be read.
+    """
+    away = is_remote(root)
+    if not away and not os.path.isdir(root):
+        raise ReadFailed("is not a folder", path=root, remedy="name the root of a tree")
+    if _is_bundle(root):
+        raise UsageError(
+            "is a bundle, which is one source and not a tree", path=root,
+            remedy=f"raconvert '{root}' -o DST, or name the folder that it is in",
+        )  # fmt: skip
+    wanted = _wanted(include, exclude)
+    files: list[Found] = []
+    left_out: list[tuple[str, str]] = []
+    takes = _Suffixes(from_)
+    folders: set[tuple[int, int]] = set()
+    for found, problem in _entries_at_url(root) if away else _entries(root, folders):
+        path = found[0]
+        if problem:
+            left_out.append((path, problem))
+        elif wanted and not wanted(path, path[path.rfind("/") + 1 :]):
+            left_out.append((path, NOT_ASKED))
+        elif takes(path) or found.format or include:
+            files.append(found)
+        else:
+            name, why = _by_content(root, found, from_)
+            if name:
+                files.append(found._replace(format=name))
+            else:
+                left_out.append((path, why))
+    return without_partners(root, files, left_out)._replace(folders=folders)
+
+
+class _Suffixes:
+    """Whether a file has the suffix of a format that is read; asked once for each suffix."""
+
+    def __init__(self, from_: str | None) -> None:
+        self._rows: tuple[Row, ...] = (
+            registry.readable() if from_ is None else (registry.by_name(from_),)
+        )
+        self._known: dict[str, bool] = {}
+
+    def __call__(self, path: str) -> bool:
+        dot = path.find(".", path.rfind("/") + 2)
+        if dot < 0:
+            return False
+        known = self._known.get(path[dot:])
+        if known is None:
+            ending = path[dot:].lower()
+            known = registry.by_suffix("x" + ending, self._rows) is not None
+            self._known[path[dot:]] = known
+        return known
+
+
+def _entries(root: str, seen: set[tuple[int, int]]) -> Iterator[tuple[Found, str]]:
+    """Yield every file of a tree with its problem, if it has one; folders in order of name.
+
+    The identity of each folder is noted among those `seen`. Folders may lie in one another as deep
+    as a path is long.
+    """
+    left = [""]
+    while left:
+        below = left.pop()
+        folders: list[str] = []
+        yield from _of_folder(os.path.join(root, below), below, folders, seen)
+        left += [f"{below}{name}/" for name in reversed(folders)]
+
+
+def _of_folder(
+    folder: str, below: str, folders: list[str], seen: set[tuple[int, int]]
+) -> Iterator[tuple[Found, str]]:
+    """Yield the files of one folder; the names of those in it are added to `folders`."""
+    if there := identity(folder):
+        seen.add(there)
+    try:
+        found = dict(_looked_at(folder))
+    except OSError as error:
+        yield Found(below.rstrip("/") or ".", 0, 0), f"{UNREADABLE}: {error.strerror}"
+        return
+    if below and MANIFEST in found and _is_bundle(folder):
+        yield _bundle(folder, below.rstrip("/")), ""
+        return
+    new = tuple.__new__  # faster than the class for very many
+    for name in natural_sorted(found):
+        facts = found[name]
+        if facts is not None:
+            yield new(Found, (below + name, *facts, "")), ""
+        elif (odd := _odd(os.path.join(folder, name))) is None:
+            folders.append(name)
+        else:
+            yield Found(below + name, *odd[:2]), odd[2]
+
+
+def _looked_at(folder: str) -> Iterable[tuple[str, tuple[int, int] | None]]:
+    """Pairs of each name in a folder and, of a regular file, its size and time of change."""
+    if os.stat not in os.supports_dir_fd or os.listdir not in os.supports_fd:
+        return [(name, None) for name in os.listdir(folder) if name[0] != "."]
+    place = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    try:
+        names = [name for name in os.listdir(place) if name[0] != "."]
+        return zip(names, small.look_at_all(names, place), strict=True)
+    finally:
+        os.close(place)
+
+
+def _odd(path: str) -> tuple[int, int, str] | None:
+    """Size, time of change and problem of what may not be a regular file; None for a folder."""
+    try:
+        link = S_ISLNK(os.lstat(path).st_mode)
+        status = os.stat(path)
+    except FileNotFoundError:
+        return 0, 0, "is a link that leads nowhere"
+    except OSError as error:
+        return 0, 0, f"{UNREADABLE}: {error.strerror}"
+    problem = "" if S_ISREG(status.st_mode) else "is not a regular file"
+    if S_ISDIR(status.st_mode):
+        if not link:
+            return None
+        problem = "is a link to a folder"
+    return status.st_size, status.st_mtime_ns, problem
+
+
+def _entries_at_url(root: str) -> Iterator[tuple[Found, str]]:
+    """Yield every file below a URL with its problem, in the order in which local ones come."""
+    from raconvert.files.remote.listing import entries, is_safe, path_below
+
+    found = {entry: path_below(root, entry.url) for entry in entries(root, recursive=True)}
+    if not found:
+        raise ReadFailed("is not a folder with files", path=root, remedy="name the root of a tree")
+    bundles = {p.rpartition("/")[0] for p in found.values() if p.rpartition("/")[2] == MANIFEST}
+    for entry in sorted(found, key=lambda entry: _order(found[entry])):
+        path, problem = found[entry], ""
+        if not is_safe(path):
+            problem = "has a name that would lead out of a folder"
+        elif any(path.startswith(f"{folder}/") for folder in bundles):
+            problem = "is in a bundle, which is not read from a URL"
+        elif "/." in f"/{path}":
+            continue
+        yield Found(path, entry.size, entry.mark), problem
+
+
+def _order(path: str) -> list[tuple[int, list[Any]]]:
+    """A key that sorts the files of a folder before the folders in it, each in natural order."""
+    *folders, name = path.split("/")
+    return [*((1, natural_key(folder)) for folder in folders), (0, natural_key(name))]
+
+
+def _is_bundle(folder: str) -> bool:
+    """True if a folder is a bundle; other programs may have files of that name, too."""
+    try:
+        head = Source(os.path.join(folder, MANIFEST)).head
+    except RaconvertError:
+        return False
+    return registry.matches(registry.folder_row().magic, head)
+
+
+def _bundle(folder: str, path: str) -> Found:
+    """A folder that is a bundle, as one source: with the bytes of all its files."""
+    size = newest = 0
+    for place, _, names in walk_folders(folder):
+        for name in names:
+            with suppress(OSError):  # it is missed when it is read
+                status = os.stat(os.path.join(place, name))
+                size, newest = size + status.st_size, max(newest, status.st_mtime_ns)
+    return Found(path, size, newest, registry.folder_row().name)
+
+
+def _by_content(root: str, found: Found, from_: str | None) -> tuple[str, str]:
+    """The format that the content of a file is of, or the reason why there is none."""
+    if from_ is not None:
+        return "", f"has not the suffix of {from_}"
+    try:
+        detection = registry.detect(Source(os.path.join(root, found.path)))
+    except NotSupportedYet as error:
+        return "", error.what
+    except (RaconvertError, OSError):
+        return "", "no format claims it"
+    return detection.row.name, ""
+
+
+def _wanted(include: Sequence[str], exclude: Sequence[str]) -> Callable[[str, str], bool] | None:
+    if not include and not exclude:
+        return None
+    from fnmatch import fnmatch
+
+    def matches(patterns: Sequence[str], path: str, name: str) -> bool:
+        return any(fnmatch(path if "/" in one else name, one) for one in patterns)
+
+    def wanted(path: str, name: str) -> bool:
+        return not matches(exclude, path, name) and (not include or matches(include, path, name))
+
+    return wanted
