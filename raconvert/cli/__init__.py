@@ -30,9 +30,10 @@ VERBS = {
     "diff": "compare two files by type, shape, elements and metadata",
     "verify": "read a file to its end, and compare it with the sources it was made from",
     "digest": "print the SHA-256 of the .ra that an array would become",
+    "migrate": "convert a whole tree of files, and go on where an interrupted run was",
     "completion": "print the completion script of a shell",
 }
-RESERVED = ("peek", "migrate")  # promised names of later verbs
+RESERVED = ("peek",)  # promised names of later verbs
 
 _USAGE = "raconvert SRC... -o DST\n       raconvert VERB ..."
 _EPILOG = """
@@ -133,11 +134,11 @@ def choose_verb(words: list[str]) -> tuple[str, list[str]]:
     bare = _names_target(words)
     if first in VERBS or first in RESERVED:
         if os.path.lexists(first) and (bare or len(words) == 1):
-            plain = f"raconvert {first} FILE, without -o, --to or --out-dir"
+            usage = f"raconvert {first} FILE, without -o, --to or --out-dir"
             raise UsageError(
                 f"'{first}' is a verb, and here it is also a file",
                 remedy=f"for the file: raconvert ./{first} -o DST\nfor the verb: "
-                + ("leave it out, raconvert SRC... -o DST" if first == "convert" else plain),
+                + ("leave it out, raconvert SRC... -o DST" if first == "convert" else usage),
             )
         if first in RESERVED:
             raise UsageError(f"the verb '{first}' is not available yet")

@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from raconvert.cli.console import Console
 
 SHELLS = ("bash", "zsh", "tcsh")
-_FILE_OPTIONS = ("--output", "--labels", "--report", "--files-from", "--why", "--against")
+_FILE_OPTIONS = (
+    "--output",
+    "--labels",
+    "--report",
+    "--files-from",
+    "--why",
+    "--against",
+    "--journal",
+    "--status",
+)
 
 
 def run(args: Any, console: Console) -> int:
@@ -54,7 +63,7 @@ def full_parser(file: Any = None, directory: Any = None) -> argparse.ArgumentPar
         if dest == "name":
             named["choices"] = _format_names()
         operand: Any = sub.add_argument(dest, **named)
-        if dest in ("src", "files"):
+        if dest in ("src", "files", "trees"):
             operand.complete = file
         for action in sub._actions:
             flags: Any = action

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from raconvert.errors import RaconvertError
 
-_BOLD, _RED, _PLAIN = "\033[1m", "\033[1;31m", "\033[0m"
+_BOLD, _RED, _RESET = "\033[1m", "\033[1;31m", "\033[0m"
 
 
 class Console:
@@ -36,6 +36,13 @@ class Console:
         import json
 
         self.result(json.dumps(value, indent=2, allow_nan=False))
+
+    def result_line(self, value: Any) -> None:
+        """Print a part of the result as one line of JSON, at once."""
+        import json
+
+        self.result(json.dumps(value, allow_nan=False))
+        sys.stdout.flush()
 
     def note(self, text: str) -> None:
         """Print a one-line remark to the standard error, unless -q was given."""
@@ -60,7 +67,7 @@ class Console:
 
     def bold(self, text: str) -> str:
         """Return the text in bold where the standard output is a terminal."""
-        return f"{_BOLD}{text}{_PLAIN}" if colorful(sys.stdout, self._color) else text
+        return f"{_BOLD}{text}{_RESET}" if colorful(sys.stdout, self._color) else text
 
 
 def colorful(stream: Any, when: str = "auto") -> bool:
@@ -113,7 +120,7 @@ def print_error(error: RaconvertError, color: str = "auto", *, detects: bool = F
     first, *more = error_lines(error, detects=detects)
     mark = "raconvert:"
     if colorful(sys.stderr, color):
-        mark = f"{_RED}{mark}{_PLAIN}"
+        mark = f"{_RED}{mark}{_RESET}"
     lines = [f"{mark} {printable(first)}", *(f"  {printable(line)}" for line in more)]
     try:
         sys.stdout.flush()
@@ -153,31 +160,50 @@ def _as_format(cause: str, path: str) -> list[str]:
 
 
 class Progress:
-    """One line on the terminal that says how far a conversion is, after half a second."""
+    """How far the work is: one line that changes, on a terminal; in a log a line now and then."""
 
     DELAY = 0.5  # seconds before the first line: short work needs none
     INTERVAL = 0.1  # seconds between two lines
+    LOGGED = 5.0  # the same in a log
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, *, log: bool = False) -> None:
         from time import monotonic
 
         self._clock = monotonic
         self._label = label
+        self._log = log
         self._begin = self._next = monotonic()
-        self._next += self.DELAY
+        self._next += self.LOGGED if log else self.DELAY
         self._width = 0
 
     def __call__(self, done: int, total: int) -> None:
         """Show that `done` of `total` bytes are written."""
+        seconds = self.due()
+        if seconds is None:
+            return
+        from raconvert.arrays.dtypes import size
+
+        share = f"{100 * done // total} %" if total else ""
+        text = f"{share} of {size(total)}, {size(int(done / seconds))}/s"
+        if 0 < done < total:
+            text += f", {duration(seconds * (total - done) / done)} left"
+        self.show(text)
+
+    def due(self) -> float | None:
+        """The seconds since the work began, if it is time for another line."""
         now = self._clock()
         if now < self._next:
-            return
-        from raconvert.conversion.report import size
+            return None
+        self._next = now + (self.LOGGED if self._log else self.INTERVAL)
+        return max(now - self._begin, 1e-9)
 
-        self._next = now + self.INTERVAL
-        share = f"{100 * done // total} %" if total else ""
-        rate = f"{size(int(done / max(now - self._begin, 1e-9)))}/s"
-        text = f"{self._label}: {share} of {size(total)}, {rate}"
+    def show(self, text: str) -> None:
+        """Show a line, cut to the width of the terminal."""
+        text = f"{self._label}: {text}"
+        if self._log:
+            write(sys.stderr, text + "\n")
+            return
+        text = text[: _columns() - 1]
         write(sys.stderr, "\r" + text.ljust(self._width))
         self._width = len(text)
 
@@ -186,3 +212,28 @@ class Progress:
         if self._width:
             write(sys.stderr, "\r" + " " * self._width + "\r")
             self._width = 0
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def duration(seconds: float) -> str:
+    """A time as people read it: ``7 s``, ``12:05 min``, ``3:04 h``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes}:{rest:02} min" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02} h"
+
+
+def progress_of(args: Any, console: Console, label: str) -> Progress | None:
+    """What shows the progress, if --progress, -q and the terminal say so."""
+    terminal = sys.stderr.isatty()
+    wanted = args.progress == "always" or (
+        args.progress == "auto" and not console.quiet and terminal
+    )
+    return Progress(one_line(label), log=not terminal) if wanted else None

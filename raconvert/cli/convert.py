@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from raconvert.cli.console import Progress, one_line
+from raconvert.cli.console import one_line, progress_of
 from raconvert.conversion import pipeline
 from raconvert.conversion.options import OPTIONS, Option
 from raconvert.errors import RaconvertError, UsageError
@@ -15,16 +15,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from raconvert.cli.console import Console
+    from raconvert.cli.console import Console, Progress
     from raconvert.conversion.report import Report
     from raconvert.files.target import Target
+    from raconvert.plugin import Fit
 
 
 def run(args: Any, console: Console) -> int:
     """Convert as the options say; return the exit code."""
     _check(args, console)
     journal = _open_journal(args)
-    progress = _progress(args, console)
+    progress = progress_of(args, console, args.output or args.out_dir or "raconvert")
     try:
         report = _convert(args, progress)
     except RaconvertError as error:
@@ -45,7 +46,7 @@ def run(args: Any, console: Console) -> int:
 
 def _convert(args: Any, progress: Progress | None) -> Report:
     named = {
-        option.name: _value(option, getattr(args, option.name))
+        option.name: value_of(option, getattr(args, option.name))
         for option in OPTIONS
         if option.name in args and option.name != "progress"
     }
@@ -56,7 +57,7 @@ def _convert(args: Any, progress: Progress | None) -> Report:
             progress.clear()
 
 
-def _value(option: Option, given: Any) -> Any:
+def value_of(option: Option, given: Any) -> Any:
     """What `convert` takes, of what the words of the command line became."""
     if option.how != "append":
         return given
@@ -80,13 +81,6 @@ def _check(args: Any, console: Console) -> None:
             raise UsageError(
                 "the standard output is a terminal", remedy="send it to a file or a pipe"
             )
-
-
-def _progress(args: Any, console: Console) -> Progress | None:
-    wanted = args.progress == "always" or (
-        args.progress == "auto" and not console.quiet and sys.stderr.isatty()
-    )
-    return Progress(one_line(args.output or args.out_dir or "raconvert")) if wanted else None
 
 
 # What is said ----------------------------------------------------------------------------------
@@ -174,7 +168,7 @@ def _tell_failures(report: Report, console: Console) -> None:
 
 def _as_dict(report: Report) -> dict[str, Any]:
     fits = {
-        name: [{"array": f.array, "property": f.property, "reason": f.reason} for f in found]
+        name: [_fit(one) for one in found]
         for name, found in (("equivalent", report.equivalent), ("allowed", report.allowed))
     }
     return {
@@ -194,6 +188,10 @@ def _as_dict(report: Report) -> dict[str, Any]:
         "notes": report.notes,
         **fits,
     }
+
+
+def _fit(one: Fit) -> dict[str, str]:
+    return {"array": one.array, "property": one.property, "reason": one.reason}
 
 
 # The journal of --report -------------------------------------------------------------------------
@@ -221,6 +219,7 @@ def _journal_lines(report: Report) -> list[dict[str, Any]]:
             for path, reason in report.skipped
         ),
         *(_failure([path], error) for path, error in report.failed),
+        *({"status": "lost", **_fit(one)} for one in report.allowed),
     ]
 
 

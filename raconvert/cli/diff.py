@@ -48,6 +48,9 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
             yield f"{one_line(name)}: only in {side}"
     for item in [*found["metadata"], *found["groups"]]:
         yield f"attribute {_field(item)}"
+    for item in found["forms"]:
+        forms = [f"{item.get(side) or 'a plain group'} in {side}" for side in "ab"]
+        yield one_line(f"form     group {item['field']}: {', '.join(forms)}")
     for item in found["aliases"]:
         yield f"alias    {_field(item)}"
     if found["order"]:

@@ -8,9 +8,9 @@ from raconvert import registry
 from raconvert.cli.console import one_line
 from raconvert.cli.sources import each, expand, reading
 from raconvert.conversion.combine import open_sources
-from raconvert.conversion.isolated import decoded, encoded
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import RaconvertError, UsageError, listed, quoted
+from raconvert.files.processes import decoded, encoded
 from raconvert.inspect.digest import digest_array, manifest_line
 
 TYPE_CHECKING = False

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import islice
 
+from raconvert.arrays.dtypes import few_lengths, size
 from raconvert.cli.console import one_line
 from raconvert.cli.sources import each, expand, reading
-from raconvert.conversion.report import few_lengths, size
 from raconvert.errors import LISTED
 from raconvert.inspect.info import info
 

@@ -9,8 +9,9 @@ which only one may be given, `dest` is the name of the parameter of
 from __future__ import annotations
 
 from raconvert.conversion.options import OPTIONS, TRUSTS, Option
+from raconvert.declared import Record
 from raconvert.errors import UsageError, did_you_mean
-from raconvert.records import Record
+from raconvert.migration.options import MIGRATION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,6 +127,14 @@ def whole(text: str) -> int:
         raise UsageError(f"'{text}' is not a whole number") from error
 
 
+def count(text: str) -> int:
+    """Return a number of things, at least 1."""
+    value = whole(text)
+    if value < 1:
+        raise UsageError(f"'{text}' is not a valid number", expected="1 or more")
+    return value
+
+
 def width(text: str) -> int:
     """Return the number of bits of scaled values."""
     return int(one_of("--bits", ("8", "16"))(text))
@@ -178,7 +187,8 @@ def _opt(option: Option) -> Opt:
 
 
 _KINDS = {
-    "pair": pair, "size": size, "trust": one_of("--trust", TRUSTS), "width": width, "words": words,
+    "count": count, "number": number, "pair": pair, "size": size,
+    "trust": one_of("--trust", TRUSTS), "width": width, "words": words,
 }  # fmt: skip
 _STACK = (  # three ways to say `stack`
     Opt("--stack", "stack the sources on a new first axis", how="const", const=True,
@@ -210,12 +220,19 @@ GATHERING = _named("sort", "recursive", "include", "exclude", "files_from", "nul
 
 # convert ----------------------------------------------------------------------------------------
 
+PROGRESS = Opt(
+    "--progress",
+    "a line on the terminal that says how far it is; always: in a log too, every few seconds",
+    choices=_WHEN,
+    default="auto",
+)
 CONVERT = (
     Opt("-o --output", "destination: file, FILE#NAME, DIR/, '{stem}.npy', - for stdout",
         metavar="DST"),
     *_named(*(option.name for option in OPTIONS if option.name in _OPTIONS)),
-    Opt("--report", "write what became of each file, as JSON lines", metavar="FILE"),
-    Opt("--progress", "progress on the terminal", choices=_WHEN, default="auto"),
+    Opt("--report", "write what became of each file, and what was lost, as JSON lines",
+        metavar="FILE"),
+    PROGRESS,
 )  # fmt: skip
 
 _SOURCES = ("src", "*", "files, FILE#NAME, quoted globs, or folders")
@@ -257,7 +274,12 @@ VERBS = {
         "verify FILE... [--against SRC...] [options]",
         _FILES,
         (
-            Opt("--against", "what the file was made from", how="rest", metavar="SRC"),
+            Opt("--against", "what the file was made from; a tree for a tree", how="rest",
+                metavar="SRC"),
+            Opt("--combined", "write a line for each file of a tree: = same, * different, - only "
+                "in FILE, + only in SRC, ! not compared", metavar="LIST"),
+            Opt("--certificate", "check a tree by the digests in this certificate of migrate",
+                metavar="JSON"),
             *READING,
             *GATHERING,
             *COMMON,
@@ -273,6 +295,19 @@ VERBS = {
             *COMMON,
         ),
         "for a canonical .ra file the digest is that of sha256sum",
+    ),
+    "migrate": Verb(
+        "migrate SRC_TREE DST_TREE --to FORMAT [options]",
+        ("trees", "*", "the tree to convert, and the tree to write"),
+        (
+            Opt("--to --output-format", "format of the destination", dest="to", metavar="FORMAT"),
+            *(_opt(option) for option in MIGRATION),
+            Opt("--status", "tell how far the migration into this tree is", metavar="DST_TREE"),
+            PROGRESS,
+            *COMMON,
+        ),
+        "raconvert migrate lab lab-ra --to ra: interrupted in any way, the same command goes on "
+        "where it was; raconvert migrate --status lab-ra tells how far it is",
     ),
     "completion": Verb(
         "completion SHELL",

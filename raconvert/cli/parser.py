@@ -21,7 +21,9 @@ HOW: dict[str, dict[str, Any]] = {
     "count": {"action": "count", "default": 0},
     "const": {"action": "store_const"},
 }
-OPERANDS = {"src": "SRC", "files": "FILE", "name": "NAME", "shell": "SHELL"}  # dest -> as shown
+OPERANDS = {  # dest -> as shown
+    "src": "SRC", "files": "FILE", "trees": "TREE", "name": "NAME", "shell": "SHELL",
+}  # fmt: skip
 _WIDEST = 100
 
 # argparse asks gettext for translations of its few words, and that loads locale and looks for

@@ -6,7 +6,7 @@ that, and is left aside for a moment.
 
 from __future__ import annotations
 
-import signal
+import _signal as signal  # type: ignore[import-not-found]  # what `signal` costs is its enums
 from time import monotonic
 
 TYPE_CHECKING = False

@@ -36,7 +36,7 @@ def expand(words: Sequence[str]) -> list[str]:
             continue
         from raconvert.conversion.inputs import gather, is_pattern
 
-        several = os.path.isdir(word) or is_pattern(word)
+        several = "://" in word or os.path.isdir(word) or is_pattern(word)
         found += gather([word]).paths if several else [word]
     return found
 
@@ -52,6 +52,10 @@ def each(
     One that fails does not stop the rest. The code of a single kind of failure stays, several kinds
     are 1. What `look` returns is made of values of JSON (`raconvert.conversion.isolated`).
     """
+    from raconvert.conversion.read import is_native
+
+    if len(paths) == 1 and not is_native(paths[0]):
+        return tell(paths[0], look(paths[0]))
     from raconvert.conversion.isolated import Jobs, outcomes
 
     codes = set()

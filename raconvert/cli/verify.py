@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
+from raconvert.arrays.dtypes import few_lengths
+from raconvert.bundle.names import MANIFEST
 from raconvert.cli.console import one_line
 from raconvert.cli.options import GATHERING
 from raconvert.cli.sources import each, expand, reading
-from raconvert.conversion.report import few_lengths
 from raconvert.errors import UsageError
 from raconvert.inspect.verify import verify
 
@@ -21,6 +24,16 @@ _DIFFERENT = 1
 
 def run(args: Any, console: Console) -> int:
     """Verify every file; with --against one, which may differ from its sources (exit code 1)."""
+    trees = _trees(args)
+    if trees or args.certificate is not None:
+        from raconvert.cli.trees import run as compare
+
+        return compare(args, console)
+    if args.combined is not None:
+        raise UsageError(
+            "--combined lists the files of two trees",
+            remedy="usage: raconvert verify TREE --against TREE --combined LIST",
+        )
     against = args.against or ([] if args.files_from is not None else None)
     paths = args.files if against is not None else expand(args.files)
     if against is not None and len(paths) != 1:
@@ -45,6 +58,19 @@ def run(args: Any, console: Console) -> int:
     if console.json:
         console.result_json(found[0] if len(paths) == 1 else found)
     return code
+
+
+def _trees(args: Any) -> bool:
+    """True if FILE or what it is compared with is a folder that is only a tree of files."""
+    words = [*args.files, *(args.against or ())]
+    if len(args.files) != 1 or len(words) != 2:
+        return False
+    return is_tree(words[0]) or (args.combined is not None and is_tree(words[1]))
+
+
+def is_tree(path: str) -> bool:
+    """True for a folder, unless it is a bundle."""
+    return os.path.isdir(path) and not os.path.isfile(os.path.join(path, MANIFEST))
 
 
 def _lines(facts: dict[str, Any]) -> Iterator[str]:

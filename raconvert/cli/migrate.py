@@ -1,0 +1,122 @@
+"""``raconvert migrate SRC_TREE DST_TREE --to FORMAT``: convert a whole tree, resumable."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from raconvert.cli.console import one_line, progress_of, write
+from raconvert.cli.convert import value_of
+from raconvert.cli.display import Display
+from raconvert.errors import RaconvertError, UsageError
+from raconvert.migration.failures import advice, alike, masked
+from raconvert.migration.options import MIGRATION
+from raconvert.plugin import Fit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.cli.console import Console
+    from raconvert.migration.records import Outcome, Unit
+    from raconvert.migration.result import Migration
+
+
+def run(args: Any, console: Console) -> int:
+    """Migrate a tree, or tell how far one is; exit code 1 if a file failed."""
+    if args.status is not None:
+        from raconvert.migration.status import status
+
+        facts = status(args.status, args.journal)
+        if args.report:
+            from raconvert.migration.certificate import write_certificate
+
+            paths = write_certificate(
+                args.report, args.status, args.journal, overwrite=args.overwrite
+            )
+            console.note(f"wrote {' and '.join(paths)}")
+        if console.json:
+            console.result_json(facts)
+        else:
+            for line in facts["lines"]:
+                console.result(one_line(line))
+        return RaconvertError.exit_code if facts["failed"] else 0
+    if len(args.trees) != 2 or args.to is None:
+        raise UsageError(
+            "a migration has a source tree, a destination and a format",
+            remedy="usage: raconvert migrate SRC_TREE DST_TREE --to FORMAT",
+        )
+    from raconvert.migration.driver import migrate
+
+    named = {option.name: value_of(option, getattr(args, option.name)) for option in MIGRATION}
+    display = Display(console, progress_of(args, console, args.trees[1]))
+    try:
+        result = migrate(*args.trees, to=args.to, progress=display, **named)
+    finally:
+        display.clear()
+    return _tell(result, console)
+
+
+def _tell(result: Migration, console: Console) -> int:
+    failed = result.failed
+    if not console.json:  # where the last event has said it all
+        for note in result.notes:
+            console.note(note)
+        if console.verbose:  # the plan has said how many, and why
+            for path, reason in result.left_out:
+                console.note(f"left out: {path}: {reason}")
+        _tell_what_was_said(result.outcomes, console)
+        _tell_failures(failed, result.source, console)
+        if failed or not console.quiet:
+            console.result(one_line(str(result)))
+    return RaconvertError.exit_code if failed else 0
+
+
+def _tell_what_was_said(outcomes: list[tuple[Unit, Outcome]], console: Console) -> None:
+    """Print each remark once, with the first file that it is about and how many there are."""
+    about: dict[str, tuple[str, list[str]]] = {}
+    for unit, outcome in outcomes:
+        for kind, items in (outcome.said or {}).items():
+            for item in items:
+                if unit.members and _is_usual(item):
+                    continue
+                fit = None if kind == "notes" else Fit(*item)
+                named = fit is not None and kind == "allowed" and _is_left_out(fit, unit)
+                text = item if fit is None else _text_of(kind, fit, named=named)
+                key = text if unit.members or named else masked(text)
+                about.setdefault(key, (text, []))[1].append(unit.source)
+    lines = []
+    for text, sources in about.values():
+        more = f" (and {len(sources) - 1} more files)" if len(sources) > 1 else ""
+        lines.append(f"{sources[0]}{more}: {text}")
+    console.notes(lines)
+
+
+def _is_left_out(fit: Fit, unit: Unit) -> bool:
+    """True if something is lost of an array of a container, which is not called as the file is."""
+    stem = os.path.splitext(os.path.basename(unit.source))[0]
+    return fit.property == "elements" and fit.array not in ("", stem)
+
+
+def _text_of(kind: str, fit: Fit, *, named: bool) -> str:
+    return f"{kind}: {fit._replace(array=fit.array if named else '', flag=None)}"
+
+
+def _is_usual(item: object) -> bool:
+    """True if a note on a stack names neither gaps nor duplicates."""
+    return isinstance(item, str) and item.startswith("stacking ") and item.endswith(" order)")
+
+
+def _tell_failures(failed: list[tuple[str, RaconvertError]], root: str, console: Console) -> None:
+    """Print each reason once, with all files that failed for it, and what would let them pass."""
+    for error, (first, *others) in alike(failed):
+        error.path = error.path or first
+        if not error.path.startswith(root):
+            error.add_note(f"source: {first}")
+        console.error(error)
+        if others:
+            names = "".join(f"\n  {one_line(name)}" for name in others)
+            write(sys.stderr, f"{len(others)} more for the same reason:{names}\n")
+    for flags, count in advice(failed).items():
+        files = "file" if count == 1 else "files"
+        console.error(RaconvertError(f"{count} {files} would pass with {flags}"))
