@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # for type checkers, what `_PUBLIC` says at run time
     from raconvert.inspect.info import formats as formats
     from raconvert.inspect.info import info as info
     from raconvert.inspect.verify import verify as verify
+    from raconvert.migration.driver import migrate as migrate
     from raconvert.ra.description import query as query
     from raconvert.registry import refresh as refresh
 
@@ -46,6 +47,7 @@ _PUBLIC = {
     "digest": "raconvert.inspect.digest",
     "formats": "raconvert.inspect.info",
     "info": "raconvert.inspect.info",
+    "migrate": "raconvert.migration.driver",
     "open": "raconvert.api",
     "query": "raconvert.ra.description",
     "read": "raconvert.api",

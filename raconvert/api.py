@@ -7,22 +7,21 @@ import os
 import numpy as np
 
 from raconvert import registry
-from raconvert.arrays.array import Array, refuse_masked
+from raconvert.arrays.array import Array, values_of
 from raconvert.arrays.axes import meta_for
 from raconvert.arrays.blocks import as_ndarray
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import element_of
-from raconvert.arrays.labelled import bundle_of, kind_of
-from raconvert.arrays.memory import check_memory
+from raconvert.arrays.labelled import array_among, bundle_of, kind_of, refuse_inside
+from raconvert.arrays.memory import check_memory, machine_memory
 from raconvert.arrays.metadata import Metadata
 from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import prepare_target, target_spec
 from raconvert.conversion.read import open_bundle
-from raconvert.conversion.report import Report
-from raconvert.conversion.run import Conversion
+from raconvert.conversion.report import Conversion, Report
 from raconvert.conversion.write import write_bundle
+from raconvert.declared import checked
 from raconvert.errors import RaconvertError, TooLarge, UsageError, listed
-from raconvert.files.source import machine_memory
 from raconvert.plugin import equivalent
 
 TYPE_CHECKING = False
@@ -31,16 +30,19 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+@checked
 def open(  # noqa: A001 - the verb that every array library uses
     path: str | os.PathLike[str],
     array: str | None = None,
     **options: Any,
 ) -> Array | Bundle:
-    """Open a file lazily; nothing but headers is read, plain data is mapped without copying.
+    """Open a file lazily; nothing but headers is read.
 
     Returns an `Array` for formats of one array and for a chosen `array` (or ``FILE#name``), a
     `Bundle` (a mapping of names to arrays) for containers. Both are context managers. An array is
-    indexed in logical order: ``x[3]``, ``numpy.asarray(x)``. `options` as in
+    indexed in logical order: ``x[3]`` and ``x[...]`` read just that; ``numpy.asarray(x)`` maps data
+    that is not encoded without copying it, and a map of a file that another program makes shorter
+    ends the process, as any map does. `options` as in
     `raconvert.conversion.read.open_bundle` (`from_`, `in_opts`, `meta`, `index_order`,
     `max_memory` in bytes).
 
@@ -73,6 +75,7 @@ def _is_container(bundle: Bundle) -> bool:
     return registry.by_name(bundle.format).many
 
 
+@checked
 def read(
     path: str | os.PathLike[str],
     array: str | None = None,
@@ -114,6 +117,7 @@ def _in_memory(array: Array, max_memory: int) -> np.ndarray[Any, Any]:
     return values.T if array.index_order == "F" else values
 
 
+@checked
 def write(
     path: str | os.PathLike[str],
     arrays: Any | Mapping[str, Any],
@@ -131,8 +135,9 @@ def write(
     another array (``array.meta``) keeps what it says of each axis on the axis of that number; where
     that cannot be (another rank, labels of another length), `UsageError`.
 
-    A DataArray, Dataset, Series or DataFrame keeps its dimensions, coordinates, attributes, columns
-    and index (`raconvert.arrays.labelled`); what has no place is refused or named in the report.
+    A DataArray, Dataset, Series, DataFrame or Index keeps its dimensions, coordinates, attributes,
+    columns and index (`raconvert.arrays.labelled`); what has no place is refused or named in the
+    report.
 
     >>> report = raconvert.write("new.npz", {"x": np.zeros((2, 3)), "y": np.arange(4)})
     >>> report.target_format, report.nbytes
@@ -145,7 +150,20 @@ def write(
     Raises `TargetExists`, `WouldLose` (type, names, metadata with `meta`), `UnknownFormat` for a
     suffix that no format has, `WriteFailed`; the destination is untouched then.
     """
-    place, name = target_spec(os.fspath(path), to)
+    settings = Settings(overwrite=overwrite, sync=sync, out_opts=out_opts)
+    word = os.fspath(path)
+    if "://" in word:
+        from raconvert.conversion.remote import write_to_url
+
+        local = settings.replace(overwrite=False, sync=False)
+        return write_to_url(word, settings, lambda made: _write(made, arrays, to, meta, local))
+    return _write(word, arrays, to, meta, settings)
+
+
+def _write(
+    word: str, arrays: Any, to: str | None, meta: Metadata | None, settings: Settings
+) -> Report:
+    place, name = target_spec(word, to)
     row = registry.target_row(place, to)
     stem = name or os.path.splitext(os.path.basename(place))[0]
     changes: list[tuple[str, str]] = []
@@ -158,7 +176,6 @@ def write(
         bundle = Bundle([array_of(arrays, stem)])
     for array in bundle.arrays:
         array.meta = meta_for(array, array.meta if meta is None else meta)
-    settings = Settings(overwrite=overwrite, sync=sync, out_opts=out_opts)
     report = Report([])
     prepare_target(place, row, [], settings, report)
     report.equivalent.add(equivalent(one, "metadata", what) for one, what in changes)
@@ -168,12 +185,7 @@ def write(
 def _named_array(values: Any, name: str, changes: list[tuple[str, str]]) -> Array:
     if not isinstance(name, str):
         raise UsageError("names of arrays are texts", expected="str", got=repr(name)[:100])
-    if not kind_of(values):
-        return array_of(values, name)
-    made = bundle_of(values, name, changes)
-    if len(made.arrays) != 1:
-        raise UsageError(f"a {kind_of(values)} is not a single array", got=name)
-    return made.arrays[0].replace(name=name)
+    return array_among(values, name, changes) if kind_of(values) else array_of(values, name)
 
 
 def array_of(values: Any, name: str = "") -> Array:
@@ -184,7 +196,8 @@ def array_of(values: Any, name: str = "") -> Array:
     """
     if isinstance(values, Array):
         return values.replace(name=name or values.name)
-    values = np.asarray(refuse_masked(values))
+    given, values = values, values_of(values)
+    refuse_inside(given, values.ndim)
     return Array(
         element_of(values.dtype),
         values.shape[::-1],

@@ -6,7 +6,7 @@ two equal. `FOREIGN` are formats that are recognised by content only to be named
 
 from __future__ import annotations
 
-from raconvert.records import Record
+from raconvert.declared import Record
 
 
 class Row(Record):
@@ -30,6 +30,7 @@ class Row(Record):
     trailer: bool = False
     folder: bool = False
     raw_bools: bool = False
+    names_files: bool = False
     native: bool = False
 
 
@@ -63,6 +64,7 @@ ROWS: tuple[Row, ...] = (
         sidecar="never",
         folder=True,
         raw_bools=True,
+        names_files=True,
     ),
     Row(
         name="tar",
@@ -93,9 +95,10 @@ ROWS: tuple[Row, ...] = (
         module="raconvert.plugins.image.bmp",
         title="BMP image",
         suffixes=(".bmp", ".dib"),
-        magic=((0, b"BM"), (0, b"(\x00\x00\x00")),
-        meta="some",
-        needs=(("imageio", "imageio"), ("PIL", "pillow")),
+        magic=(
+            (0, b"BM"), (0, b"(\x00\x00\x00"), (0, b"l\x00\x00\x00"), (0, b"|\x00\x00\x00"),
+        ),
+        needs=(("PIL", "pillow"),),
     ),
     Row(
         name="gif",
@@ -104,8 +107,7 @@ ROWS: tuple[Row, ...] = (
         suffixes=(".gif",),
         magic=((0, b"GIF87a"), (0, b"GIF89a")),
         proof=True,
-        meta="some",
-        needs=(("imageio", "imageio"), ("PIL", "pillow")),
+        needs=(("PIL", "pillow"),),
     ),
     Row(
         name="har",
@@ -128,6 +130,7 @@ ROWS: tuple[Row, ...] = (
         many=True,
         meta="all",
         needs=(("h5py", "h5py"),),
+        names_files=True,
         native=True,
     ),
     Row(
@@ -137,8 +140,7 @@ ROWS: tuple[Row, ...] = (
         suffixes=(".jpg", ".jpeg", ".jpe", ".jfif"),
         magic=((0, b"\xff\xd8\xff"),),
         proof=True,
-        meta="some",
-        needs=(("imageio", "imageio"), ("PIL", "pillow")),
+        needs=(("PIL", "pillow"),),
     ),
     Row(
         name="mat",
@@ -164,17 +166,17 @@ ROWS: tuple[Row, ...] = (
         many=True,
         index_orders="F",
         needs=(("h5py", "h5py"),),
+        names_files=True,
     ),
     Row(
         name="netpbm",
         module="raconvert.plugins.image.netpbm",
-        title="netpbm image (PBM, PGM, PPM, PAM)",
-        suffixes=(".pnm", ".pbm", ".pgm", ".ppm", ".pam"),
+        title="netpbm image (PBM, PGM, PPM)",
+        suffixes=(".pnm", ".pbm", ".pgm", ".ppm"),
         magic=(
             (0, b"P1"), (0, b"P2"), (0, b"P3"), (0, b"P4"), (0, b"P5"), (0, b"P6"),
             (0, b"P7"),
         ),
-        meta="some",
     ),
     Row(
         name="npy",
@@ -209,6 +211,7 @@ ROWS: tuple[Row, ...] = (
         stream=True,
         meta="all",
         index_orders="",
+        names_files=True,
     ),
     Row(
         name="png",
@@ -228,6 +231,7 @@ ROWS: tuple[Row, ...] = (
         suffixes=(".scidb", ".sdbbin"),
         many=True,
         meta="some",
+        names_files=True,
     ),
     Row(
         name="tiff",
@@ -240,7 +244,7 @@ ROWS: tuple[Row, ...] = (
         ),
         proof=True,
         meta="some",
-        needs=(("imageio", "imageio"), ("PIL", "pillow"), ("tifffile", "tifffile")),
+        needs=(("PIL", "pillow"), ("tifffile", "tifffile")),
     ),
     Row(
         name="webp",
@@ -248,8 +252,7 @@ ROWS: tuple[Row, ...] = (
         title="WebP image",
         suffixes=(".webp",),
         magic=((8, b"WEBP"),),
-        meta="some",
-        needs=(("imageio", "imageio"), ("PIL", "pillow")),
+        needs=(("PIL", "pillow"),),
     ),
 )
 # fmt: on
@@ -308,8 +311,3 @@ WRAPPERS: tuple[tuple[str, bytes, tuple[str, ...]], ...] = (
     ("xz", b"\xfd7zXZ\x00", (".xz",)),
     ("zstandard", b"\x28\xb5\x2f\xfd", (".zst",)),
 )
-
-
-def matches(magic: tuple[tuple[int, bytes], ...], head: bytes) -> bool:
-    """True if any of the (offset, bytes) pairs is found in the head of a file."""
-    return any(head[offset : offset + len(text)] == text for offset, text in magic)

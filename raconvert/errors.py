@@ -65,6 +65,14 @@ def listed(names: Sequence[str], most: int = LISTED) -> str:
     return ", ".join(quoted(name) for name in names[:most]) + more
 
 
+def without_secrets(text: str) -> str:
+    """Return a text without what URLs in it say to prove who asks: passwords, signed queries."""
+    import re
+
+    text = re.sub(r"(?<=://)[^/@\s'\"]*:[^/@\s'\"]*@", "***@", text)
+    return re.sub(r"(https?://[^\s?'\"]*)\?[^\s'\")>]*", r"\1?***", text)
+
+
 class RaconvertError(Exception):
     """Base of all errors of raconvert; `exit_code` is what the command line returns."""
 
@@ -101,7 +109,7 @@ class RaconvertError(Exception):
         text = quoted(text)
         if self.remedy is not None:
             text += f"\n  {quoted(self.remedy, lines=True)}"
-        return text
+        return without_secrets(text) if "://" in text else text
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Keep the parts when the error crosses a process border."""
@@ -168,6 +176,19 @@ class TargetExists(RaconvertError):
     """The destination exists and neither overwriting nor skipping was asked for."""
 
     exit_code = 5
+
+
+# What reading elements raises. No failure of a destination, nor a value that does not fit there.
+UNREADABLE: tuple[type[RaconvertError], ...] = (Corrupt, ReadFailed, Unsafe)
+
+
+def changed(path: str, *, shorter: bool = False) -> Changed:
+    """The error for a file that is not the one any more that was first opened."""
+    return Changed(
+        f"file {'became shorter' if shorter else 'changed'} while it was read",
+        path=path,
+        remedy="try again when nothing writes to it",
+    )
 
 
 def did_you_mean(word: str, known: list[str]) -> str:

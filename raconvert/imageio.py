@@ -44,10 +44,11 @@ from imageio.core.request import URI_BYTES, InitializationError, IOMode, Request
 from imageio.core.v3_plugin_api import ImageProperties, PluginV3
 
 from raconvert.arrays.dtypes import type_name
+from raconvert.arrays.labelled import refuse_inside
 from raconvert.arrays.metadata import Metadata
+from raconvert.arrays.namespace import NAME as RA
 from raconvert.errors import UsageError
 from raconvert.ra.header import MAGIC
-from raconvert.ra.namespace import NAME as RA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -165,16 +166,17 @@ class RaPlugin(_Base):
         return self._array
 
 
-def _stacked(ndimage: Any) -> Values:
-    """Return an array, or the arrays of a list on a new first axis."""
+def _stacked(ndimage: Any) -> Any:
+    """Return an array as it is, or the arrays of a list on a new first axis."""
     if not isinstance(ndimage, list | tuple):
-        return np.asarray(ndimage)
+        return ndimage
     shapes = {np.shape(one) for one in ndimage}
     if len(shapes) != 1:
         raise UsageError(
             "a list to be stacked needs arrays of one shape", expected="one shape",
             got=sorted(shapes) or "no array",
         )  # fmt: skip
+    refuse_inside(ndimage, 1)
     return np.stack(ndimage)
 
 

@@ -18,33 +18,22 @@ state, no registration by import:
     or removes, it. What only shows while data is read goes to `Target.lost`, where
     `Target.allows` it, and to `Target.notes`.
 
-Optional functions:
+Optional functions, of which the Protocols below say shapes, units and errors: ``read_stack`` (many
+small files as one array), ``check`` (what `verify` looks at besides), ``target`` (of a format that
+is not a single file), ``data_range`` (for sidecars that are written where needed), ``split`` (for
+formats of low rank).
 
-``read_stack(paths, *, named options, max_memory) -> Array``
-    Many files of one shape and type as one lazy array on a new slowest axis, for formats of which
-    people have tens of thousands of small files. Its data source may have `notes` (a list of
-    lines) and, complete when its `stream` has ended, `common` (metadata that all files share, as
-    `Metadata.to_dict` gives it) and `items` (a function that yields what differs, one mapping per
-    file, or None).
-``check(source) -> None``
-    What `verify` checks besides decoding every array: raises `Corrupt`.
-``target(path, *, max_memory, progress, overwrite) -> Target``
-    The target of a format that is not a single file.
-``split(array) -> int``
-    For formats of low rank: how many of the slowest axes become separate files with ``--planes``.
-
-A plugin that reads files which its file names asks `raconvert.files.references.resolve` for each;
-one that writes a second file takes it from `Target.companion`. `file_fits` names what is lost of
-file and groups where a format keeps arrays only. Properties in a `Fit` are words of this list:
-type, shape, names, metadata, index order, precision, nulls, elements, storage.
+A plugin that reads files which its file names asks `Source.named` for each, and `Source.beside` for
+one of its own name; one that writes a second file takes it from `Target.beside`. `file_fits` names
+what is lost of file and groups where a format keeps arrays only. The property of a `Fit` is one of
+`PROPERTIES`.
 
 What a format keeps about a file as a whole for its own way back (``Bundle.formats``) is not a loss
 to name when another cannot hold it. A container format with ``meta="all"`` keeps
 ``Bundle.aliases``; for the others the core names that loss.
 
 The core does temporary files, overwriting, the loss policy, progress, digests and sidecars. Writers
-of raw data use `raconvert.arrays.raw.write_raw`, others `raconvert.arrays.blocks`.
-Options are explicit keyword-only parameters, one `Option` row in `FORMAT` for each.
+of raw data use `raconvert.arrays.blocks.write_raw`, others `raconvert.arrays.blocks`.
 """
 
 from __future__ import annotations
@@ -53,10 +42,9 @@ from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import Element, dtype_of, element, element_of, little, type_name
 from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.declared import Record
 from raconvert.errors import Unsupported, listed, quoted
-from raconvert.files.extent import Extent
-from raconvert.files.source import Source
-from raconvert.records import Record
+from raconvert.files.source import Extent, Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,24 +54,47 @@ if TYPE_CHECKING:
     from raconvert.files.target import Target
 
     # The functions of a plugin. Options are further keyword-only parameters of its own.
+    # Sizes, offsets and `max_memory` are in bytes. `dims` are the lengths of the axes, the fastest
+    # first; array sources are sliced slowest axis first. Every error is one of `raconvert.errors`.
 
     class Sniff(Protocol):
-        """`NO`, `MAYBE` or `SURE`; never raises on foreign bytes."""
+        """`NO`, `MAYBE` or `SURE`, by a look at `head`, `name`, `size` and `read_at` of a source.
+
+        Never raises on foreign bytes: what cannot be understood is `NO`.
+        """
 
         def __call__(self, source: Source, /) -> int: ...
 
     class Read(Protocol):
-        """The arrays of a file, lazily; raises `Corrupt`, `Unsupported`, `Unsafe`, …."""
+        """The arrays of a file, lazily: each with element type, dims, index order and metadata.
+
+        Raises `Corrupt` for a damaged file, `Unsupported` for what the plugin does not read,
+        `TooLarge` for what needs more than `source.max_memory`, `Unsafe` for a file outside the
+        folder that the source names, `MissingDependency` without its package. An array that alone
+        cannot be read is `Array.unreadable`. Reading its data raises the same errors.
+        """
 
         def __call__(self, source: Source, /, **options: Any) -> Bundle: ...
 
     class MakePlan(Protocol):
-        """What a file will be that holds a bundle, before any data is read."""
+        """What a file will be that holds a bundle, before any data is read.
+
+        Raises nothing for what the format cannot hold: that is a `Fit` of the plan, made by
+        `refused`. `Plan.write` raises `WouldLose` for what only shows in the data, `TooLarge`, and
+        what reading the arrays raises; errors of the system become `WriteFailed`.
+        """
 
         def __call__(self, bundle: Bundle, /, **options: Any) -> Plan: ...
 
     class ReadStack(Protocol):
-        """Many files of one shape and type as one lazy array on a new slowest axis."""
+        """Many files of one shape and type as one lazy array, for formats of small files.
+
+        The files are the items along a new slowest axis, the last of `dims`. The array source may
+        have `notes` (lines) and, complete when its `stream` has ended, `common` (metadata of all
+        files, as of `Metadata.to_dict`) and `items` (a function that yields a mapping per file of
+        what differs, or None). Raises `UsageError` for files that are not alike, and what `read`
+        raises, with the path of the file.
+        """
 
         def __call__(self, paths: list[str], /, *, max_memory: int, **options: Any) -> Array: ...
 
@@ -93,12 +104,24 @@ if TYPE_CHECKING:
         def __call__(self, source: Source, /) -> None: ...
 
     class MakeTarget(Protocol):
-        """The target of a format that is not a single file."""
+        """The target of a format that is not a single file.
+
+        Named: `max_memory`, `progress` (called with numbers of bytes), `overwrite`. Raises nothing;
+        its methods raise what those of `Target` do.
+        """
 
         def __call__(self, path: str, /, **named: Any) -> Target: ...
 
+    class DataRange(Protocol):
+        """Where the data of a file begin and end, in bytes, and fields that describe the file.
+
+        A sidecar repeats the fields and has checksums of the data. Raises what `read` raises.
+        """
+
+        def __call__(self, source: Source, /) -> tuple[int, int, dict[str, Any]]: ...
+
     class Split(Protocol):
-        """The number of slowest axes that become separate files with ``--planes``."""
+        """How many of the slowest axes become separate files with ``--planes``; raises nothing."""
 
         def __call__(self, array: Array, /) -> int: ...
 
@@ -108,6 +131,7 @@ __all__ = [
     "EQUIVALENT",
     "MAYBE",
     "NO",
+    "PROPERTIES",
     "REFUSED",
     "SURE",
     "Array",
@@ -130,87 +154,82 @@ __all__ = [
     "first_of",
     "little",
     "refused",
+    "refused_type",
     "type_name",
 ]
 
 API = 2  # the version of this contract
 NO, MAYBE, SURE = 0, 1, 2  # what a sniffer answers
 EQUIVALENT, REFUSED = "equivalent", "refused"  # the outcomes of `fits` worth a word
+PROPERTIES = (  # what a fit is about
+    "type", "shape", "names", "metadata", "index order", "precision", "nulls", "elements",
+    "storage",
+)  # fmt: skip
 
 
-class _Format(Record):
-    """The fields of a format."""
+class Format(Record):
+    """What a format is and can do; a frozen record, whose fields are given by name.
 
-    api: int  # version of the contract: 2
-    name: str  # short lower-case name, used by --from and --to
-    title: str  # what people call it
-    suffixes: tuple[str, ...]  # with the dot, lower case; the first is the usual one
-    magic: tuple[tuple[int, bytes], ...]  # ((offset, bytes), ...): any of them must be there
-    proof: bool  # True if the magic alone proves the format
-    reads: bool
-    writes: bool
-    many: bool  # holds many named arrays
-    lazy: bool  # data is read when it is asked for
-    stream: bool  # writes front to back, so that it can go to a pipe
-    meta: str  # "all" | "some" | "none": how much common metadata it can hold
-    index_orders: str  # those it can store without moving data: "C", "F", "CF", "" = none
-    needs: tuple[tuple[str, str], ...]  # ((import name, requirement), ...)
-    sidecar: str  # "asked": on request · "auto": where needed · "never": its parts have their own
-    trailer: bool  # takes bytes behind the data, and so metadata with --meta trailer
-    folder: bool  # a folder, not a file
-    raw_bools: bool  # keeps the byte of a bool, whatever it is
-    native: bool  # read by native code that a damaged file may crash: in runs, in another process
-    read_options: tuple[Option, ...]
-    write_options: tuple[Option, ...]
-    samples: dict[str, bytes]  # {file name: bytes}: small whole files that `sniff` must be sure of
-    spec: str  # where the format is defined
-    losses: str  # what cannot be held, in a line or two for `raconvert formats NAME`
+    Only `name`, `title` and `suffixes` have no default:
 
+    name: short lower-case name, used by --from and --to
+    title: what people call it
+    suffixes: with the dot, lower case; the first is the usual one
+    api: version of the contract
+    magic: ((offset, bytes), ...): any of them must be there
+    proof: True if the magic alone proves the format
+    reads: has `sniff` and `read`
+    writes: has `plan`
+    many: holds many named arrays; without it a bundle always has exactly one
+    lazy: data is read when it is asked for
+    stream: is written front to back, so that `-o -` works; sources are always files
+    meta: how much common metadata it can hold: "all", "some" or "none"
+    index_orders: those it can store without moving data: "C", "F", "CF"; "" if it defines none
+    needs: packages, ((import name, requirement), ...)
+    sidecar: "asked": on request; "auto": where needed; "never": its parts have their own
+    trailer: takes bytes behind the data, and so metadata with --meta trailer
+    folder: is a folder, not a file
+    raw_bools: keeps the byte of a bool, whatever it is
+    names_files: a file may name others, which are read with it
+    native: read by native code that a damaged file may crash: in runs, in another process
+    read_options: rows of `Option`, one for each named parameter of `read`
+    write_options: rows of `Option`, one for each named parameter of `plan`
+    samples: {file name: bytes}: small whole files that `sniff` must be sure of
+    spec: where the format is defined
+    losses: what cannot be held, in a line or two for `raconvert formats NAME`
 
-class Format(_Format):
-    """What a format is and can do; a frozen record."""
+    Raises `TypeError` for an argument that is not one of the fields.
+    """
 
-    __slots__ = ()
-
-    def __new__(
-        cls,
-        *,
-        api: int = API,
-        name: str,
-        title: str,
-        suffixes: tuple[str, ...],
-        magic: tuple[tuple[int, bytes], ...] = (),
-        proof: bool = False,
-        reads: bool = True,
-        writes: bool = True,
-        many: bool = False,
-        lazy: bool = True,
-        stream: bool = False,
-        meta: str = "none",
-        index_orders: str = "C",
-        needs: tuple[tuple[str, str], ...] = (),
-        sidecar: str = "asked",
-        trailer: bool = False,
-        folder: bool = False,
-        raw_bools: bool = False,
-        native: bool = False,
-        read_options: tuple[Option, ...] = (),
-        write_options: tuple[Option, ...] = (),
-        samples: dict[str, bytes] | None = None,
-        spec: str = "",
-        losses: str = "",
-    ) -> Format:
-        """Fill in what most formats have in common."""
-        return super().__new__(
-            cls, api, name, title, suffixes, magic, proof, reads, writes, many, lazy, stream,
-            meta, index_orders, needs, sidecar, trailer, folder, raw_bools, native,
-            read_options,
-            write_options, samples or {}, spec, losses,
-        )  # fmt: skip
+    name: str
+    title: str
+    suffixes: tuple[str, ...]
+    api: int = API
+    magic: tuple[tuple[int, bytes], ...] = ()
+    proof: bool = False
+    reads: bool = True
+    writes: bool = True
+    many: bool = False
+    lazy: bool = True
+    stream: bool = False
+    meta: str = "none"
+    index_orders: str = "C"
+    needs: tuple[tuple[str, str], ...] = ()
+    sidecar: str = "asked"
+    trailer: bool = False
+    folder: bool = False
+    raw_bools: bool = False
+    names_files: bool = False
+    native: bool = False
+    read_options: tuple[Option, ...] = ()
+    write_options: tuple[Option, ...] = ()
+    samples: dict[str, bytes] = {}  # noqa: RUF012 - as in a named tuple
+    spec: str = ""
+    losses: str = ""
 
 
 class Option(Record):
-    """One option of `read` or `plan`; `default` is that of the parameter."""
+    """One option: an explicit keyword-only parameter of `read` or `plan`, and its default."""
 
     name: str
     default: Any
@@ -221,9 +240,9 @@ class Option(Record):
 class Fit(Record):
     """One thing that writing `array` would change, or the reason why it cannot be written.
 
-    `outcome` is `EQUIVALENT` or `REFUSED`; `property` names what is concerned (``type``,
-    ``shape``, ``metadata``, ``names``, …); `reason` is a clause without the array's name; `flag`
-    is what would allow a refused one (None: no flag can).
+    `outcome` is `EQUIVALENT` or `REFUSED`; `property` is one of `PROPERTIES`; `reason` is a clause
+    without the array's name; `flag` is what would allow a refused one (None: no flag can). Byte
+    order is not part of the value: a change of it makes no fit.
     """
 
     outcome: str
@@ -241,7 +260,7 @@ class Fit(Record):
 
 
 def equivalent(array: str, property: str, reason: str) -> Fit:
-    """Every value is kept, the form changes.
+    """Every value is kept, the form changes. Raises nothing.
 
     >>> str(equivalent("x", "type", "bool is stored as uint8"))
     "array 'x': type: bool is stored as uint8"
@@ -250,7 +269,7 @@ def equivalent(array: str, property: str, reason: str) -> Fit:
 
 
 def refused(array: str, property: str, reason: str, flag: str | None = None) -> Fit:
-    """Values, elements or whole arrays would be lost.
+    """Values, elements or whole arrays would be lost. Raises nothing.
 
     >>> str(refused("x", "type", "TOY has no complex64", "--dtype float64"))
     "array 'x': type: TOY has no complex64 (allow with --dtype float64)"
@@ -258,21 +277,39 @@ def refused(array: str, property: str, reason: str, flag: str | None = None) -> 
     return Fit(REFUSED, array, property, reason, flag)
 
 
+def refused_type(array: Array, title: str, dtype: str) -> Fit:
+    """The format called `title` has no such elements; numbers and bools may become `dtype`.
+
+    >>> str(refused_type(Array(element("float", 2), (3,), name="x"), "TOY", "float64"))
+    "array 'x': type: TOY has no float16 (allow with --dtype float64)"
+
+    Raises nothing.
+    """
+    flag = None if array.element.kind == "user" else f"--dtype {dtype}"
+    return refused(array.name, "type", f"{title} has no {type_name(little(array.element))}", flag)
+
+
 class Plan:
     """What a file will be that holds a bundle: decided once, before any data is read.
 
     `fits` lists what would be changed or lost; `names`, parallel to the arrays of the bundle, says
-    under which names they are found again; `write` fills a `Target`.
+    under which names they are found again; `write` fills a `Target`. `header` makes what is before
+    the elements, if the file is just both (`write_raw`), whatever the name of the array is; `whole`
+    makes all of another file of its elements, little-endian.
 
-    >>> plan = Plan([], lambda target: None, names=["x"])
-    >>> plan.fits, plan.names
-    ([], ['x'])
+    >>> Plan([], lambda target: None, names=["x"]).names
+    ['x']
     """
 
-    __slots__ = ("fits", "names", "write")
+    __slots__ = ("fits", "header", "names", "whole", "write")
 
-    def __init__(self, fits: list[Fit], write: Callable[[Any], None], *, names: list[str]) -> None:
+    def __init__(
+        self, fits: list[Fit], write: Callable[[Any], None], *, names: list[str],
+        header: Callable[[], bytes] | None = None, whole: Callable[[bytes], bytes] | None = None,
+    ) -> None:  # fmt: skip
         self.fits: list[Fit] = fits
+        self.whole: Callable[[bytes], bytes] | None = whole
+        self.header: Callable[[], bytes] | None = header
         self.write: Callable[[Any], None] = write
         self.names: list[str] = names
 
@@ -283,7 +320,9 @@ class Plugin:
     `Unsupported` if `module`, what was imported, lacks a function that its `FORMAT` promises.
     """
 
-    __slots__ = ("FORMAT", "check", "plan", "read", "read_stack", "sniff", "split", "target")
+    __slots__ = (
+        "FORMAT", "check", "data_range", "plan", "read", "read_stack", "sniff", "split", "target",
+    )  # fmt: skip
 
     def __init__(self, module: Any) -> None:
         self.FORMAT: Format = module.FORMAT
@@ -293,6 +332,7 @@ class Plugin:
         self.read_stack: ReadStack | None = _function(module, "read_stack")
         self.check: Check | None = _function(module, "check")
         self.target: MakeTarget | None = _function(module, "target")
+        self.data_range: DataRange | None = _function(module, "data_range")
         self.split: Split | None = _function(module, "split")
 
 
@@ -313,8 +353,10 @@ def file_fits(bundle: Bundle, title: str) -> list[Fit]:
 
     >>> [str(fit) for fit in file_fits(Bundle([], attributes={"title": "t"}), "TOY")]
     ['metadata: TOY has no place for attributes of the file: title']
+
+    Raises nothing.
     """
-    groups = bundle.telling_groups()
+    groups = bundle.explicit_groups()
     attributes = [*bundle.attributes]
     attributes += [f"{group}/{name}" for group, own in groups.items() for name in own]
     empty = [f"{group}/" for group, own in groups.items() if not own]
@@ -341,7 +383,7 @@ def trailing_note(nbytes: int, after: str = "the data") -> str:
 
 
 def first_of(names: Sequence[str], count: int = 5) -> str:
-    """Return names as a message lists them: of many the first ones.
+    """Return names as a message lists them: of many the first ones. Raises nothing.
 
     >>> first_of(["a", "b", "c"], 2)
     'a, b, and 1 more'

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from raconvert.catalogue import FOREIGN, ROWS, WRAPPERS, Row, matches
+from raconvert.catalogue import ROWS, Row
+from raconvert.declared import Record
 from raconvert.errors import (
     MissingDependency,
-    NotSupportedYet,
     RaconvertError,
     UnknownFormat,
     Unsupported,
@@ -21,7 +21,6 @@ from raconvert.errors import (
     did_you_mean,
 )
 from raconvert.plugin import API, MAYBE, NO, SURE, Plugin
-from raconvert.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,11 +31,9 @@ if TYPE_CHECKING:
 GROUP = "raconvert.formats"
 VERDICTS = {NO: "no", MAYBE: "maybe", SURE: "sure"}
 
-# One answer to "is it yours?", kept so that a refusal can list all of them.
-
 
 class Candidate(Record):
-    """The answer of one format that was asked about a file."""
+    """The answer of one format that was asked about a file; a refusal lists all of them."""
 
     name: str
     verdict: str
@@ -51,12 +48,13 @@ class Detection(Record):
     candidates: list[Candidate]
 
 
+_SUFFIXES = {suffix: row for row in reversed(ROWS) for suffix in row.suffixes}
 _third_party: tuple[Row, ...] | None = None
 _broken: dict[str, RaconvertError] = {}
 
 
 def refresh() -> None:
-    """Forget the scanned entry points, so that newly installed plugins are found."""
+    """Forget the scanned entry points: newly installed plugins are found. Raises nothing."""
     global _third_party
     _third_party = None
 
@@ -68,8 +66,7 @@ def third_party() -> tuple[Row, ...]:
     two distributions that claim one name: it stands in nobody's way but theirs.
     """
     global _third_party
-    if _third_party is None:
-        _third_party = _scanned()
+    _third_party = _scanned() if _third_party is None else _third_party
     return _third_party
 
 
@@ -106,7 +103,7 @@ def _claimed(name: str, modules: list[str]) -> Row:
         )
     path = modules[0]
     try:
-        return _row_of(import_module(path).FORMAT, path)
+        row = _row_of(import_module(path).FORMAT, path)
     except RaconvertError:
         raise
     except (Exception, SystemExit) as error:
@@ -114,6 +111,13 @@ def _claimed(name: str, modules: list[str]) -> Row:
             f"the installed plugin {path} of format '{name}' cannot be loaded: {error!r}",
             remedy=f"repair or uninstall {path.partition('.')[0]}",
         ) from error
+    if row.name != name:
+        raise Unsupported(
+            f"the installed plugin {path} is of format '{row.name}', not '{name}'; its entry point "
+            f"must be called '{row.name}'",
+            remedy=f"repair or uninstall {path.partition('.')[0]}",
+        )
+    return row
 
 
 def _row_of(form: Any, path: str) -> Row:
@@ -182,9 +186,26 @@ def _importable(module: str) -> bool:
     return find_spec(module) is not None
 
 
+def readable() -> tuple[Row, ...]:
+    """The formats that can be read."""
+    return tuple(row for row in ROWS if row.reads)
+
+
+def matches(magic: tuple[tuple[int, bytes], ...], head: bytes) -> bool:
+    """True if any of the (offset, bytes) pairs is found in the head of a file."""
+    return any(head.startswith(text, at) for at, text in magic)
+
+
 def by_suffix(path: str, candidates: tuple[Row, ...] = ROWS) -> Row | None:
     """Return the format with the longest suffix that the name ends with."""
     name = path.lower()
+    if candidates is ROWS:
+        dot = name.find(".", name.rfind("/") + 1)
+        while dot >= 0:
+            if name[dot:] in _SUFFIXES:
+                return _SUFFIXES[name[dot:]]
+            dot = name.find(".", dot + 1)
+        return None
     best: tuple[int, Row] | None = None
     for row in candidates:
         for suffix in row.suffixes:
@@ -197,36 +218,12 @@ def target_row(path: str, to: str | None = None) -> Row:
     """Return the format to write: by name, else by the suffix of the destination."""
     row = by_name(to) if to else by_suffix(path) or by_suffix(path, third_party())
     if row is None:
-        raise _unknown_target(path)
+        from raconvert.unsupported import unknown_target
+
+        raise unknown_target(path, [*broken()])
     if not row.writes:
         raise Unsupported(f"format {row.name} is read only", path=path)
     return row
-
-
-def _unknown_target(path: str) -> UnknownFormat:
-    """Return the error for a destination that no format has the suffix of."""
-    known = ", ".join(row.suffixes[0] for row in ROWS if row.writes and row.suffixes)
-    name = path.lower()
-    for foreign in FOREIGN:
-        if name.endswith(foreign.suffixes or ("\0",)):
-            return NotSupportedYet(
-                f"{foreign.title} is not supported yet as a destination",
-                path=path,
-                remedy="\n".join(filter(None, [foreign.note, f"destinations that are: {known}"])),
-            )
-    for title, _, suffixes in WRAPPERS:
-        if name.endswith(suffixes):
-            return NotSupportedYet(
-                f"a destination inside {title} is not supported yet",
-                path=path,
-                remedy="write the plain file and compress it afterwards",
-            )
-    return UnknownFormat(
-        "no format has this suffix",
-        path=path,
-        expected=f"one of {known}",
-        remedy="or name the format with --to",
-    )
 
 
 def detect(source: Source, name: str | None = None) -> Detection:
@@ -239,15 +236,21 @@ def detect(source: Source, name: str | None = None) -> Detection:
     if name:
         row = by_name(name)
         return Detection(row, "named explicitly", [Candidate(name, "sure", "named explicitly")])
+    likely = by_suffix(source.path)
+    if likely and likely.reads and likely.proof and matches(likely.magic, source.head):
+        verdict, reason = ask(source, likely)  # what all others would say changes nothing
+        return Detection(likely, reason, [Candidate(likely.name, VERDICTS[verdict], reason)])
     candidates: list[Candidate] = []
     found = _by_content(source, ROWS, candidates) or _by_content(source, third_party, candidates)
     if found is not None:
         return Detection(*found, candidates)
     candidates += [Candidate(name, "broken", error.what) for name, error in broken().items()]
-    _refuse_foreign(source, candidates)
+    from raconvert.unsupported import refuse_foreign
+
+    refuse_foreign(source, named=by_suffix(source.path, third_party()) is not None)
     named = by_suffix(source.path) or by_suffix(source.path, third_party())
     if named is not None and named.reads:
-        reason = f"suffix {_suffix(source.path, named)} only"
+        reason = f"suffix {suffix_of(source.path, named)} only"
         candidates.append(Candidate(named.name, "suffix", reason))
         return Detection(named, reason, candidates)
     listing = "; ".join(f"{c.name}: {c.verdict} ({c.reason})" for c in candidates)
@@ -279,7 +282,7 @@ def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple
             if row.proof:
                 return row, reason
         elif verdict == MAYBE and fits[row]:
-            likely.append((row, f"{reason}; suffix {_suffix(source.path, row)}"))
+            likely.append((row, f"{reason}; suffix {suffix_of(source.path, row)}"))
     for group in (certain, likely):
         if len(group) > 1:
             names = " and ".join(row.name for row, _ in group)
@@ -304,34 +307,8 @@ def ask(source: Source, row: Row) -> tuple[int, str]:
     return verdict, f"content, {VERDICTS[verdict]}"
 
 
-def _refuse_foreign(source: Source, candidates: list[Candidate]) -> None:
-    """Name a recognised format that has no plugin (`NotSupportedYet`, exit code 3)."""
-    head = source.head
-    supported = ", ".join(row.name for row in ROWS)
-    for foreign in FOREIGN:
-        named = not foreign.magic and head and source.path.lower().endswith(foreign.suffixes)
-        named = named and by_suffix(source.path, third_party()) is None
-        if foreign.read_as is None and (matches(foreign.magic, head) or named):
-            raise NotSupportedYet(
-                f"is {foreign.title}, not supported yet",
-                path=source.path,
-                remedy=" ".join(filter(None, [foreign.note, f"Supported: {supported}."])),
-            )
-    for title, magic, suffixes in WRAPPERS:
-        if head.startswith(magic):
-            name = source.path.lower()
-            inner = next((name[: -len(s)] for s in suffixes if name.endswith(s)), name)
-            known = [(f.title, f.suffixes) for f in ROWS] + [(f.title, f.suffixes) for f in FOREIGN]
-            inside = next((title for title, ends in known if inner.endswith(ends or ("\0",))), None)
-            what = f"by its name {inside} inside" if inside else "with unknown content"
-            raise NotSupportedYet(
-                f"is {title}-compressed ({what}), not supported yet",
-                path=source.path,
-                remedy="decompress it first",
-            )
-
-
-def _suffix(path: str, row: Row) -> str:
+def suffix_of(path: str, row: Row) -> str:
+    """The longest suffix of a format that a name ends with, as the format writes it."""
     return max((s for s in row.suffixes if path.lower().endswith(s)), key=len)
 
 

@@ -38,6 +38,8 @@ from raconvert.testing.declared import (
     check_sniff_never_raises,
     check_sniff_rejects_others,
 )
+from raconvert.testing.empty import check_empty_shapes
+from raconvert.testing.headers import check_headers_tell
 from raconvert.testing.kit import (
     MAX_MEMORY,
     decode,
@@ -84,11 +86,13 @@ __all__ = [
     "check_close_frees_the_file",
     "check_cut_files",
     "check_cut_samples",
+    "check_empty_shapes",
     "check_failed_write_leaves_nothing",
     "check_fits_is_pure",
     "check_flipped_samples",
     "check_format_fields",
     "check_format_is_frozen",
+    "check_headers_tell",
     "check_import_is_light",
     "check_input_is_left_alone",
     "check_is_silent",
@@ -134,6 +138,8 @@ CHECKS: tuple[Callable[[ModuleType], None], ...] = (
     check_cut_files,
     check_fits_is_pure,
     check_round_trips,
+    check_headers_tell,
+    check_empty_shapes,
     check_refusals_write_nothing,
     check_input_is_left_alone,
     check_output_is_deterministic,

@@ -8,7 +8,7 @@ import numpy as np
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.dtypes import dtype_of, element_of, little
-from raconvert.records import Record
+from raconvert.declared import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,10 @@ class Case(Record):
         return values
 
     def array(self, name: str = "x") -> Array:
-        """Return the array as an importer would hand it out."""
+        """Return the array as an importer would hand it out, `shape` in its index order.
+
+        Raises `Unsupported` for a type without a place in RA.
+        """
         values = self.values
         index_order: str | None = "C"
         if self.order == "F":
@@ -56,7 +59,10 @@ class Case(Record):
 
 
 def filled(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Values:
-    """Return an array of all kinds of bits: NaN payloads, -0.0, extremes, padded texts."""
+    """Return values of this shape, of all kinds of bits: NaN payloads, -0.0, extremes, texts.
+
+    Raises nothing.
+    """
     count = prod(shape)
     rng = np.random.default_rng(SEED)
     if dtype.names:
@@ -142,7 +148,10 @@ CASES: dict[str, Case] = {
 
 
 def same(expected: Values, got: Values) -> bool:
-    """True if two arrays agree in shape, type and every bit; numbers in either byte order."""
+    """True if two arrays agree in shape, type and every bit; numbers in either byte order.
+
+    Raises nothing.
+    """
     if expected.shape != got.shape or _settled(expected.dtype) != _settled(got.dtype):
         return False
     if expected.dtype.names:
@@ -159,7 +168,7 @@ def _settled_bytes(values: Values) -> bytes:
 
 
 def same_values(expected: Values, got: Values) -> bool:
-    """True if all values are there, in another form than the exact one.
+    """True if all values are there, in another form than the exact one. Raises nothing.
 
     Axes of length 1 may come and go, numbers may have become another type that holds them, bools
     two numbers, complex numbers pairs on a new last axis, bytes the characters of their numbers,

@@ -70,7 +70,10 @@ _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def check_format_is_frozen(plugin: ModuleType) -> None:
-    """FORMAT is a `Format` of this version of the contract, and cannot be changed."""
+    """FORMAT is a `Format` of this version of the contract, and cannot be changed.
+
+    Raises `AssertionError` that lists what is wrong.
+    """
     form = plugin.FORMAT
     require(isinstance(form, Format), f"FORMAT is a {type(form).__name__}, not a Format")
     require(form.api == API, f"FORMAT.api is {form.api}, expected {API}")
@@ -82,7 +85,10 @@ def check_format_is_frozen(plugin: ModuleType) -> None:
 
 
 def check_format_fields(plugin: ModuleType) -> None:
-    """Every field of FORMAT has the right type."""
+    """Every field of FORMAT has the right type.
+
+    Raises `AssertionError` that lists what is wrong.
+    """
     wrong = [
         f"{field} = {getattr(plugin.FORMAT, field)!r}, expected {words}"
         for field, (is_right, words) in _FIELDS.items()
@@ -92,7 +98,10 @@ def check_format_fields(plugin: ModuleType) -> None:
 
 
 def check_catalogue(plugin: ModuleType) -> None:
-    """The catalogue row of a built-in format equals its FORMAT; no other has a built-in's name."""
+    """The catalogue row of a built-in format equals its FORMAT; no other has a built-in's name.
+
+    Raises `AssertionError` that lists what is wrong.
+    """
     row = next((row for row in ROWS if row.module == plugin.__name__), None)
     if row is None:
         names = [other.name for other in ROWS]
@@ -107,7 +116,10 @@ def check_catalogue(plugin: ModuleType) -> None:
 
 
 def check_import_is_light(plugin: ModuleType) -> None:
-    """Importing the plugin imports neither numpy nor the packages that it needs."""
+    """Importing the plugin imports neither numpy nor the packages that it needs.
+
+    Raises `AssertionError` that lists what is wrong.
+    """
     heavy = ["numpy", *(module for module, _ in plugin.FORMAT.needs)]
     code = "import importlib\nimportlib.import_module(sys.argv[1])\n"
     code += "answer = ' '.join(set(sys.argv[2:]) & set(sys.modules))"
@@ -116,26 +128,27 @@ def check_import_is_light(plugin: ModuleType) -> None:
 
 
 def check_options(plugin: ModuleType) -> None:
-    """Options are keyword-only parameters with the names and defaults of their `Option` rows."""
+    """Options are keyword-only parameters with the names and defaults of their `Option` rows.
+
+    Raises `AssertionError` that lists what is wrong.
+    """
     form = plugin.FORMAT
-    none: tuple[Any, ...] = ()
-    signatures = [("sniff", ["source"], none)]
+    signatures: list[tuple[str, list[str], tuple[Any, ...]]] = [("sniff", ["source"], ())]
     if form.reads:
         signatures.append(("read", ["source"], form.read_options))
     if form.writes:
-        if callable(getattr(plugin, "plan", None)):
-            signatures.append(("plan", ["bundle"], form.write_options))
-        else:
-            signatures.append(("fits", ["bundle", "options"], none))
-            signatures.append(("write", ["bundle", "target"], form.write_options))
+        signatures.append(("plan", ["bundle"], form.write_options))
     wrong = []
     for function, positional, options in signatures:
+        if not callable(getattr(plugin, function, None)):
+            wrong.append(f"there is no function `{function}`")
+            continue
         parameters = inspect.signature(getattr(plugin, function)).parameters
         kinds = {kind: [n for n, p in parameters.items() if p.kind == kind] for kind in _KINDS}
-        plain = kinds[inspect.Parameter.POSITIONAL_OR_KEYWORD]
+        given = kinds[inspect.Parameter.POSITIONAL_OR_KEYWORD]
         named = {n: parameters[n].default for n in kinds[inspect.Parameter.KEYWORD_ONLY]}
         declared = {option.name: option.default for option in options}
-        if plain != positional or sum(map(len, kinds.values())) != len(parameters):
+        if given != positional or sum(map(len, kinds.values())) != len(parameters):
             wrong.append(f"{function}{tuple(parameters)}, expected {tuple(positional)}, then only "
                          "keyword-only options")  # fmt: skip
         if named != declared:
@@ -162,7 +175,10 @@ def _is_choice(option: Any) -> bool:
 
 
 def check_samples_are_sure(plugin: ModuleType) -> None:
-    """There is a sample; each has a suffix of the format and one of its magics, and is sure."""
+    """There is a sample; each has a suffix of the format and one of its magics, and is sure.
+
+    Raises `AssertionError` that lists what is wrong.
+    """
     form = plugin.FORMAT
     require(form.samples, "magic bytes may be declared only together with a sample")
     with sample_files(plugin) as paths:
@@ -177,7 +193,10 @@ def check_samples_are_sure(plugin: ModuleType) -> None:
 
 
 def check_sniff_rejects_others(plugin: ModuleType) -> None:
-    """`sniff` says no to the samples of all other formats, to nothing, and to random bytes."""
+    """`sniff` says no to the samples of all other formats, to nothing, and to random bytes.
+
+    Raises `AssertionError` that lists what is wrong.
+    """
     others = {"empty": b"", "text": b"0.5 1.5\n" * 20, "zeros": bytes(5000)}
     rng = random.Random(SEED)  # noqa: S311 - reproducible on purpose
     others |= {f"random {n}": rng.randbytes(n) for n in (1, 4, 16, 64, 500, 5000)}
@@ -200,7 +219,10 @@ def check_sniff_rejects_others(plugin: ModuleType) -> None:
 
 
 def check_sniff_never_raises(plugin: ModuleType) -> None:
-    """`sniff` answers for every prefix of a sample."""
+    """`sniff` answers for every prefix of a sample.
+
+    Raises `AssertionError` that lists what is wrong.
+    """
     failed = []
     for path, contents in damaged(plugin, prefixes(plugin)):
         try:

@@ -19,8 +19,7 @@ from raconvert.arrays.dtypes import dtype_of, little
 from raconvert.catalogue import Row
 from raconvert.conversion.options import Settings
 from raconvert.conversion.read import apply_sidecar
-from raconvert.conversion.report import Report
-from raconvert.conversion.run import Conversion
+from raconvert.conversion.report import Conversion, Report
 from raconvert.conversion.write import write_bundle
 from raconvert.errors import WouldLose
 from raconvert.files.source import Source
@@ -56,20 +55,26 @@ def require_none(problems: Iterable[str], of: str) -> None:
 
 
 def row_of(plugin: ModuleType) -> Row:
-    """Return the catalogue row that the plugin's FORMAT amounts to."""
+    """Return the catalogue row that the plugin's FORMAT amounts to. Raises nothing."""
     shared = {field: getattr(plugin.FORMAT, field) for field in Row._fields if field != "module"}
     return Row(module=plugin.__name__, **shared)
 
 
 def write(plugin: ModuleType, arrays: Iterable[Array], path: Path, **settings: Any) -> Report:
-    """Write arrays to a file through the plugin, with every check of the core."""
+    """Write arrays to a file through the plugin, with every check of the core.
+
+    Raises what `raconvert.write` does: `WouldLose`, `TargetExists`, `WriteFailed`.
+    """
     chosen = Settings(sync=False, max_memory=MAX_MEMORY, **settings)
     run = Conversion(str(path), row_of(plugin), chosen, Report([]))
     return write_bundle(run, Bundle(list(arrays)))
 
 
 def read(plugin: ModuleType, path: Path) -> Bundle:
-    """Read a file through the plugin, its sidecar included."""
+    """Read a file through the plugin, its sidecar included.
+
+    Raises what `raconvert.open` does: `Corrupt`, `Unsupported`, `ReadFailed`.
+    """
     source = Source(str(path), max_memory=MAX_MEMORY)
     bundle: Bundle = plugin.read(source)
     bundle.path = str(path)
@@ -78,7 +83,10 @@ def read(plugin: ModuleType, path: Path) -> Bundle:
 
 
 def decode(bundle: Bundle) -> list[Values]:
-    """Return the arrays of a bundle in logical order, decoded to the last element, and close it."""
+    """Return the arrays of a bundle in logical order, decoded to the last element, and close it.
+
+    Raises `Corrupt` or `ReadFailed` for elements that cannot be read.
+    """
     with bundle:
         return [np.array(joined(array, 1 << 20)) for array in bundle.arrays]
 
@@ -96,7 +104,7 @@ def joined(array: Array, max_bytes: int) -> Values:
 
 
 def suffix_of(plugin: ModuleType) -> str:
-    """Return the usual suffix of the plugin's files; folders have none."""
+    """Return the usual suffix of the plugin's files; folders have none. Raises nothing."""
     return next(iter(plugin.FORMAT.suffixes), "")
 
 
@@ -107,7 +115,7 @@ def contents_of(path: Path) -> dict[str, bytes]:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder."""
+    """Remove a file or a folder. Raises `OSError` where the system refuses."""
     shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 

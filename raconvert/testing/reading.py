@@ -42,7 +42,10 @@ if TYPE_CHECKING:
 
 
 def check_read_is_lazy(plugin: ModuleType) -> None:
-    """`read` gives a bundle of arrays whose data is not there yet."""
+    """`read` gives a bundle of arrays whose data is not there yet.
+
+    Raises `AssertionError` that lists what is wrong.
+    """
     with sample_files(plugin) as paths:
         for path in paths:
             with plugin.read(Source(str(path))) as bundle:
@@ -73,7 +76,10 @@ def _not_well_formed(bundle: Bundle) -> Iterator[str]:
 
 
 def check_regions(plugin: ModuleType) -> None:
-    """A region of an array is the slice of the whole."""
+    """A region of an array is the slice of the whole.
+
+    Raises `AssertionError` that lists what is wrong.
+    """
     with scratch() as folder:
         odd = []
         for path, values in held_files(plugin, folder).values():
@@ -92,7 +98,10 @@ _KEYS: list[Any] = [
 
 
 def check_blocks(plugin: ModuleType) -> None:
-    """Blocks of any size are contiguous, little-endian, bounded, and make up the whole."""
+    """Blocks of any size are contiguous, little-endian, bounded, and make up the whole.
+
+    Raises `AssertionError` that lists what is wrong.
+    """
     with scratch() as folder:
         odd = []
         for path, values in held_files(plugin, folder).values():
@@ -111,7 +120,10 @@ def check_blocks(plugin: ModuleType) -> None:
 
 
 def check_close_frees_the_file(plugin: ModuleType) -> None:
-    """After closing, also of what could not be read, no descriptor is left and none leaked."""
+    """After closing, also of what could not be read, no descriptor is left and none leaked.
+
+    Raises `AssertionError` that lists what is wrong.
+    """
     with sample_files(plugin) as paths, warnings.catch_warnings(record=True) as leaks:
         warnings.simplefilter("always", ResourceWarning)
         gc.collect()
@@ -147,7 +159,10 @@ def _open_files() -> set[str]:
 
 
 def check_unreadable_sources(plugin: ModuleType) -> None:
-    """What is missing or is a folder is refused by an error of ours that names it."""
+    """What is missing or is a folder is refused by an error of ours that names it.
+
+    Raises `AssertionError` that lists what is wrong.
+    """
     with scratch() as folder:
         for path in (folder / f"missing{suffix_of(plugin)}", folder):
             problem = _attempt(plugin, path)
@@ -177,17 +192,26 @@ def _check_damage(plugin: ModuleType, contents: Iterable[tuple[str, bytes]]) -> 
 
 
 def check_cut_samples(plugin: ModuleType) -> None:
-    """A sample cut at any byte decodes, or raises an error of ours that names the file."""
+    """A sample cut at any byte decodes, or raises an error of ours that names the file.
+
+    Raises `AssertionError` that lists what is wrong.
+    """
     _check_damage(plugin, prefixes(plugin))
 
 
 def check_flipped_samples(plugin: ModuleType) -> None:
-    """A sample with any bit flipped decodes, or raises an error of ours that names the file."""
+    """A sample with any bit flipped decodes, or raises an error of ours that names the file.
+
+    Raises `AssertionError` that lists what is wrong.
+    """
     _check_damage(plugin, flipped(plugin))
 
 
 def check_cut_files(plugin: ModuleType) -> None:
-    """What the plugin wrote itself never gives other elements once it is cut."""
+    """What the plugin wrote itself never gives other elements once it is cut.
+
+    Raises `AssertionError` that lists what is wrong.
+    """
     with scratch() as folder:
         problems = []
         for path, values in held_files(plugin, folder).values():

@@ -1,0 +1,207 @@
+"""What is declared with types: the fields of `Record`, and the arguments of public functions.
+
+`Record` is `typing.NamedTuple` without the price of importing `typing` at start-up: a subclass
+declares its fields with their types, and gets methods and defaults like a named tuple's; type
+checkers see `typing.NamedTuple` itself. Nothing is compiled for a class, which is what makes
+`collections.namedtuple` slow.
+
+`checked` compares arguments with what the signature declares, by one rule for all: an argument of a
+wrong type is a `UsageError` that names it and what was expected; an argument that a function does
+not have is Python's own `TypeError`.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from raconvert.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ParamSpec, TypeVar
+    from typing import NamedTuple as Record
+
+    P = ParamSpec("P")
+    T = TypeVar("T")
+
+__all__ = ["PATH", "Record", "check", "checked"]
+
+if not TYPE_CHECKING:
+
+    class _Maker(type):
+        """Makes a tuple with named fields out of the fields of a class body."""
+
+        def __new__(cls, name, bases, body):
+            """Return the class; one that inherits its fields declares none."""
+            fields = tuple(body.get("__annotations__", ()))
+            if fields:
+                body["_fields"] = body["__match_args__"] = fields
+                body["_field_defaults"] = {f: body.pop(f) for f in fields if f in body}
+                last, count = tuple(body["_field_defaults"].values()), len(fields)
+                body["_rests"] = {count - n: last[len(last) - n :] for n in range(len(last) + 1)}
+                body.update((f, property(operator.itemgetter(i))) for i, f in enumerate(fields))
+            body.setdefault("__slots__", ())
+            return super().__new__(cls, name, bases, body)
+
+    class Record(tuple, metaclass=_Maker):
+        """The base of classes whose fields are declared with their types."""
+
+        _fields = ()
+        _field_defaults = {}  # noqa: RUF012 - as in a named tuple
+        _rests = {0: ()}  # noqa: RUF012 - by number of values the defaults of the other fields
+
+        def __new__(cls, *values, **named):
+            """Return a record; each field is given by place or by name, or has a default."""
+            rest = cls._rests.get(len(values))
+            if named or rest is None:
+                return tuple.__new__(cls, cls._filled(values, named))
+            return tuple.__new__(cls, values + rest)
+
+        @classmethod
+        def _make(cls, values):
+            """Return the record of all its values, in order."""
+            made = tuple.__new__(cls, values)
+            if len(made) != len(cls._fields):
+                raise TypeError(f"{cls.__name__} has {len(cls._fields)} fields, not {len(made)}")
+            return made
+
+        @classmethod
+        def _filled(cls, values, named):
+            """All values in order, those that are not given by default."""
+            given = {**dict(zip(cls._fields, values, strict=False)), **named}
+            found = {**cls._field_defaults, **given}
+            if found.keys() != set(cls._fields) or len(given) < len(values) + len(named):
+                expected = ", ".join(cls._fields)
+                raise TypeError(f"{cls.__name__}() takes each of its fields once: {expected}")
+            return map(found.__getitem__, cls._fields)
+
+        def _replace(self, **named):
+            """Return a copy with some fields changed."""
+            made = tuple.__new__(type(self), map(named.pop, self._fields, self))
+            if named:
+                raise TypeError(f"{type(self).__name__} has no field {next(iter(named))}")
+            return made
+
+        def _asdict(self):
+            """Return the fields and their values."""
+            return dict(zip(self._fields, self, strict=True))
+
+        def __getnewargs__(self):
+            return tuple(self)
+
+        def __repr__(self):
+            fields = ", ".join(f"{name}={value!r}" for name, value in self._asdict().items())
+            return f"{type(self).__name__}({fields})"
+
+
+# The arguments of public functions ------------------------------------------------------------
+
+PATH = "str | os.PathLike[str]"
+
+
+def _is_path(value: Any) -> bool:
+    text = isinstance(value, str) or (
+        isinstance(value, os.PathLike) and isinstance(os.fspath(value), str)
+    )
+    return text and "\0" not in os.fspath(value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, Sequence) and all(isinstance(one, str) for one in value)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
+
+
+def _is_count(value: Any) -> bool:
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return not isinstance(value, bool) and getattr(value, "shape", ()) == ()
+
+
+def _is_options(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
+
+
+def _is_paths(value: Any) -> bool:
+    return _is_path(value) or (isinstance(value, Sequence) and all(map(_is_path, value)))
+
+
+def _is_stack(value: Any) -> bool:
+    pair = isinstance(value, tuple) and len(value) == 2
+    return (
+        isinstance(value, str)
+        or _is_flag(value)
+        or (pair and isinstance(value[0], str) and _is_count(value[1]))
+    )
+
+
+def _is_metadata(value: Any) -> bool:
+    return type(value).__name__ == "Metadata"
+
+
+# What a signature declares -> the check, and the words for it. With ``| None`` None is right, too.
+_DECLARED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    PATH: (_is_path, "a path (str or os.PathLike, without NUL)"),
+    "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]": (_is_paths, "a path or several"),
+    "str": (_is_text, "a str without NUL"),
+    "Sequence[str]": (_is_texts, "a list of str"),
+    "str | os.PathLike[str] | Sequence[str]": (_is_paths, "a path or several"),
+    "bool": (_is_flag, "True or False"),
+    "int": (_is_count, "a whole number"),
+    "float": (lambda value: isinstance(value, int | float), "a number"),
+    "dict[str, Any]": (_is_options, "a dict with names of options"),
+    "bool | str | tuple[str, int]": (_is_stack, "True, a name, or a name and an axis"),
+    "Metadata": (_is_metadata, "a Metadata"),
+    "Callable[[int, int], object]": (callable, "a function"),
+    "Callable[[Event], object]": (callable, "a function"),
+}
+# Of functions that pass on what concerns sources, as `convert` declares it.
+_READING = {
+    "from_": "str | None", "arrays": "Sequence[str] | None", "in_opts": "dict[str, Any] | None",
+    "meta": "str", "index_order": "str | None", "trust": "Sequence[str]", "max_memory": "int",
+    "sort": "str | None", "stack": "bool | str | tuple[str, int] | None", "recursive": "bool",
+    "include": "Sequence[str]", "exclude": "Sequence[str]",
+    "files_from": "str | os.PathLike[str] | Sequence[str] | None", "null_separated": "bool",
+    "strict_sequence": "bool",
+}  # fmt: skip
+
+
+def check(name: str, value: Any, declared: str) -> None:
+    """Refuse (`UsageError`) a value that is not of a declared type."""
+    if value is None and declared.endswith(" | None"):
+        return
+    rule = _DECLARED.get(declared.removesuffix(" | None"))
+    if rule is not None and not rule[0](value):
+        got = f"{type(value).__name__} {value!r:.60}" if _is_short(value) else type(value).__name__
+        raise UsageError(f"argument {name} is of the wrong type", expected=rule[1], got=got)
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, bytes | str | int | float | tuple | list | None.__class__)
+
+
+def checked(function: Callable[P, T]) -> Callable[P, T]:
+    """Make a function check its arguments before it does anything."""
+    declared = function.__annotations__
+    names = function.__code__.co_varnames
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        for name, value in zip(names, args, strict=False):
+            check(name, value, declared.get(name, ""))
+        for name, value in kwargs.items():
+            check(name, value, declared.get(name) or _READING.get(name, ""))
+        return function(*args, **kwargs)
+
+    return call
