@@ -9,7 +9,7 @@ block), then objects at addresses, all behind the library.
 
 Reads: every layout (compact, contiguous, chunked with any filter that is there, external storage,
 virtual); both byte orders; all element types in the table below. Contiguous data that has the form
-of the core carries an extent, and is never read here. Chunks that are plain, deflated, or shuffled
+of the core carries an extent, and is never read here. Chunks that are stored, deflated, or shuffled
 and deflated are decoded by threads outside the library, bounded by their declared size. Everything
 else goes through the library in the file's own datatype, in slabs of whole chunks.
 
@@ -68,7 +68,11 @@ Cannot be read, while the others can (``--allow arrays`` leaves them out): datas
 that is not installed (named, with the install line); declared sizes that the file cannot hold; data
 outside the file; damaged chunks; external storage that is shorter than the dataset; strings of
 variable length above ``--max-memory`` once they have one width, or in external storage; bools that
-are neither 0 nor 1 (``bools=integers`` keeps them).
+are neither 0 nor 1 (``bools=integers`` keeps them); groups and chunked datasets whose old index
+(version 1, without checksums) hides entries, or puts chunks over something else. Not found there: a
+chunk without filters whose address leads to bytes that nothing claims, or to another dataset's; a
+damaged filter mask of a chunk whose stored size is its plain size (shuffled only, or deflated to
+that size by chance), whose bytes are taken as the mask says, as the library takes them.
 
 Limits of one file, so that work and memory stay in proportion to it: 200,000 objects, 200,000
 further links, 40 links on the way of one, 500 groups inside each other, 100 notes; attributes that
@@ -92,6 +96,7 @@ __all__ = ["FORMAT", "plan", "read", "sniff"]
 FORMAT = Format(
     name="hdf5",
     title="HDF5",
+    names_files=True,
     suffixes=(".h5", ".hdf5", ".he5"),
     magic=tuple((at, SIGNATURE) for at in PLACES),
     many=True,

@@ -11,14 +11,13 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-from h5py import h5a, h5p, h5s, h5t
+from h5py import h5a, h5s, h5t
 
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 
 from .datatypes import Kind, kind_of, without_bools
 from .descriptions import describe, type_of
-from .errors import FAILURES, PROBLEMS, reason_of
-from .files import info_of
+from .files import FAILURES, PROBLEMS, info_of, reason_of
 from .header import (
     ADDRESS_BYTES,
     REFERENCE_BYTES,
@@ -29,6 +28,7 @@ from .header import (
     sequences,
     total_length,
 )
+from .tables import Attributes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,28 +45,19 @@ MAX_ATTRIBUTES_BYTES = 128 << 20  # all those of a file, as the plain values tha
 _ENTRY, _MAPPING, _LIST, _TEXT, _NUMBER, _SMALL = 512, 240, 64, 80, 40, 8
 
 
-class Attributes:
-    """What the attributes of one object say: `values`, and the `types` worth remembering."""
-
-    __slots__ = ("problems", "types", "values")
-
-    def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
-        self.types: dict[str, Any] = {}
-        self.problems: list[tuple[str, str]] = []  # name and reason of those left out
-
-
 # --- reading --------------------------------------------------------------------------------------
 
 
-def read_attributes(oid: Any, file: File, skip: frozenset[str] = frozenset()) -> Attributes:
-    """The attributes of an object in creation order where the file tracks it, else by name.
+def read_attributes(
+    oid: Any, file: File, names: list[bytes], skip: frozenset[str] = frozenset()
+) -> Attributes:
+    """The attributes of an object with these names.
 
     One that cannot be read is a problem of its own; the others are read all the same.
     """
-    found = Attributes()
+    found = Attributes({}, {}, [])
     stored = Stored(oid, file)
-    for raw in attribute_names(oid):
+    for raw in names:
         name = raw.decode("utf-8", "backslashreplace")
         if name in skip:
             continue
@@ -127,30 +118,6 @@ class Stored:
                 f"the attributes of the file need more than {MAX_ATTRIBUTES_BYTES} bytes in memory"
             )
         self.file.attributes += nbytes
-
-
-def attribute_names(oid: Any) -> list[bytes]:
-    """The names of the attributes of an object."""
-    names: list[bytes] = []
-    plist = oid.get_create_plist() if hasattr(oid, "get_create_plist") else None
-    tracked = plist is not None and plist.get_attr_creation_order() & h5p.CRT_ORDER_TRACKED
-    index = h5_index_order() if tracked else h5_index_name()
-    h5a.iterate(oid, names.append, index_type=index)
-    return names
-
-
-def h5_index_name() -> int:
-    """Return H5_INDEX_NAME."""
-    from h5py import h5
-
-    return int(h5.INDEX_NAME)
-
-
-def h5_index_order() -> int:
-    """Return H5_INDEX_CRT_ORDER."""
-    from h5py import h5
-
-    return int(h5.INDEX_CRT_ORDER)
 
 
 def _read(name: bytes, stored: Stored) -> tuple[Any, dict[str, Any] | None]:

@@ -1,4 +1,4 @@
-"""Chunks decoded outside the library: plain, shuffled, deflated, with a checksum, in any order.
+"""Chunks decoded outside the library: stored, shuffled, deflated, with a checksum, in any order.
 
 File format specification 3.0, IV.A.2.l "The Filter Pipeline Message"; filters 1 (deflate: one zlib
 stream), 2 (shuffle: all first bytes of the elements, then all second ones, ...) and 3 (fletcher32).
@@ -15,17 +15,18 @@ where such an axis may still grow. A permutation of chunks looks sound, so nothi
 from __future__ import annotations
 
 import os
-import zlib
 from array import array
+from contextlib import suppress
 from math import prod
 from threading import Lock
 
 import numpy as np
 
 from raconvert.errors import Corrupt
-from raconvert.files.inflate import MAX_RATIO
+from raconvert.files.copy import handle_of
+from raconvert.files.inflate import MAX_RATIO, ZLIB, Inflater, inflater
 
-from .codecs import CHECKSUM_BYTES, checks_out, inflater, unshuffled
+from .codecs import CHECKSUM_BYTES, checks_out, unshuffled
 from .tables import DEFLATE, FLETCHER32, SHUFFLE
 
 TYPE_CHECKING = False
@@ -34,12 +35,13 @@ if TYPE_CHECKING:
 
     from h5py import h5d
 
+    from raconvert.files.places import Handle
     from raconvert.files.source import Source
 
     Values = np.ndarray[Any, Any]
 
 _DECODED = frozenset((DEFLATE, SHUFFLE, FLETCHER32))
-LARGEST_PLAIN = 64 << 20  # of larger chunks without filters the library reads only what is needed
+LARGEST_UNFILTERED = 64 << 20  # of larger ones the library reads only what is needed
 PARALLEL_BYTES = 1 << 18  # boxes below this are not worth a thread
 LARGEST_UNCHECKED = 32 << 20  # bytes to which a chunk may inflate without a look at it
 PIECE_BYTES = 1 << 16
@@ -145,22 +147,19 @@ class Chunks:
                 offset, length = int(self._offsets[row]), int(self._lengths[row])
                 for at in {offset, offset + userblock}:  # some libraries leave it out
                     if at + length <= self._size:
-                        raw = _read_at(file.fileno(), length, at)
+                        raw = _read_at(handle_of(file), length, at)
                         self._check_inflated(raw, f"chunk at byte {at}")
 
     def _check_inflated(self, raw: bytes, where: str) -> None:
-        stream, total = zlib.decompressobj(), 0
-        for start in range(0, len(raw), PIECE_BYTES):
-            piece = raw[start : start + PIECE_BYTES]
-            while piece and not stream.eof:
-                try:
-                    total += len(stream.decompress(piece, LARGEST_UNCHECKED))
-                except zlib.error:  # which the library finds, too
-                    return
+        parts = (raw[n : n + PIECE_BYTES] for n in range(0, len(raw), PIECE_BYTES))
+        total = 0
+        with suppress(Corrupt):  # damage, which the library finds, too
+            for piece in Inflater(parts, ZLIB, "").pieces(LARGEST_UNCHECKED):
+                total += len(piece)
                 if total > self._bytes + CHECKSUM_BYTES:
-                    what = f"chunk inflates to more than {self._bytes} bytes"
-                    raise Corrupt(what, where=where)
-                piece = stream.unconsumed_tail
+                    break
+        if total > self._bytes + CHECKSUM_BYTES:
+            raise Corrupt(f"chunk inflates to more than {self._bytes} bytes", where=where)
 
     def check_found(self, dataset: h5d.DatasetID) -> None:
         """Refuse (`Corrupt`) chunks that are there and that the library does not find.
@@ -200,7 +199,7 @@ class Chunks:
         ):
             out[...] = self._fill[0]  # and over it the chunks that are there
         opened = self._source.open()
-        file = opened.fileno()
+        file = handle_of(opened)
         try:
             if out.nbytes < PARALLEL_BYTES or len(rows) < 2:
                 for row, place in zip(rows, places, strict=True):
@@ -234,7 +233,9 @@ class Chunks:
         inside = np.flatnonzero(((at >= first) & (at <= last)).all(axis=1))
         return (low + inside).tolist(), [tuple(place) for place in at[inside].tolist()]
 
-    def _place(self, file: int, row: int, place: tuple[int, ...], out: Values, start: Any) -> None:
+    def _place(
+        self, file: Handle, row: int, place: tuple[int, ...], out: Values, start: Any
+    ) -> None:
         """Put what one chunk has of the box into its place."""
         inside, target = [], []
         for at, high, low, n in zip(place, self._chunk, start, out.shape, strict=True):
@@ -244,7 +245,7 @@ class Chunks:
         units = np.frombuffer(self._decoded(file, row, place), f"V{self._unit}")
         out[tuple(target)] = units.reshape(self._chunk)[tuple(inside)]
 
-    def _decoded(self, file: int, row: int, place: tuple[int, ...]) -> Any:
+    def _decoded(self, file: Handle, row: int, place: tuple[int, ...]) -> Any:
         """The bytes of one chunk."""
         offset, length = int(self._offsets[row]), int(self._lengths[row])
         where = f"chunk {place}, byte {offset}"
@@ -287,8 +288,10 @@ class Chunks:
 _SEEKING = Lock()
 
 
-def _read_at(file: int, nbytes: int, offset: int) -> bytes:
+def _read_at(file: Handle, nbytes: int, offset: int) -> bytes:
     """The bytes at a place, fewer where the file ends; safe with threads."""
+    if not isinstance(file, int):
+        return file.read(nbytes, offset)
     if hasattr(os, "pread"):
         return os.pread(file, nbytes, offset)
     with _SEEKING:  # Windows: the position belongs to all threads

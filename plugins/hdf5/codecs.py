@@ -14,7 +14,6 @@ import numpy as np
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     Values = np.ndarray[Any, Any]
@@ -34,41 +33,6 @@ def deflated(raw: Values, level: int) -> bytes:
     except ImportError:  # not built for this machine; zlib does the same, more slowly
         return zlib.compress(raw.data, level)
     return bytes(deflate.zlib_compress(raw.data, level))
-
-
-def inflater(size: int, *, strict: bool) -> Callable[[bytes], Any]:
-    """A function that inflates to at most `size` bytes, or raises ValueError.
-
-    `strict`: no bytes may stand behind the stream.
-    """
-    try:
-        import deflate
-    except ImportError:  # not built for this machine; zlib does the same, more slowly
-        return lambda raw: _inflated(raw, size, strict)
-
-    def inflate(raw: bytes) -> Any:
-        try:
-            return deflate.zlib_decompress(raw, size)
-        except deflate.DeflateError:  # a bad checksum, more bytes, or bytes behind the stream
-            return _inflated(raw, size, strict)
-
-    return inflate
-
-
-def _inflated(raw: bytes, size: int, strict: bool) -> bytes:
-    """Inflate with zlib, which says what is wrong."""
-    stream = zlib.decompressobj()
-    try:
-        data = stream.decompress(raw, size + 1)
-    except zlib.error as error:
-        raise ValueError(str(error)) from error
-    if len(data) > size:
-        raise ValueError(f"it inflates to more than {size} bytes")
-    if not stream.eof:
-        raise ValueError("it is cut off")
-    if strict and stream.unused_data:
-        raise ValueError("bytes follow it that are not its checksum")
-    return data
 
 
 # --- shuffle: all first bytes of the elements, then all second ones, ... --------------------------

@@ -9,7 +9,7 @@ from h5py import h5f, h5p, h5t
 
 from raconvert.errors import WriteFailed
 
-from .errors import FAILURES, system_reason
+from .files import FAILURES, system_reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import namedtuple
-from functools import cache
+from functools import cache, lru_cache
 from math import prod
 
 import numpy as np
 from h5py import h5t
 
+from raconvert.arrays.bools import bool_bytes, has_bools
 from raconvert.arrays.dtypes import element, element_of
 from raconvert.errors import Corrupt, Unsupported
 
@@ -21,6 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
+
+    from raconvert.arrays.dtypes import Element
 
     Dtype = np.dtype[Any]
     Values = np.ndarray[Any, Any]
@@ -64,6 +67,18 @@ def kind_of(tid: h5t.TypeID, *, bits_are_bools: bool = False) -> Kind:
 
     `bits_are_bools`: bitfields of one byte are bools, as in JLD2.
     """
+    if tid.get_class() in (h5t.INTEGER, h5t.FLOAT):
+        return _kind_of_number(tid.encode())
+    return _kind_of(tid, bits_are_bools=bits_are_bools)
+
+
+@lru_cache(64)
+def _kind_of_number(encoded: bytes) -> Kind:
+    """The same of a number, which a file has tens of thousands of times."""
+    return _kind_of(h5t.decode(encoded))
+
+
+def _kind_of(tid: h5t.TypeID, *, bits_are_bools: bool = False) -> Kind:
     dims: tuple[int, ...] = ()
     while tid.get_class() == h5t.ARRAY and len(dims) <= MAX_NESTING:
         dims += tid.get_array_dims()
@@ -79,7 +94,7 @@ def kind_of(tid: h5t.TypeID, *, bits_are_bools: bool = False) -> Kind:
     dtype = layout.dtype
     if bits_are_bools and tid.get_class() == h5t.BITFIELD and dtype.itemsize == 1:
         dtype = np.dtype("?")
-    finish = checked_bools if _has_bool(dtype) else None
+    finish = checked_bools if has_bools(dtype) else None
     memory = layout.memory and _with_axes(layout.memory, dims)
     if dtype.hasobject:
         _, places = in_file(tid)
@@ -144,9 +159,19 @@ def _integer(tid: h5t.TypeID, depth: int) -> Layout:
     width = next((width for width in WIDTHS if 8 * width >= bits and width >= min(size, 8)), 0)
     if not width:
         raise cannot(f"its elements are integers of {bits} bits, wider than any NumPy has")
-    dtype = np.dtype(f"<{letter}{width}")
+    dtype = np.dtype(f"{_order(tid)}{letter}{width}")
     note = f"integers of {bits} bits in {size} bytes were read as {dtype.name}"
-    return Layout(dtype, h5t.py_create(dtype), note)
+    return Layout(dtype, _same_order(dtype, tid), note)
+
+
+def _same_order(dtype: Dtype, tid: h5t.TypeID) -> h5t.TypeID:
+    """The memory type of numbers that are not as wide as they look, in the byte order of the file.
+
+    Between two orders of one size the library (2.0) swaps bytes only, and extends no sign.
+    """
+    memory = h5t.py_create(dtype).copy()
+    memory.set_order(tid.get_order())  # that of single bytes counts, too
+    return memory
 
 
 def bits_type(size: int, endian: str) -> h5t.TypeID:
@@ -165,15 +190,15 @@ def _float(tid: h5t.TypeID, depth: int) -> Layout:
     for known, dtype in _ieee():
         if tid == known:
             return Layout(dtype, None)
-    _order(tid)
+    order = _order(tid)
     _, _, exponent_bits, _, mantissa_bits = tid.get_fields()
     name = f"floats of {tid.get_precision()} bits ({exponent_bits} of them exponent)"
     implied = tid.get_norm() == h5t.NORM_IMPLIED
     if implied and tid.get_ebias() == (1 << (exponent_bits - 1)) - 1:
-        for code, exponent, mantissa in (("<f4", 8, 23), ("<f8", 11, 52)):
+        for code, exponent, mantissa in (("f4", 8, 23), ("f8", 11, 52)):
             if exponent_bits <= exponent and mantissa_bits <= mantissa:
-                dtype = np.dtype(code)
-                return Layout(dtype, h5t.py_create(dtype), f"{name} were read as {dtype.name}")
+                dtype = np.dtype(order + code)  # as in `_integer`
+                return Layout(dtype, _same_order(dtype, tid), f"{name} were read as {dtype.name}")
     raise cannot(f"its elements are {name}, which no NumPy type holds on every machine")
 
 
@@ -217,7 +242,8 @@ def _array(tid: h5t.TypeID, depth: int) -> Layout:
     layout = layout_of(tid.get_super(), depth + 1)
     dims = tid.get_array_dims()
     memory = layout.memory and h5t.array_create(layout.memory, dims)
-    return Layout(np.dtype((layout.dtype, dims)), memory, layout.note)
+    base, inner = layout.dtype.subdtype or (layout.dtype, ())  # arrays of arrays are one array
+    return Layout(np.dtype((base, dims + inner)), memory, layout.note)
 
 
 def _native_complex(tid: h5t.TypeID, depth: int) -> Layout:
@@ -368,18 +394,12 @@ def _complex_kind(tid: h5t.TypeID, dims: tuple[int, ...]) -> Kind | None:
     return Kind(element_of(number), dims, buffer, None, assembled, "")
 
 
-def _has_bool(dtype: Dtype) -> bool:
-    if dtype.names is not None:
-        return any(_has_bool(dtype[name]) for name in dtype.names)
-    return dtype.base.kind == "b"
-
-
 def checked_bools(values: Values) -> Values:
     """The same values; `Corrupt` if any bool is neither 0 nor 1: the file can hold any byte.
 
     NumPy has no such bools: it copies their bytes, and counts, packs and compares them wrong.
     """
-    for raw in _bool_bytes(values):
+    for _, raw in bool_bytes(values):
         if raw.max(initial=0) > 1:
             odd = np.flatnonzero(raw > 1)
             raise Corrupt(
@@ -391,18 +411,9 @@ def checked_bools(values: Values) -> Values:
     return values
 
 
-def _bool_bytes(values: Values) -> Iterator[Values]:
-    """Yield the bytes of all bools, those of structures member by member."""
-    if values.dtype.names is not None:
-        for name in values.dtype.names:
-            yield from _bool_bytes(values[name])
-    elif values.dtype.kind == "b":
-        yield values.view(np.uint8)
-
-
 def without_bools(kind: Kind) -> Kind:
     """How the same elements are read with integers in the place of bools."""
-    if kind.element is None or not _has_bool(kind.buffer):
+    if kind.element is None or not has_bools(kind.buffer):
         return kind
     dtype = _with_integers(kind.buffer)
     return kind._replace(element=element_of(dtype), buffer=dtype, finish=None)
@@ -465,3 +476,8 @@ def texts_of(values: Values, path: Path = ()) -> Iterator[tuple[Path, Values]]:
 def element_size(kind: Kind) -> int:
     """The bytes of one element of the dataset in memory, the axes of its type included."""
     return int(kind.buffer.itemsize) * prod(kind.dims)
+
+
+def is_text(element: Element) -> bool:
+    """True if an element is text of NumPy's type U."""
+    return isinstance(element.descr, str) and element.descr[1:2] == "U"

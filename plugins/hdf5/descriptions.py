@@ -56,13 +56,13 @@ MAX_TYPE_BYTES = 64_000
 
 def describe(tid: h5t.TypeID) -> Any:
     """The description of a type that `kind_of` reads."""
-    plain = _plain_code(tid)
-    if plain is not None:
-        return plain
+    code = _code_of(tid)
+    if code is not None:
+        return code
     return _DESCRIBERS[tid.get_class()](tid)
 
 
-def _plain_code(tid: h5t.TypeID) -> str | None:
+def _code_of(tid: h5t.TypeID) -> str | None:
     """The type string of a type that this plugin writes for exactly that string."""
     if is_variable(tid) or tid.get_class() == h5t.ARRAY:
         return None

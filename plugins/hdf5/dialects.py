@@ -18,7 +18,7 @@ from struct import error as struct_error
 
 from h5py import h5l, h5o, h5t
 
-from .errors import FAILURES
+from .files import FAILURES
 from .header import (
     ADDRESS_BYTES,
     DATASPACE,
@@ -37,8 +37,8 @@ from .walk import links_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .attributes import Attributes
     from .files import File
+    from .tables import Attributes
 
 MARKS = (b"HDF5-based Julia Data Format", b"Julia data file (HDF5)")
 MARK_BYTES = 512  # the mark opens a block of so many bytes before the superblock
@@ -107,7 +107,7 @@ def packed_of(file: File, address: int) -> Packed | None:
 
 
 def _type(file: File, address: int) -> h5t.TypeID | None:
-    """The type of a dataset that cannot be opened: a named one, or a plain number."""
+    """The type of a dataset that cannot be opened: a named one, or a number."""
     named = named_type(file, address)
     if named is not None:
         links = links_of(file, b"/" + TYPES.encode())

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 from h5py import h5, h5d
 
-from .chunks import LARGEST_PLAIN, Chunks, are_places_sure, is_decoded
+from .chunks import LARGEST_UNFILTERED, Chunks, are_places_sure, is_decoded
 from .datatypes import element_size
 from .files import info_of
 from .header import chunk_layout
@@ -43,20 +43,20 @@ def chunks_of(
     chunks = Chunks(file.source, size, values.space, storage.chunk, unit, numbers, fill or empty)
     values.checks = [lambda opened: chunks.check_inflation(opened, file.userblock)]
     limits = dataset.get_space().get_simple_extent_dims(maxdims=1)
-    stored, partial_plain = chunk_layout(file, info_of(dataset).address) or (False, True)
+    stored, partial_unfiltered = chunk_layout(file, info_of(dataset).address) or (False, True)
     sure = are_places_sure(values.space, limits, storage.chunk, stored=stored)
     if not sure or not chunks.index(dataset):
         return None
     if stored:
         values.checks.insert(0, chunks.check_found)
-    if fill is None or (numbers and partial_plain):
+    if fill is None or (numbers and partial_unfiltered):
         return None
     misplaced = file.userblock and h5.get_libversion() < COUNTS_USER_BLOCKS
     if not is_decoded(numbers) or kind.memory is not None or misplaced:
         return None
-    plain = not numbers and prod(storage.chunk) * unit > LARGEST_PLAIN
+    too_large = not numbers and prod(storage.chunk) * unit > LARGEST_UNFILTERED
     shuffled = dict(storage.filters).get(2, (unit,))
-    if plain or shuffled[:1] != (unit,) or unit != stored_bytes(dataset.get_type()):
+    if too_large or shuffled[:1] != (unit,) or unit != stored_bytes(dataset.get_type()):
         return None
     return chunks
 

@@ -14,14 +14,17 @@ from math import prod
 import numpy as np
 from h5py import h5d, h5s
 
-from raconvert.arrays.blocks import block_bytes, blocks, check_memory
+from raconvert.arrays.blocks import Feed, block_bytes, blocks
+from raconvert.arrays.bools import checked_bools, has_bools
+from raconvert.arrays.memory import check_memory
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.files.copy import copy_extent_to, reserve, write_all
+from raconvert.files.places import is_remote
 
 from .codecs import deflated, shuffled
 from .creating import library
-from .datatypes import kind_of
-from .text import encoded, is_text
+from .datatypes import is_text, kind_of
+from .text import encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,18 +60,17 @@ def write_elements(raw: list[tuple[int, Array]], file: FileIO, target: Target) -
 
 def raw_blocks(array: Array, target: Target) -> Iterator[Values]:
     """Yield the bytes of an array as they stand in the file."""
+    array = checked_bools(array)
     for block in target.counted(blocks(array, block_bytes(target.max_memory))):
         yield _encoded(block, array).reshape(-1).view(np.uint8)
 
 
 def _needs_encoding(array: Array) -> bool:
-    return array.element.kind == "bool" or is_text(array.element)
+    return has_bools(array.dtype) or is_text(array.element)
 
 
 def _encoded(block: Values, array: Array) -> Values:
-    """A block in the bytes that the file has: bools 0 or 1, text in UTF-8."""
-    if array.element.kind == "bool":
-        return np.not_equal(block.view(np.uint8), 0)
+    """A block in the bytes that the file has: text in UTF-8."""
     if is_text(array.element):
         try:
             return encoded(block)
@@ -81,6 +83,8 @@ def _encoded(block: Values, array: Array) -> Values:
 
 
 def _is_sparse(extent: Extent) -> bool:
+    if is_remote(extent.path):
+        return False
     status = os.stat(extent.path)
     blocks = getattr(status, "st_blocks", None)  # Windows does not tell
     return blocks is not None and blocks * 512 < status.st_size
@@ -165,7 +169,6 @@ def write_chunks(
     inner = prod(shape[axis + 1 :]) * item
     row = chunk[axis] * inner
     check_memory(2 * row, target.max_memory, f"array '{name}': a row of its chunks")
-    boxes = list(_slab_boxes(shape, axis, chunk[axis] * max(1, budget // row)))
     shuffle = options.shuffle and options.filter is not None and item > 1
     encode = partial(
         _chunk,
@@ -173,10 +176,14 @@ def write_chunks(
         shuffle=shuffle,
         level=options.level if options.filter == "gzip" else None,
     )
-    slabs = _slabs(pieces, [prod(count) * item for _, count in boxes], name)
+    feed = Feed(pieces, np.dtype(np.uint8), f"array '{name}'")
+    room = np.empty(0, np.uint8)
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-        for (start, count), raw in zip(boxes, slabs, strict=True):
-            slab = raw.view(f"V{item}").reshape(count)
+        for start, count in _slab_boxes(shape, axis, chunk[axis] * max(1, budget // row)):
+            nbytes = prod(count) * item
+            if nbytes > room.size:  # for the first slab, which is the largest
+                room = np.empty(nbytes, np.uint8)
+            slab = feed.into(room[:nbytes]).view(f"V{item}").reshape(count)
             if options.filter == "lzf":
                 _write_slab(dataset, tid, slab, start, target)
                 continue
@@ -187,6 +194,8 @@ def write_chunks(
                     for place, data in zip(some, done, strict=True):
                         at = tuple(low + n for low, n in zip(start, place, strict=True))
                         dataset.write_direct_chunk(at, data)
+    if feed.more():
+        raise Corrupt(f"array '{name}' is longer than its dims say")
 
 
 def _slab_axis(shape: tuple[int, ...], chunk: tuple[int, ...], item: int, budget: int) -> int:
@@ -209,28 +218,6 @@ def _slab_boxes(
         for low in range(0, shape[axis], high):
             count = min(high, shape[axis] - low)
             yield (*outer, low, *(0 for _ in rest)), ((1,) * axis + (count, *rest))
-
-
-def _slabs(pieces: Iterator[Values], sizes: list[int], name: str) -> Iterator[Values]:
-    """Yield the bytes of pieces anew, in slabs of these sizes; each is valid until the next one."""
-    buffer = np.empty(max(sizes, default=0), np.uint8)
-    rest = buffer[:0]
-    for size in sizes:
-        filled = 0
-        while filled < size:
-            if not rest.size:
-                found = next(pieces, None)
-                if found is None:
-                    raise Corrupt(f"array '{name}' ended early")
-                rest = found
-                continue
-            take = min(size - filled, rest.size)
-            buffer[filled : filled + take] = rest[:take]
-            filled += take
-            rest = rest[take:]
-        yield buffer[:size]
-    if rest.size or next(pieces, None) is not None:
-        raise Corrupt(f"array '{name}' is longer than its dims say")
 
 
 def _write_slab(

@@ -1,34 +1,59 @@
-"""Open HDF5 files, and where the objects in them lie.
+"""Open HDF5 files, where the objects in them lie and where they end, and what h5py raises of them.
 
 What an object is, is asked without a look at its data: `h5py.h5o.get_info` asks for everything, the
 size of the index of its chunks included, and in a damaged index that call ends the process.
+
+The end of a file is that of its superblock (HDF5 File Format Specification 3.0, II.A). Versions 0
+and 1 have 24 and 28 bytes before the addresses: base, free space, end of file, driver. Versions 2
+and 3 have 12: base, extension, end of file, root. Addresses have as many bytes as the field "size
+of offsets" says.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections import namedtuple
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
-from h5py import h5f, h5g, h5o, h5p
+import numpy as np
+from h5py import h5f, h5fd, h5g, h5o, h5p
 
-from raconvert.errors import Unsupported
-from raconvert.files.references import resolve
-from raconvert.files.regular import check_unchanged
-from raconvert.files.source import Source
+from raconvert.errors import Corrupt, RaconvertError, ReadFailed, TooLarge, Unsupported
+from raconvert.files.places import is_remote
+from raconvert.files.source import Source, check_unchanged
+from raconvert.plugin import trailing_note
 
-from .errors import FAILURES, open_failed
+from .tables import SIGNATURE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
+    Values = np.ndarray[Any, Any]
+    Key = tuple[tuple[int, ...], int]
+
+# version -> where the size of offsets is, where the addresses begin
+LAYOUTS = {0: (13, 24), 1: (13, 28), 2: (9, 12), 3: (9, 12)}
+END = 2  # the place of the end of file among the addresses
+FIRST_BLOCK = 512  # user blocks have this length, doubled any number of times
+MOST_BYTES = 28 + 4 * 8
 MAX_FILES = 100  # how many further files external links and virtual datasets may open
 
 GROUP, DATASET, TYPE = h5o.TYPE_GROUP, h5o.TYPE_DATASET, h5o.TYPE_NAMED_DATATYPE
 
 # kind: h5o.TYPE_GROUP, h5o.TYPE_DATASET or h5o.TYPE_NAMED_DATATYPE, or another number.
 Info = namedtuple("Info", "kind fileno address")
+
+# Whatever the library says of a damaged file reaches Python as one of these.
+FAILURES: tuple[type[Exception], ...] = (
+    OSError, RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError,
+    UnicodeError, NotImplementedError, SystemError,
+)  # fmt: skip
+# These, and ours: where a value that a bundle remembers may not be what this plugin left there.
+PROBLEMS: tuple[type[Exception], ...] = (*FAILURES, RaconvertError)
+_ERRNO = re.compile(r"errno = (\d+)")
 
 
 def info_of(place: Any, path: bytes = b".") -> Info:
@@ -38,19 +63,78 @@ def info_of(place: Any, path: bytes = b".") -> Info:
     return Info(int(found.type), tuple(found.fileno), int(low) | int(high) << 32)
 
 
+def key_of(oid: Any) -> Key:
+    """What tells objects apart."""
+    info = info_of(oid)
+    return info.fileno, info.address
+
+
+def name_in_link(raw: bytes | str) -> str:
+    """The name of a file or an object as a link has it, with its odd bytes kept."""
+    return raw.decode("utf-8", "surrogateescape") if isinstance(raw, bytes) else raw
+
+
+def sorted_places(places: dict[int, int]) -> tuple[Values, Values]:
+    """Where stretches begin, in order, and how far they reach up to each; from places and bytes."""
+    both = np.array(sorted(places.items()), "<u8").reshape(-1, 2)
+    return both[:, 0], np.maximum.accumulate(both.sum(axis=1))
+
+
+_lost: dict[str, RaconvertError] = {}  # by URL: why bytes of it could not be had
+
+
+class Remote:
+    """A file at a URL as the library reads it, which takes any failure for damage of the file.
+
+    So the first one is kept for `guarded`, and nothing is read after it.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._path: str = file.name
+        self._handle = file.handle
+        self._place = 0
+        _lost.pop(self._path, None)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Set the position."""
+        self._place = offset + (0 if whence == os.SEEK_SET else self._handle.size)
+        return self._place
+
+    def tell(self) -> int:
+        """The position."""
+        return self._place
+
+    def readinto(self, memory: Any) -> int:
+        """Fill all of the memory; what lies behind the end of the file is zero."""
+        if self._path in _lost:
+            raise _lost[self._path]
+        view = memoryview(memory).cast("B")
+        try:
+            data = self._handle.read(len(view), self._place)
+        except RaconvertError as error:
+            _lost[self._path] = error
+            raise
+        view[:] = data.ljust(len(view), b"\0")
+        return len(view)
+
+
 class File:
     """One open file: its identifier, its source, and its size for checks."""
 
     __slots__ = (
-        "address_bytes", "attributes", "dense", "fid", "heaps", "searched", "source", "trees",
-        "unwritten", "userblock",
+        "address_bytes", "attributes", "dense", "fid", "heaps", "last", "places", "remote",
+        "searched", "sorted", "source", "trees", "unwritten", "userblock",
     )  # fmt: skip
 
     def __init__(self, source: Source, cache: int | None = None) -> None:
         """Open a file; `cache`: bytes of decoded chunks that the library keeps of each dataset."""
         self.source = source
+        self.remote: Any = None  # what the library reads of a file at a URL
         self.heaps: set[int] = set()  # addresses of global heaps that are sound
         self.trees: set[int] = set()  # addresses of objects whose B-trees are sound
+        self.places: dict[int, int] = {}  # of metadata: addresses and bytes
+        self.sorted = 0, sorted_places({})  # of how many of them, and these
+        self.last: tuple[int, list[tuple[int, bool, bytes]]] | None = None  # header that was read
         self.searched = False  # the whole file was searched for heaps
         self.dense: dict[bytes, tuple[int, list[int]]] | None = None  # of `header.dense_data`
         self.attributes = 0  # bytes that its attributes take as plain values
@@ -63,12 +147,20 @@ class File:
             access = h5p.create(h5p.FILE_ACCESS)
             if cache is not None:
                 access.set_cache(*access.get_cache()[:2], cache, 0.75)
-            self.fid = h5f.open(os.fsencode(source.path), h5f.ACC_RDONLY, access)
-            check_unchanged(self.fid.get_vfd_handle(), source.path, source.identity)
+            if is_remote(source.path):
+                self.remote = Remote(source.open())
+                access.set_fileobj_driver(h5fd.fileobj_driver, self.remote)
+                name = repr(self.remote).encode()  # by which the library knows it
+                self.fid = h5f.open(name, h5f.ACC_RDONLY, access)
+            else:
+                self.fid = h5f.open(os.fsencode(source.path), h5f.ACC_RDONLY, access)
+                check_unchanged(self.fid.get_vfd_handle(), source.path, source.identity)
             plist = self.fid.get_create_plist()
             self.userblock = int(plist.get_userblock())
             self.address_bytes = int(plist.get_sizes()[0])
         except FAILURES as error:
+            if source.path in _lost:
+                raise _lost[source.path] from error
             raise open_failed(source.path, error) from error
 
     @property
@@ -76,12 +168,28 @@ class File:
         """The path, for messages."""
         return self.source.path
 
+    def taken(self) -> tuple[Values, Values]:
+        """Where the metadata begins that was seen, in order, and how far it reaches up to each."""
+        if self.sorted[0] != len(self.places):
+            self.sorted = len(self.places), sorted_places(self.places)
+        return self.sorted[1]
+
     def close(self) -> None:
         """Close the file and whatever is open in it."""
         with suppress(*FAILURES):  # of a damaged file; nothing was written
             if self.fid.valid:
                 self.fid._close_open_objects(h5f.OBJ_LOCAL | ~h5f.OBJ_FILE)
                 self.fid.close()
+
+
+def refuse_remote(file: File, what: str) -> None:
+    """Refuse (`Unsupported`) to follow what a file at a URL names."""
+    if is_remote(file.path):
+        raise Unsupported(
+            f"{what} lies in another file, which is not read from a URL",
+            path=file.path,
+            remedy="fetch both files, and read them here",
+        )
 
 
 class Files:
@@ -93,15 +201,108 @@ class Files:
 
     def named(self, by: File, name: str, what: str) -> File:
         """The file that `by` names, if it may be read."""
-        path = resolve(by.source, name, what)
-        real = os.path.realpath(path)
+        refuse_remote(by, what)
+        source = by.source.named(name, what)
+        real = os.path.realpath(source.path)
         if real not in self._open:
             if len(self._open) > MAX_FILES:
                 raise Unsupported(f"names more than {MAX_FILES} files", path=by.path)
-            self._open[real] = File(by.source.named(path))
+            self._open[real] = File(source)
         return self._open[real]
 
     def close(self) -> None:
         """Close them all."""
         for file in self._open.values():
             file.close()
+
+
+def end_notes(source: Source) -> list[str]:
+    """The note about bytes behind the end of the file; empty if there are none."""
+    begin = _begin(source)
+    head = source.read_at(begin, MOST_BYTES)
+    if len(head) < MOST_BYTES or head[8] not in LAYOUTS:
+        return []
+    width_at, at = LAYOUTS[head[8]]
+    width = head[width_at]
+    if width not in (4, 8):
+        return []
+    base, end = (
+        int.from_bytes(head[at + n * width : at + (n + 1) * width], "little") for n in (0, END)
+    )
+    # Where a user block was put in front afterwards, the library moves the end, too.
+    rest = source.size - (end - base + begin)
+    return [trailing_note(rest, "the end of the HDF5 data")] if end >= base and rest > 0 else []
+
+
+def _begin(source: Source) -> int:
+    """The place of the superblock: 0, or after a user block of 512, 1024, 2048, … bytes."""
+    begin = 0
+    while begin < source.size:
+        if source.read_at(begin, len(SIGNATURE)) == SIGNATURE:
+            return begin
+        begin = 2 * begin or FIRST_BLOCK
+    return 0
+
+
+# What the library raises -------------------------------------------------------------------------
+
+
+def reason_of(error: Exception) -> str:
+    """What an error of the library says, in one line without its routine beginning."""
+    spoken = error.strerror if isinstance(error, OSError) and error.strerror else None
+    text = " ".join(str(spoken or (error.args[0] if error.args else error)).split())
+    opening, _, inner = text.partition(" (")
+    return inner.removesuffix(")") if inner and "ynchronously" in opening else text
+
+
+def system_reason(error: Exception) -> str:
+    """The system's reason for an error of the library, else what the library says."""
+    number = error.errno if isinstance(error, OSError) else None
+    if not number:
+        found = _ERRNO.search(str(error))
+        number = int(found[1]) if found else 0
+    return os.strerror(number) if number else reason_of(error)
+
+
+@contextmanager
+def guarded(path: str, where: str | None = None, what: str = "cannot be read") -> Iterator[None]:
+    """Turn what h5py raises about a file into `Corrupt`, with the object in which it happened."""
+    try:
+        yield
+        if path in _lost:  # and somebody has gone on without
+            raise _lost[path]
+    except RaconvertError as error:
+        if error is not _lost.get(path, error):
+            raise _lost[path] from error
+        error.path = error.path or path
+        error.where = error.where or where
+        raise
+    except MemoryError as error:
+        raise TooLarge(f"{what}: it needs more memory than there is", path=path, where=where) \
+            from error  # fmt: skip
+    except FAILURES as error:
+        if path in _lost:
+            raise _lost[path] from error
+        raise Corrupt(f"{what}: {reason_of(error)}", path=path, where=where) from error
+
+
+def open_failed(path: str, error: Exception) -> RaconvertError:
+    """The error for a file that the library does not open."""
+    reason = reason_of(error)
+    if "unable to lock file" in reason or isinstance(error, BlockingIOError):
+        return ReadFailed(
+            "is open for writing in another program",
+            path=path,
+            remedy="wait until it is closed; HDF5_USE_FILE_LOCKING=FALSE reads it as it is",
+        )
+    if "consistency flags" in reason or "already open for write" in reason:
+        return Corrupt(
+            "was not closed by the program that wrote it",
+            path=path,
+            remedy="clear the mark with h5clear -s, if that program has ended",
+        )
+    if "signature" in reason:
+        return Corrupt("has no HDF5 signature", path=path, expected="at byte 0, 512, 1024, ...")
+    if "driver" in reason or "family" in reason:
+        return Unsupported(f"is one part of a file in several parts: {reason}", path=path)
+    return Corrupt(f"cannot be opened as HDF5: {reason}", path=path)

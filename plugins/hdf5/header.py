@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import namedtuple
+from contextlib import suppress
 from math import prod
 from struct import Struct
 from struct import error as struct_error
@@ -39,7 +40,7 @@ LAYOUT, FILTERS, ATTRIBUTE, CONTINUATION, ATTRIBUTE_INFO = 0x08, 0x0B, 0x0C, 0x1
 INTEGER, STRING, VARIABLE = 0, 3, 9  # datatype classes
 SIGNED = 8  # flag of an integer
 NULL = b"\2"  # the dataspace without elements
-CHUNKED, VIRTUAL = 2, 3  # layout classes
+CONTIGUOUS, CHUNKED, VIRTUAL = 1, 2, 3  # layout classes
 BTREE = 5  # the chunk index that is a B-tree of version 2
 PARTIAL_UNFILTERED = 1  # flag of a chunked layout
 SHARED = 0x02  # message flag: the message lies elsewhere
@@ -77,7 +78,7 @@ _DENSE = re.compile(
 )
 SHARED_TYPE = 1  # flag of an attribute: its datatype is a named one
 MAYBE_VARIABLE = (6, VARIABLE, 10)  # datatype classes: compound, variable length, array
-
+KEPT_BYTES = 1 << 16  # of the header of an object: looked at several times in a row
 
 # An attribute as it lies in a header; no datatype: it is a named one.
 Attribute = namedtuple("Attribute", "datatype space data")
@@ -117,10 +118,18 @@ def named_type(file: File, address: int) -> int | None:
 
 def _messages(file: File, address: int) -> Iterator[tuple[int, bool, bytes]]:
     """Yield (type, shared, body) of each message; the body of a shared one says where it lies."""
-    try:
-        yield from _all_messages(file, address)
-    except struct_error:  # the library has read it before: another version, with nothing for us
+    if file.last is not None and file.last[0] == address:
+        yield from file.last[1]
         return
+    known, nbytes = [], 0
+    with suppress(struct_error):  # the library has read it before: another version, not for us
+        for message in _all_messages(file, address):
+            yield message
+            nbytes += 64 + len(message[2])
+            if nbytes <= KEPT_BYTES:
+                known.append(message)
+    if nbytes <= KEPT_BYTES:
+        file.last = address, known
 
 
 def _all_messages(file: File, address: int) -> Iterator[tuple[int, bool, bytes]]:
@@ -145,6 +154,14 @@ def _all_messages(file: File, address: int) -> Iterator[tuple[int, bool, bytes]]
             if kind == CONTINUATION:
                 blocks.append(_BLOCK.unpack_from(body))
             yield kind, shared, body
+
+
+def header_bytes(file: File, address: int) -> int:
+    """The bytes of the header of an object, as far as they lie at its address."""
+    head = file.source.read_at(file.userblock + address, _V1.size)
+    if len(head) == _V1.size and head[0] == 1:
+        return _V1.size + min(int(_V1.unpack(head)[3]), MAX_BLOCK_BYTES)
+    return _V1.size
 
 
 def _split(raw: bytes, *, second: bool, ordered: bool) -> Iterator[tuple[int, bool, bytes]]:
@@ -334,12 +351,12 @@ def sequences(raw: bytes, count: int, file: File, width: int) -> list[bytes]:
     """What each of `count` references leads to; elements are `width` bytes."""
     raw = raw[: count * REFERENCE_BYTES]
     check_references(raw, file, width)
-    heaps: dict[int, dict[int, bytes]] = {}
+    heaps: dict[int, dict[int, memoryview]] = {}
     found = []
     for part in np.frombuffer(raw, _REFERENCE, len(raw) // REFERENCE_BYTES):
         length, heap = int(part["length"]) * width, int(part["heap"])
         if length and heap not in heaps:
-            heaps[heap] = _heap_objects(file, heap)
+            heaps[heap] = dict(_heap_objects(file, heap))
         inside = heaps[heap].get(int(part["index"]), b"") if length else b""
         if len(inside) < length:
             raise Corrupt(
@@ -349,24 +366,31 @@ def sequences(raw: bytes, count: int, file: File, width: int) -> list[bytes]:
                 expected=f"at most {len(inside)} bytes",
                 got=length,
             )
-        found.append(inside[:length])
+        found.append(bytes(inside[:length]))
     return found
 
 
-def _check_heap(file: File, address: int) -> None:
-    """Walk over the objects of a heap as the library does."""
+def _heap_objects(file: File, address: int) -> Iterator[tuple[int, memoryview]]:
+    """Yield number and content of the objects of a global heap, walking as the library does."""
     place = file.userblock + address
     signature, size = _HEAP.unpack(file.source.read_exact(place, _HEAP.size, "a global heap"))
     if signature != HEAP_SIGNATURE or not _HEAP.size <= size <= file.source.size - place:
         raise Corrupt("global heap is damaged", path=file.path, where=f"byte {place}")
-    raw = file.source.read_at(place, size)
+    raw = memoryview(file.source.read_at(place, size))
     at = _HEAP.size
     while size - at >= _HEAP_OBJECT.size:
         number, length = _HEAP_OBJECT.unpack_from(raw, at)
-        step = _HEAP_OBJECT.size + length + -length % 8 if number else length
+        start = at + _HEAP_OBJECT.size if number else at  # free space counts its own head
+        step = start - at + length + (-length % 8 if number else 0)
         if step == 0 or step > size - at:
             raise Corrupt("global heap is damaged", path=file.path, where=f"byte {place + at}")
+        yield number, raw[start : start + length]
         at += step
+
+
+def _check_heap(file: File, address: int) -> None:
+    for _ in _heap_objects(file, address):
+        pass
 
 
 def check_all_heaps(file: File) -> None:
@@ -398,6 +422,10 @@ def check_dataset_header(file: File, address: int) -> None:
             check_references(_fill_data(kind, body), file)
         elif kind == LAYOUT and body[:2] == bytes((4, VIRTUAL)):
             _check_mappings(file, *_HEAP_ID.unpack_from(body, 2))
+        elif kind == LAYOUT and body[1:2] == bytes((CONTIGUOUS,)) and len(body) >= 2 + _BLOCK.size:
+            place, nbytes = _BLOCK.unpack_from(body, 2)
+            if body[0] in (3, 4) and place != NOWHERE:
+                file.places[place] = min(nbytes, file.source.size)
 
 
 def _fill_data(kind: int, body: bytes) -> bytes:
@@ -418,7 +446,7 @@ def _check_mappings(file: File, address: int, index: int) -> None:
     """Walk over the list of sources of a virtual dataset: names and selections, one by one."""
     if address == NOWHERE:
         return
-    raw = _heap_objects(file, address).get(index, b"")
+    raw = bytes(dict(_heap_objects(file, address)).get(index, b""))
     try:
         (0, 1).index(int.from_bytes(raw[:1], "little"))  # a version that is known
         entries = int.from_bytes(raw[1:9], "little")
@@ -461,22 +489,6 @@ def _after_names(
             at = raw.index(b"\0", at) + 1
             names.add(number)
     return at
-
-
-def _heap_objects(file: File, address: int) -> dict[int, bytes]:
-    """The objects of a global heap by their numbers."""
-    _check_heap(file, address)
-    place = file.userblock + address
-    size = _HEAP.unpack(file.source.read_at(place, _HEAP.size))[1]
-    raw = file.source.read_at(place, size)
-    found = {}
-    at = _HEAP.size
-    while size - at >= _HEAP_OBJECT.size:
-        number, length = _HEAP_OBJECT.unpack_from(raw, at)
-        at += _HEAP_OBJECT.size if number else 0
-        found[number] = raw[at : at + length]
-        at += length + (-length % 8 if number else 0)
-    return found
 
 
 def _after_selection(raw: bytes, at: int) -> int:

@@ -14,7 +14,7 @@ from raconvert.errors import Corrupt
 
 from .files import info_of
 from .header import ADDRESS_BYTES, CHUNKED, LAYOUT, NOWHERE, chunked, messages
-from .trees import check_tree
+from .trees import check_chunks, check_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from .files import File
     from .header import Chunked
 
-FILTERED = 2  # flag of a single chunk
 SINGLE, IMPLICIT, FIXED, EXTENSIBLE, TREE = 1, 2, 3, 4, 5
-_BEFORE_ADDRESS = {SINGLE: 0, IMPLICIT: 0, FIXED: 1, EXTENSIBLE: 5, TREE: 6}
+# How many axes have no limit, 2 for more than one.
+_UNLIMITED_AXES = {SINGLE: 0, IMPLICIT: 0, FIXED: 0, EXTENSIBLE: 1, TREE: 2}
+_BEFORE_ADDRESS = {FIXED: 1, EXTENSIBLE: 5, TREE: 6}  # of the header that these have
 UNLIMITED = (1 << 64) - 1
-PLAIN_CHUNKS, FILTERED_CHUNKS = 10, 11  # kinds of trees
+UNFILTERED_CHUNKS, FILTERED_CHUNKS = 10, 11  # kinds of trees
 # signature, version, client, bytes of an entry, bits of a page, entries, data block
 _FIXED = Struct("<4sBBBBQQ")
 _EXTENSIBLE = Struct("<4sBBB")  # signature, version, client, bytes of an element
@@ -43,7 +44,9 @@ def check_index(dataset: h5d.DatasetID, file: File) -> None:
         raise _damaged(file, "is of another rank than the shape", rank, len(plist.get_chunk()))
     if file.address_bytes != ADDRESS_BYTES:
         return
-    for kind, body in messages(file, info_of(dataset).address):
+    address = info_of(dataset).address
+    check_chunks(file, address)
+    for kind, body in messages(file, address):
         layout = chunked(body) if kind == LAYOUT else None
         if layout is not None:
             space = dataset.get_space()
@@ -55,29 +58,29 @@ def check_index(dataset: h5d.DatasetID, file: File) -> None:
 def _check_layout(
     file: File, layout: Chunked, shape: tuple[int, ...], limits: list[int], *, filtered: bool
 ) -> None:
-    *chunk, _ = layout.lengths or (0,)
+    chunk = (layout.lengths or ())[:-1]
     count, kind = len(chunk), layout.index
-    if count != len(shape) or 0 in chunk or kind not in _BEFORE_ADDRESS:
+    if count != len(shape) or 0 in chunk or kind not in _UNLIMITED_AXES:
         raise _damaged(file, "is of another rank, or of an unknown kind")
-    single = 12 if kind == SINGLE and layout.flags & FILTERED else 0
-    place = _BEFORE_ADDRESS[kind] + single
-    address = int.from_bytes(layout.rest[place : place + ADDRESS_BYTES], "little")
-    unlimited = limits.count(UNLIMITED)
-    many = 2 if unlimited > 1 else unlimited
-    fits = {SINGLE: (0,), IMPLICIT: (0,), FIXED: (0,), EXTENSIBLE: (1,), TREE: (2,)}[kind]
-    if many not in fits or any(n > most for n, most in zip(shape, limits, strict=True)):
+    many = min(2, limits.count(UNLIMITED))
+    beyond = any(n > most for n, most in zip(shape, limits, strict=True))
+    if many != _UNLIMITED_AXES[kind] or beyond:
         raise _damaged(file, "does not belong to the axes that are unlimited")
+    entries = prod(-(-most // n) for most, n in zip(limits, chunk, strict=True))
+    if kind == SINGLE and entries != 1:
+        raise _damaged(file, "is for one chunk, and there are several")
+    if kind not in _BEFORE_ADDRESS:
+        return
+    place = _BEFORE_ADDRESS[kind]
+    address = int.from_bytes(layout.rest[place : place + ADDRESS_BYTES], "little")
     if address == NOWHERE:
         return
-    entries = prod(-(-most // n) for most, n in zip(limits, chunk, strict=True))
     if kind == FIXED:
         _check_fixed(file, address, entries, filtered=filtered)
     elif kind == EXTENSIBLE:
         _check_extensible(file, address, filtered=filtered)
-    elif kind == TREE:
-        check_tree(file, address, FILTERED_CHUNKS if filtered else PLAIN_CHUNKS, count)
-    elif kind == SINGLE and entries != 1:
-        raise _damaged(file, "is for one chunk, and there are several")
+    else:
+        check_tree(file, address, FILTERED_CHUNKS if filtered else UNFILTERED_CHUNKS, count)
 
 
 def _check_fixed(file: File, address: int, entries: int, *, filtered: bool) -> None:

@@ -20,10 +20,10 @@ def link_names(names: list[str]) -> list[str]:
     for name in names:
         link = "/".join(component(part) for part in name.split("/")) if name else UNNAMED
         number = 1
-        plain = link
+        wanted = link
         while not _is_free(link, datasets, groups):
             number += 1
-            link = f"{plain.replace('/', '_')}_{number}"
+            link = f"{wanted.replace('/', '_')}_{number}"
         datasets.add(link)
         groups.update(parents(link))
         links.append(link)

@@ -1,59 +1,47 @@
 """Metadata: what becomes attributes of HDF5, and what has no place there.
 
-The latter is one attribute `raconvert` of JSON text. On a dataset: the fields of a sidecar that are
-not in HDF5 by themselves (axes, other formats' namespaces, values that no attribute can be), `name`
-where the link has another one, and `axis_of` on scales made from an axis. On a group: `attributes`.
-On the root: `formats`, `order`, and `groups` that no link can name.
+The latter is one attribute, the text of a record (`raconvert.metadata.roundtrip`). On a dataset:
+what HDF5 does not hold (axes, other formats' namespaces, values that no attribute can be), what the
+array `was`, and `axis_of` on scales made from an axis. On a group: `attributes`. On the root: the
+record of the file, with `groups` that no link can name, and the `order` of the arrays.
 """
 
 from __future__ import annotations
 
 from raconvert.errors import Corrupt
-from raconvert.metadata.json import dumps, loads
+from raconvert.metadata import roundtrip
+from raconvert.metadata.roundtrip import KEY
 
 from . import scales
-from .attributes import Attributes, write_attribute
+from .attributes import write_attribute
+from .tables import Attributes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-REST = "raconvert"  # the name of the attribute
-VERSION = 1
 
-
-def write_rest(oid: Any, **fields: Any) -> None:
+def write_record(oid: Any, **record: Any) -> None:
     """Write the attribute of what has no other place, if there is anything."""
-    if fields:
-        write_attribute(oid, REST, dumps({REST: VERSION, **fields}))
+    if record:
+        write_attribute(oid, KEY, roundtrip.text_of(record))
 
 
-def take_rest(attributes: Attributes, path: str) -> dict[str, Any]:
-    """Take the fields out of attributes; none if the attribute is another program's."""
-    text = attributes.values.get(REST)
-    if not isinstance(text, str) or not text.startswith(f'{{"{REST}":'):
+def take_record(attributes: Attributes, path: str) -> dict[str, Any]:
+    """Take the record out of attributes; none if the attribute is another program's."""
+    text = attributes.values.get(KEY)
+    if text is None or not roundtrip.is_marked(text):
         return {}
-    del attributes.values[REST]
-    attributes.types.pop(REST, None)
+    del attributes.values[KEY]
+    attributes.types.pop(KEY, None)
     try:
-        fields = loads(text)
+        record = roundtrip.record_in(text)
     except ValueError as error:
-        raise Corrupt(f"attribute '{REST}' is not JSON of ours: {error}", path=path) from error
-    if not isinstance(fields, dict) or fields.pop(REST, None) != VERSION:
-        raise Corrupt(f"attribute '{REST}' has another version", path=path, expected=VERSION)
-    for name, kind in _FORMS:
-        if name in fields and not isinstance(fields[name], kind):
-            raise Corrupt(f"field '{name}' of attribute '{REST}' has the wrong form", path=path)
-    return fields
-
-
-_FORMS = (
-    ("attributes", dict),
-    ("formats", dict),
-    ("groups", dict),
-    ("name", str),
-    ("order", list),
-)
+        raise Corrupt(f"attribute '{KEY}' is not a record of ours: {error}", path=path) from error
+    roundtrip.check_form(record, path)
+    if not isinstance(record.get("order", []), list):
+        raise Corrupt(f"field 'order' of attribute '{KEY}' has the wrong form", path=path)
+    return record
 
 
 def write_each(oid: Any, values: dict[str, Any], types: dict[str, Any]) -> dict[str, Any]:
@@ -76,7 +64,7 @@ def divided(
     fields: dict[str, Any], common: dict[str, str], scale: bool
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split attributes into those that are read back as such, and those that would be no more."""
-    reserved = scales.ALWAYS | {REST} | (scales.ON_SCALES if scale else frozenset())
+    reserved = scales.ALWAYS | {KEY} | (scales.ON_SCALES if scale else frozenset())
     values: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for name, value in fields.get("attributes", {}).items():

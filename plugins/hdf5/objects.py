@@ -30,7 +30,7 @@ from .storage import (
     stored_bytes,
     unwritten_bytes,
 )
-from .trees import check_trees
+from .trees import check_links, check_trees
 from .values import Dataset
 from .walk import links_in
 
@@ -73,7 +73,11 @@ class Object:
     @property
     def storage(self) -> Storage:
         """How a dataset is stored; opens no other file."""
-        return storage_of(self.oid, self.oid.get_create_plist())
+        return storage_of(self.oid, self.oid.get_create_plist(), self.file.userblock)
+
+    def check_links(self) -> None:
+        """Refuse (`Corrupt`) a group of which links are hidden."""
+        check_links(self.file, self.address)
 
     def links(self) -> dict[bytes, Link]:
         """The links of a group, in the order of writing where that was kept, else by name."""

@@ -3,40 +3,27 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from functools import partial
+from functools import cache, lru_cache, partial
 from math import prod
 
 import numpy as np
-from h5py import h5d, h5o, h5p, h5t
+from h5py import h5, h5a, h5d, h5o, h5p, h5t
 
 from raconvert.arrays.dtypes import Element, element_of
-from raconvert.errors import (
-    MissingDependency,
-    RaconvertError,
-    Unsupported,
-)
-from raconvert.metadata import sidecar
-from raconvert.plugin import Array, Bundle, Extent, Source, dtype_of
+from raconvert.errors import MissingDependency, RaconvertError, Unsupported
+from raconvert.metadata import roundtrip
+from raconvert.plugin import Array, Bundle, Extent, Source
 
 from . import dialects, scales
-from .attributes import Attributes, read_attributes
+from .attributes import read_attributes
 from .chunks import Chunks, is_decoded
-from .datatypes import (
-    BOOL_NAMES,
-    element_size,
-    fixed_dtype,
-    kind_of,
-    without_bools,
-)
+from .datatypes import BOOL_NAMES, element_size, fixed_dtype, is_text, kind_of, without_bools
 from .descriptions import describe, little_endian, type_of_dtype, type_of_element
 from .direct import chunks_of
-from .errors import FAILURES, guarded
-from .files import DATASET, GROUP, TYPE, File, Files, info_of
-from .header import (
-    attribute_data,
-)
+from .files import DATASET, FAILURES, GROUP, TYPE, File, Files, end_notes, guarded, info_of, key_of
+from .header import attribute_data
 from .indexes import check_index
-from .metadata import take_rest
+from .metadata import take_record
 from .storage import (
     Storage,
     check_filters,
@@ -53,9 +40,7 @@ from .storage import (
     unwritten_bytes,
 )
 from .strings import fixed_width
-from .superblock import notes_of
-from .tables import NAMESPACE
-from .text import is_text
+from .tables import NAMESPACE, Attributes
 from .values import Dataset
 from .virtual import Assembled, Resolver, Virtual, check_external_type, stored_of
 from .walk import Found, Walk, shown
@@ -70,10 +55,10 @@ if TYPE_CHECKING:
 NOTED_REASONS = 10  # of objects that are left out, in the error of a file without any other
 NOTED_ALIASES = 5  # each on its own; of the others only how many they are
 MAX_NOTES = 100  # of a file, for people to read
-
 # What reading needs to know of the whole file; `names` of objects in the bundle by path.
-# `bools`: "integers" reads them as such.
-Context = namedtuple("Context", "files walk notes julia scales broken names bools virtual")
+# `places`: the paths of objects; `scaled`: arrays, and the scales of their axes;
+# `bools`: "integers" reads them as such; `resolver`: makes that of virtual datasets when needed.
+Context = namedtuple("Context", "files walk notes julia places scaled broken names bools resolver")
 
 
 def read_file(source: Source, bools: str = "auto") -> Bundle:
@@ -89,11 +74,10 @@ def read_file(source: Source, bools: str = "auto") -> Bundle:
 
 def _bundle(source: Source, files: Files, bools: str) -> Bundle:
     walk = Walk(files)
-    is_julia = dialects.is_julia(files.main)
-    virtual = Resolver(files, walk)
-    context = Context(
-        files, walk, notes_of(source), is_julia, scales.Scales(), [], {}, bools, virtual
-    )
+    is_julia = files.main.userblock > 0 and dialects.is_julia(files.main)
+    resolver = cache(partial(Resolver, files, walk))
+    notes = end_notes(source)
+    context = Context(files, walk, notes, is_julia, {}, [], [], {}, bools, resolver)
     bundle = Bundle([], notes=context.notes, closers=[files.close])
     space: dict[str, Any] = {}
     left_out = list(walk.left_out)
@@ -175,39 +159,56 @@ def _take(found: Found, bundle: Bundle, space: dict[str, Any], context: Context)
             _take_dataset(found, bundle, space, context)
 
 
+def _names_of(oid: Any) -> list[bytes]:
+    """The names of the attributes of an object, by creation where that is tracked, else sorted.
+
+    (The library says of objects of JLD2 that there are none, when only asked for their number.)
+    """
+    names: list[bytes] = []
+    plist = oid.get_create_plist() if hasattr(oid, "get_create_plist") else None
+    tracked = plist is not None and plist.get_attr_creation_order() & h5p.CRT_ORDER_TRACKED
+    index = h5.INDEX_CRT_ORDER if tracked else h5.INDEX_NAME
+    h5a.iterate(oid, names.append, index_type=index)
+    return names
+
+
 def _attributes(
-    oid: Any, found: Found, context: Context, skip: frozenset[str] = frozenset()
-) -> Attributes:
-    """The attributes of an object; those that are none of ours to hold are noted."""
-    attributes = read_attributes(oid, found.file, skip)
+    oid: Any,
+    names: list[bytes],
+    found: Found,
+    context: Context,
+    skip: frozenset[str] = frozenset(),
+) -> tuple[Attributes, dict[str, Any]]:
+    """The attributes of an object and our record among them; those we cannot hold are noted."""
+    if not names:
+        return Attributes({}, {}, []), {}
+    attributes = read_attributes(oid, found.file, names, skip)
     for name, reason in attributes.problems:
         context.notes.append(f"attribute '{name}' of '/{found.path}' was left out: {reason}")
-    return attributes
+    return attributes, take_record(attributes, found.file.path)
 
 
 def _take_group(found: Found, bundle: Bundle, space: dict[str, Any], context: Context) -> None:
     oid = h5o.open(found.file.fid, found.hard)
-    attributes = _attributes(oid, found, context)
-    fields = take_rest(attributes, found.file.path)
-    values = {**attributes.values, **fields.get("attributes", {})}
+    attributes, record = _attributes(oid, _names_of(oid), found, context)
     if not found.path:
-        bundle.attributes = values
+        bundle.attributes = attributes.values
+        if record:
+            roundtrip.apply_to_file(record, bundle, found.file.path)
         if attributes.types:
             space["attributes"] = attributes.types
-        bundle.formats.update(fields.get("formats", {}))
-        bundle.groups.update(fields.get("groups", {}))
-        space["order"] = fields.get("order")
+        space["order"] = record.get("order")
         return
-    name = context.names[found.path] = fields.get("name", found.path)
-    bundle.groups[name] = values
+    context.names[found.path] = found.path
+    bundle.groups[found.path] = {**attributes.values, **record.get("attributes", {})}
     if attributes.types:
-        space.setdefault("groups", {})[name] = attributes.types
+        space.setdefault("groups", {})[found.path] = attributes.types
 
 
 def _finish(bundle: Bundle, space: dict[str, Any], context: Context) -> None:
     """Settle what only the whole file tells: groups, links, order, scales."""
     names = set(bundle.names)
-    bundle.groups = bundle.telling_groups()
+    bundle.groups = bundle.explicit_groups()
     links = [[link.path, link.kind, link.target] for link in context.walk.links]
     if links:
         space["links"], space["arrays"] = links, len(names)
@@ -215,7 +216,8 @@ def _finish(bundle: Bundle, space: dict[str, Any], context: Context) -> None:
     if isinstance(order, list) and sorted(map(str, order)) == sorted(names):
         place = {name: index for index, name in enumerate(order)}
         bundle.arrays.sort(key=lambda array: place[array.name])
-    context.scales.apply(bundle.arrays)
+    if context.scaled:
+        scales.apply(context.scaled, context.places, bundle.arrays)
     if space:
         bundle.formats[NAMESPACE] = space
 
@@ -248,12 +250,12 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
         bundle.arrays.append(_packed_array(found, address, packed, context))
         return
     plist = dataset.get_create_plist()
-    is_scale = scales.is_scale(dataset, found.file)
+    names = _names_of(dataset)
+    is_scale = bool(names) and scales.is_scale(dataset, found.file)
     scale = scales.scale_name(dataset, found.file) if is_scale else None
     skip = scales.ALWAYS | scales.ON_SCALES if is_scale else scales.ALWAYS
-    attributes = _attributes(dataset, found, context, skip)
-    fields = take_rest(attributes, found.file.path)
-    if fields.get("axis_of"):  # made by this plugin from an axis, which says it all
+    attributes, record = _attributes(dataset, names, found, context, skip)
+    if record.get("axis_of"):  # made by this plugin from an axis, which says it all
         return
     shape, virtual, problem = _shape(found, dataset, plist, context)
     if context.julia and shape is not None:
@@ -267,7 +269,7 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
         context.notes.append(f"'{found.path}' is empty (a null space), which is not an array")
         return
     if scale is not None and scale.startswith(scales.NO_VARIABLE):
-        context.scales.paths[scales.key_of(dataset)] = found.path
+        context.places[key_of(dataset)] = found.path
         space.setdefault("dimensions", {})[found.path] = {
             "type": describe(tid),
             "length": prod(shape),
@@ -276,11 +278,14 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
             "types": attributes.types,
         }
         return
-    array, values = _array(found, dataset, plist, tid, shape, virtual, problem, context)
-    array.name = context.names[found.path] = fields.get("name", found.path)
-    _describe(array, attributes, fields, found)
-    values.element, values.dtype = array.element, dtype_of(array.element)
-    context.scales.note(array, dataset, found.file, scale)
+    array = _array(found, dataset, plist, tid, shape, virtual, problem, context)
+    array = _described(array, attributes, record, found)
+    context.names[found.path] = array.name
+    context.places[key_of(dataset)] = array.name
+    if scale is not None:
+        array.meta.formats.setdefault(NAMESPACE, {})["scale"] = scale
+    if names and (attached := scales.attached_to(dataset, found.file)):
+        context.scaled.append((array, attached))
     bundle.arrays.append(array)
 
 
@@ -292,7 +297,7 @@ def _shape(
         return space_of(dataset), None, None
     try:
         with guarded(found.file.path, f"dataset '/{found.path}'"):
-            virtual = context.virtual.virtual(dataset, found.file)
+            virtual = context.resolver().virtual(dataset, found.file)
             return virtual.shape, virtual, None
     except RaconvertError as error:
         return declared_space(plist), None, error
@@ -307,12 +312,13 @@ def _array(
     virtual: Virtual | None,
     problem: RaconvertError | None,
     context: Context,
-) -> tuple[Array, Dataset]:
-    """The array of a dataset and its source, or one that raises if it must not be read."""
+) -> Array:
+    """The array of a dataset, or one that raises if it must not be read."""
     file = found.file
     kind = _kind(tid, file, info_of(dataset).address, context)
-    check_index(dataset, file)
-    storage = storage_of(dataset, plist)
+    if plist.get_layout() == h5d.CHUNKED:
+        check_index(dataset, file)
+    storage = storage_of(dataset, plist, file.userblock)
     item = stored_bytes(tid)
     if virtual is not None:
         storage = stored_of(storage, virtual, item)
@@ -337,23 +343,28 @@ def _array(
         if problem is None and prod(shape + kind.dims):
             values = _values(found, kind, shape, storage, element, virtual, [], tid)
             element = fixed_width(values, dataset, plist, storage, virtual)
-    values = _values(found, kind, shape, storage, element, virtual, pieces, tid)
-    values.chunks = chunks_of(values, dataset, plist, storage)
-    values.stored = storage.stored
-    values.unwritten = unwritten_bytes(storage, nbytes, file)
+    extent = None if problem else extent_of(kind, element, storage, pieces, nbytes, file)
+    if extent is not None and not pieces:  # few ask for more than its bytes
+        source = partial(_contiguous, found, kind, shape, storage, element, nbytes)
+    else:
+        values = _values(found, kind, shape, storage, element, virtual, pieces, tid)
+        values.chunks = chunks_of(values, dataset, plist, storage)
+        values.stored = storage.stored
+        values.unwritten = unwritten_bytes(storage, nbytes, file)
+        source = partial(_itself, values)
     array = Array(
         element,
         (shape + kind.dims)[::-1],
         name=found.path,
         index_order="F" if context.julia else "C",
-        extent=None if problem else extent_of(kind, element, storage, pieces, nbytes, file),
-        data=partial(_itself, values),
+        extent=extent,
+        data=source,
         storage=facts_of(storage, dataset, plist),
     )
     array.problem = problem
     _fill_value(array, plist, kind)
     _keep_type(array, tid, kind)
-    return array, values
+    return array
 
 
 def _values(
@@ -373,6 +384,21 @@ def _values(
         return Assembled(found.file, found.hard, kind, shape, element, pieces, tid)
     chunk = storage.chunk if shape else None
     return Dataset(found.file, found.hard, kind, shape, chunk, element)
+
+
+def _contiguous(
+    found: Found,
+    kind: Kind,
+    shape: tuple[int, ...],
+    storage: Storage,
+    element: Element,
+    nbytes: int,
+) -> Dataset:
+    """The source of elements that also lie in the file as they are."""
+    values = Dataset(found.file, found.hard, kind, shape, None, element)
+    values.stored = storage.stored
+    values.unwritten = unwritten_bytes(storage, nbytes, found.file)
+    return values
 
 
 def _kind(tid: h5t.TypeID, file: File, address: int, context: Context) -> Kind:
@@ -457,7 +483,8 @@ def _keep_type(array: Array, tid: h5t.TypeID, kind: Kind) -> None:
         return  # which are not bools in any file but Julia's
     while kind.element is None and tid.get_class() == h5t.ARRAY:
         tid = tid.get_super()  # of strings: axes like any other, from now on
-    usual = type_of_element(array.element)
+    known = array.element.descr is None
+    usual = _usual_type(array.element) if known else type_of_element(array.element)
     if array.element == element_of(np.dtype("i1")) and tid == type_of_dtype(np.dtype("?")):
         description = {"class": "enum", "base": "|i1", "names": BOOL_NAMES}
         array.meta.formats.setdefault(NAMESPACE, {})["type"] = description
@@ -471,60 +498,32 @@ def _keep_type(array: Array, tid: h5t.TypeID, kind: Kind) -> None:
             array.meta.encoding = "utf-8" if is_utf8 and array.element.kind == "user" else None
 
 
+_usual_type = lru_cache(64)(type_of_element)  # only to be compared
+
+
 # --- metadata -------------------------------------------------------------------------------------
 
 
-def _describe(array: Array, attributes: Attributes, fields: dict[str, Any], found: Found) -> None:
-    """Give an array what its attributes say: common fields, the others, and how to write them."""
+def _described(array: Array, attributes: Attributes, record: dict[str, Any], found: Found) -> Array:
+    """An array with what its attributes say: common fields, the others, and how to write them."""
     meta = array.meta
     own = meta.formats.setdefault(NAMESPACE, {})
     values = attributes.values
     for field, name in (("units", "units"), ("description", "description")):
         if isinstance(values.get(name), str) and values[name]:
             setattr(meta, field, values.pop(name))
-    if (
-        meta.description is None
-        and isinstance(values.get("long_name"), str)
-        and values["long_name"]
-    ):
+    long_name = values.get("long_name")
+    if meta.description is None and isinstance(long_name, str) and long_name:
         meta.description = values.pop("long_name")
         own["description"] = "long_name"
     meta.attributes = values
     if attributes.types:
         own["attributes"] = attributes.types
-    known = (
-        "description",
-        "units",
-        "encoding",
-        "axes",
-        "attributes",
-        "formats",
-        "index_order",
-        "dtype",
-    )
-    settled = {name: fields[name] for name in known if name in fields}
-    if "dtype" in settled and is_text_form(array, settled["dtype"]):
-        _as_text(array, settled.pop("dtype"))
-    if settled:
-        sidecar.apply(settled, array, found.file.path)
+    if record:
+        array = roundtrip.apply(record, array, found.file.path)
+    if is_text(array.element):  # it is stored as UTF-8, and is none any more
+        own.pop("type", None)
+        array.meta.encoding = record.get("encoding")
     if not own:
-        meta.formats.pop(NAMESPACE, None)
-
-
-def is_text_form(array: Array, descr: Any) -> bool:
-    """True if an array holds, as UTF-8, text of the NumPy type `descr`."""
-    text = Element("user", array.element.nbytes, "|", descr)
-    return (
-        isinstance(descr, str)
-        and is_text(text)
-        and descr[2:] == str(array.element.nbytes // 4)
-        and array.element.descr == f"|S{array.element.nbytes}"
-        and not array.element.nbytes % 4
-    )
-
-
-def _as_text(array: Array, descr: str) -> None:
-    """Read UTF-8 of fixed width as the text that it was."""
-    array.element = Element("user", array.element.nbytes, "|", descr)
-    array.extent = None
-    array.meta.formats.get(NAMESPACE, {}).pop("type", None)
+        array.meta.formats.pop(NAMESPACE, None)
+    return array

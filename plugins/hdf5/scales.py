@@ -22,8 +22,7 @@ from raconvert.arrays.blocks import as_ndarray
 from raconvert.plugin import Axis
 
 from .attributes import Stored, value_of
-from .errors import PROBLEMS
-from .files import info_of
+from .files import PROBLEMS, key_of
 from .header import sequences
 from .tables import NAMESPACE
 
@@ -35,15 +34,13 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Array
 
-    from .files import File
+    from .files import File, Key
 
 MAX_VALUES = 1 << 16  # longer scales give an axis only name and units
 MAX_LABELS = 1000  # and so do irregular ones above this
 ALWAYS = frozenset(["DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS"])
 ON_SCALES = frozenset(["CLASS", "NAME"])
 NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
-
-Key = tuple[tuple[int, ...], int]
 
 
 def is_scale(dataset: h5d.DatasetID, file: File) -> bool:
@@ -60,43 +57,31 @@ def scale_name(dataset: h5d.DatasetID, file: File) -> str:
     return name if isinstance(name, str) else ""
 
 
-def key_of(oid: Any) -> Key:
-    """What tells objects apart."""
-    info = info_of(oid)
-    return info.fileno, info.address
+def attached_to(dataset: h5d.DatasetID, file: File) -> list[tuple[str, list[Key]]]:
+    """Label and scales of each dimension, slowest first; empty if there are none."""
+    found = _attached_to(dataset, file)
+    return found if any(label or keys for label, keys in found) else []
 
 
-class Scales:
-    """Which scales are attached to which arrays; settled when all arrays are known."""
-
-    def __init__(self) -> None:
-        self.paths: dict[Key, str] = {}
-        self._attached: list[tuple[Array, list[tuple[str, list[Key]]]]] = []
-
-    def note(self, array: Array, dataset: h5d.DatasetID, file: File, name: str | None) -> None:
-        """Remember one dataset; `name` is that of a scale, None if it is none."""
-        self.paths[key_of(dataset)] = array.name
-        if name is not None:
-            array.meta.formats.setdefault(NAMESPACE, {})["scale"] = name
-        dimensions = _attached_to(dataset, file)
-        if any(label or keys for label, keys in dimensions):
-            self._attached.append((array, dimensions))
-
-    def apply(self, arrays: list[Array]) -> None:
-        """Give every array the axes that its scales say."""
-        by_name = {array.name: array for array in arrays}
-        cache: dict[str, dict[str, Any]] = {}
-        for array, dimensions in self._attached:
-            entries = []
-            for label, keys in dimensions:
-                paths = [self.paths[key] for key in keys if key in self.paths]
-                axis = label or (paths[0].rsplit("/", 1)[-1] if paths else "")
-                entries.append({"axis": axis, "label": bool(label), "scales": paths})
-            if any(entry["axis"] for entry in entries):
-                if any(entry["scales"] for entry in entries):
-                    array.meta.formats.setdefault(NAMESPACE, {})["dimensions"] = entries
-                if not array.meta.axes:
-                    array.meta.axes = axes_of(entries, array, by_name, cache)
+def apply(
+    attached: list[tuple[Array, list[tuple[str, list[Key]]]]],
+    places: dict[Key, str],
+    arrays: list[Array],
+) -> None:
+    """Give every array the axes that its scales say; `places`: the path of each object."""
+    by_name = {array.name: array for array in arrays}
+    cache: dict[str, dict[str, Any]] = {}
+    for array, dimensions in attached:
+        entries = []
+        for label, keys in dimensions:
+            paths = [places[key] for key in keys if key in places]
+            axis = label or (paths[0].rsplit("/", 1)[-1] if paths else "")
+            entries.append({"axis": axis, "label": bool(label), "scales": paths})
+        if any(entry["axis"] for entry in entries):
+            if any(entry["scales"] for entry in entries):
+                array.meta.formats.setdefault(NAMESPACE, {})["dimensions"] = entries
+            if not array.meta.axes:
+                array.meta.axes = axes_of(entries, array, by_name, cache)
 
 
 def _attached_to(dataset: h5d.DatasetID, file: File) -> list[tuple[str, list[Key]]]:

@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 from h5py import h5s
 
-from raconvert.arrays.blocks import check_memory
+from raconvert.arrays.memory import check_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     Places = np.ndarray[Any, np.dtype[np.int64]]
 
 UNLIMITED = (1 << 64) - 1
-MAX_PLACES = 1 << 62
 
 
 class Run(namedtuple("Run", "start stride block length")):

@@ -19,13 +19,12 @@ from raconvert.errors import (
     MissingDependency,
     TooLarge,
 )
-from raconvert.files.extent import Extent
 from raconvert.files.inflate import MAX_RATIO  # which no filter in use exceeds on real data
-from raconvert.files.references import resolve
+from raconvert.files.source import Extent
 
-from .datatypes import in_file
+from .datatypes import in_file, is_text
+from .files import name_in_link, refuse_remote
 from .tables import FEWEST_VALUES, FILTERS
-from .text import is_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ LAYOUTS = {
 }
 UNLIMITED = (1 << 64) - 1  # H5F_UNLIMITED, H5S_UNLIMITED
 MAX_BYTES = 1 << 63
-MAX_VIRTUAL_DEPTH = 8
 
 # layout  a word of LAYOUTS        stored   bytes in the file
 # chunk   shape of a chunk         filters  ((number, client data), ...) in the order of writing
@@ -77,8 +75,8 @@ def declared_space(plist: h5p.PropDCID) -> tuple[int, ...]:
     return tuple(int(n) for n in plist.get_virtual_vspace(0).get_simple_extent_dims())
 
 
-def storage_of(dataset: h5d.DatasetID, plist: h5p.PropDCID) -> Storage:
-    """How a dataset is stored; opens no other file."""
+def storage_of(dataset: h5d.DatasetID, plist: h5p.PropDCID, userblock: int) -> Storage:
+    """How a dataset is stored, in a file behind so many bytes; opens no other file."""
     layout = LAYOUTS.get(plist.get_layout(), "unknown")
     chunk = tuple(plist.get_chunk()) if layout == "chunked" else None
     filters = tuple(
@@ -90,6 +88,8 @@ def storage_of(dataset: h5d.DatasetID, plist: h5p.PropDCID) -> Storage:
     offset = None
     if layout == "contiguous" and not pieces:
         offset = dataset.get_offset()
+        if offset == userblock - 1:  # the library adds the user block to "nowhere", too
+            offset = None
     return Storage(layout, stored, chunk, filters, offset, pieces)
 
 
@@ -100,8 +100,8 @@ def facts_of(storage: Storage, dataset: h5d.DatasetID, plist: h5p.PropDCID) -> d
         facts["layout"] = "external"
         facts["files"] = [os.fsdecode(name) for name, _, _ in storage.pieces]
     if storage.layout == "virtual":
-        names = {_text(plist.get_virtual_filename(i)) for i in range(plist.get_virtual_count())}
-        facts["files"] = sorted(names)
+        names = {plist.get_virtual_filename(i) for i in range(plist.get_virtual_count())}
+        facts["files"] = sorted(map(name_in_link, names))
     if storage.chunk is not None:
         facts["chunks"] = list(storage.chunk)
         facts["filters"] = [filter_text(*found) for found in storage.filters]
@@ -116,10 +116,6 @@ def filter_text(number: int, values: tuple[int, ...]) -> str:
     """A filter in words."""
     name = FILTERS.get(number, f"filter {number}")
     return f"{name} {values[0]}" if number == 1 and values else name
-
-
-def _text(name: bytes | str) -> str:
-    return name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else name
 
 
 def extent_of(
@@ -233,9 +229,9 @@ def external_pieces(storage: Storage, nbytes: int, file: File) -> list[Extent]:
     left = nbytes
     pieces = []
     for raw, offset, length in storage.pieces:
-        path = resolve(file.source, os.fsdecode(raw), "the external storage of a dataset")
+        refuse_remote(file, "the external storage of a dataset")
+        piece = file.source.named(os.fsdecode(raw), "the external storage of a dataset")
         take = left if length == UNLIMITED else min(left, length)
-        piece = file.source.named(path)
         size = piece.size
         if offset + take > size:
             raise Corrupt(

@@ -7,12 +7,12 @@ from collections import namedtuple
 from raconvert.arrays.dtypes import little
 from raconvert.plugin import equivalent, refused
 
-from .datatypes import is_variable, kind_of, without_bools
+from .datatypes import is_text, is_variable, kind_of, without_bools
 from .descriptions import MAX_TYPE_BYTES, type_of, type_of_element
-from .errors import PROBLEMS, reason_of
+from .files import PROBLEMS, reason_of
 from .links import alias_links, link_names
-from .tables import MAX_RANK, NAMESPACE
-from .text import is_text, utf8_type
+from .tables import MAX_LENGTH, MAX_RANK, NAMESPACE
+from .text import utf8_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ def _array_fits(array: Array, tid: Any, options: Options) -> Iterator[Fit]:
     if array.ndim > MAX_RANK:
         reason = f"{array.ndim} axes; HDF5 takes at most {MAX_RANK}"
         yield refused(name, "shape", reason)
+    if max(array.dims, default=0) > MAX_LENGTH:
+        yield refused(name, "shape", f"an axis above {MAX_LENGTH}")
     if isinstance(options.chunk, tuple) and array.ndim and len(options.chunk) != array.ndim:
         reason = f"chunks of {len(options.chunk)} axes do not fit its {array.ndim}"
         yield refused(name, "storage", reason)

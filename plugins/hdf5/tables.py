@@ -5,10 +5,13 @@ Specification: "HDF5 File Format Specification Version 3.0"; the HDF Group's reg
 
 from __future__ import annotations
 
+from collections import namedtuple
+
 from raconvert.plugin import Option
 
 NAMESPACE = "hdf5"  # of what a bundle and its arrays keep for the way back
 MAX_RANK = 32  # H5S_MAX_RANK
+MAX_LENGTH = (1 << 63) - 1  # of an axis
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 PLACES = (0, 512, 1024, 2048)  # in the head of a file; the library itself goes on doubling
@@ -35,6 +38,10 @@ FILTERS = {
 }  # fmt: skip
 # How many values the library takes from the message of a filter without counting them.
 FEWEST_VALUES = {4: 4, 5: 5, 6: 20}
+
+# What the attributes of one object say: plain values, the types worth remembering, and name and
+# reason of those left out.
+Attributes = namedtuple("Attributes", "values types problems")
 
 # h5py with libver "v110", no times: x = [1, 2, 3] of uint8, compact
 SAMPLE = (

@@ -22,18 +22,16 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 
-def is_text(element: Element) -> bool:
-    """True if an element is text of NumPy's type U."""
-    return isinstance(element.descr, str) and element.descr[1:2] == "U"
-
-
 def utf8_type(element: Element) -> h5t.TypeID:
     """The HDF5 type that text is written in."""
     return string_type(element.nbytes, "nullpad", "utf-8")
 
 
 def encoded(values: Values) -> Values:
-    """Text (U) as UTF-8 of the same number of bytes (S); ValueError where it is not text."""
+    """Text (U) as UTF-8 of the same number of bytes (S); ValueError where it is not text.
+
+    `raconvert.arrays.texts.from_utf8` is the way back.
+    """
     count = values.dtype.itemsize // 4
     codes = np.ascontiguousarray(values).view(_codes_of(values.dtype)).reshape(-1, count)
     result = np.zeros((len(codes), 4 * count), np.uint8)
@@ -43,22 +41,6 @@ def encoded(values: Values) -> Values:
         result[row] = 0
         result[row, : len(text)] = np.frombuffer(text, np.uint8)
     return result.reshape(-1).view(f"S{4 * count}").reshape(values.shape)
-
-
-def decoded(values: Values, dtype: Dtype) -> Values:
-    """Return UTF-8 (S) as text of type `dtype` (U), the inverse of `encoded`."""
-    count = dtype.itemsize // 4
-    raw = np.ascontiguousarray(values).view(np.uint8).reshape(-1, values.dtype.itemsize)
-    result = np.zeros((len(raw), count), _codes_of(dtype))
-    width = min(count, raw.shape[1])
-    result[:, :width] = raw[:, :width]
-    texts = result.view(dtype).reshape(-1)
-    for row in np.flatnonzero((raw > 0x7F).any(axis=1)):
-        text = raw[row].tobytes().rstrip(b"\0").decode("utf-8", "surrogatepass")
-        if len(text) > count:
-            raise ValueError(f"a text of {len(text)} characters in the place of {count}")
-        texts[row] = text
-    return texts.reshape(values.shape)
 
 
 def _codes_of(dtype: Dtype) -> Dtype:

@@ -1,23 +1,44 @@
-"""B-trees of version 2, checked before the library makes a table from what their headers say.
+"""B-trees, checked before the library sees them: of version 2, and of version 1.
 
 File format specification 3.0, III.A.2 "Disk Format: Level 1A2 - Version 2 B-trees", IV.A.2.c "The
-Link Info Message" and IV.A.2.v "The Attribute Info Message".
+Link Info Message" and IV.A.2.v "The Attribute Info Message"; III.A.1 "Disk Format: Level 1A1 -
+Version 1 B-trees", III.B "Group Symbol Table Nodes", III.D "Local Heaps", IV.A.2.q "The Symbol
+Table Message".
 
-The library believes the kind and the number of records of a header whose checksum fits; where they
-are wrong it reads and writes memory that is not its own. So every node is counted first.
+Of version 2 the library believes the kind and the number of records of a header whose checksum
+fits; where they are wrong it reads and writes memory that is not its own. So every node is counted
+first.
+
+In version 1 nothing has a checksum, and the library believes the number of entries of a node. A
+smaller one hides chunks (they would read as the fill value) or links, and nothing else in the file
+counts them. What tells is that the library clears the rest of a node: where a further entry lies
+behind the last one, and the last key is not the one that must end the node, entries were lost.
+Chunks that lie over each other, or over their own index, groups or headers, were misplaced. A chunk
+without filters whose address leads to bytes that nothing else claims, or to the elements of another
+dataset, is not found: it may lie there.
 """
 
 from __future__ import annotations
 
+from bisect import bisect
+from collections import namedtuple
 from struct import Struct
+
+import numpy as np
 
 from raconvert.errors import Corrupt
 
-from .header import ADDRESS_BYTES, ATTRIBUTE_INFO, NOWHERE, messages
+from .files import sorted_places
+from .header import ADDRESS_BYTES, ATTRIBUTE_INFO, CHUNKED, LAYOUT, MAX_RANK, NOWHERE, messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
     from .files import File
+
+    Values = np.ndarray[Any, Any]
 
 LINK_INFO = 0x02  # message
 LINK_NAMES, LINK_ORDER, ATTRIBUTE_NAMES, ATTRIBUTE_ORDER = 5, 6, 8, 9  # kinds of trees
@@ -34,6 +55,10 @@ _HEADER = Struct("<4sBBIHHBBQHQ")
 _NODE = Struct("<4sBB")
 _AROUND = _NODE.size + 4  # the checksum
 MAX_DEPTH = 16
+MAX_EMPTY_NODE = 1 << 12  # the library writes nodes of 512 and 2,048 bytes
+
+
+# Version 2 ---------------------------------------------------------------------------------------
 
 
 def check_trees(file: File, address: int) -> None:
@@ -59,7 +84,8 @@ def check_tree(file: File, address: int, kind: int, rank: int = 0) -> None:
     mark, version, found, node, record, depth, _, _, root, count, total = _HEADER.unpack(raw)
     if (mark, version, found) != (b"BTHD", 0, kind) or record not in _record_sizes(kind, rank):
         raise _damaged(file, address, "has a header of another kind")
-    if depth > MAX_DEPTH or not _AROUND + record <= node <= file.source.size:
+    most = max(file.source.size, MAX_EMPTY_NODE)  # of an empty tree no node was written
+    if depth > MAX_DEPTH or not _AROUND + record <= node <= most:
         raise _damaged(file, address, "has an impossible size")
     if root == NOWHERE or not total:
         if total or count:
@@ -74,8 +100,8 @@ def _record_sizes(kind: int, rank: int) -> range:
     """The bytes that a record may have."""
     if kind in RECORD_BYTES:
         return range(RECORD_BYTES[kind], RECORD_BYTES[kind] + 1)
-    plain = ADDRESS_BYTES + 8 * rank
-    return range(plain + 5, plain + 13) if kind == FILTERED_CHUNKS else range(plain, plain + 1)
+    least = ADDRESS_BYTES + 8 * rank
+    return range(least + 5, least + 13) if kind == FILTERED_CHUNKS else range(least, least + 1)
 
 
 class _Tree:
@@ -132,6 +158,243 @@ class _Tree:
 def _width(number: int) -> int:
     """How many bytes a number takes."""
     return (number.bit_length() + 7) // 8
+
+
+# Version 1 ---------------------------------------------------------------------------------------
+
+SYMBOL_TABLE = 0x11  # message
+GROUP, CHUNKS = 0, 1  # kinds of trees
+_OLD_NODE = Struct("<4sBBHQQ")  # signature, kind, level, entries, siblings
+_SYMBOLS = Struct("<4sBxH")  # signature, version, entries
+_SYMBOL = np.dtype([("name", "<u8"), ("object", "<u8"), ("rest", "V24")])
+_HEAP = Struct("<4sB3xQQQ")  # signature, version, bytes, first free block, address of the bytes
+_FREE = Struct("<QQ")  # next free block, bytes of this one
+_PAIR = Struct("<QQ")
+_OLD_LAYOUT = Struct("<BBB5xQ")  # version 1 and 2: version, rank, class, address
+_LAYOUT = Struct("<BBBQ")  # version 3: version, class, rank, address
+LEVELS = range(64)
+CHUNKS_OF_VERSION_0 = 64  # most entries of a node
+LAST_FREE = 1  # in the place of the next free block
+
+# A node: where it is, its level, keys and children, and the last key; `further`: the child and the
+# key behind that, None if nothing is there; `border`: it is the right one of the tree; `ended`: the
+# last key is the one that the node above has.
+Node = namedtuple("Node", "address level entries last further border ended nbytes")
+
+
+def check_chunks(file: File, address: int) -> None:
+    """Refuse (`Corrupt`) a dataset of which chunks are hidden, or misplaced."""
+    if file.address_bytes != ADDRESS_BYTES:
+        return
+    for kind, body in messages(file, address):
+        found = _chunked(body) if kind == LAYOUT else None
+        if found is not None and found[0] != NOWHERE:
+            _check_chunks(file, *found)
+
+
+def _chunked(body: bytes) -> tuple[int, int] | None:
+    """The address of the index of a chunked dataset and its rank; None of other layouts."""
+    if body[:1] in (b"\1", b"\2") and len(body) >= _OLD_LAYOUT.size:
+        _, rank, layout, place = _OLD_LAYOUT.unpack_from(body)
+    elif body[:1] == b"\3" and len(body) >= _LAYOUT.size:
+        _, layout, rank, place = _LAYOUT.unpack_from(body)
+    else:
+        return None
+    return (place, rank) if layout == CHUNKED and 1 < rank <= MAX_RANK + 1 else None
+
+
+def _check_chunks(file: File, address: int, rank: int) -> None:
+    key = [("nbytes", "<u4"), ("mask", "<u4"), ("place", "<u8", (rank,))]
+    nodes = list(_nodes(file, address, CHUNKS, np.dtype(key)))
+    leaves = [node.entries for node in nodes if not node.level]
+    chunks = np.concatenate(leaves) if leaves else nodes[0].entries[:0]
+    known = {node.address for node in nodes}.union(chunks["child"].tolist())
+    for node in nodes:
+        # At the right border a key without bytes ends the tree, as no chunk has it.
+        ended = node.last["nbytes"] == 0 if node.border else node.ended
+        if ended or node.further is None:
+            continue
+        child, beyond = node.further
+        later = tuple(beyond["place"].tolist()) > tuple(node.last["place"].tolist())
+        if later and 0 < child < file.source.size and child not in known:
+            raise _hidden(file, "the index of the chunks", node)
+    _check_places(file, chunks[chunks["child"] != NOWHERE], nodes)
+
+
+def _check_places(file: File, chunks: Values, nodes: list[Node]) -> None:
+    """Refuse chunks that lie over each other, their index, or groups and headers of objects."""
+    full = most_of(file)[CHUNKS] * nodes[0].entries.itemsize
+    own = {
+        node.address: max(node.nbytes, node.nbytes - node.entries.nbytes + full) for node in nodes
+    }
+    starts = np.sort(chunks["child"])
+    ends = starts + chunks["nbytes"][np.argsort(chunks["child"], kind="stable")]
+    wrong = np.flatnonzero(ends[:-1] > starts[1:])
+    for place, reached in (sorted_places(own), file.taken()):
+        if place.size:
+            before = np.searchsorted(place, ends)  # so many begin before the end of a chunk
+            wrong = np.append(wrong, np.flatnonzero(np.append(0, reached)[before] > starts))
+    if wrong.size:
+        raise Corrupt(
+            "a chunk lies over another one, or over something else",
+            path=file.path,
+            where=f"address {starts[wrong[0]]}",
+        )
+
+
+def most_of(file: File) -> tuple[int, int, int]:
+    """The most entries of nodes of groups and of chunks, and of links in a node; 0: unknown.
+
+    II.A "Disk Format: Level 0A": in the superblock, up to version 1.
+    """
+    head = file.source.read_at(file.userblock, 26)
+    if len(head) < 26 or head[8] > 1:
+        return 0, 0, 0
+    leaf, inner, chunks = (int.from_bytes(head[at : at + 2], "little") for at in (16, 18, 24))
+    return 2 * inner, 2 * chunks if head[8] else CHUNKS_OF_VERSION_0, 2 * leaf
+
+
+def check_links(file: File, address: int) -> None:
+    """Refuse (`Corrupt`) a group of which links are hidden."""
+    if file.address_bytes != ADDRESS_BYTES:
+        return
+    for kind, body in messages(file, address):
+        if kind == SYMBOL_TABLE and len(body) >= _PAIR.size:
+            tree, heap = _PAIR.unpack_from(body)
+            if tree != NOWHERE:
+                _check_links(file, tree, heap)
+
+
+def _check_links(file: File, address: int, heap: int) -> None:
+    nodes = list(_nodes(file, address, GROUP, np.dtype([("name", "<u8")])))
+    known, names = {node.address for node in nodes}, list[int]()
+    hidden: list[tuple[Node, int]] = []  # where a name is that may be lost
+    most, left = most_of(file), file.source.size
+    for node in nodes:
+        file.places[node.address] = max(node.nbytes, most[GROUP] * node.entries.itemsize + 32)
+        if node.level:
+            continue
+        ends = [*node.entries["name"].tolist(), int(node.last["name"])][1:]
+        for child, end in zip(node.entries["child"].tolist(), ends, strict=True):
+            known.add(child)
+            held, further = _symbols(file, child)
+            file.places[child] = _SYMBOLS.size + max(len(held), most[2]) * _SYMBOL.itemsize
+            names += held
+            left -= len(held) * _SYMBOL.itemsize
+            if left < 0:
+                raise _damaged(file, child, "has more nodes than there is room for")
+            if further and held[-1:] != [end]:
+                hidden.append((node, further))
+    for node in nodes:
+        child = node.further[0] if node.further else 0
+        if not child or child in known:
+            continue
+        if not node.level:
+            hidden += [(node, name) for name in _symbols(file, child, 1)[0]]
+        elif file.source.read_at(file.userblock + child, 5) == b"TREE\0":
+            raise _hidden(file, "the index of a group", node)
+    _check_names(file, heap, names, hidden)
+
+
+def _check_names(
+    file: File, address: int, names: list[int], hidden: list[tuple[Node, int]]
+) -> None:
+    """Compare the places of names with the local heap: each whole, once, and in order."""
+    raw = file.source.read_at(file.userblock + address, _HEAP.size)
+    if len(raw) < _HEAP.size or raw[:4] != b"HEAP":
+        raise Corrupt("a group has no names", path=file.path, where=f"address {address}")
+    _, _, size, free, place = _HEAP.unpack(raw)
+    text = file.source.read_at(file.userblock + place, size)
+    file.places[address], file.places[place] = _HEAP.size, size
+    blocks = _free_blocks(text, free)
+    starts = sorted(blocks)
+
+    def is_free(at: int) -> bool:
+        under = bisect(starts, at) - 1
+        return under >= 0 and at < blocks[starts[under]]
+
+    before, seen = None, set()
+    for at in names:
+        name = text[at : text.find(b"\0", at)]
+        inside = (
+            at % 8 and text[at - 1 : at] != b"\0"
+        )  # of another name; all begin at multiples of 8
+        if at >= size or inside or is_free(at) or at in seen or (before and name <= before):
+            what = "the names of a group are not whole, each once, and in order"
+            raise Corrupt(what, path=file.path, where=f"byte {at} of the heap at {address}")
+        seen.add(at)
+        before = name
+    for node, at in hidden:
+        if at not in seen and 0 < at < size and text[at] and not is_free(at):
+            raise _hidden(file, "the index of a group", node)
+
+
+def _free_blocks(text: bytes, free: int) -> dict[int, int]:
+    """The free blocks of a local heap: where each begins and ends."""
+    found: dict[int, int] = {}
+    while free != LAST_FREE and free + _FREE.size <= len(text) and free not in found:
+        following, nbytes = _FREE.unpack_from(text, free)
+        found[free] = free + nbytes
+        free = following
+    return found
+
+
+def _symbols(file: File, address: int, most: int = 1 << 16) -> tuple[list[int], int]:
+    """Where the names of a node of a group are, and that of an entry behind its last one, or 0."""
+    place = file.userblock + address
+    raw = file.source.read_at(place, _SYMBOLS.size)
+    if len(raw) < _SYMBOLS.size or raw[:4] != b"SNOD":
+        return [], 0
+    count = min(_SYMBOLS.unpack(raw)[2], most)
+    raw = file.source.read_at(place + _SYMBOLS.size, (count + 1) * _SYMBOL.itemsize)
+    found = np.frombuffer(raw, _SYMBOL, len(raw) // _SYMBOL.itemsize)
+    names = found["name"].tolist()
+    further = names[count] if len(names) > count and found["object"][count] else 0
+    return names[:count], further
+
+
+def _nodes(file: File, address: int, kind: int, key: np.dtype[Any]) -> Iterator[Node]:
+    """Yield the nodes of a tree, each once; `Corrupt` where they are not a tree."""
+    entry = np.dtype([*key.descr, ("child", "<u8")])
+    step, left = entry.itemsize, file.source.size
+    # Where a node is, its level and its last key, as the node above says.
+    todo: list[tuple[int, int | None, bytes]] = [(address, None, b"")]
+    while todo:
+        place, level, end = todo.pop()
+        head = file.source.read_at(file.userblock + place, _OLD_NODE.size)
+        if len(head) < _OLD_NODE.size:
+            raise _damaged(file, place, "lies outside the file")
+        mark, found, at, count, _, _ = _OLD_NODE.unpack(head)
+        if (mark, found) != (b"TREE", kind) or at not in ([level] if level is not None else LEVELS):
+            raise _damaged(file, place, "is of another kind, or another level, than it must be")
+        nbytes = count * step + key.itemsize
+        left -= _OLD_NODE.size + nbytes
+        if left < 0:
+            raise _damaged(file, place, "has more nodes than there is room for")
+        raw = file.source.read_at(file.userblock + place + _OLD_NODE.size, nbytes + step)
+        if len(raw) < nbytes:
+            raise _damaged(file, place, "lies outside the file")
+        entries = np.frombuffer(raw, entry, count)
+        last = raw[nbytes - key.itemsize : nbytes]
+        further = None
+        if len(raw) == nbytes + step and raw[nbytes : nbytes + 8] not in (bytes(8), b"\xff" * 8):
+            beyond = np.frombuffer(raw, key, 1, nbytes + 8)[0]
+            further = (int.from_bytes(raw[nbytes : nbytes + 8], "little"), beyond)
+        yield Node(place, at, entries, np.frombuffer(last, key)[0], further, not end, last == end,
+                   _OLD_NODE.size + nbytes)  # fmt: skip
+        if at:
+            ends = [raw[(n + 1) * step :][: key.itemsize] for n in range(count - 1)]
+            below = zip(entries["child"].tolist(), [*ends, end and last], strict=False)
+            todo += [(child, at - 1, key_after) for child, key_after in below][::-1]
+
+
+def _hidden(file: File, what: str, node: Node) -> Corrupt:
+    return Corrupt(
+        f"{what} has an entry more than it counts",
+        path=file.path,
+        where=f"address {node.address}",
+        got=f"{len(node.entries)} entries",
+    )
 
 
 def _damaged(file: File, address: int, what: str) -> Corrupt:

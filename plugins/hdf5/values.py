@@ -7,24 +7,28 @@ does not have (31-bit integers) go through the library's conversion.
 
 from __future__ import annotations
 
+from itertools import product
 from math import prod
 
 import numpy as np
 from h5py import h5d, h5p, h5s
 
-from raconvert.arrays.blocks import LARGEST_BLOCK, check_memory, slabs
+from raconvert.arrays.blocks import LARGEST_BLOCK, slabs
 from raconvert.arrays.indexing import full_key
+from raconvert.arrays.memory import check_memory
+from raconvert.arrays.strided import range_of
 from raconvert.errors import Corrupt, TooLarge
 from raconvert.plugin import dtype_of
 
 from .datatypes import element_size, fixed_dtype, texts_of
-from .errors import guarded
-from .text import is_text
+from .files import guarded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
+
+    from h5py import h5t
 
     from raconvert.plugin import Element
 
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 LARGEST_GRID = 1 << 20  # chunks, further ones one for each byte of the file; a second or two
+CHUNKS_AT_ONCE = 4096  # that the library reads in one call
 CACHE_SLOTS = 12_421  # a prime above the chunks that a cache may hold
 
 
@@ -43,7 +48,9 @@ class Dataset:
 
     `space` is the shape of the dataset; the axes of an array type come after it. `chunks` decodes
     chunks outside the library, where that is possible. Without `opened` it is opened by `hard`, a
-    path of hard links, when it is first read; `place` names it in messages.
+    path of hard links, when it is first read; `place` names it in messages. Not a `Decoded`: the
+    library and `chunks` find any box by itself, so that a region needs neither the whole nor the
+    memory for it.
     """
 
     def __init__(
@@ -132,7 +139,7 @@ class Dataset:
         keys = full_key(key, len(self.shape))
         first, box, then = [], [], []
         for part, length in zip(keys, self.shape, strict=True):
-            start, stop, rest = _stretch(part, length)
+            start, stop, rest = range_of(part, length)
             first.append(start)
             box.append(stop - start)
             then.append(rest)
@@ -174,13 +181,8 @@ class Dataset:
         while self.checks:
             self.checks[0](dataset)
             del self.checks[0]
-        file_type = dataset.get_type()
         buffer = np.empty(shape, self.kind.buffer)
-        space = dataset.get_space()
-        if count:
-            space.select_hyperslab(start, count)
-        memory = h5s.create_simple(count) if count else h5s.create(h5s.SCALAR)
-        dataset.read(memory, space, buffer, self.kind.memory or file_type)
+        read_box(dataset, start, count, buffer, self.kind.memory or dataset.get_type())
         return buffer
 
     def _check_grid(self) -> None:
@@ -196,10 +198,6 @@ class Dataset:
 
     def _finished(self, buffer: Values) -> Values:
         values = buffer if self.kind.finish is None else self.kind.finish(buffer)
-        if is_text(self.element) and values.dtype.kind == "S":
-            from .text import decoded
-
-            return decoded(values, self.dtype)
         if values.dtype.hasobject:
             fixed = np.zeros(values.shape, self.dtype)
             _fix(fixed, values)
@@ -219,6 +217,57 @@ class Dataset:
         return self._opened
 
 
+def read_box(
+    dataset: h5d.DatasetID,
+    start: tuple[int, ...],
+    count: tuple[int, ...],
+    buffer: Values,
+    memory: h5t.TypeID,
+    step: tuple[int, ...] | None = None,
+) -> None:
+    """Let the library read a box of a dataset, of every `step` elements on each axis.
+
+    It keeps some 6 kB for each chunk that a call touches: boxes of many are read in parts.
+    """
+    space = dataset.get_space()
+    if not count:
+        dataset.read(h5s.create(h5s.SCALAR), space, buffer, memory)
+        return
+    box = h5s.create_simple(count)
+    steps = step or (1,) * len(count)
+    for offset, part in _parts(count, steps, _chunk(dataset)):
+        first = tuple(a + b * n for a, b, n in zip(start, offset, steps, strict=True))
+        space.select_hyperslab(first, part, step)
+        box.select_hyperslab(offset, part)
+        dataset.read(box, space, buffer, memory)
+
+
+def _chunk(dataset: h5d.DatasetID) -> tuple[int, ...]:
+    """The shape of its chunks; () if it has none."""
+    created = dataset.get_create_plist()
+    chunk: tuple[int, ...] = created.get_chunk() if created.get_layout() == h5d.CHUNKED else ()
+    return chunk
+
+
+def _parts(
+    count: tuple[int, ...], step: tuple[int, ...], chunk: tuple[int, ...]
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Yield offset and count of the parts of a box that touch about `CHUNKS_AT_ONCE` chunks."""
+    touched = [-(-n * by // high) for n, by, high in zip(count, step, chunk, strict=False)]
+    if prod(touched) <= CHUNKS_AT_ONCE:
+        yield (0,) * len(count), count
+        return
+    axis = 0
+    while prod(touched[axis + 1 :]) > CHUNKS_AT_ONCE:
+        axis += 1
+    rows = CHUNKS_AT_ONCE // prod(touched[axis + 1 :])
+    widths = [max(1, high // by) for high, by in zip(chunk[:axis], step, strict=False)]
+    widths += [max(1, rows * chunk[axis] // step[axis]), *count[axis + 1 :]]
+    for offset in product(*(range(0, n, by) for n, by in zip(count, widths, strict=True))):
+        ends = zip(count, offset, widths, strict=True)
+        yield offset, tuple(min(by, n - at) for n, at, by in ends)
+
+
 def _as_units(buffer: Values, rank: int) -> Values:
     """A buffer with each element of the dataset as one opaque unit."""
     shape = buffer.shape[:rank]
@@ -233,23 +282,10 @@ def _bounds(
     start, count = [], []
     for index, length in enumerate(space):
         part = key[index] if index < len(key) else slice(None)
-        low, high, _ = _stretch(part, length)
+        low, high, _ = range_of(part, length)
         start.append(low)
         count.append(high - low)
     return tuple(start), tuple(count)
-
-
-def _stretch(part: Any, length: int) -> tuple[int, int, Any]:
-    """The stretch of an axis that holds an index, and the index inside the stretch."""
-    if isinstance(part, slice):
-        found = range(length)[part]
-        if not found:
-            return 0, 0, slice(None)
-        low, high = min(found[0], found[-1]), max(found[0], found[-1])
-        step = slice(None, None, found.step)
-        return low, high + 1, step
-    index = range(length)[part]
-    return index, index + 1, 0
 
 
 # --- variable strings -----------------------------------------------------------------------------

@@ -17,13 +17,12 @@ from math import prod
 import numpy as np
 from h5py import h5d, h5o, h5s, h5t
 
-from raconvert.arrays.blocks import check_memory
+from raconvert.arrays.memory import check_memory
 from raconvert.errors import Corrupt, RaconvertError, ReadFailed, Unsupported
 from raconvert.files.copy import extent_slabs
 from raconvert.plugin import Extent
 
-from .errors import FAILURES, guarded, reason_of
-from .files import info_of
+from .files import FAILURES, guarded, info_of, name_in_link, reason_of
 from .header import check_all_heaps
 from .indexes import check_index
 from .selections import (
@@ -48,7 +47,7 @@ from .storage import (
     storage_of,
     stored_bytes,
 )
-from .values import Dataset
+from .values import Dataset, read_box
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -234,11 +233,7 @@ class Part:
     ) -> Values:
         if self.virtual is None and not self.pieces:
             buffer = np.empty(count + kind.dims, kind.buffer)
-            space = self.dataset.get_space()
-            if count:
-                space.select_hyperslab(start, count, step)
-            memory = h5s.create_simple(count) if count else h5s.create(h5s.SCALAR)
-            self.dataset.read(memory, space, buffer, kind.memory or tid)
+            read_box(self.dataset, start, count, buffer, kind.memory or tid, step)
             return buffer
         whole = tuple((n - 1) * s + 1 for n, s in zip(count, step, strict=True))
         self._check_memory(prod(whole) * kind.buffer.itemsize)
@@ -345,7 +340,7 @@ class Resolver:
         for number in range(MAX_READS):
             names = _named(said.file, number), _named(said.path, number)
             try:
-                part = self._part(*names, file, depth, plain=True)
+                part = self._part(*names, file, depth, literal=True)
             except ReadFailed as error:
                 if _is_missing(error):
                     return
@@ -359,9 +354,9 @@ class Resolver:
                 taken = grid(there)
             yield Piece(part, taken, target), target.ends
 
-    def _part(self, name: str, path: str, file: File, depth: int, *, plain: bool = False) -> Part:
-        """A source, opened and checked; `plain` names have no ``%`` in place of two."""
-        if not plain:
+    def _part(self, name: str, path: str, file: File, depth: int, *, literal: bool = False) -> Part:
+        """A source, opened and checked; `literal` names have no ``%`` in place of two."""
+        if not literal:
             name, path = name.replace("%%", "%"), path.replace("%%", "%")
         other = file
         if name != ".":
@@ -389,7 +384,7 @@ class Resolver:
         dataset, file = part.dataset, part.file
         with guarded(file.path):
             check_index(dataset, file)
-            storage = storage_of(dataset, dataset.get_create_plist())
+            storage = storage_of(dataset, dataset.get_create_plist(), file.userblock)
             item = stored_bytes(part.tid)
             if storage.layout == "virtual":
                 part.virtual = self.virtual(dataset, file, depth + 1)
@@ -415,15 +410,11 @@ def stored_of(storage: Storage, virtual: Virtual, item: int) -> Storage:
 
 def _said(plist: h5p.PropDCID, index: int) -> Said:
     return Said(
-        _text(plist.get_virtual_filename(index)),
-        _text(plist.get_virtual_dsetname(index)),
+        name_in_link(plist.get_virtual_filename(index)),
+        name_in_link(plist.get_virtual_dsetname(index)),
         plist.get_virtual_srcspace(index),
         plist.get_virtual_vspace(index),
     )
-
-
-def _text(name: bytes | str) -> str:
-    return name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else name
 
 
 def _named(pattern: str, number: int) -> str:

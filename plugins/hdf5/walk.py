@@ -14,10 +14,20 @@ from h5py import h5, h5g, h5l, h5o, h5p
 
 from raconvert.errors import RaconvertError, ReadFailed, TooLarge, Unsupported
 
-from .errors import FAILURES, guarded, reason_of
-from .files import DATASET, GROUP, TYPE, File, Files, info_of
-from .header import check_dataset_header
-from .trees import check_trees
+from .files import (
+    DATASET,
+    FAILURES,
+    GROUP,
+    TYPE,
+    File,
+    Files,
+    guarded,
+    info_of,
+    name_in_link,
+    reason_of,
+)
+from .header import check_dataset_header, header_bytes
+from .trees import check_links, check_trees
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,6 +118,7 @@ class Walk:
         info = info_of(found.file.fid, found.hard)
         found = found._replace(kind=info.kind)
         check_trees(found.file, info.address)
+        found.file.places[info.address] = header_bytes(found.file, info.address)
         key = (info.fileno, info.address)
         if key in self._seen:
             self.aliases[found.path] = self._seen[key]
@@ -120,7 +131,13 @@ class Walk:
         if info.kind not in (GROUP, DATASET, TYPE):
             raise Unsupported(f"an object of the unknown kind {info.kind}")
         self.found.append(found)
-        return self._inside(found) if info.kind == GROUP else []
+        if info.kind != GROUP:
+            return []
+        try:
+            check_links(found.file, info.address)
+        except RaconvertError as error:  # of what is there nothing is lost
+            self.left_out.append((found.path, error))
+        return self._inside(found)
 
     def _count(self, found: Found) -> None:
         """Refuse (`TooLarge`) the whole file when it has too many objects, links or long names."""
@@ -143,9 +160,9 @@ class Walk:
                 hard = group.hard.rstrip(b"/") + b"/" + raw
                 inside.append(Found(path, -1, group.file, hard, value))
             elif info == h5l.TYPE_SOFT:
-                inside.append(Link(path, "soft", _name(value), (group.file, group.hard)))
+                inside.append(Link(path, "soft", name_in_link(value), (group.file, group.hard)))
             elif info == h5l.TYPE_EXTERNAL:
-                target = [_name(value[0]), _name(value[1])]
+                target = [name_in_link(value[0]), name_in_link(value[1])]
                 inside.append(Link(path, "external", target, (group.file, group.hard)))
             else:
                 error = Unsupported(f"a user-defined link of class {info}, which nobody can follow")
@@ -155,7 +172,7 @@ class Walk:
     def _follow(self, link: Link) -> None:
         """Follow a soft or external link: a second name, a new object, or nothing."""
         file, group = link.file
-        plain = link._replace(file=None)
+        noted = link._replace(file=None)
         try:
             if link.kind == "soft":
                 file, hard = self.resolve(file, group, link.target)
@@ -165,13 +182,13 @@ class Walk:
             with guarded(file.path, f"object '{shown(hard)}'"):
                 info = info_of(file.fid, hard)
         except RaconvertError as error:
-            self.links.append(plain)
+            self.links.append(noted)
             self.dangling.append((link.path, error))
             return
         seen = self._seen.get((info.fileno, info.address))
         if seen is not None:
             self.aliases[link.path] = seen
-            self.links.append(plain if link.kind == "soft" else Link(link.path, "hard", seen))
+            self.links.append(noted if link.kind == "soft" else Link(link.path, "hard", seen))
             return
         self._object(Found(link.path, info.kind, file, hard))
 
@@ -199,7 +216,9 @@ class Walk:
             if kind == h5l.TYPE_SOFT:
                 more = value
             elif kind == h5l.TYPE_EXTERNAL:
-                file = self._files.named(file, _name(value[0]), "the file of an external link")
+                file = self._files.named(
+                    file, name_in_link(value[0]), "the file of an external link"
+                )
                 here, more = b"/", value[1]
             else:
                 raise Unsupported("a user-defined link, which nobody can follow", path=file.path)
@@ -217,11 +236,6 @@ class Walk:
 
 class TooMany(TooLarge):
     """A total of the whole file is above its limit; nothing of it is read."""
-
-
-def _name(raw: bytes | str) -> str:
-    """The name of a file or object in a link, with its odd bytes kept."""
-    return raw.decode("utf-8", "surrogateescape") if isinstance(raw, bytes) else raw
 
 
 def shown(raw: bytes) -> str:

@@ -11,10 +11,10 @@ import numpy as np
 from h5py import h5d, h5ds, h5g, h5o, h5p, h5s, h5z
 
 from raconvert.arrays.blocks import blocks
-from raconvert.arrays.dtypes import code_of, little
+from raconvert.arrays.dtypes import little
 from raconvert.errors import WriteFailed
 from raconvert.files.places import name_of_open
-from raconvert.metadata import sidecar
+from raconvert.metadata import roundtrip
 from raconvert.plugin import dtype_of
 
 from . import scales
@@ -23,9 +23,9 @@ from .creating import TRACKED, closing, create, created, library, utf8
 from .datatypes import is_variable, kind_of
 from .descriptions import type_of
 from .elements import raw_blocks, write_chunks, write_elements, write_strings
-from .errors import PROBLEMS
+from .files import PROBLEMS
 from .links import component, kept_links, may_be_group, parents
-from .metadata import common_names, divided, write_each, write_rest
+from .metadata import common_names, divided, write_each, write_record
 from .options import chunk_of
 from .tables import NAMESPACE
 
@@ -55,11 +55,11 @@ class Writer:
         self.types = dict(zip(bundle.names, structure.types, strict=True))
         self.aliases = structure.aliases
         self.groups: dict[str, Any] = {}
-        self.datasets: dict[str, h5d.DatasetID] = {}  # by the name in the bundle
         self.taken = frozenset(self.links.values())
         self.paths: set[str] = set()
         self.scales: set[str] = set()  # names of datasets that are dimension scales
         self.raw: list[tuple[int, Array]] = []
+        self.held: list[h5d.DatasetID] = []  # with data that the library may still have to write
         space = bundle.formats.get(NAMESPACE)
         self.space: dict[str, Any] = space if isinstance(space, dict) else {}
 
@@ -104,6 +104,14 @@ class Writer:
         h5o.link(oid, self._group(above), name.encode(), lcpl=utf8())
         self.paths.add(path)
 
+    def _unlinked(self, tid: h5t.TypeID, space: h5s.SpaceID, plist: Any = None) -> h5d.DatasetID:
+        """A new dataset without a name."""
+        return h5d.create(self.groups[""], None, tid, space, plist or created(h5p.DATASET_CREATE))
+
+    def _opened(self, name: str) -> h5d.DatasetID:
+        """The dataset of an array, or of a dimension: tens of thousands are not kept open."""
+        return h5d.open(self.groups[""], self.links.get(name, name).encode())
+
     def _dataset(self, array: Array) -> None:
         """Make one dataset, and write its data if the library must do it."""
         with library(self.target.path):
@@ -116,11 +124,12 @@ class Writer:
                 chunk = chunk_of(shape, tid.get_size(), self.options, self.target.max_memory)
             plist = self._plist(array, tid, chunk, variable)
             space = h5s.create_simple(shape) if shape else h5s.create(h5s.SCALAR)
-            dataset = h5d.create(self.groups[""], None, tid, space, plist)
+            dataset = self._unlinked(tid, space, plist)
             self._link(self.links[array.name], dataset)
-            self.datasets[array.name] = dataset
         if array.count == 0:
             return
+        if variable or chunk is not None:
+            self.held.append(dataset)
         if variable:
             write_strings(array, dataset, tid, shape, self.target)
         elif chunk is not None:
@@ -176,14 +185,11 @@ class Writer:
                 continue
             try:
                 tid, length = type_of(facts["type"]), int(facts["length"])
-                plist = created(h5p.DATASET_CREATE)
-                space = h5s.create_simple((length,))
-                dataset = h5d.create(self.groups[""], None, tid, space, plist)
+                dataset = self._unlinked(tid, h5s.create_simple((length,)))
                 h5ds.set_scale(dataset, facts["name"].encode())
             except PROBLEMS:  # not as this plugin left it
                 continue
             self._link(path, dataset)
-            self.datasets[path] = dataset
             self.scales.add(path)
             write_each(dataset, _mapping(facts.get("attributes")), _mapping(facts.get("types")))
 
@@ -193,9 +199,7 @@ class Writer:
             if not self._free(path):
                 continue
             try:
-                tid = type_of(facts["type"])
-                plist = created(h5p.DATASET_CREATE)
-                dataset = h5d.create(self.groups[""], None, tid, h5s.create(h5s.NULL), plist)
+                dataset = self._unlinked(type_of(facts["type"]), h5s.create(h5s.NULL))
             except PROBLEMS:  # not as this plugin left it
                 continue
             self._link(path, dataset)
@@ -208,7 +212,7 @@ class Writer:
         for array in self.bundle.arrays:
             name = array.meta.formats.get(NAMESPACE, {}).get("scale")
             if isinstance(name, str):
-                h5ds.set_scale(self.datasets[array.name], _utf8_bytes(name))
+                h5ds.set_scale(self._opened(array.name), _utf8_bytes(name))
                 self.scales.add(array.name)
         by_name = {array.name: array for array in self.bundle.arrays}
         cache: dict[str, dict[str, Any]] = {}
@@ -220,7 +224,7 @@ class Writer:
 
     def _attach(self, array: Array, by_name: dict[str, Array], cache: dict[str, Any]) -> bool:
         """Attach the remembered scales of an array, else make some; True if they say it all."""
-        dataset = self.datasets[array.name]
+        dataset = self._opened(array.name)
         entries = scales.matched(array)
         entries_made = []
         for index, entry in enumerate(entries[: dataset.rank]):
@@ -228,7 +232,7 @@ class Writer:
             attached: list[str] = []
             for path in entry["scales"] if entry else ():
                 if path in self.scales and path != array.name:
-                    h5ds.attach_scale(dataset, self.datasets[path], index)
+                    h5ds.attach_scale(dataset, self._opened(path), index)
                     attached.append(path)
             label = (
                 axis.name if axis.name and (not attached or (entry and entry["label"])) else None
@@ -252,10 +256,8 @@ class Writer:
         if values is None:
             return
         above, _, name = self.links[array.name].rpartition("/")
-        path = f"{above}/" * bool(above) + f"{name}.{component(axis.name or str(index))}"
-        path = (
-            path if "/" not in (axis.name or "") else f"{above}/" * bool(above) + f"{name}.{index}"
-        )
+        last = str(index) if "/" in (axis.name or "") else component(axis.name or str(index))
+        path = f"{above}/" * bool(above) + f"{name}.{last}"
         if not self._free(path) or path in self.aliases:
             return
         if isinstance(values, list):
@@ -266,24 +268,24 @@ class Writer:
         else:
             tid = memory = type_of("<f8")
             buffer = values
-        plist = created(h5p.DATASET_CREATE)
-        space = h5s.create_simple(buffer.shape)
-        dataset = h5d.create(self.groups[""], None, tid, space, plist)
+        dataset = self._unlinked(tid, h5s.create_simple(buffer.shape))
         dataset.write(h5s.ALL, h5s.ALL, buffer, memory)
         h5ds.set_scale(dataset, _utf8_bytes(axis.name or ""))
         if axis.units:
             write_attribute(dataset, "units", axis.units)
-        write_rest(dataset, axis_of=array.name)
+        write_record(dataset, axis_of=array.name)
         self._link(path, dataset)
-        h5ds.attach_scale(self.datasets[array.name], dataset, index)
+        h5ds.attach_scale(self._opened(array.name), dataset, index)
 
     # attributes
 
     def _describe(self, array: Array, axes_said: bool | None) -> None:
         """Write the metadata of an array: attributes, and what is none in the attribute of ours."""
-        dataset = self.datasets[array.name]
         own = _mapping(array.meta.formats.get(NAMESPACE))
-        fields = sidecar.fields_of(array)
+        fields, was = roundtrip.record_of(array), self._was(array)
+        if not fields and not was:
+            return
+        dataset = self._opened(array.name)
         common = common_names(fields, own)
         values, others = divided(fields, common, array.name in self.scales)
         left = write_each(dataset, values, _mapping(own.get("attributes")))
@@ -298,19 +300,20 @@ class Writer:
             again["axes"] = fields["axes"]
         if fields.get("encoding") and "charset" not in _mapping(own.get("type")):
             again["encoding"] = fields["encoding"]
-        again.update(self._names(array))
-        write_rest(dataset, **again)
+        if was:
+            again["was"] = was
+        write_record(dataset, **again)
 
-    def _names(self, array: Array) -> dict[str, Any]:
+    def _was(self, array: Array) -> dict[str, Any]:
         """Name and type of an array where its dataset says something else."""
-        found: dict[str, Any] = {}
-        if self.links[array.name] != array.name:
-            found["name"] = array.name
-        if array.element.kind == "user" and array.element.descr is not None:
-            kind = kind_of(self.types[array.name])
-            if kind.element is not None and kind.element != array.element:
-                found["dtype"] = code_of(array.element)
-        return found
+        element = array.element
+        if element.kind == "user" and element.descr is not None:
+            element = kind_of(self.types[array.name]).element or element
+        name = self.links[array.name]
+        if (name, element) == (array.name, array.element):
+            return {}
+        back = array.replace(name=name, element=element)
+        return roundtrip.difference(array, array, back)
 
     def _describe_groups(self) -> None:
         types = _mapping(self.space.get("groups"))
@@ -320,7 +323,7 @@ class Writer:
                 continue
             left = write_each(group, values, _mapping(types.get(path)))
             if left:
-                write_rest(group, attributes=left)
+                write_record(group, attributes=left)
         root = self.groups[""]
         left = write_each(root, self.bundle.attributes, _mapping(self.space.get("attributes")))
         again: dict[str, Any] = {"attributes": left} if left else {}
@@ -332,7 +335,7 @@ class Writer:
             again["groups"] = lost
         if self._walked() != self.bundle.names:
             again["order"] = self.bundle.names
-        write_rest(root, **again)
+        write_record(root, **again)
 
     def _walked(self) -> list[str]:
         """The names in the order in which a walk finds them."""
