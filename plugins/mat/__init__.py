@@ -70,6 +70,7 @@ __all__ = ["FORMAT", "plan", "read", "sniff"]
 FORMAT = Format(
     name="mat",
     title="MATLAB MAT",
+    names_files=True,
     suffixes=(".mat",),
     magic=tuple((124, mark) for mark in MARKS_5 + MARKS_73) + level4.MAGIC,
     many=True,

@@ -1,11 +1,14 @@
-"""Places in level 5: in the file, or in the decoded bytes of a compressed variable."""
+"""Places in level 5: in the file, with the numbers there, or in decoded bytes of a variable."""
 
 from __future__ import annotations
 
+from math import prod
+
 from raconvert.errors import Corrupt
+from raconvert.files.copy import handle_of, read_at
 from raconvert.files.source import read_up_to
 
-from .parts import FilePart, HeldPart, InflatedPart, Inflater
+from .parts import HeldPart, InflatedPart, Inflater
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +20,61 @@ if TYPE_CHECKING:
 WINDOW_BYTES = 4096  # how much of the file is read at once while it is walked
 EAGER_BYTES = 1 << 20  # compressed variables up to this are walked at once
 HELD_BYTES = EAGER_BYTES  # numbers up to this are kept while a compressed variable is walked
+
+
+class FilePart:
+    """Numbers that lie in the file as they are, from `offset`; `dtype` is a numpy type string."""
+
+    __slots__ = ("count", "dtype", "nbytes", "offset", "source")
+
+    def __init__(self, source: Source, offset: int, dtype: str, count: int) -> None:
+        self.source = source
+        self.offset = offset
+        self.dtype = dtype
+        self.count = count
+        self.nbytes = count * int(dtype[2:])
+
+    def open(self) -> _FileReader:
+        """A reader of the bytes."""
+        return _FileReader(self)
+
+    def region(self, shape: tuple[int, ...], key: Any) -> Any:
+        """The region that a key picks of the numbers in this shape, read and not mapped."""
+        import numpy as np
+
+        from raconvert.arrays.strided import region
+
+        dtype = np.dtype(self.dtype)
+        strides = tuple(dtype.itemsize * prod(shape[n + 1 :]) for n in range(len(shape)))
+        with self.source.open() as file:
+            return region(
+                handle_of(file), self.source.path, self.offset, dtype, shape, strides, key
+            )
+
+
+class _FileReader:
+    def __init__(self, part: FilePart) -> None:
+        self.dtype = part.dtype
+        self._path = part.source.path
+        self._place = part.offset
+        self._opened = part.source.open()
+        self._file = handle_of(self._opened)
+
+    def read_into(self, view: memoryview) -> None:
+        """Fill the view; `Corrupt` where the file ends."""
+        while view:
+            got = read_at(self._file, view[: 1 << 20], self._place)
+            if not got:
+                raise Corrupt("file became shorter while it was read", path=self._path)
+            self._place += got
+            view = view[got:]
+
+    def finish(self) -> None:
+        """Nothing follows that would have to be checked."""
+
+    def close(self) -> None:
+        """Close the file."""
+        self._opened.close()
 
 
 class FileCursor:

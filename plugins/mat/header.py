@@ -14,9 +14,24 @@ The header of v7.3 is the same. What is written is little-endian.
 from __future__ import annotations
 
 from collections import namedtuple
+from functools import cache
 from struct import Struct, pack, unpack
 
-from .tables import CLASSES, COMPLEX, GLOBAL, LOGICAL, MI_INT32, MI_UINT32, NUMBERS
+from raconvert.arrays.dtypes import Element, element
+
+from .tables import (
+    CLASSES,
+    COMPLEX,
+    COMPLEX_ELEMENTS,
+    ELEMENTS,
+    GLOBAL,
+    LOGICAL,
+    MI_INT32,
+    MI_UINT32,
+    NUMBERS,
+    WIDE_COMPLEX,
+    Facts,
+)
 
 HEADER_BYTES = 128
 VERSION_5, VERSION_73 = 0x0100, 0x0200
@@ -102,3 +117,19 @@ def parse_dims(data: bytes, order: str) -> tuple[int, ...]:
     """The dims in the bytes of their element, two at least."""
     dims = unpack(f"{order}{len(data) // 4}i", data)
     return dims if len(dims) > 1 else (*dims, 1)
+
+
+def element_of_class(facts: Facts, order: str = "<") -> Element | None:
+    """The element type of a numeric class; None if the core has none for it."""
+    return _element("logical" if facts.logical else facts.cls, facts.complex, order)
+
+
+@cache
+def _element(cls: str, is_complex: bool, order: str) -> Element | None:
+    if not is_complex:
+        row = ELEMENTS.get(cls)
+        return row and element(row.kind, row.nbytes, order)
+    if cls in WIDE_COMPLEX:
+        return COMPLEX_ELEMENTS["double"]
+    found = COMPLEX_ELEMENTS.get(cls)
+    return found and element(found.kind, found.nbytes, order)

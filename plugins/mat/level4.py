@@ -23,8 +23,9 @@ from functools import partial
 
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 
-from .parts import FilePart
-from .tables import ELEMENTS, ORDERS, Facts, element_of_class
+from .cursors import FilePart
+from .header import element_of_class
+from .tables import ELEMENTS, ORDERS, WIDEST, Facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def _add_sparse(
         raise Corrupt("sparse matrix has no dims", path=tree.source.path,
                       where=f"variable '{path}'", got=(rows, width))  # fmt: skip
     dims = (rows, width)
-    tree.check_dims(dims, 16, f"variable '{path}'")
+    tree.check_dims(dims, WIDEST, f"variable '{path}'")
     facts = Facts("double", dims, matrix.columns == 4)
     coordinates = Coordinates(path, facts, columns, matrix.rows - 1, tree.source)
     tree.sparse_matrix(path, facts, coordinates.places, coordinates.arrays, storage)
@@ -225,7 +226,7 @@ class Coordinates:
         return place[1] * rows + place[0], values
 
     def _check(self) -> None:
-        from raconvert.arrays.blocks import check_memory
+        from raconvert.arrays.memory import check_memory
 
         what = f"'{self.source.path}': sparse variable '{self.path}'"
         check_memory(64 * self.count, self.source.max_memory, what)
@@ -251,7 +252,7 @@ class Coordinates:
     def _compressed(self) -> tuple[Any, Any, Any]:
         import numpy as np
 
-        from raconvert.arrays.blocks import check_memory
+        from raconvert.arrays.memory import check_memory
 
         rows, columns = self.facts.dims
         what = f"'{self.source.path}': columns of sparse variable '{self.path}'"

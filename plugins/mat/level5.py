@@ -34,7 +34,7 @@ from .header import (
 )
 from .parts import Compressed, HeldPart, InflatedPart, Inflater, LaterPart, inflated_head
 from .sparse5 import SparseParts
-from .tables import MI_COMPRESSED, MI_MATRIX, MI_UINT16, MI_UTF8, ORDERS, STORED, Facts
+from .tables import MI_COMPRESSED, MI_MATRIX, MI_UINT16, MI_UTF8, ORDERS, STORED, WIDEST, Facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -210,14 +210,16 @@ class _Walker:
     def _pad(self, cursor: Cursor, nbytes: int, end: int) -> None:
         cursor.skip(min(-nbytes % 8, end - cursor.place))
 
-    def _part(self, cursor: Cursor, end: int, what: str, as_bytes: int = -1) -> Any:
+    def _part(self, cursor: Cursor, end: int, what: str, as_bytes: int | None = None) -> Any:
         """The numbers of an element; bytes if they are as many as `as_bytes`.
 
         (MATLAB writes the values of a sparse logical matrix as bytes under the type double.)
         """
         return self._stored(cursor, end, what, self._tag(cursor, end, what), as_bytes)
 
-    def _stored(self, cursor: Cursor, end: int, what: str, tag: Tag, as_bytes: int = -1) -> Any:
+    def _stored(
+        self, cursor: Cursor, end: int, what: str, tag: Tag, as_bytes: int | None = None
+    ) -> Any:
         """The numbers behind a tag."""
         stored = STORED.get(tag.code)
         if stored == "f8" and tag.nbytes == as_bytes:
@@ -291,7 +293,7 @@ class _Walker:
         if len(data) % 4 or not data:
             raise self._corrupt(cursor, "wrong dims", "4 bytes each", f"{len(data)} bytes")
         dims = parse_dims(data, self.order)
-        self.tree.check_dims(dims, 16, cursor.where)
+        self.tree.check_dims(dims, WIDEST, cursor.where)
         return dims
 
     def _name(self, cursor: Cursor, end: int, what: str) -> str:
@@ -391,7 +393,7 @@ class _Walker:
             raise self._corrupt(cursor, f"sparse '{path}' is not a matrix", "2 dims", facts.dims)
         ir = ir or self._part(cursor, end, f"rows of '{path}'")
         jc = self._part(cursor, end, f"columns of '{path}'")
-        short = ir.count if facts.logical else -1
+        short = ir.count if facts.logical else None
         parts = [self._part(cursor, end, f"values of '{path}'", short)]
         if facts.complex:
             parts.append(self._part(cursor, end, f"imaginary part of '{path}'"))

@@ -30,20 +30,19 @@ import numpy as np
 from raconvert.arrays.dtypes import dtype_of
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 
-from ..hdf5 import superblock
-from ..hdf5.errors import guarded
-from ..hdf5.files import File
+from ..hdf5.files import File, end_notes, guarded
 from ..hdf5.objects import Link, Object, linked, referred, root
 from ..hdf5.storage import extent_of
 from ..hdf5.tables import FILTERS
+from .header import element_of_class
 from .tables import (
     ELEMENTS,
     EMPTY_COMPLEX,
     HDF5_OFFSET,
     TYPE_CODES,
     WIDE_COMPLEX,
+    WIDEST,
     Facts,
-    element_of_class,
 )
 from .values73 import (
     REFERENCES,
@@ -81,7 +80,7 @@ def read(tree: Tree) -> tuple[dict[str, Any], Any]:
     header = source.read_exact(0, 128, "the MAT header")
     source.read_exact(HDF5_OFFSET, 8, "the HDF5 signature")
     file = File(source, max(1 << 20, min(CACHE_BYTES, source.max_memory // 8)))
-    tree.notes += superblock.notes_of(source)
+    tree.notes += end_notes(source)
     try:
         with guarded(source.path, what=UNREADABLE):
             _Walker(tree, file).variables()
@@ -105,7 +104,13 @@ class _Walker:
 
     def variables(self) -> None:
         """Add every variable; the groups that hold what others refer to are none."""
-        for name, link in self._members(root(self.file)).items():
+        top = root(self.file)
+        mark = self.tree.mark()
+        try:
+            top.check_links()
+        except RaconvertError as error:
+            self.tree.give_up("/", error, mark)
+        for name, link in self._members(top).items():
             if name in HIDDEN:
                 continue
             mark = self.tree.mark()
@@ -248,7 +253,7 @@ class _Walker:
         if prod(dims) and not bare:
             raise Corrupt("an empty value has elements", path=self.file.path,
                           where=stored.place, got=dims)  # fmt: skip
-        self.tree.check_dims(dims, 16, stored.place)
+        self.tree.check_dims(dims, WIDEST, stored.place)
         return dims
 
     def _numeric(
@@ -340,6 +345,7 @@ class _Walker:
 
     def _fields_of(self, group: Object, path: str, depth: int) -> None:
         names = group.words(FIELDS)
+        group.check_links()
         found = self._members(group)
         names = names if sorted(names) == sorted(found) else list(found)
         self.tree.count(len(names))
@@ -379,6 +385,7 @@ class _Walker:
         if cls not in ELEMENTS:
             self.tree.leave_out(path, cls or "sparse")
             return
+        group.check_links()
         links = self._members(group)
         parts = {
             name: self._part(links[name], path) for name in ("data", "ir", "jc") if name in links
@@ -387,7 +394,7 @@ class _Walker:
         if jc is None:
             raise ValueError("a sparse matrix without its parts")
         dims = (group.number(b"MATLAB_sparse"), prod(jc.shape) - 1)
-        self.tree.check_dims(dims, 16, jc.place)
+        self.tree.check_dims(dims, WIDEST, jc.place)
         is_complex = group.has(EMPTY_COMPLEX) if data is None else data.is_complex
         facts = Facts(cls, dims, is_complex, is_global=bool(group.number(b"MATLAB_global")))
         matrix = SparseDatasets(facts, data, parts.get("ir"), jc)

@@ -7,7 +7,9 @@ other formats name of it. Of an array: ``class``, ``columns`` of a char array, `
 
 from __future__ import annotations
 
-from .tables import MAX_DIM, MAX_RANK, is_index
+import re
+
+from .tables import KEYWORDS, MAX_DIM, MAX_RANK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +17,19 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_HOLES = 1 << 20  # in a cell whose dims are known
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}", re.ASCII)
+_INDEX = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 SPARSE_HOLES = 16  # how many numbers may be missing in a group that becomes a cell
+
+
+def is_name(text: str) -> bool:
+    """True if MATLAB takes a text as the name of a variable or of a field."""
+    return _NAME.fullmatch(text) is not None and text not in KEYWORDS
+
+
+def is_index(text: str) -> bool:
+    """True if a text is a linear index as this plugin writes it: 1, 2, 3 and so on."""
+    return _INDEX.fullmatch(text) is not None
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -48,6 +62,11 @@ def forms_of(
         if not shown or facts.get("global"):
             found[path] = f"{cls} {' x '.join(map(str, dims))}"
     return found
+
+
+def telling(**facts: Any) -> dict[str, Any]:
+    """The facts that say something."""
+    return {name: value for name, value in facts.items() if value not in (None, False)}
 
 
 # --- writing --------------------------------------------------------------------------------------

@@ -1,12 +1,11 @@
-"""Runs of numbers as MAT files store them: in the file, inside a compressed variable, in memory.
+"""Runs of numbers as MAT files store them: inside a compressed variable, or in memory.
 
 A part is `count` numbers of one storage type. `open` gives a reader, front to back and in bounded
-memory; `region` reads a part of them, where they lie in the file as they are.
+memory; `region` reads a part of them. Those that lie in the file as they are: `cursors.FilePart`.
 """
 
 from __future__ import annotations
 
-import os
 from math import prod
 
 from raconvert.errors import Corrupt
@@ -25,61 +24,6 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 1 << 18  # how much is inflated at once
 INPUT_BYTES = 1 << 16
 MAX_STOPPED = 2  # readers of one variable that are kept: of a real and of an imaginary part
-
-
-class FilePart:
-    """Numbers that lie in the file as they are, from `offset`; `dtype` is a numpy type string."""
-
-    __slots__ = ("count", "dtype", "nbytes", "offset", "source")
-
-    def __init__(self, source: Source, offset: int, dtype: str, count: int) -> None:
-        self.source = source
-        self.offset = offset
-        self.dtype = dtype
-        self.count = count
-        self.nbytes = count * int(dtype[2:])
-
-    def open(self) -> _FileReader:
-        """A reader of the bytes."""
-        return _FileReader(self)
-
-    def region(self, shape: tuple[int, ...], key: Any) -> Any:
-        """The region that a key picks of the numbers in this shape, read and not mapped."""
-        import numpy as np
-
-        from raconvert.arrays.strided import region
-
-        dtype = np.dtype(self.dtype)
-        strides = tuple(dtype.itemsize * prod(shape[n + 1 :]) for n in range(len(shape)))
-        with self.source.open() as file:
-            return region(file.fileno(), self.source.path, self.offset, dtype, shape, strides, key)
-
-
-class _FileReader:
-    def __init__(self, part: FilePart) -> None:
-        self.dtype = part.dtype
-        self._path = part.source.path
-        self._place = part.offset
-        self._opened = part.source.open()
-        self._file = self._opened.fileno()
-
-    def read_into(self, view: memoryview) -> None:
-        """Fill the view; `Corrupt` where the file ends."""
-        os.lseek(self._file, self._place, os.SEEK_SET)
-        self._place += len(view)
-        while view:
-            piece = os.read(self._file, min(len(view), 1 << 20))
-            if not piece:
-                raise Corrupt("file became shorter while it was read", path=self._path)
-            view[: len(piece)] = piece
-            view = view[len(piece) :]
-
-    def finish(self) -> None:
-        """Nothing follows that would have to be checked."""
-
-    def close(self) -> None:
-        """Close the file."""
-        self._opened.close()
 
 
 class HeldPart:

@@ -27,8 +27,10 @@ def plan(bundle: Bundle, *, version: str = DEFAULT_VERSION, compress: str = "aut
     contents = Contents(bundle, version)
 
     def write(target: Target) -> None:
-        from .writer import write
-
+        if version == "7.3":
+            from .write73 import write
+        else:
+            from .writer import write
         if version == "6" and compress not in ("auto", "none"):
             raise UsageError(
                 "version 6 of MAT is not compressed", remedy="use --out-opt version=7, or 7.3"

@@ -12,9 +12,10 @@ from math import prod
 
 import numpy as np
 
-from raconvert.arrays.blocks import LARGEST_BLOCK, check_memory
+from raconvert.arrays.blocks import LARGEST_BLOCK
 from raconvert.arrays.dtypes import dtype_of
 from raconvert.arrays.lazy import Decoded
+from raconvert.arrays.memory import check_memory
 from raconvert.arrays.prefetch import ahead
 from raconvert.errors import Corrupt, RaconvertError, TooLarge
 
@@ -178,11 +179,8 @@ def load(part: Any) -> Values:
 # --- char ---------------------------------------------------------------------------------------
 
 
-class Chars(Elements):
-    """A char array as text: every row, along the second of its dims, becomes one string.
-
-    `load` returns the units in stored order: UTF-16 code units, or code points.
-    """
+class _FromUnits(Elements):
+    """A char array; `load` returns its units in stored order: UTF-16 code units, or code points."""
 
     def __init__(
         self,
@@ -193,25 +191,40 @@ class Chars(Elements):
         dims: tuple[int, ...],
         load: Callable[[], Values],
     ) -> None:
-        rows, columns, *pages = dims
-        dtype = np.dtype(f"<U{max(1, columns)}")
-        super().__init__(name, path, max_memory, (*pages[::-1], rows), dtype)
-        self._rows, self._columns, self._pages = rows, columns, prod(pages)
+        super().__init__(name, path, max_memory, *self._form(dims))
+        self._dims = dims
         self._load_units = load
+
+    def _form(self, dims: tuple[int, ...]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """The shape, slowest axis first, and the type of what the units are seen as."""
+        raise NotImplementedError
+
+    def _units(self, nbytes: int) -> Values:
+        """The units, if so many bytes are within the memory allowed."""
+        self.check(nbytes, "as text")
+        try:
+            return self._load_units()
+        except RaconvertError as error:
+            self.named(error)
+            raise
+
+
+class Chars(_FromUnits):
+    """A char array as text: every row, along the second of its dims, becomes one string."""
+
+    def _form(self, dims: tuple[int, ...]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        rows, columns, *pages = dims
+        return (*pages[::-1], rows), np.dtype(f"<U{max(1, columns)}")
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield the strings in stored order."""
         width = self.dtype.itemsize
-        count = self._rows * self._pages
-        self.check(max(width, 2 * count * self._columns if self._columns else 4 * count), "as text")
-        try:
-            units = self._load_units().reshape(self._pages, self._columns, self._rows)
-        except RaconvertError as error:
-            self.named(error)
-            raise
+        rows, columns, *pages = self._dims
+        count = self.count
+        units = self._units(max(width, 2 * count * columns if columns else 4 * count))
         step = max(1, min(max_bytes, LARGEST_BLOCK) // width)
-        for page in units:
-            for start in range(0, self._rows, step):
+        for page in units.reshape(prod(pages), columns, rows):
+            for start in range(0, rows, step):
                 yield self._strings(page[:, start : start + step].T)
 
     def _strings(self, units: Values) -> Values:
@@ -224,29 +237,15 @@ class Chars(Elements):
         return points.view(self.dtype)[:, 0]
 
 
-class Units(Elements):
+class Units(_FromUnits):
     """A char array as its UTF-16 code units."""
 
-    def __init__(
-        self,
-        name: str,
-        path: str,
-        max_memory: int,
-        *,
-        dims: tuple[int, ...],
-        load: Callable[[], Values],
-    ) -> None:
-        super().__init__(name, path, max_memory, dims[::-1], np.dtype("<u2"))
-        self._load_units = load
+    def _form(self, dims: tuple[int, ...]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        return dims[::-1], np.dtype("<u2")
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield the units in stored order."""
-        self.check(4 * self.count, "as text")
-        try:
-            units = self._load_units()
-        except RaconvertError as error:
-            self.named(error)
-            raise
+        units = self._units(4 * self.count)
         if units.dtype.itemsize == 4 and units.size and units.max() > 0xFFFF:
             raise self.corrupt("characters beyond 16 bits are not UTF-16 code units")
         step = max(1, max_bytes // 2)

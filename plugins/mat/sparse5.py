@@ -8,7 +8,8 @@ from raconvert.arrays.dtypes import element
 from raconvert.errors import RaconvertError
 
 from .errors import in_variable
-from .tables import ELEMENTS, Facts, element_of_class
+from .header import element_of_class
+from .tables import ELEMENTS, Facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class SparseParts:
 
     def places(self) -> tuple[Any, Any]:
         """The place of each stored element in column-major order, and the values."""
-        from raconvert.arrays.blocks import check_memory
+        from raconvert.arrays.memory import check_memory
 
         from .sources import column_places, load
 

@@ -6,15 +6,13 @@ Element" (table 1-3), level 4 chapter for MOPT.
 
 from __future__ import annotations
 
-import re
 from collections import namedtuple
-from functools import cache
 
-from raconvert.arrays.dtypes import Element, element
+from raconvert.arrays.dtypes import element
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Literal
+    from typing import Literal
 
 ORDERS: dict[str, Literal["little", "big"]] = {"<": "little", ">": "big"}
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
@@ -85,6 +83,7 @@ TYPE_CODES = {"double": "f8", "single": "f4", "logical": "u1"} | {
 
 MAX_V5_BYTES = (1 << 31) - 1  # of one variable; what MATLAB reads and writes in v5, v6 and v7
 MAX_DIM = (1 << 31) - 1
+WIDEST = 16  # bytes of an element: a complex double
 MAX_RANK = {"6": 64, "7": 64, "7.3": 32}  # numpy's limit, and HDF5's
 MAX_DEPTH = 64  # structs and cells inside each other
 VALUE_BYTES = 1 << 13  # about what one value costs in memory, with its names and metadata
@@ -92,44 +91,11 @@ VALUE_BYTES = 1 << 13  # about what one value costs in memory, with its names an
 HIGH, LOW, SURROGATE_MASK = 0xD800, 0xDC00, 0xFC00  # the halves of surrogate pairs
 
 MAX_NAME = 63
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}", re.ASCII)
 KEYWORDS = frozenset(
     ("break", "case", "catch", "classdef", "continue", "else", "elseif", "end", "for", "function",
      "global", "if", "otherwise", "parfor", "persistent", "return", "spmd", "switch", "try",
      "while")
 )  # fmt: skip
-_INDEX = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 
 # What a variable says of itself: class, MATLAB's dims, and three flags.
 Facts = namedtuple("Facts", "cls dims complex logical is_global", defaults=(False, False, False))
-
-
-def is_name(text: str) -> bool:
-    """True if MATLAB takes a text as the name of a variable or of a field."""
-    return _NAME.fullmatch(text) is not None and text not in KEYWORDS
-
-
-def is_index(text: str) -> bool:
-    """True if a text is a linear index as this plugin writes it: 1, 2, 3 and so on."""
-    return _INDEX.fullmatch(text) is not None
-
-
-def element_of_class(facts: Facts, order: str = "<") -> Element | None:
-    """The element type of a numeric class; None if the core has none for it."""
-    return _element("logical" if facts.logical else facts.cls, facts.complex, order)
-
-
-@cache
-def _element(cls: str, is_complex: bool, order: str) -> Element | None:
-    if not is_complex:
-        plain = ELEMENTS.get(cls)
-        return plain and element(plain.kind, plain.nbytes, order)
-    if cls in WIDE_COMPLEX:
-        return COMPLEX_ELEMENTS["double"]
-    found = COMPLEX_ELEMENTS.get(cls)
-    return found and element(found.kind, found.nbytes, order)
-
-
-def telling(**facts: Any) -> dict[str, Any]:
-    """The facts that say something."""
-    return {name: value for name, value in facts.items() if value not in (None, False)}

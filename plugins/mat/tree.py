@@ -11,22 +11,21 @@ from functools import partial
 from math import prod
 
 from raconvert.arrays.array import Array
-from raconvert.arrays.dtypes import Element, needs_swap
+from raconvert.arrays.dtypes import MAX_SPAN, Element, needs_swap, spanned
 from raconvert.arrays.metadata import Metadata
 from raconvert.errors import Changed, Corrupt, RaconvertError, Unsupported
-from raconvert.files.extent import Extent
+from raconvert.files.source import Extent
 
+from .cursors import FilePart
 from .errors import in_variable
-from .metadata import above, forms_of
-from .parts import FilePart, HeldPart
+from .header import element_of_class
+from .metadata import above, forms_of, is_index, telling
+from .parts import HeldPart
 from .tables import (
     MAX_DEPTH,
     VALUE_BYTES,
     WIDE_COMPLEX,
     Facts,
-    element_of_class,
-    is_index,
-    telling,
 )
 
 TYPE_CHECKING = False
@@ -42,7 +41,6 @@ MAX_NOTES = 200  # of one file
 MAX_GIVEN_UP = 8  # variables beyond the limits, after which the file is refused
 MAX_NAMED = 5  # left-out variables that an error lists
 MAX_AXES = 64  # numpy's limit
-MAX_SIZE = (1 << 63) - 1
 
 
 class _Names:
@@ -236,7 +234,7 @@ class Tree:
         if len(dims) > MAX_AXES:
             raise Unsupported("array has too many axes", path=self.source.path, where=where,
                               expected=f"at most {MAX_AXES}", got=len(dims))  # fmt: skip
-        if any(n < 0 for n in dims) or prod(n for n in dims if n) * itemsize > MAX_SIZE:
+        if any(n < 0 for n in dims) or spanned(dims, itemsize) > MAX_SPAN:
             raise Corrupt("dims that no array has", path=self.source.path, where=where, got=dims)
 
     def numeric(

@@ -8,19 +8,21 @@ from math import prod
 
 import h5py
 import numpy as np
-from h5py import h5s, h5t
+from h5py import h5t
 
-from raconvert.arrays.blocks import check_memory
 from raconvert.arrays.dtypes import dtype_of, element
 from raconvert.arrays.lazy import Decoded
+from raconvert.arrays.memory import check_memory
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 
 from ..hdf5.datatypes import kind_of
-from ..hdf5.errors import guarded
+from ..hdf5.files import guarded
 from ..hdf5.objects import numbers_of
+from ..hdf5.values import read_box
 from .errors import in_variable
+from .header import element_of_class
 from .sources import cast, column_places
-from .tables import Facts, element_of_class
+from .tables import Facts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -136,7 +138,9 @@ def whole(stored: Stored) -> Values:
     found = np.empty(stored.shape, h5py.ref_dtype)
     with guarded(source.path, stored.place, UNREADABLE):
         if count:
-            stored.dataset.read(h5s.ALL, h5s.ALL, found)
+            read_box(
+                stored.dataset, (0,) * found.ndim, found.shape, found, h5t.py_create(found.dtype)
+            )
     return found.reshape(-1)
 
 

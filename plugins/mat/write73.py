@@ -23,10 +23,10 @@ from raconvert.files.places import name_of_open
 from ..hdf5.creating import closing, create, library
 from ..hdf5.elements import write_chunks
 from ..hdf5.options import Options, chunk_of
+from .contents import Leaf
 from .header import VERSION_73, header_bytes
-from .payload import payload, prepare, stored_elements, whole_numbers
 from .tables import EMPTY_COMPLEX, HDF5_OFFSET, TYPE_CODES
-from .variables import Leaf
+from .writer import payload, prepare, stored_elements, whole_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Target
 
-    from .contents import Contents
-    from .variables import Box, Node
+    from .contents import Box, Contents, Node
 
     Values = np.ndarray[Any, Any]
 
@@ -128,7 +127,7 @@ class _Writer:
     def _empty(self, group: Any, name: bytes, node: Node) -> Any:
         """Write a value without elements, or structs without fields: its dims, not reversed."""
         space = h5s.create_simple((len(node.dims),))
-        found = h5d.create(group, name, h5t.STD_U64LE, space, _plain_properties())
+        found = h5d.create(group, name, h5t.STD_U64LE, space, _dataset_properties())
         found.write(h5s.ALL, h5s.ALL, np.array(node.dims, "<u8"))
         self._class(found, node)
         _number(found, b"MATLAB_empty", h5t.STD_U8LE, 1)
@@ -169,7 +168,7 @@ class _Writer:
         self, group: Any, name: bytes, kind: Any, shape: tuple[int, ...], leaf: Leaf, part: int
     ) -> Any:
         """Make room for elements that are written later."""
-        properties = _plain_properties()
+        properties = _dataset_properties()
         properties.set_alloc_time(h5d.ALLOC_TIME_EARLY)
         properties.set_fill_time(h5d.FILL_TIME_NEVER)
         found = h5d.create(group, name, kind, h5s.create_simple(shape), properties)
@@ -181,7 +180,7 @@ class _Writer:
         shape = leaf.dims[::-1]
         options = Options("gzip", self.level, "auto", shuffle=True, strings="auto")
         chunk = chunk_of(shape, kind.get_size(), options, self.target.max_memory)
-        properties = _plain_properties()
+        properties = _dataset_properties()
         properties.set_chunk(chunk)
         properties.set_shuffle()
         properties.set_deflate(self.level)
@@ -221,7 +220,7 @@ class _Writer:
             self.value(self._references, place, member)
             references[index] = h5r.create(self._references, place, h5r.OBJECT)
         space = h5s.create_simple(dims[::-1])
-        found = h5d.create(group, name, h5t.STD_REF_OBJ, space, _plain_properties())
+        found = h5d.create(group, name, h5t.STD_REF_OBJ, space, _dataset_properties())
         found.write(h5s.ALL, h5s.ALL, references.reshape(dims[::-1]))
         return found
 
@@ -253,7 +252,7 @@ class _Writer:
 # --- pieces of HDF5 -------------------------------------------------------------------------------
 
 
-def _plain_properties() -> Any:
+def _dataset_properties() -> Any:
     found = h5p.create(h5p.DATASET_CREATE)
     found.set_obj_track_times(False)
     return found
@@ -291,11 +290,11 @@ def _number_type(leaf: Leaf) -> Any:
     """The HDF5 type of the elements."""
     if leaf.form == "char":
         return h5t.STD_U16LE
-    plain = h5t.py_create(np.dtype(f"<{TYPE_CODES[leaf.cls]}"))
+    number = h5t.py_create(np.dtype(f"<{TYPE_CODES[leaf.cls]}"))
     if not leaf.complex:
-        return plain
-    width = plain.get_size()
+        return number
+    width = number.get_size()
     found = h5t.create(h5t.COMPOUND, 2 * width)
-    found.insert(b"real", 0, plain)
-    found.insert(b"imag", width, plain)
+    found.insert(b"real", 0, number)
+    found.insert(b"imag", width, number)
     return found
