@@ -4,36 +4,33 @@ Specification: ITU-T T.81 (ISO/IEC 10918-1); T.871 for JFIF; Adobe technical not
 marker. Compared with: djpeg of libjpeg-turbo.
 
 Reads what libjpeg-turbo in Pillow decodes (accurate integer DCT, smooth upsampling of colour): grey
-as (height, width), YCbCr and RGB as (height, width, 3) **RGB**, CMYK and YCCK as (height, width, 4)
-**CMYK** with a note, as they are: four inks are never turned into RGB here, and inks that Adobe
-stores inverted come out as ink (0: no ink). uint8, index order C. JPEG decoders differ by one or
-two steps in a value; this one is fixed by the version of Pillow. Of a file with more pictures (MPO)
-the first, with a note. The orientation in the EXIF data is kept and never applied.
+as (height, width), YCbCr and RGB as (height, width, 3) RGB; uint8, index order C. JPEG decoders
+differ by one or two steps in a value; this one is fixed by the version of Pillow. The orientation
+in the EXIF data is kept, never applied.
 
 Metadata, in the namespace ``image`` (see `metadata`): ``resolution icc exif xmp comment
-orientation``, ``color: CMYK``.
+orientation``; not written.
 
-Refused: 12-bit and lossless JPEG; more than 500 scans; files that have no end marker; sizes that
-the compressed bytes cannot fill. Damage inside the compressed data can go unseen: the format has no
-checksum, and decoders guess on.
+Refused, with djpeg as the way out: four inks (CMYK, YCCK); 12-bit, lossless, hierarchical and
+arithmetic-coded JPEG; a height that only follows the pixels; more than 500 scans. Damaged are: a
+second frame; files that have no end marker; sizes that the compressed bytes cannot fill. Bytes
+behind the end marker, further pictures among them (MPO), are counted in a note. Damage inside the
+compressed data can go unseen: the format has no checksum, and decoders guess on.
 
 Writes: uint8 (H, W) and (H, W, 3), with ``--allow precision`` only, since no value is sure to come
-back; ``quality`` and ``subsampling`` as options. The resolution goes along in whole dots per inch.
+back; colour in full resolution (4:4:4), ``quality`` as an option.
 """
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
+
+from raconvert.arrays.planes import split
 from raconvert.errors import Corrupt, Unsupported, UsageError
 from raconvert.plugin import NO, SURE, Bundle, Format, Option, Plan, Source
 
-from .metadata import embedded, fields_of, part, resolution_in
-from .plan import image_plan, split
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from raconvert.plugin import Target
+from .plan import image_plan
 
 __all__ = ["FORMAT", "plan", "read", "sniff", "split"]
 
@@ -43,10 +40,11 @@ MAX_SIDE = 0xFFFF
 PIXELS_PER_BYTE = 8 * 64
 # Encoders make about ten; each one passes over the whole image, however short it is.
 MAX_SCANS = 500
-BASELINE, ARITHMETIC = 0xC0, (0xC9, 0xCA)
-FRAMES = (BASELINE, 0xC1, 0xC2, *ARITHMETIC)
-OTHER_FRAMES = (0xC3, 0xC5, 0xC6, 0xC7, 0xCB, 0xCD, 0xCE, 0xCF)  # lossless, hierarchical
-COEFFICIENTS_BYTES = 8  # of a pixel: all but baseline images are kept as coefficients
+_MARKER = re.compile(rb"\xff[^\0\xd0-\xd7\xff]")  # none of those in compressed data
+STANDALONE, END, SCAN = (0x01, 0xD8, 0xD9), 0xD9, 0xDA
+FRAMES = BASELINE, EXTENDED, PROGRESSIVE = 0xC0, 0xC1, 0xC2
+OTHER_FRAMES = {0xC3, *range(0xC5, 0xC8), *range(0xC9, 0xCC), *range(0xCD, 0xD0)}
+COEFFICIENTS_BYTES = 8  # of a pixel: images of more than one scan are kept as coefficients
 
 # One grey pixel of value 128, written by cjpeg of libjpeg-turbo.
 _SAMPLE = bytes.fromhex(
@@ -63,13 +61,8 @@ FORMAT = Format(
     suffixes=(".jpg", ".jpeg", ".jpe", ".jfif"),
     magic=((0, MAGIC),),
     proof=True,
-    meta="some",
-    index_orders="C",
-    needs=(("imageio", "imageio"), ("PIL", "pillow")),
-    write_options=(
-        Option("quality", 95, int, "1 to 100"),
-        Option("subsampling", "4:4:4", ("4:4:4", "4:2:2", "4:2:0"), "of the colour"),
-    ),
+    needs=(("PIL", "pillow"),),
+    write_options=(Option("quality", 95, int, "1 to 100"),),
     samples={"grey_1x1.jpg": _SAMPLE},
     spec="https://www.w3.org/Graphics/JPEG/itu-t81.pdf",
     losses="every value may change, so that --allow precision is needed; only uint8",
@@ -82,80 +75,50 @@ def sniff(source: Source) -> int:
 
 
 def read(source: Source) -> Bundle:
-    """One lazy array, named after the file's stem.
+    """One lazy array, named after the file's stem: (height, width) or (height, width, 3), uint8."""
+    from .reader import contents, read_picture
 
-    Shape (height, width), (height, width, 3) RGB or (height, width, 4) CMYK; uint8. The markers
-    are read here, the pixels are decoded when they are asked for.
+    frame, scan, end = _walk(contents(source), source.path)
+    more = COEFFICIENTS_BYTES if frame[1] == PROGRESSIVE or scan[4] < frame[9] else 0
+    most = PIXELS_PER_BYTE * source.size
+    return read_picture(source, "JPEG", end=end, most=most, more=more)
+
+
+def _walk(data: bytes, path: str) -> tuple[bytes, bytes, int]:
+    """The beginning of the frame and that of its first scan, and where the picture ends.
+
+    Every marker is passed, so that neither a second frame nor the number of scans is a surprise.
     """
-    from .reader import read_picture
-
-    process, height, width = _frame(source)
-    _check_scans(source, process)
-    pixels = width * height
-    if process not in ARITHMETIC and pixels > PIXELS_PER_BYTE * source.size:
-        raise Corrupt(
-            "declares more pixels than its compressed bytes can hold",
-            path=source.path, got=f"{width} × {height} in {source.size} bytes",
-        )  # fmt: skip
-    more = 0 if process == BASELINE else COEFFICIENTS_BYTES
-    return read_picture(source, "JPEG", more=more)
-
-
-def _frame(source: Source) -> tuple[int, int, int]:
-    """The marker of the first frame, and its height and width."""
-    at, code, found = 2, 0, b""
-    while code not in FRAMES:
-        found = source.read_exact(at, 9, "its JPEG markers")
-        code = found[1]
-        if found[0] != 0xFF or code == 0xDA:
-            raise Corrupt("has no frame before its pixels", path=source.path, where=f"byte {at}")
-        if code in OTHER_FRAMES:
-            raise Unsupported("is a lossless or hierarchical JPEG", path=source.path)
-        standalone = code in (0x01, 0xFF) or 0xD0 <= code <= 0xD8
-        at += (1 + (code != 0xFF)) if standalone else 2 + int.from_bytes(found[2:4], "big")
-    if found[4] != 8:
-        raise Unsupported(f"is a JPEG of {found[4]} bits", path=source.path, expected="8 bits")
-    height, width = int.from_bytes(found[5:7], "big"), int.from_bytes(found[7:9], "big")
-    if not height:
-        raise Unsupported("does not say its height before the pixels", path=source.path)
-    return code, height, width
+    if not data.startswith(MAGIC):
+        raise Corrupt("does not begin as a JPEG file", path=path)
+    at, code, found = 2, 0, defaultdict[int, list[bytes]](list)
+    while code != END:
+        marker = _MARKER.search(data, at)
+        if marker is None:
+            raise Corrupt("is cut off: it has no end marker", path=path)
+        at, code = marker.start(), marker[0][1]
+        if len(found[code]) <= MAX_SCANS:  # a file may be markers and nothing else
+            found[code].append(data[at : at + 10])
+        at += 2 + int.from_bytes(data[at + 2 : at + 4], "big") * (code not in STANDALONE)
+    frames, scans = [frame for code in FRAMES for frame in found[code]], found[SCAN]
+    frame = (frames or [b"\0\0\0\0\x08\0\1"])[0]
+    faults = {
+        "is a lossless, hierarchical or arithmetic-coded JPEG": OTHER_FRAMES & found.keys(),
+        f"is a JPEG of {frame[4]} bits": frame[4] != 8,
+        "does not say its height before the pixels": frame[5:7] == b"\0\0",
+        f"has more than {MAX_SCANS} scans": len(scans) > MAX_SCANS,
+    }
+    for fault in (what for what, holds in faults.items() if holds):
+        remedy = "rewrite it first, for instance with: djpeg"
+        raise Unsupported(fault, path=path, remedy=remedy)
+    if len(frames) != 1 or len(frame) < 10 or not scans:
+        raise Corrupt("has no pixels, or not one frame", path=path, got=f"{len(frames)} frames")
+    return frame, scans[0], at
 
 
-def _check_scans(source: Source, process: int) -> None:
-    """There is an end marker, and not too many scans.
-
-    Compressed data cannot look like a marker; what comes behind the end, such as previews, can.
-    """
-    scans, last, ended = 0, b"", False
-    with source.open() as file:
-        while piece := file.read(1 << 20):
-            piece, last = last + piece, piece[-1:]
-            scans += piece.count(b"\xff\xda")
-            ended |= b"\xff\xd9" in piece
-    if not ended:
-        raise Corrupt("is cut off: it has no end marker", path=source.path)
-    if scans > MAX_SCANS and process != BASELINE:
-        raise Unsupported("has too many scans", path=source.path, expected=f"at most {MAX_SCANS}")
-
-
-def plan(bundle: Bundle, *, quality: int = 95, subsampling: str = "4:4:4") -> Plan:
+def plan(bundle: Bundle, *, quality: int = 95) -> Plan:
     """One image of uint8, (H, W) or (H, W, 3), whatever becomes of its values."""
     if not 1 <= quality <= 100:
         raise UsageError("there is no such quality", expected="1 to 100", got=quality)
-
-    def encode(values: Any, _: Target) -> bytes:
-        from .writer import encoded
-
-        fields = fields_of(bundle.arrays[0])
-        options = {
-            "quality": quality,
-            "subsampling": subsampling if values.ndim == 3 else None,
-            "comment": (part(fields, "comment", str) or "").encode(),
-            "dpi": resolution_in(fields, "inch"),
-        }
-        options = {name: value for name, value in options.items() if value}
-        return encoded(values, ".jpg", **options, **embedded(fields))
-
-    kept = {"icc", "exif", "xmp", "comment", "orientation"}
-    held: Any = {"channels": (3,), "max_side": MAX_SIDE, "lossy": True}
-    return image_plan(bundle, "JPEG", encode, kept=kept, unit="inch", **held)
+    options = {"quality": quality, "subsampling": "4:4:4"}
+    return image_plan(bundle, "JPEG", options, max_side=MAX_SIDE, lossy=True)

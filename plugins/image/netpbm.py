@@ -1,41 +1,34 @@
-r"""Netpbm: raw PBM, PGM, PPM and PAM, bitmaps and samples of 8 or 16 bits, read and write.
+r"""Netpbm: raw PBM, PGM and PPM, bitmaps and samples of 8 or 16 bits, read and write.
 
-Specification: the manual pages pbm(5), pgm(5), ppm(5), pam(5), https://netpbm.sourceforge.net/doc/.
+Specification: the manual pages pbm(5), pgm(5), ppm(5), https://netpbm.sourceforge.net/doc/.
 Compared with: netpbm's own tools.
 
-Layout: a text header, then the pixels::
-
-    P4        bitmap            width, height;          8 pixels in a byte, rows padded
-    P5        grey              width, height, maxval;  bytes, or 2 bytes big-endian
-    P6        red, green, blue  the same                (maxval above 255)
-    P7        any depth         lines WIDTH, HEIGHT, DEPTH, MAXVAL, TUPLTYPE, ENDHDR; as P5
-
-Reads, with nothing but numpy: P5 to P7 are not decoded at all, but copied or mapped; a bitmap is in
-memory as a whole.
+Reads, with nothing but numpy: PGM and PPM (P5, P6) are not decoded at all, but copied or mapped; a
+bitmap (P4) is in memory as a whole.
 
 Mapping, index order C: (height, width) bool for bitmaps, **True is white** (the file has 1 for
-black); (height, width) for grey, (height, width, depth) for others; uint8, or uint16 for a maxval
-above 255. Values are those of the file, also below a maxval of their own.
+black); (height, width) for grey, (height, width, 3) for colour; uint8, or uint16 for a maxval above
+255. Values are those of the file, also below a maxval of their own.
 
-Metadata, in the namespace ``image``: ``maxval`` where it is not 255 or 65535.
+Metadata, in the namespace ``image``: ``maxval`` where it is not 255 or 65535; not written.
 
-Refused: plain text (P1 to P3); cut files; several images in one file.
+Refused: PAM (P7: ``pamtopng``); plain text (P1 to P3: ``pnmtopnm``); several images in one file
+(``pamsplit``); cut files.
 
-Writes: bool (H, W) as P4; uint8 and uint16 (H, W) as P5, (H, W, 3) as P6, (H, W, 2 and 4) as P7. A
-suffix that means something else (``.pgm`` for colour) is an error.
+Writes: bool (H, W) as P4; uint8 and uint16 (H, W) as P5, (H, W, 3) as P6. A suffix that means
+something else (``.pgm`` for colour) is an error.
 """
 
 from __future__ import annotations
 
 import re
-from collections import namedtuple
-from math import prod
 
-from raconvert.errors import Corrupt, Unsupported, quoted
+from raconvert.arrays.planes import split
+from raconvert.errors import Corrupt, Unsupported
 from raconvert.plugin import MAYBE, NO, SURE, Array, Bundle, Format, Plan, element, trailing_note
 
-from .metadata import fields_of, metadata_fits, metadata_of, part
-from .plan import image_fits, split
+from .metadata import metadata_fits, metadata_of
+from .plan import image_fits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,27 +42,22 @@ __all__ = ["FORMAT", "plan", "read", "sniff", "split"]
 MAX_SIDE = 0x7FFFFFFF
 HEADER_BYTES = 1 << 16  # what a header may have, its comments included
 _BEGIN = re.compile(rb"P[1-7][ \t\n\v\f\r#]")
-_GAP = rb"(?:[ \t\n\v\f\r]|#[^\n\r]*[\n\r])+"
-_WORDS = {count: re.compile(rb"P." + (_GAP + rb"([0-9]{1,10})") * count + rb"[ \t\n\v\f\r]")
-          for count in (2, 3)}  # fmt: skip
-_PAM_TYPES = {2: "GRAYSCALE_ALPHA", 3: "RGB", 4: "RGB_ALPHA"}
-_SUFFIXES = {".pbm": "P4", ".pgm": "P5", ".ppm": "P6", ".pam": "P7"}
-
-Header = namedtuple("Header", "magic width height depth maxval start")
+_NUMBER = rb"(?:[ \t\n\v\f\r]|#[^\n\r]*[\n\r])+([0-9]{1,10})"
+_HEADER = re.compile(rb"(?:(P4)" + 2 * _NUMBER + rb"|(P[56])" + 3 * _NUMBER + rb")[ \t\n\v\f\r]")
+_SUFFIXES = {".pbm": "P4", ".pgm": "P5", ".ppm": "P6"}
+_WAYS_OUT = {b"P1": "pnmtopnm", b"P2": "pnmtopnm", b"P3": "pnmtopnm", b"P7": "pamtopng"}
 
 # Two pixels of grey, 0 and 255; written by pgmmake and pamcat of netpbm.
 _SAMPLE = b"P5\n2 1\n255\n\x00\xff"
 
 FORMAT = Format(
     name="netpbm",
-    title="netpbm image (PBM, PGM, PPM, PAM)",
-    suffixes=(".pnm", ".pbm", ".pgm", ".ppm", ".pam"),
+    title="netpbm image (PBM, PGM, PPM)",
+    suffixes=(".pnm", ".pbm", ".pgm", ".ppm"),
     magic=tuple((0, b"P%d" % n) for n in range(1, 8)),
-    meta="some",
-    index_orders="C",
     samples={"two_greys.pgm": _SAMPLE},
     spec="https://netpbm.sourceforge.net/doc/pnm.html",
-    losses="only bool, uint8 and uint16; 2 axes, or 3 with 2 to 4 channels; common metadata",
+    losses="only bool, uint8 and uint16; 2 axes, or 3 with 3 channels; no metadata",
 )
 
 
@@ -85,155 +73,99 @@ def sniff(source: Source) -> int:
 
 
 def read(source: Source) -> Bundle:
-    """The image as one lazy array, named after the file's stem.
-
-    Shape (height, width[, depth]); bool, uint8 or uint16, as an extent where the file has the
-    values verbatim.
-    """
-    header = _header(source)
-    width = 1 if header.maxval < 256 else 2
-    stored, odd = element("uint", width, ">"), header.maxval not in (255, 65535)
-    shape = (header.height, header.width) + (header.depth,) * (header.depth > 1)
-    if header.magic == b"P4":
-        stored, odd = element("bool", 1), False
-        place: dict[str, Any] = {"data": lambda: _bitmap(source, header)}
-    else:
-        place = {"extent": source.extent(header.start, prod(shape) * width, width)}
-    behind = source.size - header.start - _stored_bytes(header)
-    if behind and _BEGIN.match(source.read_at(source.size - behind, 3)):
+    """One lazy array, named after the file's stem: (height, width[, 3]), bool, uint8 or uint16."""
+    header, dims, maxval, nbytes = _header(source)
+    bits, width = header.startswith(b"P4"), 1 if maxval < 256 else 2
+    end = len(header) + nbytes
+    if _BEGIN.match(source.read_at(end, 3)):
         remedy = "split the file first, for instance with: pamsplit"
         raise Unsupported("has more than one image", path=source.path, remedy=remedy)
-    notes = _left_out(source.read_at(0, header.start), header.depth)
-    if behind:
-        notes.append(trailing_note(behind, "the pixels"))
-    meta = metadata_of({"maxval": header.maxval if odd else None})
-    order: dict[str, Any] = {"name": source.stem, "index_order": "C", "meta": meta}
-    return Bundle([Array(stored, shape[::-1], **order, **place)], notes=notes)
+    notes = ["comments of the header are left out"] if b"#" in header else []
+    notes += [trailing_note(source.size - end, "the pixels")] if end < source.size else []
+    place: dict[str, Any] = {"data": lambda: _bitmap(source, len(header), dims)}
+    if not bits:
+        place = {"extent": source.extent(len(header), nbytes, width)}
+    meta = metadata_of({"maxval": None if bits or maxval in (255, 65535) else maxval})
+    stored = element("bool", 1) if bits else element("uint", width, ">")
+    array = Array(stored, dims, name=source.stem, index_order="C", meta=meta, **place)
+    return Bundle([array], notes=notes)
 
 
-def _left_out(text: bytes, depth: int) -> list[str]:
-    """Notes of what a header says that is not kept: comments, and a tuple type of its own."""
-    notes = ["comments of the header are left out"] if b"#" in text else []
-    found = re.search(rb"^TUPLTYPE[ \t]+([^\n]*)", text, re.MULTILINE)
-    name = found[1].decode("ascii", "replace") if found else ""
-    if name and name not in (_PAM_TYPES.get(depth), "GRAYSCALE", "BLACKANDWHITE"):
-        notes.append(f"the tuple type {quoted(name)} is left out")
-    return notes
-
-
-def _header(source: Source) -> Header:
-    """The header, checked against the size of the file."""
-    data = source.read_at(0, HEADER_BYTES) if source.head[:1] == b"P" else b""
-    magic = data[:2]
-    if _BEGIN.match(data) and magic in (b"P1", b"P2", b"P3"):
-        remedy = "make it raw first, for instance with: pnmtopnm"
-        raise Unsupported("is netpbm's plain text", path=source.path, remedy=remedy)
-    if magic == b"P7":
-        numbers, start = _pam(data)
-    else:
-        words = _WORDS[2 if magic == b"P4" else 3].match(data)
-        numbers, start = (list(map(int, words.groups())), words.end()) if words else ([], 0)
-        numbers[2:2] = [3 if magic == b"P6" else 1]
-    width, height, depth, maxval = (*numbers, 1)[:4] if len(numbers) > 2 else (0, 0, 0, 0)
-    if not _BEGIN.match(data) or not (min(width, height, depth) > 0 < maxval < 65536):
+def _header(source: Source) -> tuple[bytes, tuple[int, ...], int, int]:
+    """The text of the header, dims, maxval, and the bytes of the pixels, which the file has."""
+    data = source.read_at(0, HEADER_BYTES) if _BEGIN.match(source.head) else b""
+    if tool := _WAYS_OUT.get(data[:2]):
+        what = "is a PAM file" if tool == "pamtopng" else "is netpbm's plain text"
+        remedy = f"convert it first, for instance with: {tool}"
+        raise Unsupported(what, path=source.path, remedy=remedy)
+    found = _HEADER.match(data)
+    magic, *words = [word for word in found.groups() if word] if found else [b"", 0, 0]
+    width, height, maxval = map(int, [*words, 1][:3])
+    if not (found and min(width, height) > 0 < maxval < 65536):
         what = "header is damaged, or has no pixels or a maxval that is not 1 to 65535"
         raise Corrupt(what, path=source.path)
-    header = Header(magic, width, height, depth, maxval, start)
-    need = _stored_bytes(header)
-    if max(width, height) > MAX_SIDE or start + need > source.size:
+    depth, start = 3 if magic == b"P6" else 1, found.end()
+    row = -(-width // 8) if magic == b"P4" else width * depth * (1 if maxval < 256 else 2)
+    if max(width, height) > MAX_SIDE or start + height * row > source.size:
         raise Corrupt(
-            "is cut off", path=source.path, expected=f"{need} bytes of pixels from byte {start}",
-            got=max(0, source.size - start),
+            "is cut off", path=source.path, got=max(0, source.size - start),
+            expected=f"{height * row} bytes of pixels from byte {start}",
         )  # fmt: skip
-    return header
+    return data[:start], (depth,) * (depth > 1) + (width, height), maxval, height * row
 
 
-def _pam(data: bytes) -> tuple[list[int], int]:
-    """Width, height, depth and maxval, as far as they are there, and where the header ends."""
-    end = data.find(b"\nENDHDR\n")
-    lines = [line.split() for line in data[: max(0, end)].split(b"\n")]
-    fields = {line[0]: line[1] for line in lines if len(line) > 1}
-    names = (b"WIDTH", b"HEIGHT", b"DEPTH", b"MAXVAL")
-    numbers = [fields[name] for name in names if fields.get(name, b"").isdigit()]
-    return [int(number) for number in numbers if len(number) < 11], end + len(b"\nENDHDR\n")
-
-
-def _stored_bytes(header: Header) -> int:
-    """The bytes of the pixels in the file."""
-    if header.magic == b"P4":
-        return int(header.height * -(-header.width // 8))
-    width = 1 if header.maxval < 256 else 2
-    return int(header.width * header.height * header.depth * width)
-
-
-def _bitmap(source: Source, header: Header) -> Any:
+def _bitmap(source: Source, start: int, dims: tuple[int, ...]) -> Any:
     import numpy as np
 
-    from raconvert.arrays.blocks import check_memory
+    from raconvert.arrays.memory import check_memory
 
-    nbytes = _stored_bytes(header)
-    count = header.width * header.height
-    check_memory(nbytes + 2 * count, source.max_memory, f"'{source.path}': its {count} pixels")
-    data = source.read_exact(header.start, nbytes, "the pixels")
-    rows = np.frombuffer(data, np.uint8).reshape(header.height, -1)
-    return np.unpackbits(rows, axis=1, count=header.width) == 0
+    width, height = dims
+    row = -(-width // 8)
+    what = f"'{source.path}': its {width * height} pixels"
+    check_memory(height * row + 2 * width * height, source.max_memory, what)
+    data = source.read_exact(start, height * row, "the pixels")
+    rows = np.frombuffer(data, np.uint8).reshape(height, row)
+    return np.unpackbits(rows, axis=1, count=width) == 0
 
 
 def plan(bundle: Bundle) -> Plan:
-    """One image of bool, uint8 or uint16, (H, W) or (H, W, 2 to 4), block by block."""
+    """One image of bool, uint8 or uint16, (H, W) or (H, W, 3), block by block."""
 
     def write(target: Target) -> None:
         from raconvert.files.copy import write_all
 
-        array = bundle.arrays[0]
-        lowest, top = (1, 255) if array.element.nbytes == 1 else (256, 65535)
-        maxval = part(fields_of(array), "maxval", int) or top
-        maxval = maxval if lowest <= maxval <= top else top
-        header = _written_header(array, maxval, target.path)
-        file = target.open()
-        write_all(file, [header])
-        write_all(file, target.counted(_written_pixels(array, maxval, target)))
+        array, file = bundle.arrays[0], target.open()
+        write_all(file, [_written_header(array, target.path)])
+        write_all(file, target.counted(_written_pixels(array, target.max_memory)))
 
-    held: Any = {"channels": (2, 3, 4), "max_side": MAX_SIDE, "held": "bool, uint8 and uint16"}
-    found = [fit for array in bundle.arrays for fit in image_fits(array, "netpbm", **held)]
-    found += metadata_fits(bundle, "netpbm", lambda _: {"maxval"})
+    found = image_fits(bundle.arrays[0], "netpbm", MAX_SIDE, "bool, uint8 and uint16")
+    found += metadata_fits(bundle, "netpbm")
     return Plan(found, write, names=bundle.names)
 
 
-def _written_header(array: Array, maxval: int, path: str) -> bytes:
-    height, width, depth = (*array.shape, 1)[:3]
-    magic = "P4" if array.element.kind == "bool" else {1: "P5", 3: "P6"}.get(depth, "P7")
+def _written_header(array: Array, path: str) -> bytes:
+    height, width = array.shape[:2]
+    bits = array.element.kind == "bool"
+    magic = "P4" if bits else "P5" if array.ndim == 2 else "P6"
     expected = _SUFFIXES.get(path.lower()[-4:], magic)
-    if depth in _PAM_TYPES and expected == "P7":
-        magic = "P7"
     if expected != magic:
         raise Unsupported(
             f"array '{array.name}' of shape {array.shape} would be a {magic} file", path=path,
             expected=f"{expected}, as the suffix says",
             remedy="use the suffix .pnm, which holds all of them",
         )  # fmt: skip
-    if magic == "P7":
-        lines = f"WIDTH {width}\nHEIGHT {height}\nDEPTH {depth}\nMAXVAL {maxval}\n"
-        return f"P7\n{lines}TUPLTYPE {_PAM_TYPES[depth]}\nENDHDR\n".encode()
-    rest = "" if magic == "P4" else f"{maxval}\n"
-    return f"{magic}\n{width} {height}\n{rest}".encode()
+    maxval = "" if bits else f"{256**array.element.nbytes - 1}\n"
+    return f"{magic}\n{width} {height}\n{maxval}".encode()
 
 
-def _written_pixels(array: Array, maxval: int, target: Target) -> Iterator[Any]:
+def _written_pixels(array: Array, max_memory: int) -> Iterator[Any]:
     import numpy as np
 
     from raconvert.arrays.blocks import block_bytes, blocks, runs
 
-    step = block_bytes(target.max_memory)
+    step = block_bytes(max_memory)
     if array.element.kind == "bool":
-        for row in runs(array, array.shape[1], step):
-            yield np.packbits(~row)
+        yield from (np.packbits(~row) for row in runs(array, array.shape[1], step))
         return
     for block in blocks(array, step):
-        if maxval not in (255, 65535) and block.max() > maxval:
-            raise Corrupt(
-                f"array '{array.name}' has a value above the maxval in its metadata",
-                path=target.path, expected=f"at most {maxval}", got=int(block.max()),
-                remedy="leave the metadata out with --meta ignore",
-            )  # fmt: skip
         yield block.reshape(-1).astype(f">u{array.element.nbytes}", copy=False).view("u1")

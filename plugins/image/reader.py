@@ -7,190 +7,140 @@ checked before any pixel is decoded. Only modes whose pixels come out as they ar
 
 from __future__ import annotations
 
-import struct
 import warnings
-import zlib
-from contextlib import contextmanager
-from io import BufferedReader
-from math import prod
+from contextlib import contextmanager, suppress
+from io import BufferedReader, BytesIO
 from threading import RLock
+from typing import TYPE_CHECKING
 
 import numpy as np
+from PIL import Image, ImageFile
 
-from raconvert.arrays.blocks import check_memory
-from raconvert.arrays.lazy import Decoded
-from raconvert.errors import Corrupt, RaconvertError, ReadFailed, TooLarge, Unsupported
-from raconvert.plugin import Array, Bundle, element
+from raconvert.arrays.memory import check_memory
+from raconvert.errors import Corrupt, RaconvertError, ReadFailed, Unsupported
+from raconvert.plugin import Array, Bundle, element, trailing_note
 
 from .metadata import EXIF, metadata_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any, BinaryIO
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
 
     from raconvert.plugin import Source
 
-    Values = np.ndarray[Any, Any]
-
-# What Pillow, tifffile and imageio raise for damaged files, as far as anybody knows.
-FAILURES: tuple[type[Exception], ...] = (
-    OSError, EOFError, SyntaxError, ValueError, TypeError, LookupError, AttributeError,
-    ArithmeticError, AssertionError, RuntimeError, MemoryError, Warning, struct.error, zlib.error,
-)  # fmt: skip
 PIXEL_BYTES = 4  # Pillow keeps colours in four bytes whatever their channels
 UNITS = ("none", "inch", "cm")  # of the density in a JFIF header
-CHANNELS = {"1": 1, "L": 1, "RGB": 3, "RGBA": 4, "CMYK": 4}  # modes of pixels as they are
+CHANNELS = {"1": 1, "L": 1, "RGB": 3, "RGBA": 4}  # modes of pixels as they are
 _lock = RLock()  # the settings of Pillow are those of all threads
 
 
 @contextmanager
-def guarded(path: str | None, what: str, *, writing: bool = False) -> Iterator[None]:
-    """Run a backend: strict about truncation, silent, its failures as `Corrupt` or `TooLarge`.
-
-    When `writing`, what the operating system refuses is left for the core to explain.
-    """
-    from PIL import Image, ImageFile
-
+def guarded(path: str | None, what: str) -> Iterator[None]:
+    """Run a backend: strict about truncation, silent, its failures as `Corrupt`."""
     with _lock, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         before = Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES
         Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES = None, False
         try:
             yield
-        except RaconvertError:
+        except (RaconvertError, MemoryError):  # which the core explains
             raise
-        except FAILURES as error:
-            if writing and isinstance(error, OSError) and error.errno is not None:
-                raise
-            raise _translated(error, path, what) from error
+        except Exception as error:  # nobody knows all that a backend raises for a damaged file
+            if isinstance(error, OSError) and error.errno is not None:
+                raise ReadFailed(f"cannot be read: {error.strerror}", path=path) from error
+            text = str(error).strip() or type(error).__name__
+            message = f"{what} is damaged, cut off, or beyond what is read here ({text})"
+            raise Corrupt(message, path=path) from error
         finally:
             Image.MAX_IMAGE_PIXELS, ImageFile.LOAD_TRUNCATED_IMAGES = before
 
 
-def _translated(error: Exception, path: str | None, what: str) -> RaconvertError:
-    """Our error for one of a backend."""
-    cause: BaseException = error
-    while cause.__cause__ is not None:  # imageio wraps what the backend said
-        cause = cause.__cause__
-    if isinstance(cause, MemoryError):
-        return TooLarge(f"{what} needs more memory than the system gives", path=path)
-    if isinstance(cause, OSError) and cause.errno is not None:
-        return ReadFailed(f"cannot be read: {cause.strerror}", path=path)
-    text = str(cause).strip() or type(cause).__name__
-    return Corrupt(f"{what} is damaged, cut off, or beyond what is read here ({text})", path=path)
+def contents(source: Source) -> bytes:
+    """A whole file, of which all blocks have to be walked; `TooLarge` if it has no room."""
+    check_memory(source.size, source.max_memory, f"'{source.path}': its compressed bytes")
+    return source.read_exact(0, source.size, "the file")
 
 
 def read_picture(
     source: Source,
     form: str,
     *,
-    fields: dict[str, Any] | None = None,
-    notes: list[str] | None = None,
-    file: Callable[[], BinaryIO] | None = None,
+    end: int = 0,
+    notes: Iterable[str] = (),
+    check: Callable[[Any, Source], tuple[dict[str, Any], int]] | None = None,
+    spans: Iterable[tuple[int, int]] = (),
+    most: int | None = None,
     more: int = 0,
 ) -> Bundle:
     """The bundle of the one picture of a file in Pillow's format `form`, decoded when asked for.
 
-    `file` opens what Pillow gets to see, where that is not the whole file. Refused (`TooLarge`) is
-    what would need more than ``--max-memory``: its own pixels, two copies of what comes out of
-    them, and the `more` bytes that the decoder has of each pixel.
+    `end` is where it ends in the file; `check` looks at Pillow's image before it is decoded, and
+    gives further fields, and the end. Pillow gets to see the `spans` of the file, if not all of it.
+    Refused is what has more pixels than the `most` that its compressed bytes can hold (`Corrupt`),
+    or would need more than ``--max-memory`` (`TooLarge`): its own pixels, two copies of what comes
+    out of them, and the `more` bytes that the decoder has of each pixel.
     """
-    picture = _Picture(source, form, file or (lambda: BufferedReader(source.open())))
-    pixels = prod(picture.shape[:2])
-    what = f"'{source.path}': its image of {pixels} pixels"
-    check_memory(pixels * (3 * PIXEL_BYTES + more), source.max_memory, what)
-    kind = "bool" if picture.mode == "1" else "uint"
-    meta = metadata_of({**picture.fields, **(fields or {})})
-    order: dict[str, Any] = {"name": source.stem, "index_order": "C", "meta": meta}
-    array = Array(element(kind, 1), picture.shape[::-1], data=lambda: picture, **order)
-    return Bundle([array], notes=[*(notes or []), *picture.notes])
-
-
-class _Picture(Decoded):
-    """A picture of which the size and the mode are known."""
-
-    def __init__(self, source: Source, form: str, file: Callable[[], BinaryIO]) -> None:
-        self._path, self._form, self._file = source.path, form, file
-        self.fields: dict[str, Any] = {}
-        self.notes: list[str] = []
-        with self._opened() as image:
-            self._stored = image.mode, image.size
-            self._colors = 0
-            if image.mode == "P":
-                palette = image.palette
-                self._colors = len(palette.palette) // len(palette.rawmode or palette.mode)
-            clear = "transparency" in image.info
-            self.mode = "RGBA" if clear else "RGB" if image.mode == "P" else image.mode
-            self._add_fields(image)
-        if self.mode not in CHANNELS or min(self._stored[1]) < 1:
-            what = f"has pixels that are not read here (in Pillow's words: {self.mode})"
-            raise Unsupported(what, path=source.path, remedy="convert it to PNG first")
-        if self.mode == "CMYK":
-            self.fields["color"] = "CMYK"
-            self.notes.append("the four channels are inks (CMYK), not RGB with alpha")
-        channels = CHANNELS[self.mode]
-        width, height = self._stored[1]
-        super().__init__(
-            (height, width) + (channels,) * (channels > 1),
-            np.dtype("?" if self.mode == "1" else "u1"),
-            what=f"'{source.path}'",
-            max_memory=source.max_memory,
-        )
-
-    def load(self) -> Values:
-        """Decode the picture; `Corrupt` if it is another one than was announced."""
-        with self._opened() as image:
-            same = (image.mode, image.size) == self._stored
-            values = np.array(image) if same else None
-            if values is not None and self._colors and values.max() >= self._colors:
-                raise Corrupt("has pixels of colours that its palette has not", path=self._path)
-            if values is not None and self.mode != image.mode:
-                values = np.array(image.convert(self.mode))
-        if values is None or values.size != prod(self.shape):
-            raise Corrupt("image is not what its header says", path=self._path)
-        # Pillow makes bytes of 255, not of 1, of what is True.
-        return values.view(np.uint8) != 0 if self.mode == "1" else values
-
-    def stream(self, max_bytes: int) -> Iterator[Values]:
-        """Yield pieces in stored order: the picture is decoded as a whole."""
-        flat = self.load().reshape(-1)
-        for start in range(0, flat.size, max_bytes):
-            yield flat[start : start + max_bytes]
 
     @contextmanager
-    def _opened(self) -> Iterator[Any]:
-        from PIL import Image
-
-        what = f"the {self._form} image"
+    def opened() -> Iterator[Any]:
+        parts = (source.read_exact(*span, "the picture") for span in spans)
         with (
-            self._file() as file,
-            guarded(self._path, what),
-            Image.open(file, formats=(self._form,)) as image,
+            BytesIO(b"".join(parts)) if spans else BufferedReader(source.open()) as data,
+            guarded(source.path, f"the {form} image"),
+            Image.open(data, formats=(form,)) as image,
         ):
             yield image
 
-    def _add_fields(self, image: Any) -> None:
-        """Keep what all formats call by the same names."""
-        from PIL import Image
+    with opened() as image:
+        stored, palette = (image.mode, image.size), image.palette
+        clear = "transparency" in image.info
+        checked, end = check(image, source) if check else ({}, end)
+        meta = metadata_of(_fields(image.info) | checked)
+    mode = "RGBA" if clear else "RGB" if stored[0] == "P" else stored[0]
+    colors = len(palette.palette) // len(palette.rawmode or palette.mode) if palette else 0
+    width, height = stored[1]
+    if mode not in CHANNELS or min(width, height) < 1:
+        what = f"has pixels that are not read here (in Pillow's words: {mode})"
+        raise Unsupported(what, path=source.path, remedy="convert it to PNG first")
+    if most is not None and width * height > most:
+        what = f"declares {width} × {height} pixels, more than its compressed bytes can hold"
+        raise Corrupt(what, path=source.path)
+    what = f"'{source.path}': its image of {width * height} pixels"
+    check_memory(width * height * (3 * PIXEL_BYTES + more), source.max_memory, what)
 
-        info = image.info
-        self.fields["icc"], self.fields["xmp"] = info.get("icc_profile"), info.get("xmp")
-        self.fields["comment"] = info.get("comment", b"").rstrip(b"\0").decode("utf-8", "replace")
-        unit, density = info.get("jfif_unit", 0), info.get("jfif_density", (0, 0))
-        if density not in ((0, 0), (1, 1)) and unit < len(UNITS):
-            self.fields["resolution"] = [*density, UNITS[unit]]
-        if getattr(image, "n_frames", 1) > 1 and self._form != "JPEG":
-            remedy = "take its frames apart first, for instance with: webpmux -get frame"
-            raise Unsupported("is an animation, not one image", path=self._path, remedy=remedy)
-        if getattr(image, "n_frames", 1) > 1:
-            self.notes.append("there are more pictures in this file; only the first is read")
-        if data := info.get("exif", b"").removeprefix(EXIF):
-            exif = Image.Exif()
-            try:
-                exif.load(EXIF + data)
-                orientation = exif.get(274)
-            except FAILURES:
-                orientation = None
-            self.fields["exif"] = data
-            self.fields["orientation"] = orientation if orientation in range(1, 9) else None
+    def decoded() -> Any:
+        with opened() as image:
+            values = np.array(image)
+            if (image.mode, image.size) != stored:
+                raise Corrupt("image is not what its header says", path=source.path)
+            if stored[0] == "P" and values.max() >= colors:
+                raise Corrupt("has pixels of colours that its palette has not", path=source.path)
+            if mode != stored[0]:
+                values = np.array(image.convert(mode))
+        # Pillow makes bytes of 255, not of 1, of what is True.
+        return values.view(np.uint8) != 0 if mode == "1" else values
+
+    dims = (CHANNELS[mode],) * (CHANNELS[mode] > 1) + (width, height)
+    stored_type = element("bool" if mode == "1" else "uint", 1)
+    array = Array(stored_type, dims, data=decoded, name=source.stem, index_order="C", meta=meta)
+    behind = source.size - end
+    after = [trailing_note(behind, f"the end of the {form} image")] if behind > 0 else []
+    return Bundle([array], notes=[*notes, *after])
+
+
+def _fields(info: dict[str, Any]) -> dict[str, Any]:
+    """What all formats call by the same names."""
+    unit, density = info.get("jfif_unit", 0), info.get("jfif_density", (0, 0))
+    known = density not in ((0, 0), (1, 1)) and unit < len(UNITS)
+    data, exif, orientation = info.get("exif", b"").removeprefix(EXIF), Image.Exif(), None
+    with suppress(Exception):  # damaged EXIF data is kept as it is
+        exif.load(EXIF + data)
+        orientation = exif.get(274)
+    return {
+        "icc": info.get("icc_profile"),
+        "xmp": info.get("xmp"),
+        "comment": info.get("comment", b"").rstrip(b"\0").decode("utf-8", "replace"),
+        "resolution": [*([n, 1] for n in density), UNITS[unit]] if known else None,
+        "exif": data,
+        "orientation": orientation if orientation in range(1, 9) else None,
+    }

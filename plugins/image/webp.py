@@ -7,33 +7,27 @@ Reads, with Pillow: lossy images as libwebp decodes them, lossless ones exactly.
 Mapping: shape (height, width, 3) RGB, or (height, width, 4) RGBA where the file declares alpha;
 uint8, index order C.
 
-Metadata, in the namespace ``image`` (see `metadata`): ``icc exif xmp orientation``.
+Metadata, in the namespace ``image`` (see `metadata`): ``icc exif xmp orientation``; not written.
 
-Refused: animations, of which a decoder composes the frames; cut files; images above
+Refused: animations, also of one frame, which a decoder composes; cut files; images above
 ``--max-memory``.
 
-Writes: uint8 (H, W, 3) and (H, W, 4), lossless and exact, the colours of transparent pixels
-included; alpha that is 255 everywhere would be dropped by the format, and comes back as RGB: such
-an array is refused while writing. There is no grey in WebP: (H, W) is refused.
+Writes: uint8 (H, W, 3), lossless. There is no grey in WebP; alpha is refused, since libwebp would
+drop one that is 255 everywhere.
 """
 
 from __future__ import annotations
 
-from raconvert.errors import Corrupt, UsageError, WouldLose
-from raconvert.plugin import NO, SURE, Bundle, Format, Option, Plan, Source, trailing_note
+from raconvert.arrays.planes import split
+from raconvert.errors import Corrupt, Unsupported
+from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source
 
-from .metadata import embedded, fields_of
-from .plan import image_plan, split
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from raconvert.plugin import Target
+from .plan import COLOR, image_plan
 
 __all__ = ["FORMAT", "plan", "read", "sniff", "split"]
 
 MAX_SIDE = 16383
+ANIMATED = 2  # bit of the flags of a VP8X chunk
 CANVASES_BYTES = 8  # of a pixel: two canvases of libwebp
 
 # One red pixel; written by cwebp -lossless.
@@ -44,13 +38,10 @@ FORMAT = Format(
     title="WebP image",
     suffixes=(".webp",),
     magic=((8, b"WEBP"),),
-    meta="some",
-    index_orders="C",
-    needs=(("imageio", "imageio"), ("PIL", "pillow")),
-    write_options=(Option("effort", 4, int, "0 (fast) to 6 (small)"),),
+    needs=(("PIL", "pillow"),),
     samples={"red_1x1.webp": _SAMPLE},
     spec="https://www.rfc-editor.org/rfc/rfc9649",
-    losses="only uint8 of shape (H, W, 3) or (H, W, 4); common metadata; no animations",
+    losses="only uint8 of shape (H, W, 3); no metadata; no animations",
 )
 
 
@@ -67,29 +58,12 @@ def read(source: Source) -> Bundle:
     end = 8 + int.from_bytes(source.read_exact(4, 4, "the RIFF header"), "little")
     if source.head[:4] != b"RIFF" or source.head[8:12] != b"WEBP" or end > source.size:
         raise Corrupt("is cut off or does not begin as a WebP file", path=source.path)
-    behind = source.size - end
-    notes = [trailing_note(behind, "the end of the WebP")] if behind else []
-    return read_picture(source, "WEBP", notes=notes, more=CANVASES_BYTES)
+    if source.head[12:16] == b"VP8X" and source.read_at(20, 1)[0] & ANIMATED:
+        remedy = "take its frames apart first, for instance with: webpmux -get frame"
+        raise Unsupported("is an animation, not one image", path=source.path, remedy=remedy)
+    return read_picture(source, "WEBP", end=end, more=CANVASES_BYTES)
 
 
-def plan(bundle: Bundle, *, effort: int = 4) -> Plan:
-    """One image of uint8, (H, W, 3) or (H, W, 4), lossless."""
-    if not 0 <= effort <= 6:
-        raise UsageError("there is no such effort", expected="0 to 6", got=effort)
-    array = bundle.arrays[0]
-
-    def encode(values: Any, target: Target) -> bytes:
-        from .writer import encoded
-
-        if values.shape[2] == 4 and (values[..., 3] == 255).all():
-            raise WouldLose(
-                f"alpha of array '{array.name}' is 255 everywhere, and WebP would drop it",
-                path=target.path,
-                remedy="leave the alpha out first; PNG and TIFF hold it",
-            )
-        options = embedded(fields_of(array))
-        return encoded(values, ".webp", lossless=True, exact=True, method=effort, **options)
-
-    kept = {"icc", "exif", "xmp", "orientation"}
-    held: Any = {"channels": (3, 4), "grey": False, "max_side": MAX_SIDE}
-    return image_plan(bundle, "WebP", encode, kept=kept, **held)
+def plan(bundle: Bundle) -> Plan:
+    """One image of uint8, (H, W, 3), lossless."""
+    return image_plan(bundle, "WebP", {"lossless": True}, max_side=MAX_SIDE, forms=(COLOR,))

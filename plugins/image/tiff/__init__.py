@@ -5,61 +5,57 @@ Specification: Adobe, TIFF Revision 6.0, 3 June 1992; Adobe Photoshop TIFF techn
 ImageDescription as tifffile writes it. Compared with: tifffile, libtiff's tools, Pillow.
 
 Reads, the structure with tifffile: TIFF and BigTIFF in both byte orders; strips and tiles; both
-planar configurations; no compression or deflate; predictor 2.
-Uncompressed pages that lie behind each other are not decoded at all, but copied or mapped.
+planar configurations; no compression or deflate; predictor 2. Uncompressed pages that lie behind
+each other are copied or mapped; of others the pages at one index are decoded, or all.
 
-Mapping, index order C: a page is (height, width) or (height, width, samples), whatever its planar
-configuration; more than one page give (pages, height, width[, samples]), one page has no leading
-axis. Values are those of the file: nothing is inverted, converted or looked up (an 8-bit palette
-image gives its indices: in microscopy they are the data).
+Mapping, index order C: a page is (height, width) or (height, width, samples); more than one page
+give (pages, height, width[, samples]), one page has no leading axis. Values are those of the file:
+nothing is inverted, converted or looked up (a palette image gives its indices: in microscopy they
+are the data).
 
 * 1 bit gives bool; 8, 16, 32, 64 bits int and uint; 16, 32, 64 bits float; 64, 128 bits complex.
 * Pages marked as reduced images or as masks (NewSubfileType), and those below others (SubIFDs), are
-  left out, with a note. All others must agree in size, samples and type; ``pages=N`` reads one.
+  left out, with a note. All others must agree in size, samples and type.
 * A shape that tifffile (or this plugin) noted in the description is given to the whole, where it
   fits the pages. Stacks of ImageJ and OME get the axes that their description tells, with names,
-  spacing and units (see `axes`). A single directory of which the description says that more images
-  follow (ImageJ above 4 GiB, ``tifffile.imwrite(truncate=True)``) gives them all.
+  spacing and units. A single directory of which the description says that more images follow
+  (ImageJ above 4 GiB, ``tifffile.imwrite(truncate=True)``) gives them all.
 
 Metadata: the description in `Metadata.description`; in the namespace ``image`` (see `metadata`)
-``resolution icc xmp orientation``, and what only TIFF has: ``photometric`` where it is not the
-usual one (black is zero, or RGB), ``extra_samples`` (numbers of tag 338), ``colormap`` (tag 320,
-little-endian), ``software``. Of a stack they are those of the first page. Other tags are left out,
-with a note.
+``resolution icc xmp orientation``, and what only TIFF has: ``software``, ``photometric`` where it
+is not the usual one (black is zero, or RGB), ``extra_samples`` (numbers of tag 338), ``colormap``
+(tag 320, little-endian). Of a stack they are those of the first page. Other tags are left out, with
+a note.
 
 Refused: directories in a loop, or that overlap; strips or tiles outside the file, that overlap, are
 too few or have no data; whatever tifffile would only guess at; sizes that the compressed bytes
 cannot fill; other compressions (LZW, JPEG and CCITT: ``tiffcp -c none``), bit depths and
-predictors; subsampled colour; pages above ``--max-memory`` that have to be decoded, and stacks
-above it that are more than a thousand times the file.
+predictors; subsampled colour; pages that are not alike (``tiffcp IN,N OUT`` takes one); pages above
+``--max-memory`` that have to be decoded, and stacks above it, a thousand times the file.
 
-Writes, through imageio with tifffile pinned: every number type exactly; bool with 1 bit. The last
-axis is the samples if it has 1 to 4 elements and there are three axes or more (not of bool): 3 and
-4 are RGB(A). All axes before the image are pages. A shape that pages alone would not give back is
-noted in the description the way tifffile does. A description of ImageJ or OME is written as it was
-where it still tells the axes; those that no description tells are named as lost.
+Writes, with tifffile: every number type exactly; bool with 1 bit. The last axis is the samples if
+it has 1 to 4 elements and there are three axes or more (not of bool): 3 and 4 are RGB(A), others
+grey, where black is zero. All axes before the image are pages. A shape that pages alone would not
+give back is noted in the description the way tifffile does. A description of tifffile, ImageJ or
+OME is written as it was where it still tells the axes; what is not written is named as lost.
 """
 
 from __future__ import annotations
 
+from raconvert.arrays.planes import split
 from raconvert.plugin import NO, SURE, Bundle, Format, Option, Plan, Source, refused, type_name
 
 from ..metadata import metadata_fits
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from raconvert.plugin import Array, Fit, Target
 
 __all__ = ["FORMAT", "plan", "read", "sniff", "split"]
 
 MAGICS = (b"II*\0", b"MM\0*", b"II+\0\x08\0\0\0", b"MM\0+\0\x08\0\0")
 
-# One grey pixel; written by Pillow.
+# One grey pixel; laid out by hand.
 _SAMPLE = bytes.fromhex(
-    "49492a0008000000090000010400010000000100000001010400010000000100000002010300"
-    "0100000008000000030103000100000001000000060103000100000001000000110104000100"
-    "00007a0000001601040001000000010000001701040001000000010000001c01030001000000"
-    "010000000000000007"
+    "49492a000a000000070007000001030001000000010000000101030001000000010000000201030001000000"
+    "0800000006010300010000000100000011010300010000000800000015010300010000000100000017010300"
+    "010000000100000000000000"
 )
 
 FORMAT = Format(
@@ -69,9 +65,7 @@ FORMAT = Format(
     magic=tuple((0, magic) for magic in MAGICS),
     proof=True,
     meta="some",
-    index_orders="C",
-    needs=(("imageio", "imageio"), ("PIL", "pillow"), ("tifffile", "tifffile")),
-    read_options=(Option("pages", "all", str, "all, or the number of a page"),),
+    needs=(("PIL", "pillow"), ("tifffile", "tifffile")),
     write_options=(Option("compression", "none", ("none", "deflate"), "of the strips"),),
     samples={"grey_1x1.tif": _SAMPLE},
     spec="https://www.itu.int/itudoc/itu-t/com16/tiff-fx/docs/tiff6.pdf",
@@ -84,43 +78,26 @@ def sniff(source: Source) -> int:
     return SURE if source.head.startswith(MAGICS) else NO
 
 
-def read(source: Source, *, pages: str = "all") -> Bundle:
-    """The page or the stack of pages as one lazy array, named after the file's stem.
-
-    All directories are checked here; pixels that do not lie in the file as they are get decoded
-    page by page when they are asked for.
-    """
+def read(source: Source) -> Bundle:
+    """The page or the stack of pages as one lazy array, named after the file's stem."""
     from .reader import read_pages
 
-    return read_pages(source, pages)
+    return read_pages(source)
 
 
 def plan(bundle: Bundle, *, compression: str = "none") -> Plan:
     """Pages of the one array of the bundle; the same bytes every time."""
     from .writer import kept_fields, write_pages
 
-    def write(target: Target) -> None:
-        write_pages(bundle.arrays[0], target, compression)
-
-    found = [fit for array in bundle.arrays for fit in _fits(array)]
-    return Plan([*found, *metadata_fits(bundle, "TIFF", kept_fields)], write, names=bundle.names)
-
-
-def _fits(array: Array) -> list[Fit]:
-    found, kind = [], array.element.kind
-    if kind not in ("bool", "uint", "int", "float", "complex"):
+    array, found = bundle.arrays[0], []
+    if array.element.kind not in ("bool", "uint", "int", "float", "complex"):
         reason = f"TIFF holds bool, integers, floats and complex, not {type_name(array.element)}"
-        flag = "--dtype float32" if kind == "bfloat" else None
+        flag = "--dtype float32" if array.element.kind == "bfloat" else None
         found.append(refused(array.name, "type", reason, flag))
     if 0 in array.dims:
         reason = f"TIFF has no image without pixels: {array.shape}"
         found.append(refused(array.name, "shape", reason))
     elif max(array.shape[-3:] if array.ndim > 1 else (array.count,)) > 0xFFFFFFFF:
         found.append(refused(array.name, "shape", "a side is above TIFF's 4294967295"))
-    return found
-
-
-def split(array: Array) -> int:
-    """How many leading axes become separate files with ``--planes``."""
-    samples = array.ndim > 2 and array.shape[-1] <= 4 and array.element.kind != "bool"
-    return max(0, array.ndim - (3 if samples else 2))
+    found += metadata_fits(bundle, "TIFF", kept_fields(array))
+    return Plan(found, lambda target: write_pages(array, target, compression), names=bundle.names)

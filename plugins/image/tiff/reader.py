@@ -1,220 +1,270 @@
-"""Reading: the pages of a TIFF file as one lazy array, and the tags as metadata."""
+"""Reading: the directories as tifffile finds them, within bounds; their pages as one lazy array.
+
+tifffile puts strips and tiles in their place; they are checked against the file and inflated here,
+with limits that it does not have.
+"""
 
 from __future__ import annotations
 
-import json
+import io
+import logging
+import re
+import zlib
+from collections import Counter
+from contextlib import contextmanager
 from math import prod
+from operator import index
+from threading import get_ident
 from typing import TYPE_CHECKING
 
 import numpy as np
+import tifffile
 
-from raconvert.arrays.blocks import check_memory
 from raconvert.arrays.indexing import full_key
 from raconvert.arrays.lazy import Decoded
-from raconvert.errors import Corrupt, Unsupported, UsageError
+from raconvert.arrays.memory import check_memory
+from raconvert.errors import Corrupt, Unsupported
 from raconvert.files.inflate import MAX_RATIO
 from raconvert.plugin import Array, Bundle, element_of
 
-from ..metadata import NAMESPACE, metadata_of
 from ..reader import guarded
-from . import codecs
-from .axes import announced, axes_of, described
-from .header import chain, opened
-from .tables import KNOWN, UNITS
+from .metadata import KNOWN, add_axes, described, metadata_of_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from raconvert.arrays.metadata import Metadata
     from raconvert.plugin import Source
 
-    from .codecs import Values
+    Values = np.ndarray[Any, Any]
+    Place = tuple[tuple[int, ...], tuple[int, ...]]  # of strips or tiles: offsets, and bytes
 
 REDUCED, MASK = 1, 4  # bits of NewSubfileType (tag 254)
-REDUCED_NOTE = "{} reduced images or masks are left out"
-BELOW_NOTE = "{} images below others (SubIFDs) are left out"
-TEXTS_NOTE = "{} pages have descriptions of their own; the first one is kept"
+READ_TIMES, LEAST_BUDGET = 8, 1 << 20  # how often the bytes of the file may be read for its tags
+WHAT = "the structure of the TIFF file"
+NONE, DEFLATE = 1, (8, 32946)
+RATIOS = {NONE: 1, **dict.fromkeys(DEFLATE, MAX_RATIO)}
+FORMATS = {1: "u", 2: "i", 3: "f", 4: "u", 6: "c"}  # tag 339, as the kind of a dtype
+REMEDY = "rewrite it, for instance with: tiffcp -c none IN OUT"
 
 
-def read_pages(source: Source, pages: str) -> Bundle:
+class _File(io.BufferedReader):
+    """A file of which nothing is asked that it does not have, whatever its tags announce.
+
+    Directories that overlap, or share large values, would be read again and again: there is a
+    budget for all that is read of them, in proportion to the file.
+    """
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source.open())
+        self._path, self._size = source.path, source.size
+        self._left = READ_TIMES * source.size + LEAST_BUDGET
+
+    def read(self, nbytes: int | None = -1) -> bytes:
+        left = max(0, self._size - self.tell())
+        nbytes = left if nbytes is None or nbytes < 0 else min(nbytes, left)
+        self._left -= nbytes
+        if self._left < 0:
+            raise Corrupt("its directories overlap, or share their values", path=self._path)
+        return super().read(nbytes)
+
+
+class _Strict(logging.Handler):
+    """What tifffile logs as an error in this thread is one: it would go on with a guess."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(logging.ERROR)
+        self.path, self.thread = path, get_ident()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if record.thread == self.thread:
+            text = re.sub(r"<tifffile\.TiffTag (\d+) @(\d+)>", r"tag \1 at byte \2:", text)
+            text = re.sub(r"<[^>]*>|raised|TiffFileError|[()']", "", text).strip()
+            raise Corrupt(f"{WHAT} is damaged ({text})", path=self.path)
+
+
+@contextmanager
+def _opened(source: Source) -> Iterator[Any]:
+    """The file as tifffile has it."""
+    strict, log = _Strict(source.path), logging.getLogger("tifffile")
+    log.addHandler(strict)
+    before, log.propagate = log.propagate, False
+    try:
+        with _File(source) as file, guarded(source.path, WHAT):
+            yield tifffile.TiffFile(file, name="image", _multifile=False)
+    finally:
+        log.propagate = before
+        log.removeHandler(strict)
+
+
+def read_pages(source: Source) -> Bundle:
     """The bundle that `raconvert.plugins.image.tiff.read` promises."""
-    if pages != "all" and not (pages.isascii() and pages.isdecimal()):
-        raise UsageError(f"pages={pages} is not understood", path=source.path, expected="all or N")
-    first, places, run, number = None, [], None, 0
-    counts = dict.fromkeys((REDUCED_NOTE, BELOW_NOTE, TEXTS_NOTE), 0)
-    with opened(source) as file:
-        for page in chain(file, source.path):
+    first, places, verbatim = None, list["Place"](), True
+    seen: set[int] = set()
+    left_out: Counter[str] = Counter()
+    with _opened(source) as file:
+        for number, page in enumerate(file.pages):
+            if page.offset in seen:
+                where = f"byte {page.offset}"
+                raise Corrupt("directories form a loop", path=source.path, where=where)
+            seen.add(page.offset)
             if page.subfiletype & (REDUCED | MASK):
-                counts[REDUCED_NOTE] += 1
+                left_out["reduced images or masks"] += 1
                 continue
-            if pages in ("all", str(number)):
-                places.append(codecs.checked(page, source))
-                first = first or page
-                if _kind(page) != _kind(first):
-                    _refuse(number, page, first, source)
-                run = _longer(run, page, first=page is first)
-                counts[BELOW_NOTE] += len(page.subifds or ())
-                counts[TEXTS_NOTE] += page.description not in ("", first.description)
-            number += 1
-        if first is None and number:
-            expected = f"0 to {number - 1}"
-            raise UsageError(f"has no page {pages}", path=source.path, expected=expected)
+            first = first or page
+            places.append(_checked(page, source))
+            if (page.hash, page.planarconfig) != (first.hash, first.planarconfig):
+                raise Unsupported(
+                    f"page {number} is not like the first one", path=source.path,
+                    expected=f"{first.shape} {first.dtype}, compression {int(first.compression)}",
+                    got=f"{page.shape} {page.dtype}, compression {int(page.compression)}",
+                    remedy=f"take the pages apart, for instance with: tiffcp IN,{number} OUT",
+                )  # fmt: skip
+            verbatim = verbatim and page.is_final and page.planarconfig == 1
+            left_out["images below others (SubIFDs)"] += len(page.subifds or ())
+            other = page.description not in ("", first.description)
+            left_out["descriptions of pages behind the first"] += other
         if first is None:
             raise Corrupt("has no page that is not a reduced image or a mask", path=source.path)
         others = ", ".join(str(code) for code in sorted(first.tags.keys()) if code not in KNOWN)
         notes = [f"tags that are left out: {others}"] if others else []
-        notes += [note.format(count) for note, count in counts.items() if count]
-        whole = file if pages == "all" else None
-        array = _array(source, whole, first, places, run, notes)
+        notes += [f"{count} {what} are left out" for what, count in left_out.items() if count]
+        array = _array(source, file, first, places, verbatim, notes)
     return Bundle([array], notes=notes)
 
 
-def _kind(page: Any) -> tuple[Any, ...]:
-    """What the pages of a stack must have in common, and what they are decoded by."""
-    return (page.shaped, page.dtype, page.photometric, page.compression, page.predictor,
-            page.planarconfig, page.is_tiled, page.hash)  # fmt: skip
+def _checked(page: Any, source: Source) -> Place:
+    """Where the strips or tiles of a page are, and their bytes.
 
-
-def _refuse(number: int, page: Any, first: Any, source: Source) -> None:
-    raise Unsupported(
-        f"page {number} is not like the first one", path=source.path,
-        expected=f"{first.shape} {first.dtype}, compression {int(first.compression)}",
-        got=f"{page.shape} {page.dtype}, compression {int(page.compression)}",
-        remedy="read the pages one by one: --in-opt pages=N",
-    )  # fmt: skip
-
-
-def _longer(run: tuple[int, int] | None, page: Any, *, first: bool) -> tuple[int, int] | None:
-    """Start and end of the pixels of all pages, if this one lies behind the others, verbatim."""
-    verbatim = page.is_final and page.planarconfig == 1
-    if not verbatim or (not first and (run is None or run[1] != page.dataoffsets[0])):
-        return None
-    start = page.dataoffsets[0]
-    return (run[0] if run else start), start + page.nbytes
+    Raises `Unsupported` for a page that is not read here, `Corrupt` for one that cannot be.
+    """
+    where, bits = f"directory at byte {page.offset}", page.bitspersample
+    offsets, counts = tuple(map(index, page.dataoffsets)), tuple(map(index, page.databytecounts))
+    list(map(index, (page.imagelength, page.imagewidth, page.samplesperpixel, page.rowsperstrip)))
+    kind = "b" if bits == 1 else FORMATS.get(page.sampleformat)
+    whole = page.dtype is not None and page.dtype.kind == kind
+    faults = {
+        f"pixels compressed as {getattr(page.compression, 'name', page.compression)}":
+            page.compression not in RATIOS,
+        f"samples of {bits} bits in format {page.sampleformat}":
+            not whole or bits not in (1, 8 * page.dtype.itemsize),
+        "colour at a lower resolution (YCbCr subsampling)":
+            page.photometric == 6 and page.tags.valueof(530, (2, 2)) != (1, 1),
+        "pixels in reversed bit order": index(page.fillorder) != 1,
+        "images with a depth": max(index(page.imagedepth), index(page.tiledepth)) > 1,
+        f"predictor {page.predictor} of samples of {bits} bits":
+            page.predictor != 1 and (page.predictor != 2 or kind not in ("u", "i")),
+        "strips or tiles without data (a sparse file)": 0 in offsets or 0 in counts,
+    }  # fmt: skip
+    for fault in (what for what, found in faults.items() if found):
+        raise Unsupported(f"has {fault}", path=source.path, where=where, remedy=REMEDY)
+    ratio = RATIOS[page.compression]
+    damage = {
+        "page, strips or tiles have no pixels": not page.nbytes or not _segment_bytes(page),
+        f"has {len(offsets)} strips or tiles":
+            not len(offsets) == len(counts) == prod(page.chunked),
+        "file ends inside its pixels":
+            max(map(sum, zip(offsets, counts, strict=False)), default=0) > source.size,
+        "strips or tiles overlap": sum(counts) > source.size,
+        "declares more pixels than its compressed bytes can hold":
+            prod(page.shape) * bits // 8 > ratio * sum(counts) + (64 if ratio > 1 else 0),
+    }  # fmt: skip
+    for fault in (what for what, found in damage.items() if found):
+        raise Corrupt(fault, path=source.path, where=where)
+    return offsets, counts
 
 
 def _array(
-    source: Source, file: Any, page: Any, places: list[Any], run: Any, notes: list[str]
+    source: Source, file: Any, page: Any, places: list[Place], verbatim: bool, notes: list[str]
 ) -> Array:
-    meta = _metadata(page)
-    samples, count = page.samplesperpixel, len(places)
+    """The pages as one array: as the file has them if they lie behind each other, or decoded."""
+    meta, samples, count = metadata_of_page(page), page.samplesperpixel, len(places)
     size = (page.imagelength, page.imagewidth) + (samples,) * (samples > 1)
+    start, step = places[0][0][0], page.nbytes
+    verbatim &= all(place[0][0] == start + n * step for n, place in enumerate(places))
+    series = described(file, meta.description or "", count, page)
+    images = (file.imagej_metadata or {}).get("images", 1)
+    said = max(series.nbytes // step if series else 1, images if type(images) is int else 1)
+    if count == 1 < said:  # one directory for all images
+        if not (verbatim and series and said * step <= series.nbytes <= source.size - start):
+            what = "has one directory for several images that its description announces"
+            expected = f"{said} images behind each other"
+            raise Unsupported(what, path=source.path, expected=expected)
+        count = said
     shape = (count,) * (count > 1) + size
-    series = described(file, meta.description or "", count, samples) if file else None
-    behind = series.nbytes if series is not None else 0
-    # One directory for all images, unless the description was copied from another file.
-    if run and run[0] + behind <= source.size and count == 1 < behind // page.nbytes:
-        run, count = (run[0], run[0] + behind), behind // page.nbytes
-    said = announced(file, series, prod(size)) if file else 1
-    if count == 1 < said:
-        what = "has one directory for several images that its description announces"
-        raise Unsupported(what, path=source.path, expected=f"{said} images behind each other")
-    tail = tuple(n for n in size if n > 1)
-    if series and prod(series.shape) == count * prod(size) and _ends(series.shape, tail):
-        shape = series.shape
-    elif series:
-        notes.append(f"the description says {series.shape}; the pages are read as {shape}")
-    _add_axes(meta, file, series, shape)
+    if series:
+        found, tail = ([n for n in lengths if n > 1] for lengths in (series.shape, size))
+        fits = found[len(found) - len(tail) :] == tail and prod(series.shape) == prod(shape)
+        if not fits:
+            notes.append(f"the description says {series.shape}; the pages are read as {shape}")
+        shape = series.shape if fits else shape
+        add_axes(meta, file, series, shape)
     order: dict[str, Any] = {"name": source.stem, "index_order": "C", "meta": meta}
-    order["storage"] = {"pages": count, "compression": int(page.compression)}
-    if run is not None:
+    order["storage"] = {"pages": len(places), "compression": int(page.compression)}
+    if verbatim:
         dtype = page.dtype.newbyteorder(page.parent.byteorder)
         swap = dtype.itemsize // (2 if dtype.kind == "c" else 1) if dtype.byteorder == ">" else 1
-        extent = source.extent(run[0], run[1] - run[0], swap)
+        extent = source.extent(start, count * step, swap)
         return Array(element_of(dtype), shape[::-1], extent=extent, **order)
     stack = _Pages(source, page, places, shape)
     if stack.nbytes > MAX_RATIO * source.size:
         what = f"{stack.what}: all its images together"
         check_memory(stack.nbytes, source.max_memory, what)
     what = f"{stack.what}: a page of {page.imagelength} × {page.imagewidth}"
-    need = 4 * page.nbytes + codecs.segment_bytes(page)
-    check_memory(need, source.max_memory, what)
+    check_memory(4 * step + _segment_bytes(page), source.max_memory, what)
     return Array(element_of(stack.dtype), shape[::-1], data=lambda: stack, **order)
 
 
-def _ends(shape: tuple[int, ...], tail: tuple[int, ...]) -> bool:
-    """True if the last axes of a shape are these, but for those of length 1."""
-    found = tuple(n for n in shape if n > 1)
-    return found[len(found) - len(tail) :] == tail
+def _segment_bytes(page: Any) -> int:
+    """The bytes of a whole strip or tile."""
+    rows, columns = min(index(page.rowsperstrip), page.imagelength), page.imagewidth
+    rows, columns = (page.tilelength, page.tilewidth) if page.is_tiled else (rows, columns)
+    samples = page.samplesperpixel if page.planarconfig == 1 else 1
+    return index(rows) * -(-index(columns) * samples * page.bitspersample // 8)
 
 
 class _Pages(Decoded):
-    """Pages that are decoded one at a time, each when it is asked for."""
+    """Pages that are decoded one at a time."""
 
-    def __init__(self, source: Source, page: Any, places: list[Any], shape: Any) -> None:
+    def __init__(self, source: Source, page: Any, places: list[Place], shape: Any) -> None:
         dtype = page.dtype.newbyteorder("=")
         super().__init__(shape, dtype, what=f"'{source.path}'", max_memory=source.max_memory)
         self._source, self._page, self._places = source, page, places
-        self._depth = next(n for n in range(len(shape) + 1) if prod(shape[:n]) == len(places))
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield pieces in stored order."""
         step = max(1, max_bytes // self.dtype.itemsize)
-        for number in range(len(self._places)):
-            flat = self._decoded(number).reshape(-1)
-            for start in range(0, flat.size, step):
-                yield flat[start : start + step]
+        for number, place in enumerate(self._places):
+            with guarded(self._source.path, f"page {number}"):
+                flat = self._decoded(*place).reshape(-1)
+            yield from (flat[start : start + step] for start in range(0, flat.size, step))
 
     def __getitem__(self, key: Any) -> Any:
-        """A region; no page outside it is decoded."""
-        key = full_key(key, len(self.shape))
-        numbers = np.arange(len(self._places)).reshape(self.shape[: self._depth])
-        numbers = numbers[key[: self._depth]]
-        shape = np.broadcast_to(np.zeros((), self.dtype), self.shape)[key].shape
-        what = f"{self.what}: {numbers.size} pages of it"
-        check_memory(prod(shape) * self.dtype.itemsize, self.max_memory, what)
-        out = np.empty((numbers.size, *shape[numbers.ndim :]), self.dtype)
-        for place, number in enumerate(numbers.flat):
-            out[place] = self._decoded(number)[key[self._depth :]]
-        return out.reshape(shape)[()]
+        """A region; of one index of the slowest axis only its own pages are decoded."""
+        count = len(self._places)
+        first, *others = full_key(key, len(self.shape)) if count > 1 else [slice(None)]
+        if isinstance(first, slice) or not -self.shape[0] <= first < self.shape[0]:
+            return super().__getitem__(key)
+        pages = count // self.shape[0]
+        places = self._places[first % self.shape[0] * pages :][:pages]
+        return _Pages(self._source, self._page, places, self.shape[1:])[tuple(others)]
 
-    def _decoded(self, number: int) -> Values:
-        with guarded(self._source.path, f"page {number}"):
-            offsets, counts = self._places[number]
-            page = codecs.decode(self._page, offsets, counts, self._source)
-        return page.reshape(self.shape[self._depth :])
-
-
-# ------------------------------------------------------------------------------------- metadata
-
-
-def _metadata(page: Any) -> Metadata:
-    """What the tags of a page say, the description as it is."""
-    value, table = page.tags.valueof, page.colormap
-    pairs, unit = [value(282), value(283)], UNITS.get(value(296, 2))
-    usual = unit == "none" and set(pairs) <= {(0, 1), (1, 1)}
-    resolution = None
-    if all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs) and unit and not usual:
-        resolution = [*([int(n) for n in pair] for pair in pairs), unit]
-    known = page.photometric == (2 if page.samplesperpixel in (3, 4) else 1)
-    word = getattr(page.photometric, "name", str(page.photometric)).lower()
-    fields = {
-        "resolution": resolution,
-        "orientation": int(value(274)) if value(274) in range(2, 9) else None,
-        "photometric": None if known else word,
-        "extra_samples": [int(n) for n in page.extrasamples if page.extrasamples != (2,)],
-        "colormap": None if table is None else np.array(table, "<u2").tobytes(),
-        "icc": value(34675) if isinstance(value(34675), bytes) else None,
-        "xmp": value(700) if isinstance(value(700), bytes) else None,
-        "software": value(305) if isinstance(value(305), str) else None,
-    }
-    return metadata_of(fields, page.description or None)
-
-
-def _add_axes(meta: Metadata, file: Any, series: Any, shape: tuple[int, ...]) -> None:
-    """Add the axes that a description tells; of tifffile's, keep what it notes besides."""
-    text, own = meta.description or "", meta.formats.setdefault(NAMESPACE, {})
-    names = series.axes if series and series.shape == shape else ""
-    if text.startswith('{"shape":') and series:
-        said = json.loads(text)
-        names = said.get("axes", "") if names else ""
-        meta.description = said.pop("description", None)
-        own["shaped"] = {name: value for name, value in said.items() if name != "shape"}
-    if len(names) == len(shape):
-        meta.axes = axes_of(names, text, file.imagej_metadata or {}, own.get("resolution"))
-        axes = [axis.to_dict() for axis in meta.axes]
-        own["series"] = {"shape": list(shape), "axes": axes}
-    meta.formats[NAMESPACE] = {name: value for name, value in own.items() if value}
-    if not meta.formats[NAMESPACE]:
-        del meta.formats[NAMESPACE]
+    def _decoded(self, offsets: tuple[int, ...], counts: tuple[int, ...]) -> Values:
+        """The pixels of a page that has its strips or tiles at these places."""
+        page, limit = self._page, _segment_bytes(self._page)
+        packed, page.compression = page.compression, NONE  # for tifffile, which gets it unpacked
+        out = np.empty(page.shaped, self.dtype)
+        try:
+            for segment, (offset, nbytes) in enumerate(zip(offsets, counts, strict=True)):
+                data = self._source.read_exact(offset, nbytes, "the pixels")
+                if packed != NONE:
+                    # A byte more than there may be, so that zlib comes to the checksum at the end.
+                    data = zlib.decompressobj().decompress(data, limit + 1)
+                values, (s, d, h, w, _), size = page.decode(data[:limit], segment)
+                values = values[:, : page.imagelength - h, : page.imagewidth - w]
+                out[s, d : d + size[0], h : h + size[1], w : w + size[2]] = values
+        finally:
+            page.compression = packed
+        # Planes of samples come last, as in files that have them in each pixel.
+        return np.moveaxis(out[..., 0], 0, -1) if len(out) > 1 else out

@@ -1,0 +1,138 @@
+"""The tags of a page as metadata, and shape and axes as tifffile finds them in ImageDescription.
+
+tifffile notes a shape, ImageJ and OME (https://docs.openmicroscopy.org/ome-model/) the axes of the
+pages. A description that tells them of other pages, or in another order, tells nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from html import unescape
+from math import isfinite, prod
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raconvert.plugin import Axis
+
+from ..metadata import NAMESPACE, metadata_of
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.arrays.metadata import Metadata
+
+RESOLUTION_UNITS = {1: "none", 2: "inch", 3: "cm"}  # TIFF 6.0, tag 296
+# Tags that say how the pixels are stored, or that are metadata here.
+KNOWN = {*range(254, 260), *range(262, 267), 270, 273, 274, *range(277, 285), 288, 289, 296, 305,
+         306, 317, 320, *range(322, 326), 330, *range(338, 342), 530, 532, 700, 32996,
+         34675}  # fmt: skip
+TAGS = (("icc", 34675, bytes), ("xmp", 700, bytes), ("software", 305, str))
+# What is looked at of a description; real ones have a few hundred characters for each page.
+MAX_CHARS, MAX_CHARS_OF_A_PAGE = 1 << 20, 1 << 10
+MAX_RANK = 64  # as many axes as numpy has
+NO_UNITS = ("", "pixel", "pixels", "inch")  # inches are ImageJ's word for dots per inch
+# As written by ImageJ (escaped), by others with the micro sign, and with the Greek letter.
+MICRONS = ("um", "micron", "microns", "\\u00B5m", "\N{MICRO SIGN}m", "\N{GREEK SMALL LETTER MU}m")
+
+
+def metadata_of_page(page: Any) -> Metadata:
+    """What the tags of a page say, the description as it is."""
+    value, table = page.tags.valueof, page.colormap
+    fields = {name: value(code) for name, code, kind in TAGS if isinstance(value(code), kind)}
+    pairs, unit = [value(282), value(283)], RESOLUTION_UNITS.get(value(296, 2))
+    usual = unit == "none" and set(pairs) <= {(0, 1), (1, 1)}
+    if all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs) and unit and not usual:
+        fields["resolution"] = [*([int(n) for n in pair] for pair in pairs), unit]
+    if value(274) in range(2, 9):
+        fields["orientation"] = int(value(274))
+    if page.photometric != (2 if page.samplesperpixel in (3, 4) else 1):
+        fields["photometric"] = getattr(page.photometric, "name", str(page.photometric)).lower()
+    if table is not None:
+        fields["colormap"] = np.array(table, "<u2").tobytes()
+    fields["extra_samples"] = [int(n) for n in page.extrasamples if page.extrasamples != (2,)]
+    return metadata_of(fields, page.description or None)
+
+
+def described(file: Any, text: str, pages: int, page: Any) -> Any:
+    """Tifffile's series of all pages, if the description tells their shape; else None.
+
+    It has `text` besides: what is left of the description. Tifffile reads what ImageJ and OME say;
+    its own note of a shape is looked at here, since it cannot name the axes of all shapes.
+    """
+    if len(text) > MAX_CHARS + MAX_CHARS_OF_A_PAGE * pages or "<!DOCTYPE" in text:
+        return None
+    if text.startswith('{"shape":'):
+        return _shaped(text, page.dtype.itemsize)
+    if "<OME" in text[:4096]:  # tifffile believes whatever sizes there are
+        sizes = [int(n) for n in re.findall(r'\bSize[ZCT]="([0-9]{1,9})"', text)]
+        if len(sizes) != 3 or prod(sizes) not in (pages, pages * page.samplesperpixel):
+            return None
+    log = logging.getLogger("tifffile")
+    log.disabled = True  # a text that was copied from another file is harmless
+    try:
+        found, *others = file.series
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
+        return None
+    finally:
+        log.disabled = False
+    if others or found.kind not in ("ome", "imagej") or len(found.shape) > MAX_RANK:
+        return None
+    found.text = text
+    in_order = all(page and page.index == number for number, page in enumerate(found.pages))
+    return found if in_order else None
+
+
+def _shaped(text: str, itemsize: int) -> Any:
+    """What a note of tifffile tells: ``{"shape": [...], "axes": "...", "description": ...}``."""
+    try:
+        said = json.loads(text)
+        shape, axes = tuple(said["shape"]), said.get("axes", "")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+    whole = all(type(n) is int and 0 < n < 1 << 63 for n in shape)
+    if len(shape) > MAX_RANK or not whole or not isinstance(axes, str):
+        return None
+    rest = said.get("description") if said.keys() <= {"shape", "description"} else text
+    return SimpleNamespace(shape=shape, axes=axes, nbytes=prod(shape) * itemsize, text=rest)
+
+
+def add_axes(meta: Metadata, file: Any, series: Any, shape: tuple[int, ...]) -> None:
+    """Add the axes that a description tells, and what has to be true for it to tell them again."""
+    text, meta.description = meta.description or "", series.text
+    if series.shape == shape and len(series.axes) == len(shape):
+        own = meta.formats.setdefault(NAMESPACE, {})
+        steps = _steps(text, file.imagej_metadata, own.get("resolution"))
+        meta.axes = [_axis(name, *steps.get(name, (None, None))) for name in reversed(series.axes)]
+        own["series"] = {"shape": list(shape), "axes": [axis.to_dict() for axis in meta.axes]}
+
+
+def _steps(text: str, imagej: Any, resolution: Any) -> dict[str, tuple[Any, Any]]:
+    """Spacing and units of axes that a description of ImageJ or OME tells, by their names."""
+    if imagej:
+        units = imagej.get("unit")
+        dots = zip("XY", resolution or (), strict=False)
+        steps = {name: (unit / pixels if pixels else 0, units) for name, (pixels, unit) in dots}
+        return steps | {"T": (imagej.get("finterval"), "s"), "Z": (imagej.get("spacing"), units)}
+    tag = re.search(r"<(?:\w+:)?Pixels\s([^>]*)>", text) if "<OME" in text[:4096] else None
+    fields = dict(re.findall(r'(\w+)="([^"]*)"', tag[1] if tag else ""))
+    words = {"T": "TimeIncrement"} | {name: f"PhysicalSize{name}" for name in "XYZ"}
+    return {
+        name: (fields.get(word), unescape(fields.get(f"{word}Unit", "s" if name == "T" else "um")))
+        for name, word in words.items()
+    }
+
+
+def _axis(name: str, spacing: Any, units: Any) -> Axis:
+    """An axis; spacing and units only where both are known."""
+    try:
+        step = float(spacing or 0)
+    except (TypeError, ValueError):
+        step = 0.0
+    units = "um" if units in MICRONS else str(units or "")
+    if not isfinite(step) or step <= 0 or units in NO_UNITS:
+        return Axis(name=name)
+    return Axis(name=name, spacing=step, units=units)
