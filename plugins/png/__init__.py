@@ -22,7 +22,7 @@ Layout::
 
 Reads: all colour types and bit depths, Adam7, any number of IDAT chunks. Of an APNG the default
 image, with a note, or with ``frames=all`` every image in it, composed, on a new first axis (a
-default image that is no part of the animation is image 0). Pillow is used for one thing only:
+default image that does not belong to the animation is image 0). Pillow is used for one thing only:
 undoing the row filters. Gamma and colour profiles are never applied.
 
 Mapping: shape (height, width) for grey, else (height, width, channels) with 2 grey+alpha, 3 RGB,
@@ -35,7 +35,7 @@ Mapping: shape (height, width) for grey, else (height, width, channels) with 2 g
   plane.
 
 Metadata: only what the file has beyond the pixels, in the namespace ``png``, under lower-case chunk
-names (see `meta`). Writing puts it back. Interlacing is not kept.
+names (see `metadata`). Writing puts it back. Interlacing is not kept.
 
 Refused: a wrong checksum of a critical chunk, of tRNS or of the pixels; missing, repeated or
 misplaced critical chunks; unknown critical chunks; a cut file, IEND included; pixels that inflate
@@ -53,6 +53,7 @@ every value exactly. Other types are refused without ``--dtype`` or ``--scale``,
 
 from __future__ import annotations
 
+from raconvert.arrays.planes import split
 from raconvert.plugin import (
     MAYBE,
     NO,
@@ -60,20 +61,12 @@ from raconvert.plugin import (
     Array,
     Bundle,
     Format,
-    Metadata,
     Option,
     Source,
-    element,
 )
 
-from .chunks import SIGNATURE
-from .plan import NAME, plan, split
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from .chunks import Png
+from .plan import plan
+from .tables import NAME, SIGNATURE
 
 __all__ = ["FORMAT", "plan", "read", "read_stack", "sniff", "split"]
 
@@ -130,62 +123,15 @@ def read(
     trns: str = "keep",
     frames: str = "default",
 ) -> Bundle:
-    """Return the image as one lazy array, named after the file's stem.
+    """The image as one lazy array, named after the file's stem.
 
     Shape (height, width[, channels]), with ``frames=all`` (images, height, width[, channels]);
     uint8 or uint16. All chunks but the pixels are checked here (`Corrupt`, `Unsupported`); the
     pixels when they are asked for, and then the need of memory first (`TooLarge`).
     """
-    from . import meta
+    from .reader import read_image
 
-    png = _scan(source)
-    options = {"palette": palette, "depth": depth, "trns": trns}
-    channels = png.array_channels(palette=palette, trns=trns)
-    dims = (channels,) * (channels > 0) + (png.header.width, png.header.height)
-    fields = {**meta.pixel_fields(png, **options), **meta.fields_of(png)}
-    if frames == "all":
-        from .frames import animation_fields, images_of
-
-        images = images_of(png)
-        dims += (len(images),)
-        fields.update(animation_fields(png, images))
-    else:
-        images = None
-        png.notes.extend(meta.animation_notes(png))
-    array = Array(
-        element("uint", png.header.sample_bytes),
-        dims,
-        name=source.stem,
-        index_order="C",
-        meta=Metadata(formats={NAME: fields} if fields else None),
-        data=lambda: _decode(source, png, images, options),
-    )
-    return Bundle([array], notes=png.notes)
-
-
-def _scan(source: Source) -> Png:
-    from io import BufferedReader
-
-    from .chunks import scan
-
-    with BufferedReader(source.open()) as file:
-        return scan(file, source.size, source.path)
-
-
-def _decode(source: Source, png: Png, images: list[Any] | None, options: dict[str, str]) -> Any:
-    """Return the pixels of the default image, or of all `images` composed, as an ndarray."""
-    from io import BufferedReader
-
-    from .pixels import Expansion, decode
-
-    expansion = Expansion(png, **options)
-    limit = source.max_memory
-    with BufferedReader(source.open()) as file:
-        if images is None:
-            return decode(file, png.idat, png.header, expansion, png=png, max_memory=limit)
-        from .frames import compose
-
-        return compose(file, png, images, expansion, path=source.path, max_memory=limit)
+    return read_image(source, frames=frames, palette=palette, depth=depth, trns=trns)
 
 
 def read_stack(
@@ -197,26 +143,12 @@ def read_stack(
     frames: str = "default",
     max_memory: int,
 ) -> Array:
-    """Return the images of many files as one lazy array, named after the first.
+    """The images of many files as one lazy array, named after the first.
 
     Shape (files, height, width[, channels]); uint8 or uint16. Every image must have the first
     one's shape, depth and colours (`UsageError` names both); a damaged file is named (`Corrupt`).
     """
-    from raconvert.errors import UsageError
+    from .stack import read_images
 
-    from .stack import PngStack
-
-    if frames != "default":
-        raise UsageError(
-            "frames=all reads the images of one file, it cannot be combined with a stack of files",
-            path=paths[0],
-            remedy="convert each file on its own with --each",
-        )
-    images = PngStack(paths, max_memory=max_memory, palette=palette, depth=depth, trns=trns)
-    return Array(
-        element("uint", images.dtype.itemsize),
-        images.shape[::-1],
-        name=Source(paths[0]).stem,
-        index_order="C",
-        data=images,
-    )
+    options = {"palette": palette, "depth": depth, "trns": trns}
+    return read_images(paths, frames=frames, max_memory=max_memory, **options)

@@ -1,27 +1,23 @@
 """What does the work in compiled code, and what stands in for it where that is missing.
 
 `fast` are the loops of `_fast.c`, built when raconvert is installed; without a compiler, on a
-system that is no POSIX, or in a checkout it is None, and Python and Pillow do the same more slowly.
+system other than POSIX, or in a checkout it is None, and Python and Pillow do the same more slowly.
 The checksums are those of libdeflate, else of zlib.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
 __all__ = ["adler32", "crc32", "fast"]
 
 adler32: Callable[..., int]
 crc32: Callable[..., int]
-fast: Any
 
 try:
-    fast = import_module("raconvert.plugins.png._fast")
+    from . import _fast as fast
 except ImportError:
     fast = None
 

@@ -1,6 +1,6 @@
 """Animated PNG: which images a file has, and how they lie over one another (clauses 11.3.2, 13.1).
 
-A default image that is no frame of the animation is image 0, as in Pillow, imageio and libpng.
+A default image outside the animation is image 0, as in Pillow, imageio and libpng.
 Frames are composed in the channels of the file; where there is no alpha plane, pixels that no frame
 covers are 0.
 """
@@ -12,18 +12,20 @@ from struct import Struct
 
 import numpy as np
 
-from raconvert.arrays.blocks import check_memory
+from raconvert.arrays.memory import check_memory
 from raconvert.errors import Corrupt
 
-from .chunks import PALETTE, Frame, check_inflation
+from .header import check_inflation
 from .pixels import Expansion, color_key, decode
+from .tables import PALETTE, Frame
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
-    from .chunks import Control, Header, Png
+    from .header import Header, Png
     from .pixels import Samples
+    from .tables import Control
 
 ACTL = Struct(">II")  # number of frames, number of plays
 SEQUENCE = Struct(">I")
@@ -32,7 +34,7 @@ SOURCE, OVER = 0, 1  # how a frame's pixels come onto the canvas
 
 
 def images_of(png: Png) -> list[Frame]:
-    """Return the checked images of a file in order; a still image is one without control."""
+    """The checked images of a file in order; a still image is one without control."""
     control = png.first(b"acTL")
     count = 0 if control is None else ACTL.unpack(control)[0]
     if count == 0:
@@ -53,12 +55,12 @@ def images_of(png: Png) -> list[Frame]:
         _check_frame(png, number, frame)
     if frames[0].spans is png.idat:
         return frames
-    png.note("image 0 is the default image, which is no part of the animation")
+    png.note("image 0 is the default image, which does not belong to the animation")
     return [Frame(None, png.idat), *frames]
 
 
 def animation_fields(png: Png, images: list[Frame]) -> dict[str, Any]:
-    """Return the field ``animation``: how often it plays, and each frame's delay in seconds."""
+    """The field ``animation``: how often it plays, and each frame's delay in seconds."""
     control = png.first(b"acTL")
     if control is None:
         return {}
@@ -117,7 +119,7 @@ def compose(
     path: str,
     max_memory: int,
 ) -> Samples:
-    """Return all images as they are shown: shape (images, height, width[, channels])."""
+    """All images as they are shown: shape (images, height, width[, channels])."""
     shape = expansion.shape(png.header.width, png.header.height)
     need = (len(images) + 3) * prod(shape) * expansion.dtype.itemsize
     check_memory(need, max_memory, f"'{path}' with all frames")
@@ -141,7 +143,7 @@ def compose(
 
 
 def _over(below: Samples, above: Samples, png: Png, expansion: Expansion) -> Samples:
-    """Return `above` over `below` (clause 13.16), exact in integers, rounded to nearest."""
+    """The pixels of `above` over `below` (clause 13.16), exact in integers, rounded to nearest."""
     if expansion.channels in (2, 4):
         return _blended(below, above)
     if png.trns is None or png.header.color_type == PALETTE:

@@ -12,22 +12,24 @@ never look at each other.
 
 from __future__ import annotations
 
-import zlib
 from math import prod
 from struct import Struct
 
 import numpy as np
 
+from raconvert.arrays.memory import check_memory
 from raconvert.errors import Corrupt, MissingDependency, TooLarge
+from raconvert.files.inflate import ZLIB, Inflater
 
 from . import engine
-from .chunks import PALETTE, Header, Pass, Png, payload
+from .header import Header, Png, payload
+from .tables import PALETTE, Pass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
-    from .chunks import Span
+    from .tables import Span
 
     Samples = np.ndarray[Any, np.dtype[Any]]
 
@@ -42,29 +44,25 @@ ADLER = Struct(">I")  # Adler-32 of the content, the end of a zlib stream
 SLAB_COPIES = 8  # how often a slab exists at the same time, with every format's detours
 
 
-# ------------------------------------------------------------------------------------ inflate
-
-
-class Inflater:
-    """The pixel stream of some chunks, handed out in exact pieces, never more than asked for."""
+class PixelStream:
+    """The inflated pixels of some chunks, handed out in exact pieces, never more than asked for."""
 
     def __init__(self, file: BinaryIO, spans: list[Span], png: Png) -> None:
         self._pieces = payload(file, spans, png.path)
-        self._zlib = zlib.decompressobj()
+        self._inflater = Inflater(self._pieces, ZLIB, png.path)
         self._png = png
-        self._path = png.path
         self._done = 0
 
     def read(self, nbytes: int) -> bytes:
-        """Return the next `nbytes` inflated bytes."""
+        """The next `nbytes` bytes."""
         parts = []
         missing = nbytes
         while missing:
-            part = self._inflate(missing)
-            if part is None:
+            part = self._some(missing)
+            if not part:
                 raise Corrupt(
                     "the pixel data ends early",
-                    path=self._path,
+                    path=self._png.path,
                     where=f"inflated byte {self._done}",
                     expected=f"{missing} more bytes",
                     got="the end of the zlib stream",
@@ -76,37 +74,26 @@ class Inflater:
 
     def finish(self) -> None:
         """Check that no further pixels follow; bytes behind the zlib stream are worth a note."""
-        if self._inflate(1):
+        if self._some(1):
             raise Corrupt(
                 "the pixel data is longer than the image",
-                path=self._path,
+                path=self._png.path,
                 expected=f"{self._done} inflated bytes",
                 got="more",
             )
-        if not self._zlib.eof:
-            raise Corrupt("the zlib stream of the pixels has no end", path=self._path)
-        extra = len(self._zlib.unused_data) + sum(map(len, self._pieces))
+        extra = len(self._inflater.behind) + sum(map(len, self._pieces))
         if extra:
             self._png.note(f"{extra} bytes behind the zlib stream of the pixels were ignored")
 
-    def _inflate(self, most: int) -> bytes | None:
-        """Return some more bytes, at most `most`; None at the end of the stream or the chunks."""
-        stream = self._zlib
-        while not stream.eof:
-            source = stream.unconsumed_tail or next(self._pieces, None)
-            try:
-                part = stream.decompress(source or b"", most)
-            except zlib.error as error:
-                raise Corrupt(
-                    f"the compressed pixels are damaged ({error})",
-                    path=self._path,
-                    where=f"inflated byte {self._done}",
-                ) from error
-            if part:
-                return part
-            if source is None:
-                return None
-        return None
+    def _some(self, most: int) -> bytes:
+        """At most `most` of the next bytes; none at the end of the stream."""
+        try:
+            return self._inflater.read(most)
+        except Corrupt as error:
+            if error.where is None:  # else it is a chunk's checksum
+                error.what = f"the compressed pixels are damaged: {error.what}"
+                error.where = f"inflated byte {self._done}"
+            raise
 
 
 # ----------------------------------------------------------------------------------- unfilter
@@ -124,18 +111,18 @@ def unfilter(rows: bytes, row_bytes: int, pixel_bytes: int) -> Samples:
         row = int(np.argmax(filters > LAST_FILTER))
         raise BadFilter(row, int(filters[row]))
     if engine.fast is not None:
-        plain = np.empty((1, len(filtered), row_bytes), np.uint8)
-        engine.fast.unfilter([rows], 0, pixel_bytes, plain)
-        return plain[0]
+        unfiltered = np.empty((1, len(filtered), row_bytes), np.uint8)
+        engine.fast.unfilter([rows], 0, pixel_bytes, unfiltered)
+        return unfiltered[0]
     # Only filtered rows need the decoder, each with the row above it to start from.
     needed = filters != 0
     needed[:-1] |= needed[1:]
     if np.count_nonzero(needed) > len(needed) // 2:
         return _unfilter_all(filtered, pixel_bytes)
-    plain = filtered[:, 1:].copy()
+    unfiltered = filtered[:, 1:].copy()
     if needed.any():
-        plain[needed] = _unfilter_all(filtered[needed], pixel_bytes)
-    return plain
+        unfiltered[needed] = _unfilter_all(filtered[needed], pixel_bytes)
+    return unfiltered
 
 
 def _unfilter_all(filtered: Samples, pixel_bytes: int) -> Samples:
@@ -157,7 +144,7 @@ def _unfilter_all(filtered: Samples, pixel_bytes: int) -> Samples:
 
 
 def _stored(data: bytes) -> bytes:
-    """Return a zlib stream that holds the bytes as they are (much faster than level 0 of zlib)."""
+    """A zlib stream that holds the bytes as they are (much faster than level 0 of zlib)."""
     parts = [ZLIB_HEAD]
     for start in range(0, len(data), MAX_STORED_BYTES):
         piece = data[start : start + MAX_STORED_BYTES]
@@ -189,15 +176,15 @@ def unfilter_images(streams: list[bytes], start: int, part: Pass, pixel_bytes: i
     """
     shape = (len(streams), part.height, part.row_bytes)
     if engine.fast is not None:
-        plain = np.empty(shape, np.uint8)
-        if not engine.fast.unfilter(streams, start, pixel_bytes, plain):
+        unfiltered = np.empty(shape, np.uint8)
+        if not engine.fast.unfilter(streams, start, pixel_bytes, unfiltered):
             raise BadFilter
-        return plain
+        return unfiltered
     stop = start + part.height * (1 + part.row_bytes)
     reset = bytes(1 + part.row_bytes)
     rows = reset.join([b"", *[stream[start:stop] for stream in streams]])
-    plain = unfilter(rows, part.row_bytes, pixel_bytes)
-    return plain.reshape(len(streams), -1, part.row_bytes)[:, 1:]
+    unfiltered = unfilter(rows, part.row_bytes, pixel_bytes)
+    return unfiltered.reshape(len(streams), -1, part.row_bytes)[:, 1:]
 
 
 # ------------------------------------------------------------------------------------- decode
@@ -212,16 +199,16 @@ def decode(
     png: Png,
     max_memory: int,
 ) -> Samples:
-    """Return one image, expanded: shape (height, width[, channels]), uint8 or uint16.
+    """One image, expanded: shape (height, width[, channels]), uint8 or uint16.
 
     `TooLarge` comes before anything is allocated. Large images pass through in slabs of rows. What
     there is to remark is noted in `png`, the file that the image is in.
     """
     path = png.path
-    check_memory(header, expansion, path=path, max_memory=max_memory)
+    check_need(header, expansion, path=path, max_memory=max_memory)
     try:
         image = np.empty(expansion.shape(header.width, header.height), expansion.dtype)
-        stream = Inflater(file, spans, png)
+        stream = PixelStream(file, spans, png)
         for part in header.passes():
             place = image[part.y :: part.dy, part.x :: part.dx]
             _decode_pass(stream, header, part, expansion, place, path)
@@ -233,19 +220,18 @@ def decode(
     return image
 
 
-def check_memory(header: Header, expansion: Expansion, *, path: str, max_memory: int) -> None:
+def check_need(header: Header, expansion: Expansion, *, path: str, max_memory: int) -> None:
     """Refuse (`TooLarge`) an image that needs more than `max_memory` bytes while it is decoded."""
+    what = f"'{path}': decoding an image of {header.width} x {header.height}"
+    check_memory(need_of(header, expansion), max_memory, what)
+
+
+def need_of(header: Header, expansion: Expansion) -> int:
+    """The bytes that decoding an image needs."""
     row = _row_memory(header, expansion)
     slab = max(row, min(SLAB_BYTES, row * header.height))
     need = prod(expansion.shape(header.width, header.height)) * expansion.dtype.itemsize
-    need += SLAB_COPIES * slab
-    if need > max_memory:
-        raise TooLarge(
-            f"an image of {header.width} x {header.height} needs {need} bytes to decode",
-            path=path,
-            expected=f"at most {max_memory} (--max-memory)",
-            remedy=f"allow it with --max-memory {-(-need // (1 << 20))}M",
-        )
+    return need + SLAB_COPIES * slab
 
 
 def _row_memory(header: Header, expansion: Expansion) -> int:
@@ -255,7 +241,7 @@ def _row_memory(header: Header, expansion: Expansion) -> int:
 
 
 def _decode_pass(
-    stream: Inflater,
+    stream: PixelStream,
     header: Header,
     part: Pass,
     expansion: Expansion,
@@ -269,8 +255,8 @@ def _decode_pass(
         stop = min(start + step, part.height)
         rows = b"\0" + above + stream.read((stop - start) * (1 + part.row_bytes))
         try:
-            plain = unfilter(rows, part.row_bytes, header.pixel_bytes)[1:]
-            place[start:stop] = expansion(unpack(plain, header, part.width))
+            unfiltered = unfilter(rows, part.row_bytes, header.pixel_bytes)[1:]
+            place[start:stop] = expansion(unpack(unfiltered, header, part.width))
         except BadFilter as error:
             row, code = error.args
             where = f"row {start + row - 1}" + (f" of pass {part[:4]}" if header.interlace else "")
@@ -286,14 +272,14 @@ def _decode_pass(
                 expected=f"an index below {entries}",
                 got=index,
             ) from None
-        above = plain[-1].tobytes()
+        above = unfiltered[-1].tobytes()
 
 
 # ------------------------------------------------------------------------------------ samples
 
 
 def unpack(rows: Samples, header: Header, width: int) -> Samples:
-    """Return the samples of unfiltered rows as they are in the file (clause 7.2).
+    """The samples of unfiltered rows as they are in the file (clause 7.2).
 
     `rows` is uint8 of shape (..., row_bytes). The result has shape (..., width) for one channel,
     else (..., width, channels); uint8 or little-endian uint16.
@@ -366,7 +352,7 @@ class BadIndex(Exception):
 
 
 def palette_table(png: Png) -> Samples:
-    """Return the palette as uint8 (entries, 3), or (entries, 4) if any of it is transparent."""
+    """The palette as uint8 (entries, 3), or (entries, 4) if any of it is transparent."""
     colors = np.frombuffer(png.palette or b"", np.uint8).reshape(-1, 3)
     if png.trns is None or png.opaque:
         return colors
@@ -375,6 +361,6 @@ def palette_table(png: Png) -> Samples:
 
 
 def color_key(png: Png) -> Samples:
-    """Return the transparent colour of tRNS: one sample per channel, as in the pixels."""
+    """The transparent colour of tRNS: one sample per channel, as in the pixels."""
     mask = (1 << png.header.bit_depth) - 1
     return (np.frombuffer(png.trns or b"", ">u2") & mask).astype(np.uint16)

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from raconvert.errors import Unsupported, UsageError
+from raconvert.errors import UsageError
 from raconvert.plugin import Fit, Plan, equivalent, file_fits, refused, type_name
 
-from .chunks import MAX_SIDE
+from .tables import CHANNELS, MAX_SIDE, NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from raconvert.plugin import Array, Bundle, Target
 
-NAME = "png"
-MAX_CHANNELS = 4
+MAX_CHANNELS = max(CHANNELS.values())
 
 
 def plan(bundle: Bundle, *, level: int = 6, filter: str = "auto") -> Plan:
     """One image of bool, uint8 or uint16, (H, W) or (H, W, 1 to 4); the same bytes every time."""
     if not 0 <= level <= 9:
-        raise UsageError("there is no such compression level", expected="0 to 9", got=level)
+        raise UsageError("is not a valid compression level", expected="0 to 9", got=level)
 
     def write(target: Target) -> None:
-        _write(bundle.arrays[0], target, level, filter)
+        from .writer import write_image
+
+        write_image(bundle.arrays[0], target, level, filter)
+
+    def whole(elements: bytes) -> bytes:
+        from .writer import file_of
+
+        return file_of(bundle.arrays[0], elements, level, filter)
 
     found = []
     for array in bundle.arrays:
         found += [*_type_fits(array), *_shape_fits(array), *_metadata_fits(array)]
-    return Plan([*found, *file_fits(bundle, "PNG")], write, names=bundle.names)
+    bare = not any(array.described for array in bundle.arrays)
+    fits = [*found, *file_fits(bundle, "PNG")]
+    return Plan(fits, write, names=bundle.names, whole=whole if bare else None)
 
 
 def _type_fits(array: Array) -> list[Fit]:
@@ -40,7 +48,8 @@ def _type_fits(array: Array) -> list[Fit]:
         reason = "a bool image has two axes: there is no 1-bit PNG with channels"
         return [refused(array.name, "type", reason, "--dtype uint8")]
     reason = f"PNG holds bool, uint8 and uint16, not {type_name(array.element)}"
-    flag = "--dtype uint8, --dtype uint16 or --scale" if kind in ("int", "uint", "float") else None
+    numbers = ("int", "uint", "float", "bfloat")
+    flag = "--dtype uint8, --dtype uint16 or --scale" if kind in numbers else None
     return [refused(array.name, "type", reason, flag)]
 
 
@@ -79,39 +88,3 @@ def _metadata_fits(array: Array) -> list[Fit]:
     if not others:
         return []
     return [equivalent(array.name, "metadata", f"PNG has no place for {', '.join(others)}")]
-
-
-def split(array: Array) -> int:
-    """How many leading axes become separate files with ``--planes``.
-
-    A last axis of 1 to 4 is the channels from four axes on; with three axes the array is a stack
-    of grey planes (an image of three axes needs no ``--planes``).
-    """
-    with_channels = array.ndim > 3 and array.shape[-1] <= MAX_CHANNELS
-    return max(0, array.ndim - (3 if with_channels else 2))
-
-
-def _write(array: Array, target: Target, level: int, filter: str) -> None:
-    """Write an array as a PNG.
-
-    The image is in memory as a whole (`TooLarge` above ``target.max_memory``); it is filtered and
-    compressed a slab of rows at a time.
-    """
-    from raconvert.arrays.blocks import as_ndarray
-    from raconvert.files.copy import write_all
-    from raconvert.files.places import write_failed
-
-    from .encode import encode
-
-    fields = array.meta.formats.get(NAME, {})
-    if not isinstance(fields, dict):
-        raise Unsupported("the metadata of the format png is no mapping", path=target.path)
-    values = as_ndarray(array, target.max_memory)
-    pieces = encode(values, fields, level=level, filter=filter, path=target.path)
-    file = target.open()
-    try:
-        write_all(file, pieces)
-    except OSError as error:
-        raise write_failed(target.path, error) from error
-    if target.progress is not None:
-        target.progress(array.nbytes)

@@ -11,32 +11,35 @@ Where the compiled loops are missing (`engine`), `read_alike` stands in for thei
 
 from __future__ import annotations
 
+import json
 import os
-import zlib
 from collections import namedtuple
 from io import BufferedReader, BytesIO
 from math import prod
-from zlib import decompressobj
 
 import numpy as np
 
-from raconvert.arrays.blocks import check_memory
-from raconvert.arrays.stack import ItemMetadata
+from raconvert.arrays.indexing import full_key
+from raconvert.arrays.memory import check_memory
+from raconvert.arrays.stack import SHARED_BYTES, ItemMetadata, json_of
 from raconvert.errors import UsageError
-from raconvert.plugin import Metadata, Source
+from raconvert.files.inflate import inflater
+from raconvert.files.processes import can_fork
+from raconvert.plugin import Array, Metadata, Source, element
 
-from . import engine, meta
-from .chunks import CHUNK_HEAD, CHUNK_OVERHEAD, CRC, PALETTE, Header, Png, scan
+from . import engine, metadata
+from .header import Header, Png, scan
 from .pixels import (
-    ADLER,
     BadFilter,
     BadIndex,
     Expansion,
-    Inflater,
+    PixelStream,
     decode,
+    need_of,
     unfilter_images,
     unpack,
 )
+from .tables import CHUNK_HEAD, CHUNK_OVERHEAD, CRC, NAME, PALETTE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,8 +51,6 @@ if TYPE_CHECKING:
 SMALL_FILE_BYTES = 1 << 16  # read with one call; anything longer takes the long way
 GLUE_BYTES = 1 << 18  # filtered bytes that are unfiltered at once: they fit the processor's cache
 MAX_NOTES = 10  # about single files of a stack
-SLACK_BYTES = 512  # zlib decodes fast while 258 bytes of output are free, slowly after that
-LIBDEFLATE_FROM = 2048  # inflated bytes; for less, zlib is as fast
 
 _FLAGS = (
     os.O_RDONLY
@@ -63,11 +64,30 @@ _COLORS = ("grey", "", "grey+alpha", "RGB", "RGBA")  # by number of channels
 Lane = namedtuple("Lane", "lead tail stream_bytes")
 
 
+def read_images(paths: list[str], *, frames: str, max_memory: int, **options: str) -> Array:
+    """The images of many files as one array; see the package's `read_stack`."""
+    if frames != "default":
+        raise UsageError(
+            "frames=all reads the images of one file, it cannot be combined with a stack of files",
+            path=paths[0],
+            remedy="convert each file on its own with --each",
+        )
+    images = PngStack(paths, max_memory=max_memory, **options)
+    return Array(
+        element("uint", images.dtype.itemsize),
+        images.shape[::-1],
+        name=Source(paths[0]).stem,
+        index_order="C",
+        data=images,
+    )
+
+
 class PngStack:
     """Array source: shape (files, height, width[, channels]), uint8 or uint16.
 
     `stream` decodes in order and collects the metadata of the items: afterwards `common` is what
-    all of them share, and `items` reads what differs.
+    all of them share, and `items` reads what differs. Not a `Decoded`: a region needs its own
+    images alone.
     """
 
     def __init__(self, paths: list[str], *, max_memory: int, **options: str) -> None:
@@ -75,6 +95,7 @@ class PngStack:
         self._options = options
         self._max_memory = max_memory
         self.notes: list[str] = []
+        self.jobs = 1  # processes that decode; may be changed
         first = self._open(paths[0])
         first.file.close()
         self._header: Header = first.png.header
@@ -83,7 +104,7 @@ class PngStack:
         self._kind = _kind(first)
         self._first_fields = self._fields(first.png)
         self._add_notes(first.png)
-        self._items = ItemMetadata(paths)
+        self._items: ItemMetadata | Events | None = None  # since there was an odd one
         self._alike = 0  # items since the last odd one whose metadata equals the first's
         item = first.expansion.shape(first.png.header.width, first.png.header.height)
         self.shape = (len(paths), *item)
@@ -95,19 +116,59 @@ class PngStack:
 
     def stream(self, max_bytes: int) -> Iterator[Samples]:
         """Yield blocks of whole images, at most `max_bytes` each (one image at least)."""
-        self._items, self._alike = ItemMetadata(self._paths), 0
+        self._items, self._alike = None, 0
+        jobs = min(self.jobs, self._max_memory // self._need_of_copy())
+        if jobs > 1 and can_fork():
+            yield from self._stream_of_copies(jobs)
+            return
         step = max(1, max_bytes // self._item_bytes)
         for start in range(0, len(self._paths), step):
             yield self._decode(range(start, min(start + step, len(self._paths))), collect=True)
 
+    def _need_of_copy(self) -> int:
+        """Bytes that a process needs which decodes: its pieces, and what `decode` works with."""
+        return 3 * max(SHARED_BYTES, self._item_bytes) + need_of(self._header, self._expansion)
+
+    def _stream_of_copies(self, jobs: int) -> Iterator[Samples]:
+        """Yield blocks as `stream` does, which copies of this process decode."""
+        from raconvert.arrays import copies
+
+        paths, first = self._paths, self._first_fields
+        step = max(1, SHARED_BYTES // self._item_bytes)
+
+        def make(number: int, memory: Samples) -> tuple[list[Any], list[str]]:
+            part = range(len(paths))[number * step : (number + 1) * step]
+            events = self._items = Events(first)
+            self.notes = []
+            self._decode_into(part, self._shaped(memory, len(part)), collect=True)
+            self._add_alike()
+            return events.found, self.notes
+
+        def where(number: int) -> str:
+            return copies.named(paths[number * step : (number + 1) * step])
+
+        count = -(-len(paths) // step)
+        nbytes = step * self._item_bytes
+        for number, (memory, said) in enumerate(copies.made(make, count, nbytes, jobs, where)):
+            for event in said[0]:
+                if isinstance(event, int):
+                    self._alike += event
+                else:
+                    self._add(event)
+            self._keep_notes(said[1])
+            yield self._shaped(memory, min(step, len(paths) - number * step))
+
+    def _shaped(self, memory: Samples, count: int) -> Samples:
+        values = memory[: count * self._item_bytes].view(self.dtype)
+        return values.reshape(count, *self.shape[1:])
+
     def __getitem__(self, key: Any) -> Samples:
-        key = key if isinstance(key, tuple) else (key,)
-        everything = range(len(self._paths))
-        chosen = everything[key[0]] if key else everything
+        number, *rest = full_key(key, len(self.shape))
+        chosen = range(len(self._paths))[number]
         if isinstance(chosen, int):
-            return self._decode((chosen,))[(0, *key[1:])]
+            return self._decode((chosen,))[(0, *rest)]
         check_memory(len(chosen) * self._item_bytes, self._max_memory, "this part of the stack")
-        return self._decode(chosen)[(slice(None), *key[1:])]
+        return self._decode(chosen)[(slice(None), *rest)]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Samples:
         return np.asarray(self[:], dtype=dtype)
@@ -115,26 +176,29 @@ class PngStack:
     @property
     def common(self) -> dict[str, Any]:
         """The metadata that all items share (complete after `stream` ended)."""
-        if self._items.items is None:
+        if self.items is None:
             return self._first_fields
-        self._add_alike()
         return self._items.common
 
     @property
     def items(self) -> Callable[[], Iterator[dict[str, Any]]] | None:
         """A reader of the metadata that differs, one mapping per item; None if none does."""
-        if self._items.items is not None:
-            self._add_alike()
+        if self._items is None or self._items.items is None:
+            return None
+        self._add_alike()
         return self._items.items
 
     # --------------------------------------------------------------------------------- batches
 
     def _decode(self, indices: Sequence[int], *, collect: bool = False) -> Samples:
         out = np.empty((len(indices), *self.shape[1:]), self.dtype)
+        self._decode_into(indices, out, collect=collect)
+        return out
+
+    def _decode_into(self, indices: Sequence[int], out: Samples, *, collect: bool) -> None:
         for start in range(0, len(indices), self._glue):
             batch = indices[start : start + self._glue]
             self._decode_batch(batch, out[start : start + len(batch)], collect)
-        return out
 
     def _decode_batch(self, batch: Sequence[int], out: Samples, collect: bool) -> None:
         """Decode some images into `out`; those like the first one together."""
@@ -157,7 +221,7 @@ class PngStack:
             raise
 
     def _streams(self, batch: Sequence[int], out: Samples, collect: bool) -> list[Any]:
-        """Return the inflated stream of each image, None for those already decoded into `out`."""
+        """The inflated stream of each image, None for those already decoded into `out`."""
         streams: list[Any] = [None] * len(batch)
         if self._lane is not None:
             streams = inflate_alike([self._paths[index] for index in batch], self._lane)
@@ -176,13 +240,13 @@ class PngStack:
         header = self._header
         start = 0
         for part in header.passes():
-            plain = unfilter_images(streams, start, part, header.pixel_bytes)
-            samples = self._expansion(unpack(plain, header, part.width))
+            unfiltered = unfilter_images(streams, start, part, header.pixel_bytes)
+            samples = self._expansion(unpack(unfiltered, header, part.width))
             out[:, part.y :: part.dy, part.x :: part.dx] = samples
             start += part.height * (1 + part.row_bytes)
 
     def _long_way(self, index: int, out: Samples, collect: bool) -> bytes | None:
-        """Return the filtered rows of an image that can be glued; else decode it into `out`."""
+        """The filtered rows of an image that can be glued; else decode it into `out`."""
         opened = self._open(self._paths[index])
         with opened.file as file:
             self._check_kind(opened)
@@ -191,7 +255,7 @@ class PngStack:
             header = opened.png.header
             rows = None
             if opened.expansion.key == self._expansion.key and header.stream_bytes <= GLUE_BYTES:
-                stream = Inflater(file, opened.png.idat, opened.png)
+                stream = PixelStream(file, opened.png.idat, opened.png)
                 rows = stream.read(header.stream_bytes)
                 stream.finish()
             else:
@@ -240,13 +304,18 @@ class PngStack:
     # ---------------------------------------------------------------------------------- metadata
 
     def _fields(self, png: Png) -> dict[str, Any]:
-        fields = {**meta.pixel_fields(png, **self._options), **meta.fields_of(png)}
-        return Metadata(formats={"png": fields}).to_dict()
+        if png.is_bare:
+            return {}
+        fields = {**metadata.pixel_fields(png, **self._options), **metadata.fields_of(png)}
+        return Metadata(formats={NAME: fields}).to_dict()
 
     def _add_notes(self, png: Png) -> None:
         """Keep what there is to say about a file; of many files only about the first ones."""
-        if png.notes and len(self.notes) < MAX_NOTES:
-            found = [f"'{png.path}': {note}" for note in png.notes]
+        if png.notes:
+            self._keep_notes([f"'{png.path}': {note}" for note in png.notes])
+
+    def _keep_notes(self, found: list[str]) -> None:
+        if len(self.notes) < MAX_NOTES:
             self.notes += [note for note in found if note not in self.notes]
 
     def _add_odd(self, fields: dict[str, Any]) -> None:
@@ -254,20 +323,43 @@ class PngStack:
         if fields == self._first_fields:
             self._alike += 1
             return
-        self._add_alike()
-        self._items.add(fields)
+        self._add(fields)
 
-    def _add_alike(self) -> None:
+    def _add(self, fields: dict[str, Any]) -> None:
+        """Add the metadata of an item that differs, behind that of all alike before it."""
+        self._add_alike().add(fields)
+
+    def _add_alike(self) -> ItemMetadata | Events:
+        if self._items is None:
+            self._items = ItemMetadata(self._paths)
         for _ in range(self._alike):
             self._items.add(self._first_fields)
         self._alike = 0
+        return self._items
+
+
+class Events:
+    """What a copy of this process finds of metadata: how many are as the first, and the others."""
+
+    def __init__(self, first: dict[str, Any]) -> None:
+        self._first = first
+        self.found: list[Any] = []
+
+    def add(self, fields: dict[str, Any]) -> None:
+        """Note the metadata of the next item."""
+        if fields is not self._first:
+            self.found.append(json.loads(json_of(fields)))
+        elif self.found and isinstance(self.found[-1], int):
+            self.found[-1] += 1
+        else:
+            self.found.append(1)
 
 
 Opened = namedtuple("Opened", "png expansion file data")  # data: the whole file if it is small
 
 
 def _kind(opened: Opened) -> str:
-    """Describe what the images of a stack must have in common: depth, colours, shape."""
+    """The properties that the images of a stack must share, in words: depth, colours, shape."""
     header, expansion = opened.png.header, opened.expansion
     colors = _COLORS[expansion.channels]
     if header.color_type == PALETTE:
@@ -278,7 +370,7 @@ def _kind(opened: Opened) -> str:
 
 
 def _lane(first: Opened) -> Lane | None:
-    """Return what makes files like the first one recognisable; None if it has to be read longer."""
+    """The bytes by which files like the first one are known; None if it must be looked at."""
     png = first.png
     large = not first.data or png.header.stream_bytes > GLUE_BYTES
     if large or len(png.idat) != 1:
@@ -289,27 +381,25 @@ def _lane(first: Opened) -> Lane | None:
 
 
 def inflate_alike(paths: list[str], lane: Lane) -> list[Any]:
-    """Return the filtered rows of each file, None for those that need a closer look.
+    """The filtered rows of each file, None for those that need a closer look.
 
     Whatever is odd gives None: another header, other chunks, a wrong checksum, a damaged or
     surprising zlib stream, a file that cannot be read.
     """
     read = read_alike if engine.fast is None else engine.fast.read_alike
-    inflate, failure = _inflater(lane.stream_bytes)
+    inflate = inflater(lane.stream_bytes, strict=True)
     found = []
     for packed in read(paths, lane.lead, lane.tail):
-        rows = None
-        if packed is not None:
-            try:
-                rows = inflate(packed)
-            except failure:
-                pass
-        found.append(rows)
+        try:
+            rows = None if packed is None else inflate(packed)
+        except ValueError:
+            rows = None
+        found.append(rows if rows is not None and len(rows) == lane.stream_bytes else None)
     return found
 
 
 def read_alike(paths: list[str], lead: bytes, tail: bytes) -> list[bytes | None]:
-    """Return the compressed pixels of each file, None for those that need a closer look.
+    """The compressed pixels of each file, None for those that need a closer look.
 
     `lead` and `tail` are all that comes before and after the only IDAT chunk.
     """
@@ -336,7 +426,7 @@ def read_alike(paths: list[str], lead: bytes, tail: bytes) -> list[bytes | None]
 
 
 def _small_file(path: str) -> bytes:
-    """Return a small file whole, nothing if it is longer or cannot be read."""
+    """A small file whole, nothing if it is longer or cannot be read."""
     try:
         descriptor = os.open(path, _FLAGS)
         try:
@@ -346,34 +436,3 @@ def _small_file(path: str) -> bytes:
     except (OSError, ValueError):
         return b""
     return data if len(data) <= SMALL_FILE_BYTES else b""
-
-
-def _inflater(nbytes: int) -> tuple[Callable[[bytes], Any], type[Exception]]:
-    """Return what inflates a stream to exactly `nbytes`, else to None, and what it may raise."""
-    if nbytes >= LIBDEFLATE_FROM:
-        try:
-            return _libdeflate(nbytes)
-        except ImportError:  # not built for this machine; zlib does the same
-            pass
-
-    def inflate(packed: bytes) -> bytes | None:
-        stream = decompressobj()
-        rows = stream.decompress(packed, nbytes + SLACK_BYTES)
-        whole = len(rows) == nbytes and stream.eof and not stream.unused_data
-        return rows if whole else None
-
-    return inflate, zlib.error
-
-
-def _libdeflate(nbytes: int) -> tuple[Callable[[bytes], Any], type[Exception]]:
-    from deflate import DeflateError, zlib_decompress
-
-    adler32, adler_bytes = engine.adler32, ADLER.pack
-
-    def inflate(packed: bytes) -> bytearray | None:
-        rows = zlib_decompress(packed, nbytes)
-        # libdeflate does not mind bytes behind the stream: its checksum must be the last of them.
-        whole = len(rows) == nbytes and packed.endswith(adler_bytes(adler32(rows)))
-        return rows if whole else None
-
-    return inflate, DeflateError

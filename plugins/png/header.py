@@ -12,89 +12,48 @@ checksum is wrong, is left out of the metadata, with a note: the pixels do not d
 from __future__ import annotations
 
 from collections import namedtuple
-from struct import Struct
 from zlib import crc32
 
 from raconvert.errors import Corrupt, Unsupported
+from raconvert.files.inflate import MAX_RATIO
 from raconvert.plugin import trailing_note
+
+from .tables import (
+    ADAM7,
+    BIT_DEPTHS,
+    CHANNELS,
+    CHUNK_HEAD,
+    CHUNK_OVERHEAD,
+    CRC,
+    FCTL,
+    GREY,
+    GREY_ALPHA,
+    IHDR,
+    MAX_ANCILLARY_BYTES,
+    MAX_CHUNKS,
+    MAX_METADATA_BYTES,
+    MAX_NOTES,
+    MAX_SIDE,
+    NEEDED,
+    PALETTE,
+    PIECE_BYTES,
+    PIXEL_LEADS,
+    RGB,
+    RULES,
+    SIGNATURE,
+    UNKNOWN,
+    WHOLE,
+    Chunk,
+    Control,
+    Frame,
+    Pass,
+    Span,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
-
-SIGNATURE = b"\x89PNG\r\n\x1a\n"
-CHUNK_HEAD = Struct(">I4s")  # length of the payload, type
-CRC = Struct(">I")  # CRC-32 of type and payload
-IHDR = Struct(">IIBBBBB")  # width, height, bit depth, colour type, compression, filter, interlace
-FCTL = Struct(">IIIIIHHBB")  # sequence, width, height, x, y, delay (two parts), dispose, blend
-
-CHUNK_OVERHEAD = CHUNK_HEAD.size + CRC.size
-MAX_SIDE = 2**31 - 1  # PNG four-byte integers, clause 7.1
-MAX_CHUNKS = 200_000  # a file of 1.5 GiB in pieces of 8 KiB
-MAX_ANCILLARY_BYTES = 8 << 20  # of one chunk that is kept in memory
-MAX_METADATA_BYTES = 32 << 20  # of all of them together
-MAX_NOTES = 20  # remarks about one file
-MAX_INFLATION = 1032  # deflate cannot do better: 258 bytes from two bits
-PIECE_BYTES = 1 << 18  # compressed pixels are read in pieces of this size
-
-GREY, RGB, PALETTE, GREY_ALPHA, RGBA = 0, 2, 3, 4, 6
-CHANNELS = {GREY: 1, RGB: 3, PALETTE: 1, GREY_ALPHA: 2, RGBA: 4}
-BIT_DEPTHS = {
-    GREY: (1, 2, 4, 8, 16),
-    RGB: (8, 16),
-    PALETTE: (1, 2, 4, 8),
-    GREY_ALPHA: (8, 16),
-    RGBA: (8, 16),
-}
-
-# How an ancillary chunk may occur: at most once or often, before which chunks, and its length
-# (None: any). PNG 3, table 5.3 and clause 11.3.
-Rule = namedtuple("Rule", "once before nbytes")
-RULES = {
-    b"acTL": Rule(True, b"IDAT", 8),
-    b"bKGD": Rule(True, b"IDAT", None),
-    b"cHRM": Rule(True, b"PLTE", 32),
-    b"cICP": Rule(True, b"PLTE", 4),
-    b"cLLI": Rule(True, b"PLTE", 8),
-    b"eXIf": Rule(True, None, None),
-    b"gAMA": Rule(True, b"PLTE", 4),
-    b"hIST": Rule(True, b"IDAT", None),
-    b"iCCP": Rule(True, b"PLTE", None),
-    b"iTXt": Rule(False, None, None),
-    b"mDCV": Rule(True, b"PLTE", 24),
-    b"pHYs": Rule(True, b"IDAT", 9),
-    b"sBIT": Rule(True, b"PLTE", None),
-    b"sPLT": Rule(False, b"IDAT", None),
-    b"sRGB": Rule(True, b"PLTE", 1),
-    b"tEXt": Rule(False, None, None),
-    b"tIME": Rule(True, None, 7),
-    b"tRNS": Rule(True, b"IDAT", None),
-    b"zTXt": Rule(False, None, None),
-}
-UNKNOWN = Rule(False, None, None)
-
-# The seven passes of Adam7: first column, first row, column step, row step (clause 8.2).
-ADAM7 = (
-    (0, 0, 8, 8),
-    (4, 0, 8, 8),
-    (0, 4, 4, 8),
-    (2, 0, 4, 4),
-    (0, 2, 2, 4),
-    (1, 0, 2, 2),
-    (0, 1, 1, 2),
-)
-WHOLE = ((0, 0, 1, 1),)
-
-NEEDED = (b"PLTE", b"IDAT", b"tRNS")  # what the pixels depend on, besides IHDR and IEND
-PIXEL_LEADS = {b"IDAT": 0, b"fdAT": 4}  # bytes before the pixels: the sequence number of an fdAT
-
-# offset: of the chunk's length field; damaged: an ancillary chunk, and its checksum is wrong
-Chunk = namedtuple("Chunk", "kind offset data damaged", defaults=(False,))
-Span = namedtuple("Span", "offset nbytes lead")  # compressed pixels, and what precedes them
-Control = namedtuple("Control", "sequence width height x y delay_num delay_den dispose blend")
-Frame = namedtuple("Frame", "control spans")
-Pass = namedtuple("Pass", "x y dx dy width height row_bytes")  # row_bytes: without the filter byte
 
 
 class Header(namedtuple("Header", "width height bit_depth color_type interlace")):
@@ -172,12 +131,18 @@ class Png:
             self.notes.append("further remarks about this file were left out")
 
     def first(self, kind: bytes) -> bytes | None:
-        """Return the payload of the first ancillary chunk of this kind."""
+        """The payload of the first ancillary chunk of this kind."""
         return next((chunk.data for chunk in self.ancillary if chunk.kind == kind), None)
 
     @property
+    def is_bare(self) -> bool:
+        """True if the file says nothing but its pixels, in whole bytes."""
+        colors = self.palette is not None or self.trns is not None
+        return not (self.ancillary or colors or self.header.bit_depth < 8)
+
+    @property
     def opaque(self) -> bool:
-        """Whether no palette entry is transparent."""
+        """True if no palette entry is transparent."""
         return self.trns is None or self.trns.count(b"\xff") == len(self.trns)
 
     def array_channels(self, *, palette: str, trns: str) -> int:
@@ -292,7 +257,7 @@ def _walk(file: BinaryIO, size: int, path: str) -> Iterator[Chunk]:
 
 
 def _span(file: BinaryIO, kind: bytes, offset: int, nbytes: int, path: str) -> Span:
-    """Return where the pixels of an IDAT or fdAT chunk lie; nothing of them is read."""
+    """The place of the pixels of an IDAT or fdAT chunk; nothing of them is read."""
     lead = file.read(PIXEL_LEADS[kind]) if nbytes >= PIXEL_LEADS[kind] else b""
     if len(lead) != PIXEL_LEADS[kind]:
         raise _corrupt(path, offset, f"the chunk {_name(kind)} ends inside its sequence number")
@@ -348,7 +313,7 @@ def _corrupt(
 
 
 def _parse_header(chunk: Chunk, path: str) -> Header:
-    """Return the checked IHDR (clause 11.2.1)."""
+    """The checked IHDR (clause 11.2.1)."""
 
     def wrong(what: str, expected: object, got: object) -> Corrupt:
         return _corrupt(path, chunk.offset, f"IHDR: {what}", expected, got)
@@ -372,7 +337,7 @@ def _parse_header(chunk: Chunk, path: str) -> Header:
 
 
 def _check_palette(png: Png, chunk: Chunk, seen: set[bytes]) -> bytes:
-    """Return the checked PLTE: 1 to 256 entries of three bytes, before IDAT (clause 11.2.2)."""
+    """The checked PLTE: 1 to 256 entries of three bytes, before IDAT (clause 11.2.2)."""
     header = png.header
     nbytes = -1 if chunk.data is None else len(chunk.data)
     most = 1 << header.bit_depth if header.color_type == PALETTE else 256
@@ -388,7 +353,7 @@ def _check_palette(png: Png, chunk: Chunk, seen: set[bytes]) -> bytes:
 
 
 def _check_transparency(png: Png, chunk: Chunk, seen: set[bytes]) -> bytes:
-    """Return the checked tRNS: it decides whether there is an alpha plane (clause 11.3.1.1)."""
+    """The checked tRNS: it decides whether there is an alpha plane (clause 11.3.1.1)."""
     color_type = png.header.color_type
     nbytes = -1 if chunk.data is None else len(chunk.data)
     entries = len(png.palette or b"") // 3
@@ -445,7 +410,7 @@ def _add_to_frames(png: Png, chunk: Chunk, seen: set[bytes]) -> None:
 
 
 def _critical(path: str, chunk: Chunk, seen: set[bytes]) -> Corrupt | Unsupported:
-    """Return the error for a critical chunk that cannot be used here."""
+    """The error for a critical chunk that cannot be used here."""
     if chunk.kind in seen:
         return _corrupt(path, chunk.offset, f"a second {_name(chunk.kind)} chunk")
     return Unsupported(
@@ -473,12 +438,12 @@ def _check_whole(png: Png, seen: set[bytes]) -> None:
 def check_inflation(spans: list[Span], header: Header, path: str) -> None:
     """Refuse, before anything is allocated, pixels that cannot come out of so few bytes."""
     compressed = sum(span.nbytes for span in spans)
-    if compressed * MAX_INFLATION < header.stream_bytes:
+    if compressed * MAX_RATIO < header.stream_bytes:
         raise Corrupt(
             f"{compressed} compressed bytes cannot hold an image of {header.width} x "
             f"{header.height} pixels",
             path=path,
             where=f"byte {spans[0].offset - CHUNK_HEAD.size}",
             expected=f"{header.stream_bytes} bytes inflated",
-            got=f"at most {compressed * MAX_INFLATION}",
+            got=f"at most {compressed * MAX_RATIO}",
         )

@@ -12,25 +12,34 @@ from collections import namedtuple
 
 import numpy as np
 
-from . import meta
-from .chunks import (
+from raconvert.arrays.blocks import as_ndarray
+from raconvert.arrays.dtypes import dtype_of, little
+from raconvert.errors import Unsupported
+from raconvert.files.copy import write_all
+from raconvert.files.places import write_failed
+
+from . import metadata
+from .header import Header
+from .pixels import SCALE
+from .tables import (
     CHUNK_HEAD,
     CRC,
     GREY,
     GREY_ALPHA,
     IHDR,
+    NAME,
     PALETTE,
     RGB,
     RGBA,
     SIGNATURE,
-    Header,
 )
-from .pixels import SCALE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
+
+    from raconvert.plugin import Array, Target
 
     Samples = np.ndarray[Any, np.dtype[Any]]
 
@@ -42,7 +51,33 @@ IDAT_BYTES = 1 << 16  # compressed bytes from which an IDAT chunk is written
 Image = namedtuple("Image", "header samples palette trns")
 
 
-def encode(
+def write_image(array: Array, target: Target, level: int, filter: str) -> None:
+    """Write an array as a PNG.
+
+    The image is in memory as a whole (`TooLarge` above ``target.max_memory``); it is filtered and
+    compressed a slab of rows at a time.
+    """
+    fields = array.meta.formats.get(NAME, {})
+    if not isinstance(fields, dict):
+        raise Unsupported("the metadata of the format png is not a mapping", path=target.path)
+    values = as_ndarray(array, target.max_memory)
+    pieces = _file(values, fields, level=level, filter=filter, path=target.path)
+    file = target.open()
+    try:
+        write_all(file, pieces)
+    except OSError as error:
+        raise write_failed(target.path, error) from error
+    if target.progress is not None:
+        target.progress(array.nbytes)
+
+
+def file_of(array: Array, elements: bytes, level: int, filter: str) -> bytes:
+    """The file of an image without metadata, of its elements."""
+    values = np.frombuffer(elements, dtype_of(little(array.element))).reshape(array.shape)
+    return b"".join(_file(values, {}, level=level, filter=filter, path=""))
+
+
+def _file(
     values: Samples, fields: dict[str, Any], *, level: int, filter: str, path: str
 ) -> Iterator[bytes]:
     """Yield the bytes of a PNG file with `values`, shape (height, width[, channels]).
@@ -51,7 +86,7 @@ def encode(
     """
     image = choose(values, fields, path)
     entries = len(image.palette or b"") // 3
-    early, late = meta.chunks_of(fields, image.header, entries, path)
+    early, late = metadata.chunks_of(fields, image.header, entries, path)
     yield SIGNATURE
     yield _chunk(b"IHDR", IHDR.pack(*image.header[:4], 0, 0, 0))
     for kind, data in early:
@@ -76,7 +111,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def choose(values: Samples, fields: dict[str, Any], path: str) -> Image:
-    """Decide between palette, low depth and plain; the result holds exactly the same values."""
+    """The kind of image that holds the values exactly: palette, low depth, or neither."""
     if values.ndim == 3 and values.shape[2] == 1:
         values = values[:, :, 0]
     if values.dtype == np.uint8:
@@ -87,23 +122,23 @@ def choose(values: Samples, fields: dict[str, Any], path: str) -> Image:
     channels = 1 if values.ndim == 2 else values.shape[2]
     depth = {"b": 1, "u": 8 * values.dtype.itemsize}[values.dtype.kind]
     header = Header(width, height, depth, COLOR_TYPES[channels], 0)
-    suggested = meta.palette_of(fields, path) if channels >= 3 else None
+    suggested = metadata.palette_of(fields, path) if channels >= 3 else None
     scale = 1 if fields.get("native") else SCALE.get(_wanted_depth(fields), 1)
-    trns = meta.color_key_of(fields, header, scale if depth == 8 else 1, path)
+    trns = metadata.color_key_of(fields, header, scale if depth == 8 else 1, path)
     return Image(header, values, suggested and suggested[0], trns)
 
 
 def _wanted_depth(fields: dict[str, Any]) -> int:
-    """Return the bit depth that the metadata asks for, 8 if it asks for nothing usable."""
+    """The bit depth that the metadata asks for, 8 if it asks for nothing usable."""
     depth = fields.get("bit_depth", 8)
     return depth if isinstance(depth, int) and depth in SCALE else 8
 
 
 def _with_palette(values: Samples, fields: dict[str, Any], path: str) -> Image | None:
-    """Return a palette image if the metadata has a palette that holds every pixel exactly."""
+    """A palette image if the metadata has a palette that holds every pixel exactly."""
     if fields.get("color_type") != PALETTE:
         return None
-    found = meta.palette_of(fields, path)
+    found = metadata.palette_of(fields, path)
     if found is None:
         return None
     palette, alpha = found
@@ -124,7 +159,7 @@ def _with_palette(values: Samples, fields: dict[str, Any], path: str) -> Image |
 
 
 def _indices(values: Samples, table: Samples) -> Samples | None:
-    """Return the palette index of every pixel, or None if a colour is not in the table."""
+    """The palette index of every pixel, or None if a colour is not in the table."""
     if values.shape[2] != table.shape[1]:
         return None
     colors = _codes(table)
@@ -136,7 +171,7 @@ def _indices(values: Samples, table: Samples) -> Samples | None:
 
 
 def _codes(colors: Samples) -> Samples:
-    """Return colours (..., 3 or 4) as one uint32 each."""
+    """Colours (..., 3 or 4) as one uint32 each."""
     code = np.zeros(colors.shape[:-1], np.uint32)
     for channel in range(colors.shape[-1]):
         code = code << 8 | colors[..., channel]
@@ -144,7 +179,7 @@ def _codes(colors: Samples) -> Samples:
 
 
 def _with_low_depth(values: Samples, fields: dict[str, Any], path: str) -> Image | None:
-    """Return a grey image of 1, 2 or 4 bits if the metadata says so and every value allows it."""
+    """A grey image of 1, 2 or 4 bits if the metadata says so and every value allows it."""
     depth = _wanted_depth(fields)
     if depth not in SCALE or values.ndim != 2 or fields.get("color_type") == PALETTE:
         return None
@@ -156,14 +191,14 @@ def _with_low_depth(values: Samples, fields: dict[str, Any], path: str) -> Image
     if samples is None:
         return None
     header = Header(values.shape[1], values.shape[0], depth, GREY, 0)
-    return Image(header, samples, None, meta.color_key_of(fields, header, 1, path))
+    return Image(header, samples, None, metadata.color_key_of(fields, header, 1, path))
 
 
 # -------------------------------------------------------------------------- rows to zlib stream
 
 
 def packed(samples: Samples, depth: int) -> Samples:
-    """Return rows of bytes, uint8 (height, row_bytes), from samples in the depth of the file."""
+    """Rows of bytes, uint8 (height, row_bytes), from samples in the depth of the file."""
     if depth == 16:
         return samples.astype(">u2").view(np.uint8).reshape(len(samples), -1)
     if depth == 8:
@@ -196,7 +231,7 @@ def _compressed(image: Image, level: int, way: str) -> Iterator[bytes]:
 
 
 def filtered(rows: Samples, above: Samples | None, pixel_bytes: int, way: str) -> Samples:
-    """Return rows with their filter byte, uint8 (rows, 1 + row_bytes); clause 9.
+    """Rows with their filter byte, uint8 (rows, 1 + row_bytes); clause 9.
 
     `above` is the row before the first one, None for zeros. `way` is the name of a filter;
     ``adaptive``: for each row the filter with the least sum of absolute differences; ``auto``: no
@@ -246,7 +281,7 @@ def _average(left: Samples, up: Samples, corner: Samples) -> Samples:
 
 
 def _paeth(left: Samples, up: Samples, corner: Samples) -> Samples:
-    """Return whichever neighbour is nearest to left + up - corner (clause 9.4)."""
+    """The neighbour that is nearest to left + up - corner (clause 9.4)."""
     a, b, c = left.astype(np.int16), up.astype(np.int16), corner.astype(np.int16)
     by_left, by_up = b - c, a - c  # how far the estimate is from each of them
     to_left, to_up, to_corner = np.abs(by_left), np.abs(by_up), np.abs(by_left + by_up)

@@ -28,15 +28,17 @@ from functools import partial
 from struct import Struct
 
 from raconvert.errors import Unsupported
+from raconvert.files.inflate import inflated
 
-from .chunks import GREY, MAX_ANCILLARY_BYTES, MAX_METADATA_BYTES, PALETTE, RGB, RULES
+from .tables import GREY, MAX_ANCILLARY_BYTES, MAX_METADATA_BYTES, PALETTE, RGB, RULES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from .chunks import Chunk, Header, Png
+    from .header import Header, Png
+    from .tables import Chunk
 
     Fields = dict[str, Any]
     Chunks = list[tuple[bytes, bytes]]
@@ -56,19 +58,10 @@ class _Room:
         self._left = MAX_METADATA_BYTES
 
     def inflate(self, data: bytes) -> bytes:
-        """Return the inflated bytes; ValueError if they are damaged or too many."""
-        limit = min(self._left, MAX_ANCILLARY_BYTES)
-        stream = zlib.decompressobj()
-        try:
-            inflated = stream.decompress(data, limit + 1)
-        except zlib.error as error:
-            raise ValueError(f"damaged compressed content ({error})") from error
-        if len(inflated) > limit:
-            raise ValueError(f"inflates to more than {limit} bytes")
-        if not stream.eof:
-            raise ValueError("its compressed content is cut off")
-        self._left -= len(inflated)
-        return inflated
+        """The inflated bytes; ValueError if they are damaged or too many."""
+        found = inflated(data, min(self._left, MAX_ANCILLARY_BYTES))
+        self._left -= len(found)
+        return found
 
 
 def _split(data: bytes, parts: int) -> list[bytes]:
@@ -86,7 +79,7 @@ def _keyword(data: bytes) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """Return the bytes of base64 text; ValueError for anything that is not base64."""
+    """The bytes of base64 text; ValueError for anything that is not base64."""
     return a2b_base64(text, strict_mode=True)
 
 
@@ -95,7 +88,7 @@ def _b64(data: bytes) -> str:
 
 
 def _method(data: bytes) -> bytes:
-    """Return what follows the compression method byte, which must be 0."""
+    """The bytes behind the compression method, which must be 0."""
     if data[:1] != b"\0":
         raise ValueError("unknown compression method")
     return data[1:]
@@ -210,7 +203,7 @@ AFTER_PALETTE = (b"bKGD", b"hIST", b"pHYs", b"eXIf", b"tIME")
 
 
 def samples_struct(kind: bytes, header: Header, entries: int) -> Struct:
-    """Return the layout of sBIT, bKGD or hIST for an image; `entries` of its palette."""
+    """The layout of sBIT, bKGD or hIST for an image; `entries` of its palette."""
     if kind == b"hIST":
         count = entries
     elif header.color_type == PALETTE:
@@ -225,7 +218,7 @@ def samples_struct(kind: bytes, header: Header, entries: int) -> Struct:
 
 
 def fields_of(png: Png) -> Fields:
-    """Return the metadata of the ancillary chunks; what cannot be understood adds a note."""
+    """The metadata of the ancillary chunks; what cannot be understood adds a note."""
     fields: Fields = {}
     room = _Room()
     for chunk in png.ancillary:
@@ -266,7 +259,7 @@ def _parse_single(chunk: Chunk, png: Png, room: _Room) -> Any:
 
 
 def pixel_fields(png: Png, *, palette: str, depth: str, trns: str) -> Fields:
-    """Return the fields that the pixels alone do not tell, with the options of `read`."""
+    """The fields that the pixels alone do not tell, with the options of `read`."""
     header = png.header
     fields: Fields = {}
     if header.bit_depth < 8:
@@ -288,7 +281,7 @@ def pixel_fields(png: Png, *, palette: str, depth: str, trns: str) -> Fields:
 
 
 def animation_notes(png: Png) -> list[str]:
-    """Return what to say about an animation of which only the default image is read."""
+    """The notes about an animation of which only the default image is read."""
     control = png.first(b"acTL")
     if control is None:
         return ["animation chunks without an acTL chunk were ignored"] if png.frames else []
@@ -303,7 +296,7 @@ def animation_notes(png: Png) -> list[str]:
 
 
 def chunks_of(fields: Fields, header: Header, entries: int, path: str) -> tuple[Chunks, Chunks]:
-    """Return the ancillary chunks before PLTE and after it (before IDAT), in legal order.
+    """The ancillary chunks before PLTE and after it (before IDAT), in legal order.
 
     Fields that belong to another colour type or depth than `header`'s are left out: the array was
     changed since. A field of the wrong form raises `Unsupported` with its name.
@@ -336,7 +329,7 @@ def _singles(
 
 
 def _format(kind: bytes, value: Any, header: Header, entries: int) -> bytes | None:
-    """Return the payload of a chunk that occurs once; None if it belongs to another image."""
+    """The payload of a chunk that occurs once; None if it belongs to another image."""
     if kind in SINGLE:
         return SINGLE[kind].format(value)
     if kind in NUMBERS:
@@ -370,7 +363,7 @@ def _formatted(key: str, form: Callable[[Any], Any], value: Any, path: str) -> A
 
 
 def palette_of(fields: Fields, path: str) -> tuple[bytes, bytes | None] | None:
-    """Return PLTE and tRNS of the field ``palette``, or None without one."""
+    """PLTE and tRNS of the field ``palette``, or None without one."""
     if "palette" not in fields:
         return None
     colors = _formatted("palette", _palette_bytes, fields["palette"], path)
@@ -386,7 +379,7 @@ def _palette_bytes(colors: list[str]) -> bytes:
 
 
 def color_key_of(fields: Fields, header: Header, scale: int, path: str) -> bytes | None:
-    """Return the tRNS payload of a grey or RGB image, or None without a colour key that fits.
+    """The tRNS payload of a grey or RGB image, or None without a colour key that fits.
 
     The field holds samples as they were in the file; `scale` is what they were multiplied with.
     """
