@@ -43,9 +43,12 @@ dimension. Labels that are not text of up to 12 Latin-1 characters are shortened
 Refused, as one header that cannot be read beside others that can (--allow arrays leaves it out):
 data types DE and DL and unknown ones (``unknown=skip`` leaves them out with a note); lengths and
 counts that contradict each other, parts that leave a gap or overlap, sparse positions that do not
-increase. Refused as a whole: records whose marks differ, files that are cut off, damaged or
-repeated names; JSON archives of browsers and GEMPACK text files, which share the suffixes. Counters
-may be wrong: some writers get them wrong.
+increase; headers of one name; records whose marks differ, files that are cut off. Reading goes on
+behind a damaged record where one of its marks leads to a sound one, which a note says. A header
+whose name is damaged is called ``byte N`` by its place; ``bytes N to M`` and ``from byte N`` may
+have held any number of headers. Refused as a whole: JSON archives of browsers and GEMPACK text
+files, which share the suffixes; files of which no header can be read. Counters may be wrong: some
+writers get them wrong.
 """
 
 from __future__ import annotations
@@ -149,8 +152,8 @@ def read(source: Source, *, housekeeping: str = "hide", unknown: str = "refuse")
     """The headers of a file in its order, data not yet read.
 
     Shape: that of the GEMPACK array; index order F. A header that contradicts itself, or of an
-    unknown type, is an array that cannot be read. Raises `Corrupt` where marks differ, the file is
-    cut off or names are damaged, `NotSupportedYet` for JSON and GEMPACK text.
+    unknown type, is an array that cannot be read. Raises `Corrupt` if none can be read,
+    `NotSupportedYet` for JSON and GEMPACK text.
     """
     from .reader import read_bundle
 

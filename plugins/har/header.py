@@ -11,7 +11,7 @@ from collections import namedtuple
 from operator import itemgetter
 from struct import Struct
 
-from .tables import LONG_CHARS, MAX_RANK, SIZES, WORD_CHARS, text
+from .tables import LONG_CHARS, MAX_RANK, SIZES, WORD_CHARS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,14 +93,15 @@ class _Stage:
         self.counts = tuple(fixed) if len(fixed) == len(rows) else ()
         self.code = _code(rows, self.counts) if self.counts else ""
         self._before: Any = namedtuple("Before", [row.name for row in before])  # type: ignore[misc]
+        self._times = [row.times for row in rows]
         self._texts = [n for n, row in enumerate(rows) if row.width]
-        self._structs: dict[tuple[str, tuple[int, ...]], Struct] = {}
+        self._structs: dict[str, dict[tuple[int, ...], Struct]] = {"<": {}, ">": {}}
         self._groups: dict[tuple[int, ...], itemgetter[Any]] = {}
 
     def counted(self, found: list[Any]) -> tuple[int, ...]:
         """How many there are of each row, by the fields before."""
         before = self._before._make(found)
-        return tuple([1 if row.times == 1 else row.times(before) for row in self.rows])
+        return tuple([1 if times == 1 else times(before) for times in self._times])
 
     def lengths(self, given: Sequence[Any]) -> tuple[int, ...]:
         """How many there are of each row among values to be packed."""
@@ -109,19 +110,25 @@ class _Stage:
 
     def struct(self, order: str, counts: tuple[int, ...]) -> Struct:
         """The values of so many of each row, one after the other."""
-        found = self._structs.get((order, counts))
+        known = self._structs[order]
+        found = known.get(counts)
         if found is None:
-            found = self._structs[order, counts] = Struct(order + _code(self.rows, counts))
+            found = known[counts] = Struct(order + _code(self.rows, counts))
         return found
 
     def grouped(self, flat: tuple[Any, ...], counts: tuple[int, ...]) -> list[Any]:
         """One value for each row, from single ones."""
         group = self._groups.get(counts)
         if group is None:
-            group = self._groups[counts] = itemgetter(*self._places(counts), slice(0, 0))
-        found = list(group(flat)[:-1])
+            group = self._groups[counts] = itemgetter(*self._places(counts), slice(0))
+        found = list(group(flat))
+        found.pop()
         for n in self._texts:
-            found[n] = _decoded(found[n])
+            value = found[n]
+            if type(value) is bytes:
+                found[n] = value.decode("latin-1")
+            else:
+                found[n] = [word.decode("latin-1") for word in value]
         return found
 
     def _places(self, counts: tuple[int, ...]) -> list[int | slice]:
@@ -132,10 +139,6 @@ class _Stage:
             places.append(start if row.times == 1 else slice(start, start + count))
             start += count
         return places
-
-
-def _decoded(value: bytes | tuple[bytes, ...]) -> Any:
-    return text(value) if isinstance(value, bytes) else [text(word) for word in value]
 
 
 def _padded(word: str, width: int) -> bytes:
@@ -166,11 +169,11 @@ def _sizes(fields: Any) -> int:
 
 def _sets(fields: Any) -> int:
     """How many dimensions have a name and a status: all, or none without the second logical."""
-    return int(fields.rank) if fields.second and 0 <= fields.rank <= MAX_RANK else 0
+    return int(fields.rank) if fields.second and fields.rank in range(MAX_RANK + 1) else 0
 
 
 def _elements(fields: Any) -> int:
-    return int(fields.extra) if 0 <= fields.extra <= MAX_RANK else 0
+    return int(fields.extra) if fields.extra in range(MAX_RANK + 1) else 0
 
 
 # What follows the name of a header. Sizes: 1C count, width; 2I 2R rows, columns; RE RL always

@@ -5,9 +5,9 @@ when it is opened. What deviates from the rules by which this package writes goe
 header's namespace in the metadata, so that the file can be written back byte for byte.
 
 A header begins at a record of four characters, and all other records are longer. So a header that
-contradicts itself is known to end at the next such record, and the others can be read; where marks
-differ, the file ends too early or a name is damaged, nobody knows what else is lost: the whole file
-is refused.
+contradicts itself is known to end at the next such record, and the others can be read. `resume`
+finds the next record behind one that is damaged itself. What has no name because of such damage is
+an entry called by its place.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from raconvert.errors import Changed, Corrupt, TooLarge, Unsupported
 from raconvert.plugin import Axis
 
 from .data import read_full, read_matrix, read_sparse, read_text, strings
-from .header import BLANKS, DATA, LABELS, SECOND
+from .header import LABELS, SECOND
 from .records import Records
+from .resume import Resume, is_name, nameless
 from .tables import (
     DOUBLES,
     FULL,
@@ -36,68 +37,86 @@ from .tables import (
     strings_limit,
     text,
 )
-from .walk import Header, Walk
+from .walk import Header, Walk, continues
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from raconvert.errors import RaconvertError
     from raconvert.plugin import Source
 
-    from .records import Record
-
 MAX_EMPTY = 100  # headers without records, which a file may have but hardly does
+MAX_UNNAMED = 100  # damaged names that are looked at one by one
 LABEL_MEMORY = 100  # bytes that one label takes as a Python text
 
 
-def index(source: Source, framing: str, file: Any, *, skip_unknown: bool) -> list[Header]:
+def index(
+    source: Source, framing: str, file: Any, *, skip_unknown: bool, notes: list[str]
+) -> list[Header]:
     """All headers of a file in its order; those that cannot be read have a `problem`.
 
     Headers of a type that nobody can read are among these, or are left out as headers whose `type`
-    is neither empty nor one of `tables.TYPES`. `Corrupt` names header, record and byte.
+    is neither empty nor one of `tables.TYPES`. `Corrupt` if none can be read.
     """
     walk = Walk(source, Records(source, file, framing))
+    resume = Resume(walk)
     headers: list[Header] = []
-    empty = 0
+    empty = unnamed = 0
     while walk.offset < source.size:
-        header = _header(walk, skip_unknown=skip_unknown)
-        headers.append(header)
-        empty += not header.type and header.problem is None
+        if unnamed == MAX_UNNAMED:
+            resume.lose(walk.offset, source.size)
+        else:
+            headers.append(_header(walk, resume, skip_unknown=skip_unknown))
+            empty += not headers[-1].type and headers[-1].problem is None
+            unnamed += not walk.header
+        headers += resume.lost
+        resume.lost.clear()
         if empty > MAX_EMPTY:
             raise Corrupt(
                 f"more than {MAX_EMPTY} headers hold nothing",
                 path=source.path,
-                where=f"byte {header.offset}",
+                where=f"byte {headers[-1].offset}",
             )
-    _check_names(source, headers)
-    return headers
+    notes += resume.notes
+    return _once(source, headers)
 
 
-def _check_names(source: Source, headers: list[Header]) -> None:
+def _once(source: Source, headers: list[Header]) -> list[Header]:
+    """The headers without those that repeat a name, which nobody can read then."""
     seen: dict[str, Header] = {}
     for header in headers:
         first = seen.setdefault(header.name, header)
         if first is not header:
-            raise Corrupt(
+            first.problem = Corrupt(
                 f"two headers are called '{header.name}'",
                 path=source.path,
                 where=f"bytes {first.offset} and {header.offset}",
                 remedy="readers differ in which one they take; rename one of them",
             )
+    found = list(seen.values())
+    problems = [header.problem for header in found]
+    if problems and None not in problems:
+        raise problems[0]  # type: ignore[misc]
+    return found
 
 
-def _header(walk: Walk, *, skip_unknown: bool) -> Header:
+def _header(walk: Walk, resume: Resume, *, skip_unknown: bool) -> Header:
     walk.header, walk.number = "", -1
-    record = walk.peek()
-    if record is None:
-        raise AssertionError("only called before the end of the file")
-    raw = text(record.head[:NAME_CHARS])
-    if not _is_name(record):
-        what = "a record that belongs to no header, or a damaged name of one"
-        walk.refuse(what, record, f"a name of {NAME_CHARS} characters",
-                    f"{record.nbytes} bytes, {raw!r}")  # fmt: skip
+    offset = start = walk.offset
+    try:
+        record = walk.peek()
+        if record is None:
+            raise AssertionError("only called before the end of the file")
+        raw = text(record.head[:NAME_CHARS])
+        if not is_name(record):
+            start = record.end
+            what = "a record that belongs to no header, or a damaged name of one"
+            walk.refuse(what, record, f"a name of {NAME_CHARS} characters",
+                        f"{record.nbytes} bytes, {raw!r}")  # fmt: skip
+    except Corrupt as error:
+        resume.pass_all(start)
+        return nameless(f"byte {offset}", offset, error)
     walk.skip(record)
     header = Header(raw, record.offset)
     walk.header = header.name
@@ -109,31 +128,11 @@ def _header(walk: Walk, *, skip_unknown: bool) -> Header:
     except Changed:
         raise
     except (Corrupt, TooLarge, Unsupported) as error:
-        _pass_all(walk, header, error)
+        resume.pass_all(header.start)
         header.problem = error
     header.stop = walk.offset
     header.records = walk.number
     return header
-
-
-def _is_name(record: Record) -> bool:
-    """True if the record can be the name of a header: four characters, printable, and no path."""
-    raw = text(record.head[:NAME_CHARS])
-    fine = raw.strip(" ") != "" and raw.isprintable() and "/" not in raw
-    return bool(record.nbytes == NAME_CHARS and fine)
-
-
-def _pass_all(walk: Walk, header: Header, problem: RaconvertError) -> None:
-    """Go on to the name of the next header, or to the end; raise `problem` if neither is sure."""
-    if walk.ended:
-        raise problem
-    walk.go_back(header.start)
-    record = walk.peek()
-    while record is not None and not _is_name(record):
-        if record.nbytes < DATA.nbytes:  # the damaged name of another
-            raise problem
-        walk.skip(record)
-        record = walk.peek()
 
 
 def _records_of(walk: Walk, header: Header, *, skip_unknown: bool) -> None:
@@ -141,14 +140,18 @@ def _records_of(walk: Walk, header: Header, *, skip_unknown: bool) -> None:
     record = walk.peek()
     if record is None:
         walk.next("the second record of the last header")
-    elif record.head[:4] != BLANKS and record.nbytes < SECOND.nbytes:
+    elif not continues(record) and record.nbytes < SECOND.nbytes:
         return  # the name of the next one
     _second_record(walk, header)
     if header.type not in _BY_TYPE:
         _leave_out(walk, header, skip_unknown=skip_unknown)
         return
     _BY_TYPE[header.type](walk, header)
-    if walk.more():
+    try:
+        more = walk.more()
+    except Corrupt:  # the name of the next one, most likely: this one is whole
+        return
+    if more:
         extra = walk.next("data")
         walk.refuse("a record too many", extra, "the next header", f"{extra.nbytes} bytes")
 
@@ -210,7 +213,7 @@ def _label_record(walk: Walk, header: Header) -> None:
     record = walk.next("the label record")
     found, end = walk.fields(LABELS, record)
     rank = found.rank
-    if not 0 <= rank <= MAX_RANK or any(size != 1 for size in header.sizes[max(0, rank) :]):
+    if not 0 <= rank <= MAX_RANK or set(header.sizes[max(0, rank) :]) - {1}:
         walk.refuse("wrong number of dimensions", record,
                     f"0 to {MAX_RANK}, all others of size 1", rank)  # fmt: skip
     header.dims = header.sizes[:rank]
@@ -230,14 +233,16 @@ def _label_record(walk: Walk, header: Header) -> None:
         own["elements"] = [word.rstrip(" ") for word in found.elements]
     if set(status) - set("kue"):
         walk.refuse("unknown status of a dimension", record, "k, u or e", repr(status))
-    known = list(dict.fromkeys(n for n, letter in zip(names, status, strict=True) if letter == "k"))
-    if found.lists != len(known):
-        walk.refuse("wrong number of label lists", record, len(known), found.lists)
+    known = len({name for name, letter in zip(names, status, strict=True) if letter == "k"})
+    if found.lists != known:
+        walk.refuse("wrong number of label lists", record, known, found.lists)
     _axes(walk, header, names, status)
 
 
 def _axes(walk: Walk, header: Header, names: list[str], status: str) -> None:
     """Read the label lists and name the axes; keep what does not follow from those."""
+    if names == set_names([None] * len(names)) and not status.strip("u"):
+        return  # as most files without sets say it
     known: dict[str, list[str]] = {}
     explicit = iter(header.own.get("elements", ()))
     splits: list[int] = []
@@ -260,7 +265,8 @@ def _axes(walk: Walk, header: Header, names: list[str], status: str) -> None:
                 where=f"header '{header.name}', byte {place}",
             )
         axes.append(Axis(name=shown, labels=labels))
-    header.axes = axes if any(axis.to_dict() for axis in axes) else []
+    said = any(axis.name is not None or axis.labels is not None for axis in axes)
+    header.axes = axes if said else []
     if names != set_names([axis.name for axis in axes]):
         header.own["sets"] = names
     if status != "".join("u" if axis.labels is None else "k" for axis in axes):

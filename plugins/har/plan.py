@@ -186,7 +186,8 @@ def _refuse_number(header: HeaderPlan) -> None:
     array = header.array
     name = type_name(little(array.element))
     if array.element.kind == "complex":
-        header.refused("type", f"HAR holds no {name}; {_OTHERS}")
+        reason = f"HAR holds no {name}; {_OTHERS}, and float32 does if all imaginary parts are 0"
+        header.refused("type", reason, "--dtype float32")
         return
     integers = array.element.kind in ("int", "uint") and array.ndim <= 2
     wanted = "int32" if integers else "float32"

@@ -9,6 +9,7 @@ from raconvert.plugin import Array, Bundle, Element, Metadata, Source, element
 
 from .index import index
 from .records import BIG, LITTLE, Records, framing_of
+from .resume import framing_of_damaged
 from .tables import FULL, INTEGER, NAMESPACE, SPARSE, TEXT, TYPES, text
 
 TYPE_CHECKING = False
@@ -17,18 +18,19 @@ if TYPE_CHECKING:
 
     from .walk import Header
 
-MAX_RAW_BYTES = 1 << 16  # of a housekeeping header that is no text, kept as bytes
+MAX_RAW_BYTES = 1 << 16  # of a housekeeping header that is not text, kept as bytes
 MAX_TEXT_BYTES = 4 << 20  # of one that is text
 
 
 def read_bundle(source: Source, *, show_housekeeping: bool, skip_unknown: bool) -> Bundle:
     """The headers of a file in its order, data not yet read; see `read` of the plugin."""
-    framing = framing_of(source.head)
+    framing = framing_of(source.head) or framing_of_damaged(source)
     if framing is None:
         raise _foreign(source)
     with source.open() as file:
-        headers = index(source, framing, file, skip_unknown=skip_unknown)
-        notes = _alike(headers)
+        notes: list[str] = []
+        headers = index(source, framing, file, skip_unknown=skip_unknown, notes=notes)
+        notes += _alike(headers)
         shown: list[Header] = []
         hidden = []
         for header in headers:

@@ -27,7 +27,7 @@ from .header import BLANKS, DATA, POSITION
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any, NoReturn
+    from typing import Any, Literal, NoReturn
 
     from raconvert.plugin import Source
 
@@ -94,6 +94,7 @@ class Records:
         self.size = source.size
         self.framing = framing
         self.order = byte_order(framing)
+        self._bytes_order: Literal["big", "little"] = "big" if self.order == ">" else "little"
         self.first = len(LAHEY_START) if framing == LAHEY else 0
         self.window = WINDOW_BYTES
         self._part = Struct(self.order + _PART)
@@ -119,9 +120,9 @@ class Records:
         head = self.bytes_at(offset, HEAD_BYTES + 4)
         lead, nbytes = self._lead(head, offset, where)
         start = offset + lead
-        trail = b"" if start + nbytes >= self.size else marks(self.framing, nbytes)[1]
+        trail = head[:4] if self.framing != LAHEY else marks(LAHEY, nbytes)[1]
         end = start + nbytes + len(trail)
-        if not trail or end > self.size:
+        if end > self.size:
             self._refuse(
                 "file ends inside a record", offset, where,
                 f"{nbytes} bytes and their mark", max(0, self.size - start),
@@ -134,6 +135,33 @@ class Records:
                 f"{trail.hex()} at byte {start + nbytes}", found.hex(),
             )  # fmt: skip
         return Record(offset, start, nbytes, end, head)
+
+    def behind(self, offset: int) -> int | None:
+        """Where the record at `offset` ends by its leading mark alone; None beyond the file."""
+        try:
+            lead, nbytes = self._lead(self.bytes_at(offset, HEAD_BYTES + 4), offset, "")
+        except Corrupt:
+            return None
+        end = offset + lead + nbytes + len(marks(self.framing, nbytes)[1])
+        return end if end <= self.size else None
+
+    def begins(self, end: int) -> list[int]:
+        """Where the record that ends at `end` may begin by its trailing mark alone."""
+        if self.framing != LAHEY:
+            found = _INT32[self.framing].unpack(self.bytes_at(end - 4, 4))[0] if end >= 4 else -1
+            return [end - 8 - found] if len(BLANKS) <= found <= end - 8 - self.first else []
+        trail = (self.bytes_at(end - 1, 1)[0] & 3) + 1
+        total = int.from_bytes(self.bytes_at(end - trail, trail)[::-1], "little") >> 2
+        starts = [  # the mark counts the bytes of the leading one, which it does not tell
+            end - trail - total
+            for lead in range(1, 5)
+            if total - lead >= len(BLANKS) and len(mark(total - lead)) == lead
+        ]
+        return [start for start in starts if start >= self.first]
+
+    def before(self, end: int) -> int | None:
+        """Where the record that ends at `end` begins; None if its marks do not agree."""
+        return next((start for start in self.begins(end) if self.behind(start) == end), None)
 
     def part(self, offset: int) -> tuple[int, ...] | None:
         """The fields of a usual part of full data, of which there are a position and a data record.
@@ -164,7 +192,7 @@ class Records:
             nbytes = int.from_bytes(head[:lead], "little") >> 2
         else:
             lead = 4
-            nbytes = int.from_bytes(head[:4], "big" if self.order == ">" else "little", signed=True)
+            nbytes = int.from_bytes(head[:4], self._bytes_order, signed=True)
         if len(head) < lead:
             self._refuse("file ends inside the mark of a record", offset, where, lead, len(head))
         if not len(BLANKS) <= nbytes < _MAX_BYTES[self.framing]:

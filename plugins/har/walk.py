@@ -8,7 +8,7 @@ from struct import error as struct_error
 
 from raconvert.errors import Corrupt, RaconvertError
 
-from .header import BLANKS, MOST_BYTES
+from .header import BLANKS, DATA, MOST_BYTES
 from .tables import FULL, text
 
 TYPE_CHECKING = False
@@ -46,7 +46,7 @@ class Header:
         self.axes: list[Axis] = []
         self.own: dict[str, Any] = {}
         self.parts = Parts(array("q"), array("q"), None)
-        self.problem: RaconvertError | None = None  # why it cannot be read
+        self.problem: RaconvertError | None = None  # why it cannot be read; may have no name then
         self.records = 0  # how many follow the name
         self.start = self.stop = offset  # of those records
 
@@ -54,6 +54,11 @@ class Header:
     def hidden(self) -> bool:
         """True if the name marks housekeeping: creation date, history and so on."""
         return self.name[:2].upper() == "XX"
+
+
+def continues(record: Record) -> bool:
+    """True if a record belongs to the header before it: all but names begin with four blanks."""
+    return bool(record.head[:4] == BLANKS and record.nbytes >= DATA.nbytes)
 
 
 class Walk:
@@ -68,7 +73,6 @@ class Walk:
         self.number = 0  # of the record after that name
         self.labels: dict[bytes, list[str]] = {}  # lists are shared by all headers of a file
         self.label_count = 0
-        self.ended = False  # a record was missing at the end of the file
         self._next: Record | None = None
 
     @property
@@ -79,19 +83,22 @@ class Walk:
     def peek(self) -> Record | None:
         """The next record, which is not passed; None at the end of the file."""
         if self._next is None and self.offset < self.records.size:
-            self._next = self.records.at(self.offset, self.where)
+            try:
+                self._next = self.records.at(self.offset, "")
+            except Corrupt as error:
+                error.where = f"{self.where}, {error.where}"
+                raise
         return self._next
 
     def more(self) -> bool:
         """True if the next record belongs to this header."""
         record = self.peek()
-        return record is not None and record.head[:4] == BLANKS
+        return record is not None and continues(record)
 
     def next(self, what: str, nbytes: int | None = None) -> Record:
         """Pass the next record of this header; it has `nbytes` bytes, or is refused."""
         record = self.peek()
-        if record is None or record.head[:4] != BLANKS:
-            self.ended = record is None
+        if record is None or not continues(record):
             raise Corrupt(
                 f"file ends before {what}" if record is None else f"{what} is missing",
                 path=self.source.path,

@@ -90,7 +90,7 @@ def read(source: Source) -> Bundle:
     )
     end = header.offset + nbytes
     if source.size == end:
-        return Bundle([array])
+        return Bundle([array], header_tells=True)
     more = source.read_at(end, len(MAGIC)) == MAGIC
     return Bundle([array], notes=[trailing_note(source.size - end, more=more)])
 

@@ -6,7 +6,7 @@ import re
 from collections import namedtuple
 from math import prod
 
-from raconvert.arrays.dtypes import element_of_code
+from raconvert.arrays.dtypes import MAX_SPAN, element_of_code, spanned
 from raconvert.errors import Corrupt, Unsafe, Unsupported
 from raconvert.plugin import Array, Element, element_of
 
@@ -37,7 +37,6 @@ GROWTH_DIGITS = 21  # NumPy leaves room for the slowest axis to grow to this man
 MAX_HEADER_BYTES = 1 << 18
 MAX_RANK = 64  # NumPy's own limit since 2.0
 MAX_ITEM_BYTES = (1 << 31) - 1  # NumPy's limit for one element
-MAX_ARRAY_BYTES = (1 << 63) - 1  # NumPy's limit for one array, empty axes left out
 
 # version -> bytes of the length field, encoding of the header text
 Layout = namedtuple("Layout", "length_bytes encoding")
@@ -57,8 +56,8 @@ _ORDINARY = re.compile(
     r"\{'descr': '([^'\\]*)', 'fortran_order': (True|False), "
     rf"'shape': \((|{_DIM},|{_DIM}(?:, {_DIM})+,?)\),? ?\}} *\n?"
 )
-# Type strings whose meaning and width are plain, in the form that numpy.dtype.str gives them.
-_PLAIN_TYPE = re.compile(
+# Type strings whose meaning and width are clear, in the form that numpy.dtype.str gives them.
+_CLEAR_TYPE = re.compile(
     r"[<>](?:[iuf][248]|c8|c16)|[|<>][iub]1|[|<>][SV][1-9][0-9]{0,9}|[<>]U[1-9][0-9]{0,9}|"
     r"[<>][mM]8(?:\[(?:[2-9]|[1-9][0-9]{1,8})?(?:Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?"
 )
@@ -229,11 +228,11 @@ def _shown(value: object) -> str:
 def _element(descr: Any, source: Readable, start: int) -> tuple[Element, tuple[int, ...]]:
     """Return the element type of a `descr`, and the axes of a sub-array type (else none).
 
-    numpy is imported only for what is not in plain form: structured types, sub-arrays, aliases.
+    numpy is imported only for what is not in that form: structured types, sub-arrays, aliases.
     """
     element: Element | None = None
     subshape: tuple[int, ...] = ()
-    if isinstance(descr, str) and _PLAIN_TYPE.fullmatch(descr):
+    if isinstance(descr, str) and _CLEAR_TYPE.fullmatch(descr):
         element = element_of_code(descr)
     if element is None:
         element, subshape = _element_by_numpy(descr, source, start)
@@ -274,8 +273,12 @@ def _element_by_numpy(descr: Any, source: Readable, start: int) -> tuple[Element
         ) from error
     if dtype.hasobject:
         _refuse_objects(descr, source, start)
+    shape: tuple[int, ...] = ()
+    while dtype.subdtype is not None:
+        dtype, dims = dtype.subdtype
+        shape += dims
     try:
-        return element_of(dtype.base), dtype.shape
+        return element_of(dtype), shape
     except Unsupported as error:
         _refuse_type(error.what, descr, source, start)
 
@@ -303,7 +306,7 @@ def _refuse_type(reason: str, descr: Any, source: Readable, start: int) -> NoRet
 def _check_shape(shape: tuple[int, ...], source: Readable, start: int) -> None:
     if any(axis < 0 for axis in shape):
         _refuse_header("shape", "no negative axis", shape, source, start)
-    if any(axis > MAX_ARRAY_BYTES for axis in shape):
+    if any(axis > MAX_SPAN for axis in shape):
         _refuse_header("shape", "axes below 2**63", shape, source, start)
 
 
@@ -317,7 +320,7 @@ def _check_size(header: Header, source: Readable) -> None:
             expected=f"at most {MAX_RANK}",
             got=len(dims),
         )
-    if spanned(dims, header.element) > MAX_ARRAY_BYTES:
+    if spanned(dims, header.element.nbytes) > MAX_SPAN:
         _refuse_header("shape", "fewer than 2**63 bytes", dims, source, header.offset)
     needed, there = nbytes_of(header), source.size - header.offset
     if needed > there:
@@ -333,12 +336,6 @@ def _check_size(header: Header, source: Readable) -> None:
 def nbytes_of(header: Header) -> int:
     """The bytes of the data."""
     nbytes: int = prod(header.dims) * header.element.nbytes
-    return nbytes
-
-
-def spanned(dims: tuple[int, ...], element: Element) -> int:
-    """Return the bytes that the axes span when empty ones are left out, as NumPy counts them."""
-    nbytes: int = prod(axis for axis in dims if axis) * element.nbytes
     return nbytes
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from raconvert.arrays.raw import write_raw
+from raconvert.arrays.dtypes import MAX_SPAN, spanned
 from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, file_fits, refused
 
 from .header import (
-    MAX_ARRAY_BYTES,
     MAX_HEADER_BYTES,
     MAX_ITEM_BYTES,
     MAX_RANK,
     header_of,
-    spanned,
 )
 
 TYPE_CHECKING = False
@@ -28,6 +26,7 @@ def plan(bundle: Bundle) -> Plan:
         [*found, *file_fits(bundle, "NPY")],
         lambda target: _write(bundle.arrays[0], target),
         names=bundle.names,
+        header=lambda: header_of(bundle.arrays[0]),
     )
 
 
@@ -47,9 +46,9 @@ def array_fits(array: Array) -> list[Fit]:
     if array.ndim > MAX_RANK:
         reason = f"{array.ndim} axes; NumPy takes at most {MAX_RANK}"
         found.append(refused(name, "shape", reason))
-    if spanned(array.dims, element) > MAX_ARRAY_BYTES:
+    if spanned(array.dims, element.nbytes) > MAX_SPAN:
         found.append(refused(name, "shape", "axes span 2**63 bytes or more, beyond NumPy"))
-    if array.meta:
+    if array.described and array.meta:
         fields = [*array.meta.to_dict(), *(["items"] if array.meta.items else [])]
         reason = f"NPY has no place for it: {', '.join(fields)}"
         found.append(equivalent(name, "metadata", reason))
@@ -57,4 +56,9 @@ def array_fits(array: Array) -> list[Fit]:
 
 
 def _write(array: Array, target: Target) -> None:
+    if array.extent is not None:
+        target.copied(header_of(array), array.extent)
+        return
+    from raconvert.arrays.blocks import write_raw
+
     write_raw(target, header_of(array), array)

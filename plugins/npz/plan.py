@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from raconvert.files import zipwriter
 from raconvert.files.places import write_failed
+from raconvert.files.zipwriter import Archive
 from raconvert.plugin import Array, Bundle, Plan, file_fits, refused
 
 from ..npy.header import header_of
@@ -14,7 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
-    from zipfile import ZipFile
 
     from raconvert.plugin import Target
 
@@ -59,14 +58,15 @@ def _name_problem(name: str, before: set[str], all_names: set[str]) -> str | Non
 def _write(bundle: Bundle, target: Target, method: int) -> None:
     """Write the arrays of the bundle in order, block by block, little-endian."""
     try:
-        with zipwriter.begin_archive(target.open()) as archive:
-            for array in bundle.arrays:
-                _write_member(archive, array, method, target)
+        archive = Archive(target.open())
+        for array in bundle.arrays:
+            _write_member(archive, array, method, target)
+        archive.finish()
     except OSError as error:
         raise write_failed(target.path, error) from error
 
 
-def _write_member(archive: ZipFile, array: Array, method: int, target: Target) -> None:
+def _write_member(archive: Archive, array: Array, method: int, target: Target) -> None:
     import numpy as np
 
     from raconvert.arrays.blocks import block_bytes, blocks
@@ -76,5 +76,4 @@ def _write_member(archive: ZipFile, array: Array, method: int, target: Target) -
         for block in target.counted(blocks(array, block_bytes(target.max_memory))):
             yield block.reshape(-1).view(np.uint8).data
 
-    info = zipwriter.new_member(archive, array.name + SUFFIX, method)
-    zipwriter.write_member(archive, info, pieces())
+    archive.add(array.name + SUFFIX, pieces(), method)

@@ -71,6 +71,7 @@ SAMPLES = {
 FORMAT = Format(
     name="nrrd",
     title="NRRD",
+    names_files=True,
     suffixes=(".nrrd", ".nhdr"),
     magic=tuple((0, b"NRRD" + version.encode("ascii")) for version in VERSIONS),
     proof=False,

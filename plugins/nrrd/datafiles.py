@@ -16,7 +16,6 @@ from math import prod
 
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
 from raconvert.files.inflate import MAX_RATIO
-from raconvert.files.references import resolve
 from raconvert.files.source import read_up_to
 from raconvert.plugin import Element, Extent, Source, trailing_note
 
@@ -72,8 +71,7 @@ def _open_named(source: Source, name: str, line: int) -> Source:
     try:
         if name in ("", "-"):
             raise Unsafe(f"{what} has no name", path=source.path, got=f"'{name}'")
-        path = resolve(source, name, what)
-        named = source.named(path)
+        named = source.named(name, what)
         named.size  # noqa: B018 - opened here, so that a file that cannot be is found
     except RaconvertError as error:
         error.where = error.where or f"line {line}"

@@ -165,15 +165,15 @@ def _lines(file: Any, path: str) -> tuple[list[bytes], int, bool]:
         return [buffer[: len(MAGIC)]], 0, False
     while True:
         found = _LINE_END.search(buffer, place)
+        end = found.start() if found else len(buffer)
+        _check_length(end, place, path, len(lines))
         # A CR that ends the buffer may be the first half of CRLF.
         if not whole and (found is None or found.end() == len(buffer)):
             more = file.read(max(FIRST_READ, len(buffer)))
             whole = not more
             buffer += more or b""
-            _check_length(len(buffer) if found is None else 0, place, path, len(lines))
             continue
-        line = buffer[place : found.start() if found else len(buffer)]
-        _check_length(place + len(line), place, path, len(lines))
+        line = buffer[place:end]
         if not line:
             return lines, found.end() if found else place, found is not None
         lines.append(line)

@@ -29,13 +29,15 @@ What NRRD has no field for travels in one key/value pair: see ``pair.py``.
 from __future__ import annotations
 
 import re
-from collections import namedtuple
 from math import hypot, isfinite
 
 from raconvert.errors import Unsupported
-from raconvert.plugin import Array, Axis, Bundle, Metadata
+from raconvert.metadata import roundtrip
+from raconvert.metadata.roundtrip import KEY
+from raconvert.plugin import Axis, Bundle, Metadata
 
 from .fields import parsed, text_of
+from .form import form_of
 from .header import (
     MAX_HEADER_BYTES,
     MAX_LINE_BYTES,
@@ -44,8 +46,8 @@ from .header import (
     escaped,
     lowest_version,
 )
-from .pair import KEY, NAMESPACE, extras_text, is_axis, without_extents
-from .tables import BLOCK, KIND_SIZES, NAME_OF_TYPE
+from .pair import MAX_RECORD_BYTES, NAMESPACE, facts_of
+from .tables import KIND_SIZES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,12 +133,12 @@ def _axis(header: Header, at: int, entry: Entry, own: dict[str, Any]) -> Axis:
         axis.spacing = given("spacings")
     if given("units"):
         axis.units = given("units")
-    if is_plain_node(entry):
+    if is_only_node(entry):
         entry.clear()
     return axis
 
 
-def is_plain_node(entry: Entry) -> bool:
+def is_only_node(entry: Entry) -> bool:
     """True if an entry says nothing but where the first sample is, as `Axis.origin` does."""
     return set(entry) == {"center", "min"} and entry["center"] == "node"
 
@@ -237,39 +239,6 @@ def is_kind(kind: Any, size: int) -> bool:
 
 # --- an array as a header -------------------------------------------------------------------------
 
-# What an array is in NRRD: type, bytes of a block (else 0), sizes, whether an axis of two stands
-# for the parts of complex numbers, and the marker that makes the array again what it was.
-Form = namedtuple("Form", "type block sizes pairs marker")
-
-
-def form_of(array: Array) -> Form:
-    """The form in which an array that NRRD can hold is written."""
-    kind, nbytes, _, descr = array.element
-    sizes, block, pairs = array.dims, 0, False
-    marker: dict[str, Any] = {}
-    if kind == "complex":
-        name, pairs, marker = NAME_OF_TYPE["float", nbytes // 2], True, {"element": "complex"}
-        sizes = (2, *sizes)
-    elif kind == "bool":
-        name, marker = NAME_OF_TYPE["uint", 1], {"element": "bool"}
-    elif kind == "user":
-        name, block = BLOCK, nbytes
-        if not is_void(array):
-            marker = {"element": descr}
-    else:
-        name = NAME_OF_TYPE[kind, nbytes]
-    if not array.dims:
-        sizes, marker = sizes or (1,), {**marker, "dims": []}
-    if array.index_order == "F" and array.ndim > 1:
-        marker = {**marker, "index_order": "F"}
-    return Form(name, block, sizes, pairs, marker)
-
-
-def is_void(array: Array) -> bool:
-    """True if user elements are nothing but bytes."""
-    descr = array.element.descr
-    return descr is None or descr == f"|V{array.element.nbytes}"
-
 
 def header_of(bundle: Bundle, encoding: str) -> tuple[Header, list[str]]:
     """The header of the one array of a bundle, and the names of what it cannot hold.
@@ -296,7 +265,7 @@ class _Draft:
         self.charset = "latin-1" if self.own.get("charset") == "latin-1" else "utf-8"
         self.fields: dict[str, Any] = {}
         self.pairs: dict[str, str] = {}
-        self.extras: dict[str, Any] = dict(self.form.marker)
+        self.record: dict[str, Any] = {"was": self.form.was} if self.form.was else {}
         self.lost: list[str] = []
 
     def add(self, field: str, value: Any) -> None:
@@ -340,12 +309,12 @@ class _Draft:
                 self.add(field, value)
         odd = {key: value for key, value in self.own.items() if key not in KNOWN_OWN}
         if odd:
-            self.extras.setdefault("formats", {})[NAMESPACE] = odd
+            self.record.setdefault("formats", {})[NAMESPACE] = odd
 
     # --- axes
 
     def add_axes(self) -> None:
-        """Add the fields with one value per axis; what they cannot hold goes to the extras."""
+        """Add the fields with one value per axis; what they cannot hold goes to the record."""
         ndim = self.array.ndim
         entries = self._entries(ndim)
         axes = self.meta.axes
@@ -357,14 +326,14 @@ class _Draft:
         more: list[Entry] = []
         for axis, entry, size in zip(axes, entries, self.array.dims, strict=True):
             column, rest = self._column(axis, dict(entry), size)
-            odd = [field for field in rest if not is_axis({field: rest[field]})]
+            odd = [field for field in rest if not Axis.takes(field, rest[field])]
             self.lost += [f"the {field} of an axis, {rest.pop(field)!r:.40}" for field in odd]
             columns.append(column)
             more.append(rest)
         if self.form.pairs:
             columns.insert(0, {**self._mapping("complex_axis"), "kind": "complex"})
         if any(more):
-            self.extras["axes"] = more
+            self.record["axes"] = more
         columns += [{} for _ in self.form.sizes[len(columns) :]]
         for field, key in COLUMNS.items():
             values = [column.get(key) for column in columns]
@@ -451,7 +420,7 @@ class _Draft:
                     self._keep(("file", part, name), value, f"{part[:-1]} {str(name)[:40]!r}")
 
     def _add_pairs(self, attributes: dict[str, Any]) -> None:
-        """Add attributes as key/value pairs, or to the extras."""
+        """Add attributes as key/value pairs, or to the record."""
         room = PAIRS_BYTES
         for key, value in attributes.items():
             what = f"attribute {str(key)[:40]!r}"
@@ -470,25 +439,25 @@ class _Draft:
             return
         odd |= len(text) > MAX_TEXT_BYTES // 4 or text != text.rstrip(" \t")
         if odd or not is_line(text, self.charset):
-            self.extras[key] = text
+            self.record[key] = text
             text = flattened(text[:LONG_LINE], self.charset).strip('"')
         if text:
             self.add(field, text)
 
     def _keep_space(self, path: tuple[str, ...], space: dict[str, Any]) -> None:
-        kept = without_extents(space)
+        kept = roundtrip.without_extents(space)
         self.lost += [f"{path[-1]}.{key}" for key in space if key not in kept]
         if kept:
             self._keep(path, kept, f"the namespace {path[-1]}")
 
     def _keep(self, path: tuple[str, ...], value: Any, what: str) -> None:
-        """Put a value into the extras, or its name into the list of what is lost."""
+        """Put a value into the record, or its name into the list of what is lost."""
         try:
-            extras_text({"value": value, "path": list(path)})
+            roundtrip.text_of({"value": value, "path": list(path)}, MAX_RECORD_BYTES)
         except ValueError as error:
             self.lost.append(f"{what} ({error})")
             return
-        place = self.extras
+        place = self.record
         for part in path[:-1]:
             place = place.setdefault(part, {})
         place[path[-1]] = value
@@ -497,11 +466,10 @@ class _Draft:
 
     def header(self) -> Header:
         """The header, with our own pair in it."""
-        if self.extras:
+        if self.record:
             form = self.form
-            self.pairs[KEY] = self._extras_that_fit(
-                {"type": form.type, "sizes": list(form.sizes), **self.extras}
-            )
+            facts = facts_of(form.type, form.sizes)
+            self.pairs[KEY] = self._record_that_fits({"describes": facts, **self.record})
         comments = self.own.get("comments", [])
         if not isinstance(comments, list) or not all(is_comment(c, self.charset) for c in comments):
             error = ValueError("a list of single lines was expected")
@@ -509,15 +477,15 @@ class _Draft:
         found = Header("", self.fields, self.pairs, comments, None, charset=self.charset)
         return found._replace(version=lowest_version(found))
 
-    def _extras_that_fit(self, extras: dict[str, Any]) -> str:
+    def _record_that_fits(self, record: dict[str, Any]) -> str:
         """The JSON text; what makes it too long is left out, largest part first."""
         while True:
             try:
-                return extras_text(extras)
+                return roundtrip.text_of(record, MAX_RECORD_BYTES)
             except ValueError:
-                parts = [key for key in extras if key not in ("type", "sizes")]
-                largest = max(parts, key=lambda key: len(repr(extras[key])))
-                del extras[largest]
+                parts = [key for key in record if key != "describes"]
+                largest = max(parts, key=lambda key: len(repr(record[key])))
+                del record[largest]
                 self.lost.append(f"{largest}, too much for one line of the header")
 
 

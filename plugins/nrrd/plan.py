@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from raconvert.arrays.seen import is_void
 from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, refused
 
 from .tables import BZIP2, GZIP, HEX, MAX_ARRAY_BYTES, MAX_BLOCK_BYTES, MAX_RANK, RAW, TEXT
@@ -48,7 +49,13 @@ def plan(bundle: Bundle, *, encoding: str = "raw") -> Plan:
 
         write(bundle.arrays[0], headers[0], level, target)
 
-    return Plan(fits, write, names=bundle.names)
+    def header() -> bytes:
+        from .header import header_bytes
+
+        return header_bytes(headers[0])
+
+    copied = how == RAW and bool(headers)
+    return Plan(fits, write, names=bundle.names, header=header if copied else None)
 
 
 def _shape_fits(array: Array) -> list[Fit]:
@@ -67,14 +74,12 @@ def _shape_fits(array: Array) -> list[Fit]:
 
 
 def _type_fits(array: Array, encoding: str) -> list[Fit]:
-    from .metadata import is_void
-
     name, (kind, nbytes, _, _) = array.name, array.element
     if kind == "bfloat" or (kind, nbytes) == ("float", 2):
         reason = f"NRRD has no {'b' if kind == 'bfloat' else ''}float16; float32 holds it exactly"
         return [refused(name, "type", reason, "--dtype float32")]
     if kind == "user":
-        return _block_fits(array, encoding, only_bytes=is_void(array))
+        return _block_fits(array, encoding, only_bytes=is_void(array.element))
     found = []
     if kind == "complex":
         reason = "complex numbers become pairs on a new fastest axis of kind complex"

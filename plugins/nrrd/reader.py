@@ -36,7 +36,7 @@ def read(source: Source, *, complex: str = "auto", restore: bool = True) -> Bund
         _check_seal(header, source, parts[0].source)
 
     def open_data() -> Any:
-        """The array source: opened late, as a sidecar may say what is inside the elements."""
+        """The array source: opened late, as it takes NumPy."""
         from .sources import EncodedParts, RawParts
 
         encoding = fields["encoding"]
@@ -46,22 +46,21 @@ def read(source: Source, *, complex: str = "auto", restore: bool = True) -> Bund
 
     bundle = Bundle([], notes=notes)
     meta = metadata_of(header)
-    extras = pair.taken(header, meta, notes, restore=restore)
+    record = pair.taken(header, meta, notes, restore=restore)
     is_extent = len(parts) == 1 and fields["encoding"] == RAW
-    data = None if is_extent else open_data
-    array = numbers = Array(stored, fields["sizes"], name=source.stem, meta=meta, data=data)
-    pair.restore(array, extras, bundle, complex)
-    if is_extent:
-        array.extent = extent_of(parts[0], swap)
-    else:
-        array.element = little(array.element)
-    array.storage = _storage(header, len(parts))
-    if extras.get("element") == "bool" and array.element == element("uint", 1):
-        from .sources import Bools
-
-        bools = Bools(array, source.path)
-        array = array.replace(element=element("bool", 1), extent=None, data=bools)
-    bundle.arrays.append(array)
+    numbers = Array(
+        stored if is_extent else little(stored),
+        fields["sizes"],
+        name=source.stem,
+        meta=meta,
+        data=None if is_extent else open_data,
+        extent=extent_of(parts[0], swap) if is_extent else None,
+        storage=_storage(header, len(parts)),
+    )
+    bundle.arrays.append(pair.restore(numbers, record, bundle, complex, source.path))
+    # Of an empty line that ends with CR only the data tells that it does.
+    attached = is_extent and header.files is None
+    bundle.header_tells = attached and source.read_at(header.offset - 1, 1) == b"\n"
     return bundle
 
 

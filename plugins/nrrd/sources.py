@@ -1,4 +1,4 @@
-"""Array sources over the data of NRRD files: raw parts in many files, encoded parts, bools.
+"""Array sources over the data of NRRD files: raw parts in many files, encoded parts.
 
 Raw parts are read where they are asked for. Encoded ones are decoded front to back, in pieces of
 `CHUNK_BYTES` whatever the size of the array, and never further than the array needs. `shape` is
@@ -11,13 +11,16 @@ from math import prod
 
 import numpy as np
 
-from raconvert.arrays.blocks import blocks, check_memory, recut
+from raconvert.arrays.blocks import recut
 from raconvert.arrays.dtypes import dtype_of, little
 from raconvert.arrays.indexing import full_key
 from raconvert.arrays.lazy import Decoded
+from raconvert.arrays.memory import check_memory
 from raconvert.arrays.prefetch import ahead
-from raconvert.errors import Corrupt, RaconvertError
-from raconvert.files.copy import extent_slabs, swap_in_place
+from raconvert.arrays.strided import range_of
+from raconvert.errors import RaconvertError
+from raconvert.files.copy import extent_slabs
+from raconvert.files.swap import swap_in_place
 
 from . import codecs
 from .codecs import CHUNK_BYTES
@@ -70,14 +73,8 @@ class RawParts:
 
     def __getitem__(self, key: Any) -> Any:
         first, *rest = full_key(key, len(self.shape))
-        rows = range(self.shape[0])
-        if not isinstance(first, slice):
-            at = rows[first]
-            return self._rows(at, at + 1)[(0, *rest)]
-        wanted = rows[first]
-        low = min(wanted, default=0)
-        found = self._rows(low, max(wanted, default=-1) + 1)
-        return found[np.arange(wanted.start, wanted.stop, wanted.step) - low][(slice(None), *rest)]
+        start, stop, inside = range_of(first, self.shape[0])
+        return self._rows(start, stop)[(inside, *rest)]
 
     def _rows(self, start: int, stop: int) -> Values:
         """These indices of the slowest axis; only files that hold some of them are read."""
@@ -159,35 +156,3 @@ class EncodedParts(Decoded):
             except RaconvertError as error:
                 error.path = error.path or part.source.path
                 raise of_header(error, self._header) from error.__cause__
-
-
-class Bools:
-    """Array source: numbers that were bools when raconvert wrote them, and must still be 0 or 1.
-
-    (Other tools change the numbers and keep the key/value pair that says so.)
-    """
-
-    def __init__(self, numbers: Array, path: str) -> None:
-        self.shape = numbers.dims[::-1]
-        self.dtype = np.dtype(bool)
-        self._numbers = numbers
-        self._path = path
-
-    def stream(self, max_bytes: int) -> Iterator[Values]:
-        """Yield the blocks of the numbers."""
-        for block in blocks(self._numbers, max_bytes):
-            yield self._checked(block)
-
-    def __getitem__(self, key: Any) -> Values:
-        return self._checked(np.asarray(self._numbers.data[key]))
-
-    def _checked(self, values: Values) -> Values:
-        if values.size and values.max() > 1:
-            raise Corrupt(
-                "numbers are not bools, though the key/value pair 'raconvert' says so",
-                path=self._path,
-                expected="0 and 1",
-                got=int(values.max()),
-                remedy="read them as numbers with --in-opt restore=no",
-            )
-        return values.view(bool)

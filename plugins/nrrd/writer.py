@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from raconvert.arrays.blocks import block_bytes, blocks, index_of
-from raconvert.arrays.raw import write_raw
+from raconvert.arrays.blocks import write_raw
 from raconvert.errors import Unsupported, WouldLose
 from raconvert.files.copy import write_all
 from raconvert.files.places import write_failed
@@ -32,11 +31,11 @@ def write(array: Array, header: Header, level: int, target: Target) -> None:
     if not target.path.lower().endswith(".nhdr"):
         _write_data(array, header, level, target, target, header_bytes(header))
         return
-    name = companion_name(target.place, SUFFIXES[header.fields["encoding"]])
+    data = target.beside(SUFFIXES[header.fields["encoding"]])
+    name = _data_name(data.path)
     # File names are UTF-8, and a header is read in one encoding.
     charset = header.charset if name.isascii() else "utf-8"
     header = header._replace(files=Files([name], None, None, 0), charset=charset)
-    data = target.companion(os.path.join(os.path.dirname(target.place), name))
     _write_data(array, header, level, target, data, b"")
     seal = f" {seal_of(header_bytes(header), Source(data.temp))}"
     try:
@@ -45,9 +44,9 @@ def write(array: Array, header: Header, level: int, target: Target) -> None:
         raise write_failed(target.path, error) from error
 
 
-def companion_name(path: str, suffix: str) -> str:
+def _data_name(path: str) -> str:
     """The name of the data file beside a detached header, as the header can say it."""
-    name = os.path.splitext(os.path.basename(path))[0] + suffix
+    name = os.path.basename(path)
     odd = "\r" in name or "\n" in name or "%" in name or name != name.strip(" \t")
     if odd or not is_encodable(name, "utf-8"):
         raise Unsupported(
@@ -66,8 +65,10 @@ def _write_data(
     """Write the encoded elements to `data`, behind what comes before them there."""
     encoding = header.fields["encoding"]
     if encoding == RAW:
-        write_raw(data, before, array)
+        write_raw(data, before, array)  # maybe without NumPy
         return
+    from raconvert.arrays.blocks import block_bytes, blocks
+
     encode = _encoder(encoding, level, array)
     file = data.open()
     write_all(file, [before])
@@ -103,6 +104,8 @@ def _watched(
     Raises `WouldLose` there, unless it may be any NaN.
     """
     done = 0
+    from raconvert.arrays.blocks import index_of
+
     for piece in pieces:
         places = _odd_nans(piece)
         if places.size and not any_nan:

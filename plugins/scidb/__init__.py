@@ -39,7 +39,11 @@ record are zero, and an array ``cells`` tells the place of every record. ``recor
 records verbatim as one array.
 
 Refused: SciDB text and opaque dumps, by name; records that the file cuts off; counts that do not
-fit the schema; schemas and format strings that do not follow their grammar, with the position.
+fit the schema; schemas and format strings that do not follow their grammar, with the position. A
+record holds a value of every attribute, and nothing but the counts tells where the next one begins:
+what is cut off or out of step concerns all attributes, so none is read. Values have no checksums;
+damage that leaves the records as long as they were is found only beside a schema written here,
+which ends with a checksum of them (of samples, above 1 MiB).
 
 Writing makes the attributes of one SciDB array in row-major order and one chunk; ``FILE.schema``
 has the line that loads it. ``coords=after`` adds the coordinates as columns. Arrays must have one
@@ -71,6 +75,7 @@ _HELP = {
 FORMAT = Format(
     name="scidb",
     title="SciDB binary",
+    names_files=True,
     suffixes=(".scidb", ".sdbbin"),
     many=True,
     meta="some",

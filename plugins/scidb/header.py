@@ -20,7 +20,7 @@ import re
 from collections import namedtuple
 
 from raconvert.errors import Corrupt, RaconvertError, Unsupported, UsageError
-from raconvert.files.references import folders_of, resolve
+from raconvert.files.references import first_there
 from raconvert.files.seal import MARK, check_seal
 from raconvert.files.source import Source
 
@@ -93,14 +93,10 @@ def declare(source: Source, options: dict[str, str]) -> Declaration:
 
 def find_schema_file(source: Source) -> Source | None:
     """The schema file that belongs to the source, if there is one."""
-    what = "the schema file"
-    if source.place != source.path:  # written, and not yet in its place
-        return source.beside(SUFFIX, what, appended=True)
-    own = os.path.basename(os.path.realpath(source.path))
-    for name in (own + SUFFIX, source.name + SUFFIX, FOLDER_FILE):
-        if any(os.path.lexists(os.path.join(folder, name)) for folder in folders_of(source)):
-            return source.named(resolve(source, name, what))
-    return None
+    own = os.path.realpath(source.path)
+    names = [os.path.basename(path) + SUFFIX for path in (own, source.place)]
+    name = first_there(source, [*names, FOLDER_FILE])
+    return None if name is None else source.named(name, "the schema file")
 
 
 def _check_seal(file: Source, records: Source) -> None:

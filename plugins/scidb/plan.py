@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from math import prod
 
+from raconvert.arrays.dtypes import MAX_SPAN, spanned
+from raconvert.arrays.memory import MAX_RANK
 from raconvert.errors import RaconvertError
 from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, file_fits, refused, type_name
 
@@ -24,12 +26,14 @@ from .metadata import (
     name_fits,
 )
 from .planned import Out, RecordPlan
-from .schema import in_c_order, schema_text
+from .schema import MAX_COORDINATE, in_c_order, schema_text
 from .tables import CELLS, MAX_SIZE, RAW, ROLES, SKIP, VARIABLE, Column, Namer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from raconvert.plugin import Target
+
+    from .schema import Dimension
 
 
 def plan(
@@ -258,6 +262,9 @@ def _anew(groups: list[Group], coords: str) -> tuple[RecordPlan, list[Fit]]:
         outs = outs + extra if coords == "after" else extra + outs
         settings = {"coords": coords, "layout": "dense"}
     columns = [out.column for out in outs]
+    from .record import layout_of
+
+    fits += _extent_fits(groups[0].first.name, dims, layout_of(columns).width or 1)
     settings = {"format": f"({', '.join(map(str, columns))})", **settings}
     own = [axis.name for axis in axes] or [None] * len(dims)
     made_up = [dim.name for dim, name in zip(dims, own, strict=True) if dim.name != name]
@@ -271,6 +278,18 @@ def _anew(groups: list[Group], coords: str) -> tuple[RecordPlan, list[Fit]]:
         fits.append(refused("", "names", f"SciDB records of more than {MAX_COLUMNS} columns"))
     plan = RecordPlan(outs, shape, dims, None, None, None, text, settings, attributes)
     return plan, fits + all_metadata_fits(plan, dims)
+
+
+def _extent_fits(name: str, dims: list[Dimension], width: int) -> list[Fit]:
+    """Why records of `width` bytes have no place in dimensions so many, so long or so far away."""
+    lengths = [dim.hi - dim.lo + 1 for dim in dims]
+    reasons = (
+        (len(dims) >= MAX_RANK, f"{len(dims)} dimensions; at most {MAX_RANK - 1} are read"),
+        (any(dim.hi > MAX_COORDINATE or dim.chunk > MAX_COORDINATE for dim in dims),
+         f"a coordinate is above {MAX_COORDINATE}, SciDB's largest"),
+        (spanned(lengths, width) > MAX_SPAN, "its dimensions span 2**63 bytes or more"),
+    )  # fmt: skip
+    return [refused(name, "shape", reason) for is_so, reason in reasons if is_so]
 
 
 def _column(group: Group, fits: list[Fit]) -> tuple[Column, str]:

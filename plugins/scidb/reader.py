@@ -7,7 +7,8 @@ from math import prod
 
 import numpy as np
 
-from raconvert.arrays.blocks import MAX_RANK, check_memory
+from raconvert.arrays.dtypes import MAX_SPAN, spanned
+from raconvert.arrays.memory import MAX_RANK, check_memory
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.plugin import Array, Axis, Bundle, Element, Metadata, Source, element
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 BYTE = element("uint", 1)
 INDEX = element("int", 8)
-MAX_SPAN = (1 << 63) - 1  # numpy's limit for one array, empty axes left out
 COORDINATE_BYTES = 8
 SHOWN = 3  # names in a note
 
@@ -146,7 +146,7 @@ class _Reader:
                 expected=f"fewer than {MAX_RANK // 2 if chunked else MAX_RANK}",
                 remedy="read the records as a table with --in-opt layout=flat",
             )
-        if prod(n for n in self.shape if n) * (self.layout.width or 1) > MAX_SPAN:
+        if spanned(self.shape, self.layout.width or 1) > MAX_SPAN:
             raise Unsupported(
                 "dimensions of the schema span 2**63 bytes or more", path=self.source.path
             )

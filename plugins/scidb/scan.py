@@ -9,7 +9,7 @@ from struct import error as struct_error
 
 import numpy as np
 
-from raconvert.arrays.blocks import check_memory
+from raconvert.arrays.memory import check_memory
 from raconvert.errors import Corrupt
 
 from .record import Layout, Rows, numbers_at

@@ -12,10 +12,11 @@ from math import prod
 
 import numpy as np
 
-from raconvert.arrays.blocks import check_memory
 from raconvert.arrays.indexing import full_key
 from raconvert.arrays.lazy import Decoded
-from raconvert.arrays.strided import extent_of, fill, region
+from raconvert.arrays.memory import check_memory
+from raconvert.arrays.strided import fill, range_of, region
+from raconvert.files.copy import handle_of
 
 from .record import Field
 from .scan import Scan, read_into
@@ -98,7 +99,7 @@ class Dense:
         strides += [field.dtype.itemsize] * len(field.items)
         shape, path = self.shape, field.source.path
         with field.source.open() as file:
-            place = (file.fileno(), path, field.offset)
+            place = (handle_of(file), path, field.offset)
             return _seen(field, region(*place, field.dtype, shape, tuple(strides), key))
 
 
@@ -161,7 +162,7 @@ class Region:
         """Fill `values`, of the shape of the box, from the file of the field."""
         with field.source.open() as file:
             for outside, offset, strides in self._runs(values, field):
-                fill(outside, file.fileno(), offset, strides, field.source.path)
+                fill(outside, handle_of(file), offset, strides, field.source.path)
 
     def write(self, values: Values, data: Any, field: Field) -> None:
         """Put `values`, of the shape of the box, into the records in `data`."""
@@ -219,7 +220,7 @@ class Chunked:
         key = full_key(key, len(self.shape))
         ends, rest = [], []
         for part, length in zip(key, self.shape, strict=True):
-            begin, end, left = extent_of(part, length)
+            begin, end, left = range_of(part, length)
             ends.append((begin, end))
             rest.append(left)
         values = np.empty([end - begin for begin, end in ends], self.dtype)

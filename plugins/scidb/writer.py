@@ -7,16 +7,8 @@ from math import prod
 
 import numpy as np
 
-from raconvert.arrays.blocks import (
-    Feed,
-    as_ndarray,
-    block_bytes,
-    blocks,
-    check_memory,
-    plain,
-    slabs,
-)
-from raconvert.arrays.raw import write_raw
+from raconvert.arrays.blocks import Feed, as_ndarray, block_bytes, blocks, opaque, slabs, write_raw
+from raconvert.arrays.memory import check_memory
 from raconvert.errors import Corrupt
 from raconvert.files.copy import reserve, write_all
 from raconvert.files.seal import seal_of
@@ -46,7 +38,7 @@ LEAST_BLOCK = 1 << 16
 
 def write_records(plan: RecordPlan, target: Target, *, canonical: bool) -> None:
     """Write the records, then the schema file."""
-    companion = target.beside(SUFFIX, appended=True)
+    schema = target.beside(SUFFIX, appended=True)
     if plan.raw is not None:
         write_raw(target, b"", plan.raw)
     elif _is_verbatim(plan):
@@ -55,7 +47,7 @@ def write_records(plan: RecordPlan, target: Target, *, canonical: bool) -> None:
         _write_columns(plan, target, canonical)
     text = schema_file(plan, target.place)
     line = f"-- {seal_of(text, Source(target.temp))}\n"
-    write_all(companion.open(), [text, line.encode()])
+    write_all(schema.open(), [text, line.encode()])
 
 
 def _is_verbatim(plan: RecordPlan) -> bool:
@@ -104,7 +96,7 @@ def _feed(array: Array, dtype: np.dtype[Any], cast: str, max_bytes: int) -> Feed
             if cast == "float32":
                 yield block.reshape(-1).astype(dtype)
             else:
-                yield plain(block.reshape(-1)).view(dtype)
+                yield opaque(block.reshape(-1)).view(dtype)
 
     return Feed(pieces(), dtype, f"array '{array.name}'")
 
