@@ -1,6 +1,6 @@
 """A folder of small PNG images into one RA file: raconvert against the loops that people write.
 
-    python benchmarks/png_stack.py [--count 60000] [--rounds 5] [--dir /dev/shm]
+    python benchmarks/png_stack.py [--count 60000] [--rounds 5] [--jobs 2] [--dir /dev/shm]
 
 Two deterministic sets of the shape and about the compressed size of MNIST (28 x 28 grey) and
 CIFAR-10 (32 x 32 RGB) are written with Pillow. Measured is the whole command: start, glob, sort,
@@ -120,6 +120,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--count", type=int, default=60_000, help="images in each set")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=2, help="processes of the second contender")
     parser.add_argument("--peer-count", type=int, default=6_000, help="images for the slow loops")
     parser.add_argument("--dir", help="where to work (default /dev/shm)")
     options = parser.parse_args()
@@ -141,15 +142,19 @@ def measure(name: str, shape: tuple[int, ...], space: str, options: argparse.Nam
     raw = os.path.join(space, "raw")
     few = min(options.peer_count, options.count)
     ours = program(*RACONVERT, pattern, "-o", out, "--quiet")
-    contenders = {"raconvert": ours}
+    jobs = f"raconvert --jobs {options.jobs}"
+    together = program(*RACONVERT, pattern, "-o", out, "--quiet", "--jobs", str(options.jobs))
+    contenders = {"raconvert": ours, jobs: together}
     for peer, code in LOOPS.items():
         number = options.count if peer == "only read the files" else few
         contenders[peer] = python(code, pattern, str(number), raw)
         if number < options.count:
             contenders[f"{peer}, no file"] = python(code, pattern, "0", raw)
     samples = interleave(contenders, options.rounds, after=lambda: remove(out))
-    ours()
-    run(sys.executable, "-c", CHECK, os.path.join(space, "truth.npy"), out)
+    for contender in (ours, together):
+        contender()
+        run(sys.executable, "-c", CHECK, os.path.join(space, "truth.npy"), out)
+        remove(out)
 
     if few < options.count:
         print(f"imageio and Pillow ran on {few} files; their times are scaled to {options.count}")
