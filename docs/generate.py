@@ -1,7 +1,7 @@
 """Write what is taken from the plugins: the catalogue, the format table, one page per format.
 
-python -m docs.generate           rewrite raconvert/catalogue.py, pyproject.toml and README.md
-                                  (between their markers), and docs/formats/
+python -m docs.generate           rewrite raconvert/catalogue.py, pyproject.toml, README.md and
+                                  docs/plugin-authors.md (between their markers), and docs/formats/
 python -m docs.generate --check   write nothing; exit code 1 if anything is out of date
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from textwrap import TextWrapper
@@ -20,9 +21,12 @@ sys.path.insert(0, str(ROOT))  # the checkout, whatever is installed
 
 from raconvert.catalogue import FOREIGN, WRAPPERS, Row  # noqa: E402
 from raconvert.conversion.options import OPTIONS  # noqa: E402
+from raconvert.migration.options import MIGRATION  # noqa: E402
 from raconvert.plugin import Format, Option  # noqa: E402
 
 BEGIN, END = "<!-- formats: begin -->", "<!-- formats: end -->"
+FIELDS_BEGIN, FIELDS_END = "<!-- fields: begin -->", "<!-- fields: end -->"
+AUTHORS = "docs/plugin-authors.md"
 ROWS_BEGIN = "# rows: begin (written by `python -m docs.generate` from the `FORMAT` of each plugin)"
 ROWS_END = "# rows: end"
 # Folders in which formats are, and the packages that they are.
@@ -31,7 +35,9 @@ PLACES = (
     ("raconvert/bundle", "raconvert.bundle"),
     ("plugins", "raconvert.plugins"),
 )
+CONVERT, MIGRATE = "raconvert/conversion/pipeline.py", "raconvert/migration/driver.py"
 NOTE = "<!-- Written by `python -m docs.generate` from the plugin. Edit that instead. -->"
+PATH_LIKE = " | os.PathLike[str]"  # what a path may be beside a text
 META = {"all": "all", "some": "some", "none": "-"}
 # A table of the docstrings: a rule, rows (with another rule where there is a head), a rule.
 RULED_TABLE = r"^=+  =[= ]+\n(?:\S.*\n|\s+\S.*\n)+?=+  =[= ]+$(?!\n\S)"
@@ -50,9 +56,11 @@ def main(arguments: list[str]) -> int:
     wanted = {
         ROOT / "raconvert" / "catalogue.py": catalogue(rows),
         ROOT / "raconvert" / "conversion" / "options.py": settings(),
-        ROOT / "raconvert" / "conversion" / "pipeline.py": signature(),
+        ROOT / CONVERT: signature(CONVERT, OPTIONS, "{0}={1},"),
+        ROOT / MIGRATE: signature(MIGRATE, MIGRATION, '"{0}": {1},'),
         ROOT / "pyproject.toml": packages(),
         ROOT / "README.md": readme(rows),
+        ROOT / AUTHORS: authors(),
     }
     wanted |= {ROOT / "docs" / "formats" / f"{row.name}.md": page(row) for row in rows}
     stale = [path for path, text in wanted.items() if not _has(path, text)]
@@ -144,19 +152,25 @@ def quotes(value: object) -> str:
 def settings() -> str:
     """The module of `Settings` with a fresh list of its fields."""
     text = (ROOT / "raconvert" / "conversion" / "options.py").read_text(encoding="utf-8")
-    lines = [f"    {option.name}: {option.type} = {default(option)}" for option in OPTIONS]
+    lines = [
+        f"    {option.name}: {option.type.replace(PATH_LIKE, '')} = {default(option)}"
+        for option in OPTIONS
+    ]
     return between(text, "    # options: begin", "    # options: end", lines)
 
 
-def signature() -> str:
-    """The module of `convert` with fresh arguments, and what they mean."""
-    text = (ROOT / "raconvert" / "conversion" / "pipeline.py").read_text(encoding="utf-8")
-    lines = [f"    {option.name}: {option.type} = {default(option)}," for option in OPTIONS]
+def signature(module: str, options: Sequence[Any], value: str) -> str:
+    """A module whose function takes these options, with fresh arguments and what they mean."""
+    text = (ROOT / module).read_text(encoding="utf-8")
+    lines = [f"    {option.name}: {option.type} = {default(option)}," for option in options]
     text = between(text, "    # options: begin", "    # options: end", lines)
-    lines = [f"        {option.name}={option.name}," for option in OPTIONS]
+    lines = [
+        "        " + value.format(o.name, f"text_of({o.name})" if PATH_LIKE in o.type else o.name)
+        for o in options
+    ]
     text = between(text, "        # values: begin", "        # values: end", lines)
     wrapper = TextWrapper(width=100, initial_indent="    * ", subsequent_indent="      ")
-    lines = [line for o in OPTIONS for line in wrapper.wrap(f"`{o.name}`: {o.help}")]
+    lines = [line for o in options for line in wrapper.wrap(f"`{o.name}`: {o.help}")]
     return between(text, "    The options, as on the command line:", '    """', ["", *lines])
 
 
@@ -219,6 +233,28 @@ def foreign_formats() -> str:
     names = ", ".join(sorted(titles, key=str.casefold))
     wrappers = ", ".join(name for name, _, _ in WRAPPERS)
     return f"Recognised and refused by name: {names}; files wrapped by {wrappers}."
+
+
+# The fields of FORMAT ---------------------------------------------------------------------------
+
+
+def authors() -> str:
+    """The page for plugin authors with a fresh table of the fields of `Format`."""
+    text = (ROOT / AUTHORS).read_text(encoding="utf-8")
+    before, rest = text.split(FIELDS_BEGIN)
+    _, after = rest.split(FIELDS_END)
+    return f"{before}{FIELDS_BEGIN}\n{field_table()}\n{FIELDS_END}{after}"
+
+
+def field_table() -> str:
+    """One line per field, as the docstring of `Format` explains it."""
+    meanings = dict(re.findall(r"^    (\w+): (.+)$", Format.__doc__ or "", re.MULTILINE))
+    usual = Format._field_defaults
+    lines = ["| Field | Default | Meaning |", "|---|---|---|"]
+    for name in Format._fields:
+        default = f"`{quotes(usual[name])}`" if name in usual else "-"
+        lines.append(f"| `{name}` | {default} | {cell(meanings[name])} |")
+    return "\n".join(lines)
 
 
 # The page of a format ---------------------------------------------------------------------------
