@@ -19,8 +19,7 @@ from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import prepare_target
 from raconvert.conversion.read import open_bundle
-from raconvert.conversion.report import Report
-from raconvert.conversion.run import Conversion
+from raconvert.conversion.report import Conversion, Report
 from raconvert.conversion.write import write_bundle
 
 if TYPE_CHECKING:

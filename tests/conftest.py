@@ -7,9 +7,11 @@ instead, so that a green run there means that everything ran.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -72,6 +74,17 @@ def tool() -> Callable[..., str]:
 
 
 @pytest.fixture(scope="session")
+def package() -> Callable[..., None]:
+    """Return `package(name, extra)`: the test goes on if this optional package is installed."""
+
+    def find(name: str, extra: str) -> None:
+        if importlib.util.find_spec(name) is None:
+            _missing(f"no package {name}", f"pip install 'raconvert[{extra}]' to run this test")
+
+    return find
+
+
+@pytest.fixture(scope="session")
 def octave(tool: Callable[..., str]) -> Callable[..., str]:
     """Return `octave(code, cwd=None)`, which runs code in GNU Octave and returns its output.
 
@@ -119,3 +132,11 @@ def refused(attempt: Callable[..., Answer], tmp_path: Path) -> Callable[..., str
         return found.text
 
     return check
+
+
+@pytest.fixture(autouse=True)
+def _no_call_before() -> None:
+    """Calls of `convert` in another test do not open the fast lane for those in this one."""
+    pipeline = sys.modules.get("raconvert.conversion.pipeline")
+    if pipeline is not None:
+        pipeline.forget()

@@ -1,57 +1,23 @@
-"""What has to become of every type and shape in every format: written from the formats' documents.
+"""Which types and shapes the suites over all pairs try; what becomes of them, a format's `IN_PAIRS` says.
 
-In the tables `=` is exact, `~` equivalent (every value is kept, in another form) and `x` refused.
 Nothing here is derived from the plugins, or from what they answer.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import ml_dtypes
 import numpy as np
-from pairs import collected
+from pairs import Case, Shape, collected
 
 EXACT, EQUIVALENT, REFUSED = "exact", "equivalent", "refused"
 _OUTCOMES = {"=": EXACT, "~": EQUIVALENT, "x": REFUSED}
 
-Shape = tuple[int, ...]
-Case = tuple[str, Shape]  # the name of a type, and a shape
-
-# Formats -----------------------------------------------------------------------------------------
-
-
-class Format(NamedTuple):
-    """What the tests need to know of a format."""
-
-    suffix: str
-    column: str  # in the tables below; empty: not in them, see `IMAGES`
-    order: str = ""  # C or F: the index order that it defines, CF: both
-    keeps: bool = False  # has a place for all metadata
-
-
-FORMATS = {
-    "ra": Format(".ra", "ra", keeps=True),
-    "bundle": Format("", "ra", keeps=True),
-    "zip": Format(".zip", "ra", keeps=True),
-    "tar": Format(".tar", "ra", keeps=True),
-    "png": Format(".png", "png", "C"),
-    "mat": Format(".mat", "mat", "F"),
-    "har": Format(".har", "har", "F"),
-    "tiff": Format(".tif", "tiff", "C"),
-    "jpeg": Format(".jpg", ""),
-    "gif": Format(".gif", ""),
-    "webp": Format(".webp", ""),
-    "bmp": Format(".bmp", ""),
-    "netpbm": Format(".pnm", ""),
-    "nrrd": Format(".nrrd", "nrrd", keeps=True),
-    "scidb": Format(".scidb", "scidb", "C"),
-    "hdf5": Format(".h5", "hdf5", "C", keeps=True),
-}
-FORMATS |= {p.name: Format(p.suffix, p.name, p.order, p.keeps) for p in collected().values()}
-IN_TABLES = tuple(name for name, row in FORMATS.items() if row.column)
-# Forms of RA and TIFF: not every case is tried from them.
-HOLDERS = ("bundle", "zip", "tar", "tiff", *(p.name for p in collected().values() if p.few))
+FORMATS = collected()
+IN_TABLES = tuple(name for name, row in FORMATS.items() if row.types)
+# Forms of RA, NPY and TIFF: not every case is tried from them.
+HOLDERS = tuple(name for name, row in FORMATS.items() if row.few)
 
 # Types -------------------------------------------------------------------------------------------
 
@@ -72,120 +38,36 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "void": np.dtype("V3"),
 }  # fmt: skip
 
-# An array of two axes. Byte order is no part of a type: numbers are written as the format has them.
-#
-# - RA keeps what is inside user elements in its sidecar.
-# - bfloat16: HDF5 has a description for its bits; double holds it.
-# - HDF5 has no type for text of four bytes a letter, nor for dates: an encoding, and tagged bytes.
-# - MAT: no half floats but double; strings are rows of char arrays; dates would be bare counts.
-# - NRRD: bool is uint8, complex numbers are pairs on a new axis, all else is a block of bytes (which
-#   says no more than void does).
-# - SciDB: bool is a byte, complex numbers are pairs, float the smallest; datetime counts seconds.
-# - HAR: float32 and int32, and what they hold; strings are padded with blanks instead of NULs.
-# - PNG: 8 or 16 bits, and one bit, which every reader but Pillow gives as 0 and 255.
-# - TIFF: numbers of every width, but for the element types that only a user knows.
-_TYPES = """
-                ra  hdf5  mat  nrrd  scidb  har  png  tiff
-bool            =   =     =    ~     ~      ~    ~    =
-int8            =   =     =    =     =      ~    x    =
-int16           =   =     =    =     =      ~    x    =
-int32           =   =     =    =     =      =    x    =
-int64           =   =     =    =     =      x    x    =
-uint8           =   =     =    =     =      ~    =    =
-uint16          =   =     =    =     =      ~    =    =
-uint32          =   =     =    =     =      x    x    =
-uint64          =   =     =    =     =      x    x    =
-float16         =   =     ~    x     ~      ~    x    =
-float32         =   =     =    =     =      =    x    =
-float64         =   =     =    =     =      x    x    =
-complex64       =   =     =    ~     ~      x    x    =
-complex128      =   =     =    ~     ~      x    x    =
-bfloat16        =   =     ~    x     x      x    x    x
-int16_big       =   =     =    =     =      ~    x    =
-uint16_big      =   =     =    =     =      ~    =    =
-int64_big       =   =     =    =     =      x    x    =
-float32_big     =   =     =    =     =      =    x    =
-complex128_big  =   =     =    ~     ~      x    x    =
-bytes           =   =     ~    ~     ~      x    x    x
-text            =   ~     ~    ~     x      x    x    x
-text_big        =   ~     ~    ~     x      x    x    x
-datetime        =   ~     x    ~     x      x    x    x
-seconds         =   ~     x    ~     ~      x    x    x
-timedelta       =   ~     x    ~     x      x    x    x
-structured      =   =     x    ~     x      x    x    x
-void            =   =     x    =     =      x    x    x
-"""
-
-# Shapes, in the order in which the format counts the indices.
-#
-# - MAT: two axes at least; MATLAB drops axes of one element at the end, from the third on.
-# - NRRD and TIFF have no empty axes; NRRD and SciDB one axis at least.
-# - HAR: of real numbers; integers are in a table of their own.
-# - PNG: (height, width), or with a last axis of 1 to 4 channels; one channel needs no axis.
-_SHAPES = """
-            ra  hdf5  mat  nrrd  scidb  har  png  tiff
-            =   =     ~    ~     ~      =    x    =
-5           =   =     ~    =     =      =    x    =
-0           =   =     ~    x     =      =    x    x
-4,6         =   =     =    =     =      =    =    =
-6,4         =   =     =    =     =      =    =    =
-1,1         =   =     =    =     =      =    =    =
-4,0         =   =     =    x     =      =    x    x
-0,4         =   =     =    x     =      =    x    x
-4,6,1       =   =     ~    =     =      =    ~    =
-1,6,4       =   =     =    =     =      =    =    =
-4,6,2       =   =     =    =     =      =    =    =
-2,6,4       =   =     =    =     =      =    =    =
-4,6,3       =   =     =    =     =      =    =    =
-3,6,4       =   =     =    =     =      =    =    =
-4,6,5       =   =     =    =     =      =    x    =
-5,6,4       =   =     =    =     =      =    =    =
-2,0,3       =   =     =    x     =      =    x    x
-3,0,2       =   =     =    x     =      =    x    x
-1,1,3,1     =   =     ~    =     =      =    x    =
-1,3,1,1     =   =     ~    =     =      =    x    =
-2,3,4,3     =   =     =    =     =      =    x    =
-3,4,3,2     =   =     =    =     =      =    x    =
-"""
-
-# HAR holds integers as matrices of int32; small ones with more axes as real numbers. Strings are
-# lists, so that those of two axes, as in the table of types, are refused.
-_HAR_INTEGERS = """
-        small  int32
-0 axes  ~      ~
-1 axis  ~      ~
-2 axes  ~      =
-more    ~      x
-"""
-_SMALL = ("bool", "int8", "int16", "uint8", "uint16", "int16_big", "uint16_big")
+SHAPES: tuple[Shape, ...] = (
+    (), (5,), (0,), (4, 6), (6, 4), (1, 1), (4, 0), (0, 4), (4, 6, 1), (1, 6, 4), (4, 6, 2),
+    (2, 6, 4), (4, 6, 3), (3, 6, 4), (4, 6, 5), (5, 6, 4), (2, 0, 3), (3, 0, 2), (1, 1, 3, 1),
+    (1, 3, 1, 1), (2, 3, 4, 3), (3, 4, 3, 2),
+)  # fmt: skip
 
 
-def _table(text: str) -> dict[str, dict[str, str]]:
-    """Return outcomes by row and column; names of rows end where the first column begins."""
-    head, *lines = text.strip("\n").splitlines()
-    columns = head.split()
-    start = head.index(columns[0])
-    return {
-        line[:start].strip(): dict(
-            zip(columns, (_OUTCOMES[sign] for sign in line[start:].split()), strict=True)
-        )
-        for line in lines
-    }
+def outcomes(lines: str, keys: dict[str, Any]) -> dict[Any, str]:
+    """Return the outcome of every key, by lines of a sign and words; each is named once."""
+    found: dict[str, str] = {}
+    sign = others = ""
+    for word in lines.split():
+        if word in _OUTCOMES:
+            sign = _OUTCOMES[word]
+        elif word == "*":
+            others = sign
+        else:
+            assert word in keys, f"{word} is not among {[*keys]}"
+            assert word not in found, f"{word} is named twice"
+            found[word] = sign
+    assert others or len(found) == len(keys), f"nothing is said of {keys.keys() - found.keys()}"
+    return {key: found.get(word, others) for word, key in keys.items()}
 
 
-OF_TYPE = _table(_TYPES)
-OF_SHAPE = {
-    tuple(int(n) for n in name.split(",") if n): row for name, row in _table(_SHAPES).items()
-}
-OF_INTEGERS = list(_table(_HAR_INTEGERS).values())
-assert list(OF_TYPE) == list(DTYPES)
-for _pairs in collected().values():
-    assert not {*_pairs.types} - {*OF_TYPE}
-    assert not {*_pairs.shapes} - {*OF_SHAPE}
-    for _type, _row in OF_TYPE.items():
-        _row[_pairs.name] = _OUTCOMES[_pairs.types.get(_type, "=")]
-    for _shape, _row in OF_SHAPE.items():
-        _row[_pairs.name] = _OUTCOMES[_pairs.shapes.get(_shape, "=")]
+_TYPE_WORDS = {name: name for name in DTYPES}
+_SHAPE_WORDS = {",".join(map(str, shape)) or "()": shape for shape in SHAPES}
+# format -> type, of an array of two axes -> outcome. Byte order is no part of a type.
+OF_TYPE = {name: outcomes(FORMATS[name].types, _TYPE_WORDS) for name in IN_TABLES}
+# format -> shape, as it counts the indices -> outcome
+OF_SHAPE = {name: outcomes(FORMATS[name].shapes, _SHAPE_WORDS) for name in IN_TABLES}
 
 PLAIN = (4, 6)
 
@@ -200,18 +82,15 @@ def seen_from(target: str, shape: Shape, order: str | None) -> Shape:
 
 def expected(target: str, name: str, shape: Shape, order: str | None = "C") -> str:
     """Return what a conversion of this type and shape to this format has to be."""
-    column = FORMATS[target].column
     shape = seen_from(target, shape, order)
-    of_type, of_shape = OF_TYPE[name][column], OF_SHAPE[shape][column]
-    if column == "har" and name in (*_SMALL, "int32"):
-        row = OF_INTEGERS[min(len(shape), 3)]
-        of_type = row["int32" if name == "int32" else "small"]
-    if column == "har" and name == "bytes" and len(shape) < 2:
-        of_type = EQUIVALENT
-    if column == "png" and name == "bool" and len(shape) == 3 and shape[2] > 1:
-        return REFUSED  # images of one bit have no channels
-    found = {of_type, of_shape}
+    special = FORMATS[target].special(name, shape)
+    found = {OF_SHAPE[target][shape], _OUTCOMES[special] if special else OF_TYPE[target][name]}
     return next(one for one in (REFUSED, EQUIVALENT, EXACT) if one in found)
+
+
+def order_of(source: str) -> str | None:
+    """Return C or F, the order in which the writer's files count; None where they do not say."""
+    return {"": None, "F": "F"}.get(FORMATS[source].order, "C")
 
 
 # Cases -------------------------------------------------------------------------------------------
@@ -219,7 +98,7 @@ def expected(target: str, name: str, shape: Shape, order: str | None = "C") -> s
 EVERY_TYPE: list[Case] = [(name, PLAIN) for name in DTYPES]
 # The types of which the shape matters in some format
 SHAPE_TYPES = ("uint8", "float32", "bool", "int32", "uint16_big", "complex64")
-EVERY_SHAPE: list[Case] = [(name, shape) for name in SHAPE_TYPES for shape in OF_SHAPE]
+EVERY_SHAPE: list[Case] = [(name, shape) for name in SHAPE_TYPES for shape in SHAPES]
 FEW: list[Case] = [
     ("bool", PLAIN), ("uint8", (4, 6, 3)), ("int32", PLAIN), ("float32", (3, 6, 4)),
     ("complex64", (1, 1, 3, 1)), ("float64", ()), ("uint16", (5,)), ("float32", (2, 0, 3)),
@@ -234,8 +113,8 @@ def cases(source: str) -> list[Case]:
     """
     if source in HOLDERS:
         return FEW
-    name = "float32" if source == "har" else "uint8"
-    shapes = EVERY_SHAPE if source == "npy" else [(name, shape) for shape in OF_SHAPE]
+    name = FORMATS[source].usual
+    shapes = EVERY_SHAPE if source == "npy" else [(name, shape) for shape in SHAPES]
     return list(dict.fromkeys([*EVERY_TYPE, *shapes]))
 
 
@@ -264,7 +143,7 @@ def cases_back(source: str) -> list[Case]:
         more = [(name, ()) for name in ("bool", "float16", "complex64", "bytes", "text", "int32")]
         shapes = [(name, shape) for name in ("uint8", "float32") for shape in _BACK_SHAPES]
         return list(dict.fromkeys([*types, *more, *shapes]))
-    name = "float32" if source == "har" else "uint8"
+    name = FORMATS[source].usual
     types = [(one, (2, 3)) for one in _BACK_TYPES]
     return [*types, *((name, shape) for shape in _BACK_SHAPES)]
 
@@ -276,13 +155,8 @@ def expected_back(target: str, name: str, shape: Shape, order: str | None) -> st
 
 # Images ------------------------------------------------------------------------------------------
 
-# What the other image formats hold without loss: type and shape -> outcome. Of anything else they
-# are only asked to refuse it. JPEG never is exact; WebP is written lossless.
 IMAGES: dict[str, dict[Case, str]] = {
-    "jpeg": {("uint8", (4, 6)): REFUSED, ("uint8", (4, 6, 3)): REFUSED,
-             ("float32", (4, 6)): REFUSED},
-    "gif": {("uint8", (4, 6)): EXACT, ("float32", (4, 6)): REFUSED, ("uint16", (4, 6)): REFUSED},
-    "webp": {("uint8", (4, 6, 3)): EXACT, ("uint16", (4, 6, 3)): REFUSED},
-    "bmp": {("uint8", (4, 6)): EXACT, ("uint8", (4, 6, 3)): EXACT, ("int16", (4, 6)): REFUSED},
-    "netpbm": {("uint8", (4, 6)): EXACT, ("uint16", (4, 6, 3)): EXACT, ("float64", (4, 6)): REFUSED},
-}  # fmt: skip
+    name: {case: _OUTCOMES[sign] for case, sign in row.images.items()}
+    for name, row in FORMATS.items()
+    if row.images
+}

@@ -628,6 +628,39 @@ def har_of_empty_headers(size: int) -> bytes:
     return b"".join(record(har_name(n).encode()) for n in range(size // 12))
 
 
+def har_of_damaged(size: int, damage: Callable[[bytearray], None]) -> bytes:
+    """Headers of which every second one is damaged, and a sound one at the end."""
+    found = []
+    for n in range(size // 170):
+        one = bytearray(
+            har(har_name(n), "2I", [1, 1], record(BLANKS, ints(1, 1, 1, 1, 1, 1, 1, 5)))
+        )
+        if n % 2:
+            damage(one)
+        found.append(bytes(one))
+    return b"".join([*found, har("ZZZZ", "2I", [1, 1], record(BLANKS, ints(*[1] * 8)))])
+
+
+@shape(".har")
+def har_of_damaged_leading_marks(size: int) -> bytes:
+    return har_of_damaged(size, lambda one: one.__setitem__(slice(12, 16), ints(77)))
+
+
+@shape(".har")
+def har_of_damaged_trailing_marks(size: int) -> bytes:
+    return har_of_damaged(size, lambda one: one.__setitem__(slice(-4, None), ints(77)))
+
+
+@shape(".har")
+def har_of_damaged_names(size: int) -> bytes:
+    return har_of_damaged(size, lambda one: one.__setitem__(4, 1))
+
+
+@shape(".har")
+def har_of_names_with_damaged_marks(size: int) -> bytes:
+    return har_of_damaged(size, lambda one: one.__setitem__(8, 5))
+
+
 # SciDB -------------------------------------------------------------------------------------------
 
 

@@ -635,34 +635,3 @@ def test_changes_go_together(tmp_path: Path, options: dict[str, str]) -> None:
     got = np.load(tmp_path / "y.npy")
     assert got.tolist() == expected.tolist()
     assert got.dtype == options.get("dtype", "uint8")
-
-
-ODD_BOOLS = np.array([[0, 1, 2], [255, 1, 0]], "u1")
-
-
-@pytest.mark.parametrize(
-    "suffix", ["h5", "mat", "nrrd", "har", "png", "tif", "pbm", "bmp", "scidb"]
-)
-def test_bools_that_are_no_bools_are_refused_where_they_would_become_1(
-    tmp_path: Path, suffix: str
-) -> None:
-    np.save(tmp_path / "odd.npy", ODD_BOOLS.view(bool))
-    with pytest.raises(WouldLose, match=r"neither 0 nor 1, at index \[(0, 2|1, 0)\]; got (2|255)"):
-        raconvert.convert(tmp_path / "odd.npy", tmp_path / f"odd.{suffix}")
-    assert [path.name for path in tmp_path.iterdir()] == ["odd.npy"]
-    np.save(tmp_path / "fine.npy", ODD_BOOLS > 0)
-    raconvert.convert(tmp_path / "fine.npy", tmp_path / f"fine.{suffix}", verify=True)
-
-
-@pytest.mark.parametrize("suffix", ["npy", "npz", "ra", "ra.zip"])
-def test_bytes_of_bools_are_kept_where_any_may_stand(tmp_path: Path, suffix: str) -> None:
-    np.save(tmp_path / "odd.npy", ODD_BOOLS.view(bool))
-    raconvert.convert(tmp_path / "odd.npy", tmp_path / f"to.{suffix}")
-    raconvert.convert(tmp_path / f"to.{suffix}", tmp_path / "back.npy")
-    assert np.load(tmp_path / "back.npy").tobytes() == ODD_BOOLS.tobytes()
-
-
-def test_bools_cast_to_numbers_are_their_bytes(tmp_path: Path) -> None:
-    np.save(tmp_path / "odd.npy", ODD_BOOLS.view(bool))
-    raconvert.convert(tmp_path / "odd.npy", tmp_path / "to.npy", dtype="uint8")
-    assert np.array_equal(np.load(tmp_path / "to.npy"), ODD_BOOLS)

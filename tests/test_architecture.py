@@ -12,6 +12,7 @@ import pytest
 
 import raconvert
 from docs import changelog
+from raconvert.plugin import API, PROPERTIES, Format
 
 ROOT = Path(__file__).resolve().parents[1]
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -31,11 +32,12 @@ QUESTIONS = rows(ARCHITECTURE.split("## Where is")[1])
 
 
 def names_in(path: Path) -> set[str]:
-    """The names that a module defines: of functions, classes, and what stands in classes."""
+    """The names that a module defines: its functions, classes and tables, and those of classes."""
     found = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             found.add(node.name)
+        found |= {getattr(target, "id", "") for target in getattr(node, "targets", ())}
         if isinstance(node, ast.ClassDef):
             for inner in node.body:
                 own = [getattr(inner, "name", "")]
@@ -71,11 +73,22 @@ def test_every_package_has_a_row_and_every_row_a_package() -> None:
         re.findall(r"`((?:raconvert/)?\w+(?:/|\.py))`", " ".join(r[0] for r in rows(table)))
     )
     here = {f"raconvert/{p.parent.name}/" for p in (ROOT / "raconvert").glob("*/__init__.py")}
+    here |= {f"raconvert/{p.name}" for p in (ROOT / "raconvert").glob("[!_]*.py")}
 
-    # testing is a module or a package, whichever it is at the time
-    assert here <= named
-    for path in named - {"raconvert/testing/"}:
+    assert here - named == set()
+    for path in named:
         assert (ROOT / path).exists(), path
+
+
+def test_no_two_modules_begin_with_the_same_line() -> None:
+    """Who reads the first lines to find a module must not find the same twice."""
+    first: dict[str, list[str]] = {}
+    for folder in ("raconvert", "plugins"):
+        for path in (ROOT / folder).rglob("*.py"):
+            text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "none"
+            first.setdefault(text.splitlines()[0], []).append(str(path.relative_to(ROOT)))
+
+    assert [paths for paths in first.values() if len(paths) > 1] == []
 
 
 def test_the_picture_shows_the_stages() -> None:
@@ -98,7 +111,7 @@ def test_glossary_is_sorted_and_says_every_word_once() -> None:
 
 def test_glossary_names_classes_that_are_there() -> None:
     core = importlib.import_module("raconvert.plugin")
-    records = importlib.import_module("raconvert.records")
+    records = importlib.import_module("raconvert.declared")
     for name in re.findall(r"\(`([A-Z]\w+)`\)", GLOSSARY):
         assert hasattr(core, name) or hasattr(records, name), name
 
@@ -112,6 +125,33 @@ def test_the_first_plugin_of_the_page_is_the_one_that_is_tested() -> None:
 
     assert first == toy.read_text(encoding="utf-8")  # tests/test_third_party.py runs it
     assert len(first.splitlines()) <= 60
+
+
+def test_every_field_of_a_format_is_explained() -> None:
+    """In the docstring, which `help` shows and the table of the page is generated from."""
+    told = re.findall(r"^    (\w+): \S", Format.__doc__ or "", re.MULTILINE)
+
+    assert tuple(told) == Format._fields
+    assert re.findall(r"^\| `(\w+)` \|", AUTHORS.split("fields: begin")[1], re.MULTILINE)[
+        : len(told)
+    ] == list(Format._fields)
+
+
+def test_fields_of_a_format_have_names_and_usual_values() -> None:
+    form = Format(name="x", title="X", suffixes=(".x",))
+
+    assert (form.api, form.index_orders, form.samples, form.many) == (API, "C", {}, False)
+    for wrong in ({"nam": "x"}, {"name": "x", "title": "X"}):
+        with pytest.raises(TypeError, match="takes each of its fields once"):
+            Format(**wrong)
+
+
+def test_the_words_for_a_fit_are_the_same_everywhere() -> None:
+    words = ", ".join(PROPERTIES)
+    (row,) = [meaning for word, meaning in rows(GLOSSARY) if word == "property"]
+
+    assert row.endswith(f": {words}")
+    assert f"one of these words: {words}." in " ".join(AUTHORS.split())
 
 
 def test_a_built_in_format_needs_at_most_eight_places() -> None:

@@ -237,13 +237,15 @@ def test_what_a_kill_leaves_is_not_matched_by_patterns(tmp_path: Path, out: Path
 
 @contextmanager
 def file_size_limit(nbytes: int) -> Iterator[None]:
-    """Let no file grow beyond `nbytes`."""
+    """Let no file grow beyond `nbytes`; compiled modules are not written, they would be cut."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    compiled, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, hard))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        sys.dont_write_bytecode = compiled
 
 
 # id -> suffix of the source, values, suffix of the target, options

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import yaml
-from writers import quiet
+from pairs import quiet
 
 import raconvert
 from raconvert.api import array_of

@@ -387,12 +387,12 @@ def test_a_bundle_waits_for_the_disk_once(
 def test_a_wait_for_the_disk_that_fails_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from raconvert.files import places
+    from raconvert.files import syncing
 
     def failing(_: str) -> bool:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(places, "_sync_file_system", failing)
+    monkeypatch.setattr(syncing, "_sync_file_system", failing)
     arrays = {f"a{n}": np.arange(3) for n in range(100)}
     with pytest.raises(WriteFailed, match="Input/output error"):
         raconvert.write(tmp_path / "x", arrays, to="bundle", sync=True)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -207,6 +208,18 @@ def test_the_report_tells_of_a_single_failure() -> None:
     assert (line["status"], line["path"], line["exit_code"]) == ("failed", "none.npy", 1)
 
 
+def test_the_report_tells_what_was_lost() -> None:
+    with zipfile.ZipFile("worn.npz", "w") as file:
+        file.write("a.npy")
+        file.writestr("b.npy", b"\x93NUMPY\1\0\x10\0{broken}       \n")
+    assert main(["worn.npz", "-o", "w.zip", "--allow", "arrays", "--report", "r.jsonl"]) == 0
+
+    written, lost = map(json.loads, Path("r.jsonl").read_text().splitlines())
+    assert (written["status"], written["path"]) == ("written", "w.zip")
+    assert (lost["status"], lost["array"], lost["property"]) == ("lost", "b", "elements")
+    assert "cannot be read" in lost["reason"]
+
+
 def test_the_report_is_not_overwritten(capsys: pytest.CaptureFixture[str]) -> None:
     Path("r.jsonl").write_text("old")
 
@@ -352,3 +365,62 @@ def test_a_part_of_an_hdf5_file_takes_no_links_along(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "part.h5") as part, h5py.File(tmp_path / "all.h5") as whole:
         assert sorted(part) == ["alias", "x"]
         assert sorted(whole) == ["alias", "nowhere", "out", "x", "y"]
+
+
+# The types that are named ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["ra", "npy", "npz", "h5", "nrrd", "scidb", "zip", "tar"])
+@pytest.mark.parametrize("dtype", [">f8", ">i4", ">c16"])
+def test_the_line_names_the_type_that_was_written(
+    suffix: str, dtype: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save("big.npy", np.arange(6).reshape(2, 3).astype(dtype))
+
+    assert main(["big.npy", "-o", f"x.{suffix}"]) == 0
+
+    said = capsys.readouterr()
+    assert f": {np.dtype(dtype).name} (2, 3)" in said.out + said.err
+    assert "big-endian" not in said.out + said.err
+    if suffix == "npy":
+        assert np.load("x.npy").dtype == np.dtype(dtype).newbyteorder("<")
+
+
+def test_planes_name_the_type_that_was_written(capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("big.npy", np.arange(24, dtype=">u2").reshape(2, 3, 4))
+
+    assert main(["big.npy", "-o", "x{}.png", "--planes"]) == 0
+
+    said = capsys.readouterr()
+    assert "uint16" in said.out + said.err
+    assert "big-endian" not in said.out + said.err
+
+
+@pytest.mark.parametrize(
+    ("target", "dtype", "flag"),
+    [("x.har", "c8", "float32"), ("x.har", "c16", "float32"), ("x.png", "bfloat16", "uint8")],
+)
+def test_the_flag_that_is_named_helps(
+    target: str, dtype: str, flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save("a.npy", np.array([[1, 2], [3, 4]], "f4" if dtype == "bfloat16" else dtype))
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    assert main(["a.npy", "-o", "a.ra", "--dtype", dtype]) == 0
+    assert main(["a.ra", "-o", target]) == 4
+    assert f"allow with --dtype {flag}" in capsys.readouterr().err
+
+    assert main(["a.ra", "-o", target, "--dtype", flag]) == 0
+    assert main([target, "-o", "b.npy"]) == 0
+
+    assert sorted(np.load("b.npy").ravel()) == [1, 2, 3, 4]
+
+
+def test_the_flag_for_complex_numbers_loses_no_imaginary_part(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    np.save("a.npy", np.array([1, 2 + 1j]))
+
+    assert main(["a.npy", "-o", "x.har", "--dtype", "float32"]) == 4
+    assert "index [1]" in capsys.readouterr().err
+    assert not os.path.exists("x.har")

@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parent.parent
 HEAVY = {"numpy", "PIL", "lz4", "ml_dtypes", "shtab", "rich"}
 # Modules of the standard library that cost a start noticeably, and that nothing here needs.
 SLOW = {
-    "dataclasses", "inspect", "json", "locale", "logging", "pathlib", "shutil", "subprocess",
-    "tempfile", "typing", "yaml",
+    "dataclasses", "inspect", "json", "locale", "logging", "pathlib", "shutil", "signal",
+    "string", "subprocess", "tempfile", "typing", "yaml",
 }  # fmt: skip
 SCAN = {"importlib.metadata"}
 PLUGINS = {"raconvert.plugins.npy", "raconvert.plugins.npz", "raconvert.plugins.png"}
@@ -84,6 +84,23 @@ def test_light_commands_import_only_what_they_use(
 
     assert not modules & (HEAVY | SLOW | SCAN)
     assert modules & PLUGINS == used
+
+
+@pytest.mark.parametrize(
+    ("words", "most"),
+    [(["info", "x.ra"], 35), (["a.npy", "-o", "b.ra"], 46), (["x.ra", "-o", "b.npy"], 46)],
+    ids=["info", "npy to ra", "ra to npy"],
+)
+def test_few_modules_of_ours_are_imported(words: list[str], most: int, folder: Path) -> None:
+    """Each takes about 80 µs; 13 ms are all that a bare interpreter takes."""
+    ours = {name for name in imported(folder, *words) if name.partition(".")[0] == "raconvert"}
+
+    assert len(ours) <= most, sorted(ours)
+
+
+@pytest.mark.parametrize("words", [["x.ra", "-o", "b.nrrd"], ["x.ra", "-o", "b.nhdr"]])
+def test_a_raw_nrrd_is_written_without_numpy(words: list[str], folder: Path) -> None:
+    assert not imported(folder, *words) & (HEAVY | SCAN)
 
 
 def test_formats_imports_no_plugin(folder: Path) -> None:

@@ -185,6 +185,11 @@ def test_tolerances(tmp_path: Path) -> None:
         (np.array([2**63 - 1], "i8"), np.array([2.0**63]), 1),
         (np.array([-(2**63)], "i8"), np.array([-(2.0**63)]), 0),
         (np.array([2**64 - 1], "u8"), np.array([2.0**64]), 1),
+        (
+            np.array([2**63, 2**63 + 2048, 2**64 - 2048], "u8"),
+            np.array([2.0**63, 2.0**63 + 2048, 2.0**64 - 2048]),
+            0,
+        ),
         (np.array([2**64 - 1], "u8"), np.array([-1], "i8"), 1),
         (np.array([-1], "i1"), np.array([255], "u1"), 1),
         (np.array([3], "i4"), np.array([3 + 0j]), 0),
@@ -203,6 +208,33 @@ def test_values_of_different_types_are_compared_exactly(
         assert found["arrays"][0]["data"]["differ"] == differ
         assert not found["arrays"][0]["same_type"]
         assert not found["same"]
+
+
+@pytest.mark.parametrize("kind", "mM")
+def test_dates_of_different_units(kind: str, tmp_path: Path) -> None:
+    """NaT equals NaT, and no date."""
+    a = np.array([0, "NaT", "NaT", 5, 7], f"{kind}8[s]")
+    b = np.array([0, "NaT", 5000, "NaT", 7000], f"{kind}8[ms]")
+
+    found = diff(*pair(tmp_path, a, b))["arrays"][0]
+
+    assert not found["same_type"]
+    assert found["data"]["differ"] == 2
+    assert found["data"]["first"] == [2]
+
+
+def test_an_error_of_no_array_is_raised_among_several(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where every array can be read, nothing else is said in its place."""
+
+    def fails(*_: Any) -> dict[str, Any]:
+        raise Corrupt("file changed while it was read")
+
+    np.savez(tmp_path / "a.npz", x=np.arange(3), y=np.arange(4))
+    monkeypatch.setattr("raconvert.inspect.diff.compare_data", fails)
+    with pytest.raises(Corrupt, match="file changed while it was read"):
+        diff(tmp_path / "a.npz", tmp_path / "a.npz")
 
 
 def test_integer_differences_do_not_overflow(tmp_path: Path) -> None:
@@ -491,7 +523,7 @@ def test_groups_that_something_lies_in_are_there_anyway() -> None:
     array = array_of(np.arange(3), "g/h/x")
     bundle = Bundle([array], groups={"g": {}, "g/h": {}, "i": {}, "i/j": {}, "k": {"l": 1}})
 
-    assert bundle.telling_groups() == {"i/j": {}, "k": {"l": 1}}
+    assert bundle.explicit_groups() == {"i/j": {}, "k": {"l": 1}}
 
 
 def test_the_order_of_arrays_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -821,3 +853,152 @@ def test_nan_in_one_part_in_another_width(tmp_path: Path, number: complex) -> No
     narrow = np.array([1j, number], "c8")
     assert data_of(tmp_path, narrow, narrow.astype("c16"))["differ"] == 0
     assert data_of(tmp_path, narrow, np.array([1j, 2 + 2j]))["differ"] == 1
+
+
+def test_the_form_of_a_group_is_named_as_such(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A struct array of MATLAB that became plain arrays on its way through NPZ."""
+    scipy_io = pytest.importorskip("scipy.io")
+    values = np.array([[(1.0, 2.0), (3.0, 4.0)]], [("u", "f8"), ("v", "f8")])
+    scipy_io.savemat(tmp_path / "x.mat", {"s": values})
+    convert(tmp_path / "x.mat", tmp_path / "x.npz")
+    found = diff(tmp_path / "x.mat", tmp_path / "x.npz")
+    assert found["forms"] == [{"field": "s", "a": "struct 1 x 2"}]
+    assert not found["same"]
+    assert main(["diff", str(tmp_path / "x.mat"), str(tmp_path / "x.npz")]) == 1
+    assert "form     group s: struct 1 x 2 in a, a plain group in b" in capsys.readouterr().out
+
+
+# Against Python, whose numbers compare exactly -----------------------------------------------------
+
+EDGES = [0, 1, 2**53 - 1, 2**53, 2**53 + 1, 2**62, 2**63 - 1024, 2**63 - 1, 2**63, 2**63 + 2048, 2**64 - 2048,
+         2**64 - 1, 2**64]  # fmt: skip
+FLOATS = [*map(float, EDGES), 0.5, 1.5, math.nan, math.inf, 1e300, 5e-324]
+
+
+def numbers_of(code: str) -> list[Any]:
+    """The numbers of a type that are at the end of one range or another, as Python has them."""
+    dtype = np.dtype(code)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        wanted = {sign * n for n in (*EDGES, 127, 128, 255) for sign in (1, -1)}
+        return sorted(n for n in wanted if info.min <= n <= info.max)
+    if dtype.kind == "b":
+        return [False, True]
+    with np.errstate(over="ignore"):
+        floats = {repr(float(dtype.type(s * f).real)) for f in FLOATS for s in (1, -1)}
+    found: list[Any] = [float(text) for text in sorted(floats)]
+    if dtype.kind == "c":
+        found += [complex(f, g) for f in found[:9] for g in (0.0, -0.0, 1.0, math.nan)]
+    return found
+
+
+def same_number(x: Any, y: Any) -> bool:
+    """True if equal, NaN with NaN, part by part."""
+    x, y = (z if isinstance(z, complex) else (z, 0) for z in (x, y))
+    sides = [(z.real, z.imag) if isinstance(z, complex) else z for z in (x, y)]
+    return all(a == b or (a != a and b != b) for a, b in zip(*sides, strict=True))  # noqa: PLR0124
+
+
+CODES = ["?", "i1", "u1", "i4", "u4", "i8", "u8", "f4", "f8", "c16"]
+
+
+@pytest.mark.parametrize("a", CODES)
+@pytest.mark.parametrize("b", CODES)
+def test_every_two_numbers_of_every_two_types(a: str, b: str) -> None:
+    left, right = numbers_of(a), numbers_of(b)
+    x = np.array(left, a).repeat(len(right))
+    y = np.tile(np.array(right, b), len(left))
+    pairs = [(m, n) for m in left for n in right]
+    odd = [n for n, (m, o) in enumerate(pairs) if not same_number(m, o)]
+
+    found = compare_arrays(array_of(x, "x"), array_of(y, "x"), Rule())
+
+    assert found["data"]["count"] == len(pairs)
+    assert found["data"]["differ"] == len(odd)
+    assert found["data"]["first"] == ([odd[0]] if odd else None)
+    nan = [[z != z for z in side] for side in zip(*pairs, strict=True)]  # noqa: PLR0124
+    assert found["data"]["nan_only_in_a"] == sum(p and not q for p, q in zip(*nan, strict=True))
+    assert found["data"]["nan_only_in_b"] == sum(q and not p for p, q in zip(*nan, strict=True))
+    assert found["same"] == (a == b and not odd)
+
+
+@pytest.mark.parametrize("code", ["i1", "u1", "i8", "u8"])
+def test_distances_of_integers_are_exact_before_they_are_rounded(code: str) -> None:
+    numbers = numbers_of(code)
+    for m in numbers:
+        for n in numbers:
+            if m == n:
+                continue
+            data = compare_arrays(
+                array_of(np.array([m], code), "x"), array_of(np.array([n], code), "x"), Rule()
+            )["data"]
+            assert data["max_abs"] == float(abs(m - n))
+            assert data["max_rel"] == pytest.approx(abs(m - n) / max(abs(m), abs(n)))
+            assert data["max_abs_index"] == data["max_rel_index"] == [0]
+
+
+def test_unequal_numbers_without_a_distance_differ() -> None:
+    """As floats they are the same: the distance is 0, and the largest one all the same."""
+    x, y = np.array([1, 2**53 + 1]), np.array([1, 2.0**53])
+    data = compare_arrays(array_of(x, "x"), array_of(y, "x"), Rule())["data"]
+    assert (data["differ"], data["first"]) == (1, [1])
+    assert (data["max_abs"], data["max_abs_index"]) == (0, [1])
+    assert (data["max_rel"], data["max_rel_index"]) == (0, [1])
+    data = compare_arrays(array_of(x, "x"), array_of(y, "x"), Rule(atol=1e-9))["data"]
+    assert (data["differ"], data["first"]) == (0, None)
+
+
+def test_the_first_of_the_largest_differences_is_named() -> None:
+    x = np.zeros((4, 5))
+    y = np.zeros((4, 5))
+    y[1, 2] = y[2, 1] = 3
+    y[0, 4] = -1
+    y[3, 3] = math.nan
+    for order in ("C", "F"):
+        sides = [array_of(np.asarray(values, order=order), "x") for values in (x, y)]
+        data = compare_arrays(*sides, Rule())["data"]
+        assert data["differ"] == 4
+        assert data["max_abs"] == 3
+        assert data["max_abs_index"] in ([1, 2], [2, 1])
+        assert data["nan_only_in_b"] == 1
+
+
+@pytest.mark.parametrize("atol", [0, 0.5, 1, 2])
+@pytest.mark.parametrize("rtol", [0, 0.1, 0.25, 0.5, 1])
+def test_tolerances_are_those_of_the_formula(atol: float, rtol: float) -> None:
+    numbers = [0.0, 0.5, 1.0, 1.5, 2.0, 4.0, -1.0, math.inf, -math.inf, math.nan]
+    pairs = [(m, n) for m in numbers for n in numbers]
+    x, y = (np.array(side) for side in zip(*pairs, strict=True))
+    data = compare_arrays(array_of(x, "x"), array_of(y, "x"), Rule(atol, rtol))["data"]
+
+    def far(m: float, n: float) -> bool:
+        if same_number(m, n):
+            return False
+        if math.isinf(m) or math.isinf(n):
+            return True
+        return not abs(m - n) <= atol + rtol * max(abs(m), abs(n))
+
+    odd = [n for n, one in enumerate(pairs) if far(*one)]
+    assert data["differ"] == len(odd)
+    assert data["first"] == [odd[0]]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        ("S3", "S5", True), ("U3", "U5", True), ("S3", "U5", True), ("U5", "S3", True),
+        ("S3", "U2", False), ("U2", "S3", False), ("S2", "S3", False),
+    ],
+)  # fmt: skip
+def test_texts_of_every_two_widths(a: str, b: str, same: bool) -> None:
+    words = [["abc", "x", "", "ab\xe9"], ["", "abc"]]
+    for texts in words:
+        sides = []
+        for code in (a, b):
+            raw = [text.encode("latin-1") if code[0] == "S" else text for text in texts]
+            sides.append(array_of(np.array(raw, code), "x"))
+        data = compare_arrays(*sides, Rule())["data"]
+        long = [n for n, text in enumerate(texts) if len(text) > 2]
+        assert (data["differ"], data["first"]) == ((0, None) if same else (len(long), [long[0]]))

@@ -10,20 +10,24 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import lanes
 import numpy as np
 import pytest
 
+import raconvert
 from raconvert import testing
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.catalogue import ROWS
-from raconvert.errors import Corrupt
-from raconvert.files.extent import Extent
+from raconvert.errors import Corrupt, RaconvertError
+from raconvert.files.source import Extent
 from raconvert.plugin import MAYBE, SURE, Option, Plan, Source, refused
 from raconvert.testing import CHECKS
 
 ROOT = Path(__file__).resolve().parents[1]
 TOY = Path(__file__).resolve().parent / "third_party" / "raconvert-toy"
+LANES = {"npy", "nrrd", "png", "ra"}
+LANE_CASES = [name for name in testing.CASES if "-4x6-" in name or "-5x6x3-" in name]
 MODULES = {row.name: row.module for row in ROWS} | {"toy": "raconvert_toy"}
 
 
@@ -42,7 +46,36 @@ def test_conformance(name: str, check: Callable[[ModuleType], None]) -> None:
     check(import_module(MODULES[name]))
 
 
-PARTS = ("declared", "reading", "writing")
+@pytest.mark.skipif(not lanes.POSSIBLE, reason="files without a name are a thing of Linux")
+@pytest.mark.parametrize("name", sorted(LANES))
+def test_what_is_written_goes_both_ways(name: str, tmp_path: Path) -> None:
+    """The fast lane makes of a file of the kit what the usual way makes, and reports the same."""
+    plugin = import_module(MODULES[name])
+    (lane := tmp_path / "lane").mkdir()
+    counts = dict.fromkeys(("npy", "ra", name), 0)
+    for number, case in enumerate(LANE_CASES):
+        path = tmp_path / f"{number}{testing.suffix_of(plugin)}"
+        try:
+            testing.write(plugin, [testing.CASES[case].array()], path)
+        except RaconvertError:
+            continue
+        for to in counts:
+            folder = tmp_path / f"{number}-{to}"
+            folder.mkdir()
+            try:
+                report = raconvert.convert(path, folder / f"{number}.{to}", to=to, sync=False)
+            except RaconvertError:
+                continue
+            counts[to] += lanes.taken(path, folder / f"{number}.{to}", report, lane)
+    assert all(counts.values()), counts
+    assert counts[name] > (3 if name == "png" else 30), counts
+
+
+def test_the_lane_connects_the_formats_that_promise_it() -> None:
+    assert lanes.formats() == LANES
+
+
+PARTS = ("declared", "reading", "writing", "empty", "headers")
 
 
 def test_every_check_of_the_kit_is_listed() -> None:
@@ -181,6 +214,16 @@ def _undeclared(toy: ModuleType) -> dict[str, Any]:
     return {"plan": plan}
 
 
+def _of_contract_1(toy: ModuleType) -> dict[str, Any]:
+    def fits(bundle: Bundle, options: dict[str, Any]) -> list[Any]:
+        return toy.plan(bundle).fits
+
+    def write(bundle: Bundle, target: Any) -> None:
+        toy.plan(bundle).write(target)
+
+    return {"plan": None, "fits": fits, "write": write}
+
+
 def _default_is_no_choice(toy: ModuleType) -> dict[str, Any]:
     def plan(bundle: Bundle, *, way: str = "c") -> Plan:
         return toy.plan(bundle)
@@ -307,6 +350,20 @@ def _swallowing(toy: ModuleType) -> dict[str, Any]:
     return _planned(toy, write=write)
 
 
+def _silent_about_shapes(toy: ModuleType) -> dict[str, Any]:
+    def fits(bundle: Bundle) -> list:
+        return [fit for fit in toy.plan(bundle).fits if fit.property != "shape"]
+
+    return _planned(toy, fits)
+
+
+def _flag_without_use(toy: ModuleType) -> dict[str, Any]:
+    def fits(bundle: Bundle) -> list:
+        return [fit._replace(flag="--dtype float64") for fit in toy.plan(bundle).fits]
+
+    return _planned(toy, fits)
+
+
 def _never_refuses(toy: ModuleType) -> dict[str, Any]:
     return _planned(toy, lambda bundle: [refused("", "type", "never", "please")])
 
@@ -326,6 +383,7 @@ BROKEN: dict[str, tuple[Callable[[ModuleType], dict[str, Any]], Callable[[Module
         testing.check_options,
     ),
     "default_is_no_choice": (_default_is_no_choice, testing.check_options),
+    "functions_of_contract_1": (_of_contract_1, testing.check_options),
     "no_sample": (_form(samples={}), testing.check_samples_are_sure),
     "swapped_magic": (_form(magic=((0, b"OT1Y"),)), testing.check_samples_are_sure),
     "unsure": (lambda toy: {"sniff": lambda source: MAYBE}, testing.check_samples_are_sure),
@@ -345,7 +403,9 @@ BROKEN: dict[str, tuple[Callable[[ModuleType], dict[str, Any]], Callable[[Module
     "fits_looks_at_data": (_fits_looks, testing.check_fits_is_pure),
     "fits_raises": (lambda toy: {"plan": _raises(KeyError("x"))}, testing.check_fits_is_pure),
     "flag_is_no_flag": (_never_refuses, testing.check_fits_is_pure),
+    "flag_without_use": (_flag_without_use, testing.check_fits_is_pure),
     "type_lost": (_fits_is_careless, testing.check_round_trips),
+    "empty_axes_written": (_silent_about_shapes, testing.check_empty_shapes),
     "input_overwritten": (_mutating, testing.check_input_is_left_alone),
     "random_bytes_behind": (_random_output, testing.check_output_is_deterministic),
     "error_swallowed": (_swallowing, testing.check_failed_write_leaves_nothing),

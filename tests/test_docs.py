@@ -54,6 +54,19 @@ def test_generated_texts_are_current() -> None:
     run([sys.executable, "-m", "docs.generate", "--check"], cwd=ROOT)
 
 
+def test_promises_are_held_by_tests() -> None:
+    """What docs/testing.md names as the tests of SECURITY.md is there."""
+    text = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+    section = text.partition("\n## What SECURITY.md promises\n")[2].partition("\n## ")[0]
+    found = re.findall(r"`(tests/[a-z_0-9/]+\.py)(?:::(test_\w+))?`", section)
+    assert len(found) > 50
+    for file, name in found:
+        code = (ROOT / file).read_text(encoding="utf-8")
+        assert re.search(rf"^def {name or 'test_'}", code, re.MULTILINE), (file, name)
+    for row in section.strip().splitlines()[2:]:
+        assert "`tests/" in row, row
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_to_files(page: Path) -> None:
     text = re.sub(

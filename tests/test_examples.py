@@ -1,16 +1,20 @@
 """The examples in the docstrings of public names: they run, and the most used names have one.
 
 Each runs in a folder with ``grid.ra``, int32 of shape (3, 4) that counts from 0, and ``two.npz``
-with zeros `a` of shape (2, 3) and ones `b` of shape (2,).
+with zeros `a` of shape (2, 3) and ones `b` of shape (2,), and a folder ``lab`` with two .npy files.
 """
 
 from __future__ import annotations
 
+import ast
+import builtins
 import doctest
 import hashlib
 import importlib
 import inspect
 import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,15 +24,25 @@ import pytest
 
 import raconvert
 import raconvert.ra
-from raconvert import errors, plugin
+from raconvert import errors, plugin, testing
 from raconvert.api import array_of
-from raconvert.arrays.blocks import as_ndarray, blocks
-from raconvert.arrays.raw import write_raw
+from raconvert.arrays.blocks import as_ndarray, blocks, write_raw
 
 # What users and plugin authors call most: each has an example.
 SHOWN = [
-    *("convert", "read", "open", "write", "info", "formats", "digest", "verify", "query"),
-    *("ra.read", "ra.write"),
+    *(
+        "convert",
+        "migrate",
+        "read",
+        "open",
+        "write",
+        "info",
+        "formats",
+        "digest",
+        "verify",
+        "query",
+    ),
+    *("ra.read", "ra.write", "ra.query"),
     *("Array", "Array.replace", "Array.__getitem__", "Array.__array__"),
     *("Bundle", "Bundle.get", "Bundle.only"),
     *("Metadata.copy", "Metadata.to_dict", "Metadata.from_dict"),
@@ -36,10 +50,8 @@ SHOWN = [
     *("plugin.Source.read_exact", "plugin.Target", "plugin.Plan", "plugin.equivalent"),
     *("plugin.refused", "plugin.file_fits", "plugin.first_of", "plugin.element"),
     *("plugin.element_of", "plugin.dtype_of", "plugin.little", "plugin.type_name"),
-    *("arrays.blocks.blocks", "arrays.blocks.as_ndarray", "arrays.raw.write_raw"),
+    *("arrays.blocks.blocks", "arrays.blocks.as_ndarray", "arrays.blocks.write_raw"),
 ]
-# Of these nothing but the arguments can be wrong.
-CANNOT_FAIL = {"formats", "refresh"}
 ERRORS = {name for name, value in vars(errors).items() if inspect.isclass(value)}
 NAMES = {
     "Axis": plugin.Axis,
@@ -76,6 +88,9 @@ def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     raconvert.ra.write("grid.ra", np.arange(12, dtype="<i4").reshape(3, 4))
     np.savez("two.npz", a=np.zeros((2, 3)), b=np.ones(2))
+    (tmp_path / "lab").mkdir()
+    for name in ("x", "y"):
+        np.save(tmp_path / "lab" / f"{name}.npy", np.arange(3))
     return tmp_path
 
 
@@ -99,13 +114,75 @@ def test_examples_of_docstrings_run(path: str, examples: Path) -> None:
     assert printed == [], "".join(printed)
 
 
-@pytest.mark.parametrize("path", sorted({*raconvert.__all__, "ra.read", "ra.write", "ra.query"}))
+RAISES = re.compile(r"\b[Rr]aises? (nothing|what|the errors|`\w+`)|\b[Nn]ever raises\b")
+
+
+def public_functions() -> Iterator[tuple[str, Any]]:
+    """Yield the functions of the public modules, and the methods of their classes, with a path."""
+    for module in (raconvert, raconvert.ra, plugin, testing):
+        for name in module.__all__:
+            thing, path = getattr(module, name), f"{module.__name__}.{name}"
+            if inspect.isfunction(thing):
+                yield path, thing
+            elif inspect.isclass(thing) and not issubclass(thing, Exception):
+                for key, value in vars(thing).items():
+                    own = getattr(value, "__func__", value)  # of class methods
+                    if inspect.isfunction(own) and (key == "__getitem__" or key[0] != "_"):
+                        yield f"{path}.{key}", own
+
+
+PUBLIC = dict(public_functions())
+
+
+def protocols() -> dict[str, str]:
+    """The docstrings of the functions of a plugin, as the contract has them."""
+    tree = ast.parse(inspect.getsource(plugin))
+    return {
+        node.name: ast.get_docstring(node) or ""
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and [ast.unparse(b) for b in node.bases] == ["Protocol"]
+    }
+
+
+def says_errors(text: str) -> bool:
+    """True if a docstring says what is raised; names of errors among it are names of errors."""
+    text = " ".join(text.split())
+    named = re.findall(r"\b[Rr]aises? `(\w+)`", text)
+    return RAISES.search(text) is not None and {*named} <= ERRORS | {*vars(builtins)}
+
+
+def test_there_are_public_functions_in_every_module() -> None:
+    for module in ("raconvert", "raconvert.ra", "raconvert.plugin", "raconvert.testing"):
+        assert [path for path in PUBLIC if path.rpartition(".")[0] == module], module
+    assert len(PUBLIC) > 100
+
+
+@pytest.mark.parametrize("path", PUBLIC)
 def test_public_functions_name_their_errors(path: str) -> None:
-    thing = found(path)
-    assert inspect.getdoc(thing)
-    if inspect.isfunction(thing) and path not in CANNOT_FAIL:
-        assert any(f"`{name}`" in inspect.getdoc(thing) or "raconvert.errors" in inspect.getdoc(thing)
-                   for name in ERRORS)  # fmt: skip
+    assert says_errors(inspect.getdoc(PUBLIC[path]) or "")
+
+
+@pytest.mark.parametrize(("name", "text"), protocols().items(), ids=protocols())
+def test_functions_of_a_plugin_name_their_errors(name: str, text: str) -> None:
+    assert says_errors(text)
+
+
+def test_every_function_of_a_plugin_has_a_protocol() -> None:
+    slots = {*plugin.Plugin.__slots__} - {"FORMAT"}
+
+    assert len(protocols()) == len(slots)
+
+
+def test_the_judge_of_docstrings() -> None:
+    assert says_errors("The size. Raises\n`Corrupt` if there is none.")
+    assert says_errors("Never raises on foreign bytes.")
+    assert not says_errors("The size; `Corrupt` if there is none.")
+    assert not says_errors("The size. Raises `Corupt`.")
+
+
+@pytest.mark.parametrize("path", raconvert.__all__)
+def test_public_names_are_documented(path: str) -> None:
+    assert inspect.getdoc(found(path))
 
 
 @pytest.mark.parametrize("name", plugin.__all__)
@@ -117,3 +194,20 @@ def test_names_of_the_contract_are_documented(name: str) -> None:
         for key, value in own:
             if inspect.isfunction(value) and not key.startswith("_"):
                 assert inspect.getdoc(value), f"{name}.{key}"
+
+
+# What a docstring has to say where a function takes bytes, or arrays of elements.
+SIZES = {"max_memory", "nbytes", "offset"}
+ORDERS = re.compile(r"\b(shape|dims|axis|axes|order|slowest|fastest)\b")
+
+
+@pytest.mark.parametrize("path", PUBLIC)
+def test_public_functions_say_units_and_order_of_axes(path: str) -> None:
+    signature = inspect.signature(PUBLIC[path])
+    types = [one.annotation for one in signature.parameters.values()]
+    text = inspect.getdoc(PUBLIC[path]) or ""
+
+    if SIZES & {*signature.parameters}:
+        assert re.search(r"\bbytes?\b", text)
+    if re.search(r"ndarray|\bValues\b", f"{types} {signature.return_annotation}"):
+        assert ORDERS.search(text)

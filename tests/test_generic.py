@@ -19,6 +19,7 @@ NAMES = {row.name for row in ROWS}
 # What a string that is a format's name means otherwise: (file or package, string) -> why.
 OTHER = {
     ("__init__", "ra"): "the attribute raconvert.ra, a package",
+    ("arrays", "ra"): "the namespace of the core itself, RA in memory",
     ("testing", "bundle"): "the parameter of `plan`",
 }
 

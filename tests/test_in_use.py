@@ -201,6 +201,21 @@ def test_one_file_each_never_replaces_what_another_source_reads(
     assert sorted(report.written) == ["in/a.ra", "in/y.ra"]
 
 
+def test_a_source_by_a_wrong_name_is_noticed_when_it_is_its_turn(here: Path) -> None:
+    """A header that its name hides is not opened ahead: its own conversion fails, in any order."""
+    Path("in").mkdir()
+    header(here / "in" / "y.npy", "x.ra")
+    for sources in (["a.npy", "x.npy", "in/y.npy"], ["in/y.npy", "x.npy", "a.npy"]):
+        (here / "in" / "x.ra").write_bytes(NUMBERS.tobytes())
+        np.save("a.npy", OTHER)
+        report = convert(sources, out_dir="in", to="ra", stack="each", overwrite=True)
+        ((source, error),) = report.failed
+        assert source == "in/y.npy"
+        assert isinstance(error, TargetExists)
+        assert "which source 'x.npy' becomes" in str(error)
+        assert not Path("in/y.ra").exists()
+
+
 def test_arrays_of_a_container_never_replace_what_another_source_reads(here: Path) -> None:
     np.savez("v.npz", x=OTHER, y=OTHER)
     Path("out/v").mkdir(parents=True)
@@ -391,7 +406,7 @@ def test_an_interruption_right_after_a_rename(
         monkeypatch.setattr(os, "link", no_links)
     with unchanged(here), Target("out", overwrite=True) as target:
         target.open().write(b"new")
-        target.companion("out.beside").open().write(b"new")
+        target.beside(".beside").open().write(b"new")
         with pytest.raises(KeyboardInterrupt):
             target.commit()
 

@@ -20,7 +20,7 @@ from raconvert.cli import main
 from raconvert.cli.console import Console
 from raconvert.conversion.pipeline import convert
 from raconvert.errors import Corrupt, UnknownFormat
-from raconvert.files.extent import Extent
+from raconvert.files.source import Extent
 from raconvert.inspect.info import describe, format_details, formats, info, plain, why
 
 if TYPE_CHECKING:

@@ -12,6 +12,10 @@ import pytest
 import yaml
 
 import raconvert
+import raconvert.imageio
+from raconvert.arrays.array import Array
+from raconvert.arrays.dtypes import Element
+from raconvert.arrays.metadata import Metadata
 from raconvert.errors import UsageError, WouldLose
 
 if TYPE_CHECKING:
@@ -171,6 +175,23 @@ REFUSED = {
     "objects-array": xr.DataArray(np.array([1, "a"], dtype=object), dims="x"),
     "levels-array": xr.DataArray([1, 2], coords={"x": pd.MultiIndex.from_tuples(LEVELS)}, dims="x"),
     "nul-text": pd.DataFrame({"a": ["x\0"]}),
+    "missing-array": pd.array([1, None], dtype="Int64"),
+    "levels-index": pd.MultiIndex.from_tuples(LEVELS),
+    "categories-index": pd.CategoricalIndex(["x", "y"]),
+    "list": [data_array(), data_array()],
+    "tuple": (np.zeros(3), pd.Series([1, 2, 3])),
+    "lists": [[1, 2], [3, xr.DataArray(4, attrs={"a": 1})]],
+    "masks": [np.ma.array([1, 2], mask=[False, True]), np.zeros(2)],
+    "arrays": [
+        Array(Element("uint", 1, "|"), (2,), data=np.zeros(2, "u1"), meta=Metadata(units="m"))
+    ],
+    "list-among": {"a": [data_array(), data_array()]},
+}
+
+
+WITHOUT_PLACE = {
+    "frame": {"a": pd.DataFrame({"b": [1, 2]})},
+    "dataset": {"a": xr.Dataset({"b": ("x", [1, 2])}, attrs={"title": "text"})},
 }
 
 
@@ -179,6 +200,46 @@ def test_what_would_be_lost_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(WouldLose):
         raconvert.write(tmp_path / "x.npz", REFUSED[name])
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", WITHOUT_PLACE)
+def test_a_table_is_not_one_array_among_others(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="is not a single array"):
+        raconvert.write(tmp_path / "x.npz", WITHOUT_PLACE[name])
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_variable_keeps_its_dimensions(tmp_path: Path) -> None:
+    raconvert.write(tmp_path / "x.ra", data_array().variable)
+    whole = sidecar(tmp_path / "x.ra")
+    assert [axis["name"] for axis in whole["axes"]] == ["x", "y"]
+    assert whole["units"] == "K"
+    assert whole["attributes"] == {"title": "text", "number": 0.5, "list": [0, 1]}
+
+
+def test_an_index_keeps_its_name(tmp_path: Path) -> None:
+    raconvert.write(tmp_path / "x.npz", pd.Index([3, 1], name="key"))
+    with np.load(tmp_path / "x.npz") as found:
+        assert {name: found[name].tolist() for name in found} == {"key": [3, 1]}
+    raconvert.write(tmp_path / "y.npy", pd.array([3, 1], dtype="Int16"))
+    assert np.load(tmp_path / "y.npy").dtype == np.int16
+
+
+def test_the_name_of_columns_is_named_as_left_out(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1, 2]}).rename_axis(columns="kind")
+    report = raconvert.write(tmp_path / "x.h5", frame)
+    assert any("'kind'" in fit.reason for fit in report.equivalent)
+
+
+def test_imageio_hands_over_what_it_got(tmp_path: Path) -> None:
+    iio = pytest.importorskip("imageio.v3")
+
+    iio.imwrite(tmp_path / "x.ra", data_array())
+    assert sidecar(tmp_path / "x.ra")["axes"]
+    for lost in (np.ma.array([[1, 2]], mask=[[0, 1]]), [data_array(), data_array()]):
+        with pytest.raises(raconvert.errors.RaconvertError, match="lose"):
+            iio.imwrite(tmp_path / "y.ra", lost)
+    assert not (tmp_path / "y.ra").exists()
 
 
 def test_neither_library_is_imported_for_other_arrays(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json as standard
+import sys
+import tracemalloc
 import zlib
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
@@ -19,7 +21,16 @@ from raconvert.arrays.dtypes import element_of
 from raconvert.arrays.indexing import full_key
 from raconvert.arrays.lazy import Decoded
 from raconvert.errors import Corrupt, TooLarge
-from raconvert.files.inflate import GZIP, MAX_RATIO, RAW, ZLIB, Inflater, inflated
+from raconvert.files.inflate import (
+    GZIP,
+    LIBDEFLATE_FROM,
+    MAX_RATIO,
+    RAW,
+    ZLIB,
+    Inflater,
+    inflated,
+    inflater,
+)
 from raconvert.metadata.json import dumps, loads
 
 if TYPE_CHECKING:
@@ -154,7 +165,8 @@ def test_inflation_in_pieces(wrapping: int, step: int) -> None:
     assert b"".join(pieces) == data
     assert max(map(len, pieces)) <= step
     assert inflater.eof
-    assert inflated(packed, len(data), wrapping, "x") == data
+    if wrapping == ZLIB:
+        assert inflated(packed, len(data)) == inflated(packed, len(data) + 1) == data
 
 
 def test_a_bomb_is_inflated_no_further_than_asked() -> None:
@@ -163,19 +175,55 @@ def test_a_bomb_is_inflated_no_further_than_asked() -> None:
 
     inflater = Inflater([bomb], ZLIB, "x")
     assert len(inflater.read(1000)) == 1000
-    with pytest.raises(Corrupt, match="got more"):
-        inflated(bomb, 1000, ZLIB, "x")
+    with pytest.raises(ValueError, match="more than 1000 bytes"):
+        inflated(bomb, 1000)
 
 
 @pytest.mark.parametrize("cut", [1, 4, 20])
 def test_a_stream_that_is_cut_off_or_damaged(cut: int) -> None:
     packed = zlib.compress(bytes(range(256)))
+    wrong = packed[:-1] + bytes([packed[-1] ^ 1])
     with pytest.raises(Corrupt, match="cut off"):
-        inflated(packed[:-cut], 256, ZLIB, "x")
+        list(Inflater([packed[:-cut]], ZLIB, "x").pieces())
+    with pytest.raises(ValueError, match="cut off"):
+        inflated(packed[:-cut], 256)
     with pytest.raises(Corrupt, match="cannot be inflated"):
-        inflated(packed[:-1] + bytes([packed[-1] ^ 1]), 256, ZLIB, "x")
-    with pytest.raises(Corrupt, match="expected 257 bytes, got 256"):
-        inflated(packed, 257, ZLIB, "x")
+        list(Inflater([wrong], ZLIB, "x").pieces())
+    with pytest.raises(ValueError, match="is damaged"):
+        inflated(wrong, 256)
+    with pytest.raises(ValueError, match="more than 255 bytes"):
+        inflated(packed, 255)
+    assert inflated(packed + b"?", 256) == bytes(range(256))
+    with pytest.raises(ValueError, match="follow it"):
+        inflated(packed + b"?", 256, strict=True)
+
+
+@pytest.mark.parametrize("nbytes", [1, 500, LIBDEFLATE_FROM - 1, LIBDEFLATE_FROM, 100_000])
+@pytest.mark.parametrize("fast", [True, False], ids=["libdeflate", "zlib"])
+def test_every_way_to_inflate_takes_and_refuses_the_same(
+    nbytes: int, fast: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if fast:
+        pytest.importorskip("deflate", reason="libdeflate is not there: zlib does the same")
+    else:
+        monkeypatch.setitem(sys.modules, "deflate", None)
+    data = np.random.default_rng(2).integers(0, 9, nbytes, np.uint8).tobytes()
+    packed = zlib.compress(data)
+    wrong = packed[:-1] + bytes([packed[-1] ^ 1])
+
+    for most in (nbytes, nbytes + 1, 2 * nbytes + 9999):
+        assert inflater(most)(packed) == inflater(most, strict=True)(packed) == data
+        assert inflater(most)(packed + b"more") == data
+        for odd, what in (
+            (packed + b"more", "follow it"),
+            (packed + packed[-4:-1] + b"?", "follow it"),
+            (wrong, "is damaged"),
+            (packed[:-1], "cut off"),
+        ):
+            with pytest.raises(ValueError, match=what):
+                inflater(most, strict=True)(odd)
+    with pytest.raises(ValueError, match=f"more than {nbytes - 1} bytes"):
+        inflater(nbytes - 1)(packed)
 
 
 VALUES = st.recursive(
@@ -236,3 +284,14 @@ def test_json_that_is_nested_too_deep() -> None:
         dumps(value)
     with pytest.raises(ValueError, match="recursion"):
         loads("[" * 100_000)
+
+
+def test_recutting_a_small_array_takes_no_more_memory_than_it_has() -> None:
+    tracemalloc.start()
+    pieces = list(
+        recut([np.arange(20, dtype="u1"), np.arange(5, dtype="u1")], 1 << 24, np.dtype("u1"))
+    )
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert pieces[0].tolist() == [*range(20), *range(5)]
+    assert peak < 1 << 20

@@ -135,14 +135,14 @@ def test_putting_reports_together_compares_little(monkeypatch: pytest.MonkeyPatc
 
 def test_names_that_are_one_file_are_counted_on(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = 0
-    folded = names._folded
+    folded = names.folded
 
     def counted(path: str) -> str:
         nonlocal looks
         looks += 1
         return folded(path)
 
-    monkeypatch.setattr(names, "_folded", counted)
+    monkeypatch.setattr(names, "folded", counted)
     stem = "abcdefghijkl"
     listed = [
         "".join(c.upper() if number >> place & 1 else c for place, c in enumerate(stem))

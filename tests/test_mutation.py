@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import pytest
 
+from tests.mutation.lines import REACHED, marked
 from tests.mutation.mutants import mutants
 from tests.mutation.table import AREAS, EQUIVALENT, ROOT
 
@@ -45,11 +49,44 @@ def test_a_change_is_of_one_line() -> None:
 
 @pytest.mark.parametrize("name", AREAS)
 def test_areas_have_modules_and_tests(name: str) -> None:
-    assert AREAS[name].sources()
-    assert AREAS[name].judges()
+    for pattern in (*AREAS[name].modules, *AREAS[name].tests):
+        assert list(ROOT.glob(pattern)), pattern
     assert all(mutants(path.read_text()) for path in AREAS[name].sources()[:1])
+
+
+def test_lines_that_run_are_noted() -> None:
+    """Each with all lines of its statement; what runs on import is not, and nothing else changes."""
+    source = '''"""Text."""
+from __future__ import annotations
+ONE = 1
+def f(a):
+    """Text."""
+    if (a and
+            ONE):
+        return [
+            a]
+    for n in (1, 2):
+        pass
+    else:
+        a = 3
+    return a
+'''
+    space: dict[str, Any] = {}
+    REACHED.clear()
+    exec(compile(marked(source, "m.py"), "m.py", "exec"), space)
+    assert not REACHED
+    assert space["f"](5) == [5]
+    assert {(a, b) for _, a, b in REACHED} >= {(6, 7), (8, 9)}
+    assert max(b for _, _, b in REACHED) == 9
+    assert space["f"](0) == 3
+    assert {("m.py", 10, 10), ("m.py", 11, 11), ("m.py", 13, 13), ("m.py", 14, 14)} <= REACHED
 
 
 @pytest.mark.parametrize(("module", "line"), EQUIVALENT, ids=lambda part: part[:40])
 def test_equivalent_changes_are_changes_of_today(module: str, line: str) -> None:
-    assert line in {mutant.new_line for mutant in mutants((ROOT / module).read_text())}
+    assert line in _changes(module)
+
+
+@cache
+def _changes(module: str) -> set[str]:
+    return {mutant.new_line for mutant in mutants((ROOT / module).read_text())}

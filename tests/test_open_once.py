@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import resource
 import shutil
 import subprocess
@@ -21,23 +22,28 @@ from raconvert.files import references, source
 from raconvert.files.source import HELD_AT_MOST, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    pass
 
 CHANGED = "changed while it was read|became shorter"
 OLD = np.arange(300_000, dtype="<f8").reshape(500, 600)
 NEW = OLD + 0.5
-FORMATS = {"ra": {}, "npy": {}, "npz": {}, "h5": {}, "nrrd": {}, "mat": {}, "har": {"dtype": "f4"},
-           "zip": {"to": "zip"}, "tar": {"to": "tar"}}  # fmt: skip
+FORMATS = {
+    "ra": {}, "npy": {}, "npz": {}, "h5": {}, "nrrd": {}, "mat": {}, "har": {"dtype": "f4"},
+    "zip": {"to": "zip"}, "tar": {"to": "tar"}, "scidb": {}, "lz4.ra": {"encoding": "lz4"},
+    "packed.npz": {"compress": "deflate"}, "gzip.h5": {"compress": "gzip"},
+    "gzip.nrrd": {"encoding": "gzip"}, "v73.mat": {"version": "7.3"}, "png": {"dtype": "u1"},
+    "tif": {"dtype": "u1"}, "bmp": {"dtype": "u1"},
+}  # fmt: skip
 
 
 @pytest.fixture(params=FORMATS)
 def pair(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Path, dict[str, Any]]:
     """Return a file, another of the same size with other values, and how they are written."""
     options = dict(FORMATS[request.param])
-    values = (OLD, NEW)
-    if "dtype" in options:
-        options.pop("dtype")
-        values = (OLD.astype("f4"), NEW.astype("f4"))
+    dtype = options.pop("dtype", "f8")
+    values = (OLD, NEW) if dtype[0] == "f" else (OLD % 200, OLD % 200 + 1)
+    to = options.pop("to", None)
+    values = tuple(array.astype(dtype) for array in values)
     paths = []
     for number, array in enumerate(values):
         place = tmp_path / str(number)
@@ -45,7 +51,7 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Path, di
         np.save(place / "x.npy", array)
         paths.append(place / f"x.{request.param}")
         if request.param != "npy":
-            raconvert.convert(place / "x.npy", paths[-1], **options)
+            raconvert.convert(place / "x.npy", paths[-1], to=to, out_opts=options)
     return paths[0], paths[1], options
 
 
@@ -119,6 +125,8 @@ def test_replaced_after_it_was_opened(pair: tuple[Path, Path, dict[str, Any]]) -
     """The old values, or an error; never those of the file that took its place."""
     path, other, _ = pair
     with open_bundle(path) as bundle:
+        old = np.array(bundle.arrays[0])
+    with open_bundle(path) as bundle:
         array = bundle.arrays[0]
         assert array.shape == OLD.shape
         os.replace(other, path)
@@ -127,7 +135,7 @@ def test_replaced_after_it_was_opened(pair: tuple[Path, Path, dict[str, Any]]) -
             values = np.array(array)
         except Changed as error:
             told = str(error)
-        assert "while it was read" in told or np.array_equal(values, OLD)
+        assert "while it was read" in told or np.array_equal(values, old)
 
 
 @pytest.mark.parametrize("how", ["replaced", "rewritten", "cut"])
@@ -246,9 +254,9 @@ def test_a_link_swapped_in_before_the_open(
     nrrd: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proc: bool
 ) -> None:
     """A folder becomes a link between the look at the path and the open."""
-    really: Callable[[str], int] = references.open_regular
+    really = source.open_file
 
-    def swapping(path: str) -> int:
+    def swapping(path: str) -> tuple[int, os.stat_result]:
         os.rename(nrrd.parent / "sub", nrrd.parent / "old")
         os.symlink(tmp_path / "secret", nrrd.parent / "sub")
         return really(path)
@@ -260,7 +268,7 @@ def test_a_link_swapped_in_before_the_open(
             raise OSError
         return readlink(path, **more)
 
-    monkeypatch.setattr(references, "open_regular", swapping)
+    monkeypatch.setattr(source, "open_file", swapping)
     if not proc:
         monkeypatch.setattr(references.os, "readlink", no_proc)
     with pytest.raises(Unsafe, match="outside the folder"):
@@ -316,3 +324,53 @@ def test_one_of_many_that_is_replaced_before_its_turn(
     with pytest.raises(Changed, match=CHANGED):
         raconvert.convert(str(tmp_path / "?.npz"), tmp_path / "out.h5", progress=change)
     assert not (tmp_path / "out.h5").exists()
+
+
+# --- regions of what `open` returns are read, not mapped ------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["ra", "npy", "npz", "zip", "h5", "mat", "nrrd"])
+@pytest.mark.parametrize("key", ["...", "0", "(slice(None, None, 3), slice(5, 1, -2))", "(3, 4)"])
+def test_a_file_cut_after_it_was_opened_is_an_error(tmp_path: Path, suffix: str, key: str) -> None:
+    """In a process of its own: a map would end it (SIGBUS)."""
+    path = tmp_path / f"x.{suffix}"
+    raconvert.write(path, np.arange(1 << 18).reshape(512, 512))
+    script = f"""
+import os, raconvert
+from raconvert.errors import RaconvertError
+name = None if {suffix!r} in ("ra", "npy", "nrrd") else "x"
+array = raconvert.open({str(path)!r}, name)
+array[0, 0]
+os.truncate({str(path)!r}, 1024)
+try:
+    array[{key}].sum()
+except RaconvertError as error:
+    print(type(error).__name__)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done
+    assert done.stdout.strip() in ("Changed", "Corrupt", "ReadFailed")
+
+
+@pytest.mark.parametrize("suffix", ["ra", "npy", "mat"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_regions_are_as_numpy_cuts_them(tmp_path: Path, suffix: str, order: str) -> None:
+    path = tmp_path / f"x.{suffix}"
+    values = np.asarray(np.arange(210).reshape(5, 6, 7), order=order).astype(">i4")  # type: ignore[call-overload]
+    raconvert.write(path, values)
+    chance = random.Random(3)
+
+    def part() -> object:
+        ends = [chance.choice([None, *range(-8, 9)]) for _ in range(2)]
+        step = chance.choice([None, 1, 2, 3, -1, -2, -5])
+        return chance.choice([chance.randrange(-5, 5), slice(*ends, step), slice(*ends, step)])
+
+    with raconvert.open(path, "x" if suffix == "mat" else None) as array:
+        for _ in range(300):
+            key = tuple(part() for _ in range(chance.randint(0, 3)))
+            got = array[key]
+            assert got.dtype == array.dtype
+            assert got.shape == values[key].shape
+            assert np.array_equal(got, values[key])

@@ -52,14 +52,31 @@ def test_the_command_line() -> None:
             assert shown[option.name].help == option.help
 
 
+# A value of each type that options are declared with, which is the default of none.
+OF_TYPE = {
+    "bool": True,
+    "int": 7,
+    "int | None": 7,
+    "str": "own",
+    "str | None": "own",
+    "str | os.PathLike[str] | None": "own",
+    "str | os.PathLike[str] | Sequence[str] | None": ["own"],
+    "Sequence[str]": ["own"],
+    "bool | str | tuple[str, int] | None": ("concat", 1),
+    "dict[str, Any] | None": {"own": 1},
+    "Callable[[int, int], object] | None": print,
+}
+
+
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
 def test_convert_hands_on_every_option(option: Option, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is given arrives under its own name, whatever the others are."""
     seen = []
-    monkeypatch.setattr(pipeline, "_is_plain", lambda *_: False)
+    monkeypatch.setattr(pipeline, "_is_one_to_one", lambda *_: False)
     monkeypatch.setattr(batch, "convert_many", lambda _, __, settings: seen.append(settings))
     words = {"allow": ["names"], "trust": ["external"], "meta": "drop", "index_order": "F"}
-    value = words.get(option.name, ["own"])
+    value = words.get(option.name, OF_TYPE[option.type])
+    value = not option.default if option.type == "bool" else value
     convert("a.npy", "b.ra", **{option.name: value})
     assert getattr(seen[0], option.name) == value
     others = [other for other in OPTIONS if other is not option]

@@ -43,7 +43,11 @@ NOT_SOURCE = shutil.ignore_patterns(
     "__pycache__", "*.py[cod]", "*.so", ".*_cache", ".hypothesis", "*.egg-info"
 )
 
-COMPILED = {"raconvert/plugins/png/_fast.abi3.so"}  # optional: a build without it is whole
+COMPILED = {  # optional: a build without them is whole
+    "raconvert/files/_small.abi3.so",
+    "raconvert/files/_swap.abi3.so",
+    "raconvert/plugins/png/_fast.abi3.so",
+}
 
 # Imports every module and says where each lies; run as a separate program in different folders.
 PROBE = """\
@@ -163,8 +167,11 @@ def test_dependencies_are_those_that_the_code_imports() -> None:
     imported -= {*sys.stdlib_module_names, "raconvert"}
     project = pyproject()["project"]
     extras = project["optional-dependencies"]
-    listed = [*project["dependencies"], *extras["bfloat16"], *extras["filters"]]
-    backends = {"tifffile"}  # imported by imageio, which is told to by its name
+    listed = list(project["dependencies"])
+    for name in ("bfloat16", "filters", "distributed", "remote"):
+        listed += extras[name]
+    # Imported by imageio and by fsspec, which are told to by name.
+    backends = {"tifffile", "s3fs", "aiohttp"}
 
     assert {distribution.get(name, name).lower() for name in imported} | backends == {
         requirement.split(">")[0].lower() for requirement in listed

@@ -1,7 +1,7 @@
 """Every ordered pair of formats: exact, equivalent or refused, the law of the axis order, the way back.
 
-What is expected is written down in `pairs_tables`; sources are written (`writers`) and results read
-(`readers`) by others than the code under test.
+What is expected stands in the `IN_PAIRS` of each format, which also write the sources and read the
+results: none of it is the code under test.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import image_reader
+import lanes
 import ml_dtypes
 import numpy as np
 import png as pypng
 import pytest
 import ra_bytes
-import readers
-import writers
+import ra_reader
+from pairs import NAME, keeps_values
 from pairs_tables import (
     DTYPES,
     EQUIVALENT,
@@ -35,10 +37,10 @@ from pairs_tables import (
     cases_back,
     expected,
     expected_back,
+    order_of,
+    outcomes,
     seen_from,
 )
-from readers import READERS, keeps_values, sidecar
-from writers import NAME, WRITERS, can_write, column_major_ra, ra_contents
 
 import raconvert
 from raconvert.catalogue import ROWS
@@ -50,23 +52,31 @@ from raconvert.testing import filled, same
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pairs_tables import Case, Shape
+    from pairs import Case, Shape
+
+    from raconvert.conversion.report import Report
 
 convert = partial(raconvert.convert, sync=False)  # the disk is tested elsewhere
-
-# What the writers' files say besides the array: sets with labels, a schema with dimensions.
-SAY_MORE = ("har", "scidb")
 
 
 def test_every_built_in_format_is_in_these_tables() -> None:
     assert {row.name for row in ROWS} == set(FORMATS)
     assert {*IN_TABLES, *IMAGES} == {*FORMATS}
-    assert {*WRITERS} == {*IN_TABLES}
+    assert all(FORMATS[name].write for name in IN_TABLES)
     for row in ROWS:
         assert FORMATS[row.name].suffix in (row.suffixes or ("",))
     for name in IN_TABLES:  # no pair of which nothing is tried
-        assert any(can_write(name, values_of(*case)) for case in cases(name))
-        assert any(can_write(name, values_of(*case)) for case in cases_back(name))
+        assert any(FORMATS[name].can_write(values_of(*case)) for case in cases(name))
+        assert any(FORMATS[name].can_write(values_of(*case)) for case in cases_back(name))
+
+
+def test_a_table_says_each_outcome_once() -> None:
+    """What a format forgets, or says twice, is not taken for exact."""
+    assert outcomes("= a ~ b", {"a": 1, "b": 2}) == {1: EXACT, 2: EQUIVALENT}
+    assert outcomes("x a = *", {"a": 1, "b": 2}) == {1: REFUSED, 2: EXACT}
+    for odd in ("= a", "= a b ~ a", "= a b c"):
+        with pytest.raises(AssertionError):
+            outcomes(odd, {"a": 1, "b": 2})
 
 
 # Files -------------------------------------------------------------------------------------------
@@ -91,10 +101,10 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
             folder = tmp_path_factory.mktemp("source")
             path = in_format(folder, format)
             values = values_of(name, shape)
-            if format == "ra" and order == "F":
-                column_major_ra(path, values)
-            else:
-                WRITERS[format](path, np.asarray(values, order=order))
+            write = FORMATS[format].write
+            if order == "F":
+                write = FORMATS[format].write_column_major or write
+            write(path, np.asarray(values, order=order))
             made[key] = path
         return made[key]
 
@@ -113,11 +123,6 @@ def empty(folder: Path) -> None:
     """Remove everything in a folder."""
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def order_of(source: str) -> str | None:
-    """Return C or F, the order in which the writers' files count; None where they do not say."""
-    return None if source in ("ra", "nrrd") else "F" if source in ("mat", "har") else "C"
 
 
 class Problems:
@@ -140,20 +145,39 @@ class Problems:
 
 # The matrix --------------------------------------------------------------------------------------
 
+BY_LANE = {"ra", "npy", "nrrd", "png"}  # formats that the fast lane connects
+FEWEST_BY_LANE = 11  # cases of each pair
 PAIRS = [pytest.param(a, b, id=f"{a}-{b}") for a in IN_TABLES for b in IN_TABLES]
 
 
 @pytest.mark.parametrize(("a", "b"), PAIRS)
 def test_pair(a: str, b: str, source: Callable[..., Path], out: Path) -> None:
     """Exact says nothing, equivalent says what, refused writes nothing and names a way out."""
-    problems = Problems()
+    problems, by_lane = Problems(), 0
     for case in cases(a):
         name, shape = case
-        if can_write(a, values_of(name, shape)):
-            check = _refused if expected(b, name, shape, order_of(a)) == REFUSED else _done
-            check(problems, a, b, case, source(a, name, shape), out)
+        if FORMATS[a].can_write(values_of(name, shape)):
+            path = source(a, name, shape)
+            if expected(b, name, shape, order_of(a)) == REFUSED:
+                _refused(problems, a, b, case, path, out)
+            else:
+                report = _done(problems, a, b, case, path, out)
+                if report is not None and {a, b} <= BY_LANE:
+                    by_lane += _by_lane(problems, case, path, report, out)
             empty(out)
+    if {a, b} <= BY_LANE and lanes.POSSIBLE:
+        problems.check("the fast lane", by_lane >= FEWEST_BY_LANE, f"takes {by_lane} of them")
     problems.done()
+
+
+def _by_lane(problems: Problems, case: Case, path: Path, report: Report, out: Path) -> bool:
+    """True if the fast lane takes the file, too; then it makes and reports the same."""
+    (folder := out / "lane").mkdir()
+    try:
+        return lanes.taken(path, Path(report.target), report, folder)
+    except AssertionError as error:
+        problems.check(case, False, error)
+        return False
 
 
 def _refused(problems: Problems, a: str, b: str, case: Case, path: Path, out: Path) -> None:
@@ -170,26 +194,27 @@ def _refused(problems: Problems, a: str, b: str, case: Case, path: Path, out: Pa
     problems.check(case, not list(out.iterdir()), "something was written")
 
 
-def _done(problems: Problems, a: str, b: str, case: Case, path: Path, out: Path) -> None:
+def _done(problems: Problems, a: str, b: str, case: Case, path: Path, out: Path) -> Report | None:
     name, shape = case
     order = order_of(a)
     values, outcome = values_of(name, shape), expected(b, name, shape, order)
     result = in_format(out, b)
     try:
         report = convert(path, result, to=b)
-        got = READERS[b](result)
+        got = FORMATS[b].read(result)
     except Exception as error:  # noqa: BLE001 - the next case is tried, too
         problems.check(case, False, f"{outcome}, not {error!r}")
-        return
+        return None
     if seen_from(b, shape, order) != shape:  # no index order: the axes as they stand
         values = values.T
     form = {str(fit) for fit in report.equivalent if fit.property != "metadata"}
     about = {str(fit) for fit in report.equivalent if fit.property == "metadata" and fit.array}
-    more = a in SAY_MORE and a != b and not FORMATS[b].keeps
+    more = FORMATS[a].says_more and a != b and not FORMATS[b].keeps
     problems.check(case, bool(form) == (outcome == EQUIVALENT), f"{outcome}, not {form or EXACT}")
     problems.check(case, bool(about) == more, f"metadata: {about or 'nothing said'}")
     alike = same if outcome == EXACT else keeps_values
     problems.check(case, alike(values, got), f"{outcome}:\n{values!r}\nbecomes\n{got!r}")
+    return report
 
 
 @pytest.mark.parametrize("b", IN_TABLES)
@@ -199,7 +224,7 @@ def test_strict_refuses_what_is_equivalent_and_nothing_else(
     problems = Problems()
     for name, shape in cases("npy"):
         outcome = expected(b, name, shape)
-        if outcome == REFUSED or not can_write("npy", values_of(name, shape)):
+        if outcome == REFUSED or not FORMATS["npy"].can_write(values_of(name, shape)):
             continue
         path, result = source("npy", name, shape), in_format(out, b)
         try:
@@ -211,30 +236,6 @@ def test_strict_refuses_what_is_equivalent_and_nothing_else(
         else:
             problems.check((name, shape), outcome == EXACT, f"{outcome} passes --strict")
         empty(out)
-    problems.done()
-
-
-def test_mat_73(source: Callable[..., Path], out: Path) -> None:
-    """Like the other versions, but half floats become single, and bfloat16 nothing."""
-    problems = Problems()
-    for name, shape in cases("npy"):
-        if not can_write("npy", values := values_of(name, shape)):
-            continue
-        path, outcome = source("npy", name, shape), expected("mat", name, shape)
-        try:
-            report = convert(path, out / "vals.mat", out_opts={"version": "7.3"})
-        except WouldLose as refusal:
-            problems.check((name, shape), outcome == REFUSED, refusal)
-            continue
-        problems.check((name, shape), bool(report.equivalent) == (outcome == EQUIVALENT), report)
-        alike = same if outcome == EXACT else keeps_values
-        got = readers.mat_73(out / "vals.mat")
-        problems.check((name, shape), alike(values, got), f"{outcome}:\n{values!r}\n{got!r}")
-        if name == "float16":
-            problems.check((name, shape), got.dtype == "f4", got.dtype)
-        empty(out)
-    with pytest.raises(WouldLose, match="--dtype float32"):
-        convert(source("ra", "bfloat16", PLAIN), out / "x.mat", out_opts={"version": "7.3"})
     problems.done()
 
 
@@ -255,7 +256,7 @@ def test_other_images(
         assert list(out.iterdir()) == []
     else:
         convert(path, result, strict=True)
-        assert same(values_of(*case), READERS[b](result))
+        assert same(values_of(*case), FORMATS[b].read(result))
         convert(result, in_format(out, "npy"))
         assert same(values_of(*case), np.load(in_format(out, "npy")))
 
@@ -264,7 +265,7 @@ def test_jpeg_is_written_where_that_is_asked_for(source: Callable[..., Path], ou
     report = convert(source("npy", "uint8", (4, 6, 3)), out / "x.jpg", allow="precision")
 
     assert [fit.property for fit in report.allowed] == ["precision"]
-    assert readers.pillow(out / "x.jpg").shape == (4, 6, 3)
+    assert image_reader.pillow(out / "x.jpg").shape == (4, 6, 3)
 
 
 @pytest.mark.parametrize("b", IN_TABLES)
@@ -289,11 +290,8 @@ def test_types_without_a_faithful_form_write_nothing(
     assert list(out.iterdir()) == []
 
 
-# More axes than most have: NumPy and MAT 64, HDF5 32, NRRD 16 (one of them for complex numbers), HAR 7.
-RANKS = [
-    ("npy", "float32", 64), ("npz", "float32", 64), ("mat", "float32", 64), ("hdf5", "float32", 32),
-    ("nrrd", "float32", 16), ("nrrd", "complex64", 15), ("har", "float32", 7),
-]  # fmt: skip
+# More axes than most have
+RANKS = [(b, name, most) for b, row in FORMATS.items() for name, most in row.most_axes.items()]
 
 
 @pytest.mark.parametrize(("b", "name", "most"), RANKS)
@@ -365,7 +363,7 @@ def test_types_that_only_ra_has(name: str, b: str, tmp_path: Path, out: Path) ->
         assert (out / "vals.ra").read_bytes() == contents
         return
     assert report.equivalent or FORMATS[b].keeps
-    values = READERS[b](in_format(out, b))
+    values = FORMATS[b].read(in_format(out, b))
     assert values.dtype == carrier
     assert values.shape == ((2, 3, 2) if name == "complex32" else (2, 3))
     assert values.tobytes() == contents[64:]
@@ -388,48 +386,21 @@ def test_types_that_only_ra_has_come_back_with_a_sidecar(
     assert (out / "vals.ra").read_bytes() == contents
 
 
-@pytest.mark.parametrize("b", [b for b in IN_TABLES if OF_TYPE["void"][FORMATS[b].column] == EXACT])
+@pytest.mark.parametrize("b", [b for b in IN_TABLES if OF_TYPE[b]["void"] == EXACT])
 def test_bare_user_elements_are_void(b: str, tmp_path: Path, out: Path) -> None:
     values = filled(np.dtype("V7"), (4, 6))
-    WRITERS["ra"](tmp_path / "vals.ra", values)
+    ra_reader.write(tmp_path / "vals.ra", values)
 
     report = convert(tmp_path / "vals.ra", in_format(out, b), to=b)
 
     assert report.equivalent == []
-    assert same(values, READERS[b](in_format(out, b)))
+    assert same(values, FORMATS[b].read(in_format(out, b)))
 
 
 # What may be allowed -----------------------------------------------------------------------------
 
 
-def counts(values: np.ndarray) -> np.ndarray:
-    return values.view("<i8")
-
-
-def bare(values: np.ndarray) -> np.ndarray:
-    return values.view(f"V{values.itemsize}")
-
-
-def bytes_first(values: np.ndarray) -> np.ndarray:
-    """Return the bytes of the elements on a new first axis, as MATLAB counts them."""
-    raw = np.frombuffer(values.tobytes(), "u1").reshape(*values.shape, values.itemsize)
-    return np.moveaxis(raw, -1, 0)
-
-
-# target, type, shape -> --allow, and what the values become
-ALLOWED: dict[tuple[str, str, Shape], tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
-    ("npy", "bfloat16", PLAIN): ("dtype", bare),
-    ("npz", "bfloat16", PLAIN): ("dtype", bare),
-    ("mat", "datetime", PLAIN): ("dtype", counts),
-    ("mat", "timedelta", PLAIN): ("dtype", counts),
-    ("mat", "structured", PLAIN): ("dtype", bytes_first),
-    ("mat", "void", PLAIN): ("dtype", bytes_first),
-    ("scidb", "bfloat16", PLAIN): ("dtype", bare),
-    ("scidb", "text", PLAIN): ("dtype", bare),
-    ("scidb", "datetime", PLAIN): ("dtype", bare),
-    ("scidb", "timedelta", PLAIN): ("dtype", bare),
-    ("scidb", "structured", PLAIN): ("dtype", bare),
-}
+ALLOWED = [(b, name, PLAIN) for b, row in FORMATS.items() for name in row.allowed]
 
 
 @pytest.mark.parametrize(("b", "name", "shape"), ALLOWED, ids=str)
@@ -437,7 +408,7 @@ def test_allowed_loss_is_recorded(
     b: str, name: str, shape: Shape, source: Callable[..., Path], out: Path
 ) -> None:
     """One --allow is enough, no other one is, and what it makes is what the refusal says."""
-    flag, becomes = ALLOWED[b, name, shape]
+    flag, becomes = FORMATS[b].allowed[name]
     path = source("ra" if name == "bfloat16" else "npy", name, shape)
     for other in {"dtype", "elements", "precision", "names", "nulls"} - {flag}:
         with pytest.raises(WouldLose, match=f"--allow {flag}"):
@@ -448,7 +419,7 @@ def test_allowed_loss_is_recorded(
 
     assert {fit.flag for fit in report.allowed} == {f"--allow {flag}"}
     values = becomes(values_of(name, shape))
-    got = READERS[b](in_format(out, b))
+    got = FORMATS[b].read(in_format(out, b))
     assert same(values, got) or np.array_equal(values, got)
 
 
@@ -463,7 +434,7 @@ def test_a_flag_that_a_refusal_names_helps(b: str, tmp_path: Path, out: Path) ->
         path = tmp_path / f"{name}.npy"
         suffix = ".ra" if name == "bfloat16" else ".npy"
         path = tmp_path / f"{name}{suffix}"
-        WRITERS[suffix[1:]](path, values)
+        FORMATS[suffix[1:]].write(path, values)
         with pytest.raises(WouldLose) as refusal:
             convert(path, in_format(out, b), to=b)
         text = str(refusal.value)
@@ -479,30 +450,6 @@ def test_a_flag_that_a_refusal_names_helps(b: str, tmp_path: Path, out: Path) ->
             problems.check(name, False, f"{text}\nbut then {error}")
         empty(out)
     problems.done()
-
-
-# target, name of the array in the source, what it becomes
-NAMES = [("mat", "a b", "a_b"), ("mat", "end", "xend"), ("mat", "1a", "x1a")]
-
-
-@pytest.mark.parametrize(("b", "name", "becomes"), NAMES)
-def test_names_that_a_format_cannot_have(
-    b: str, name: str, becomes: str, tmp_path: Path, out: Path
-) -> None:
-    from scipy.io import whosmat
-
-    np.savez(tmp_path / "x.npz", **{name: values_of("int16", PLAIN)})
-    with pytest.raises(WouldLose, match="--allow names"):
-        convert(tmp_path / "x.npz", in_format(out, b))
-    assert list(out.iterdir()) == []
-
-    convert(tmp_path / "x.npz", in_format(out, b), allow="names")
-    convert(tmp_path / "x.npz", out / "kept.mat", meta="sidecar")
-    convert(out / "kept.mat", out / "back.npz")
-
-    assert [found[0] for found in whosmat(in_format(out, b))] == [becomes]
-    with np.load(out / "back.npz") as back:
-        assert back.files == [name]
 
 
 @pytest.mark.parametrize("b", ["npy", "npz", "mat", "scidb", "har", "hdf5"])
@@ -541,11 +488,12 @@ def test_attributes_of_a_file_are_kept_or_named(b: str, tmp_path: Path, out: Pat
 
 # source: its format, and the order in which its elements lie
 SOURCES = {
-    "npy_C": ("npy", "C"), "npy_F": ("npy", "F"), "npz_C": ("npz", "C"), "npz_F": ("npz", "F"),
-    "ra_bare": ("ra", None), "ra_sidecar": ("ra", "F"), "png": ("png", "C"), "hdf5": ("hdf5", "C"),
-    "scidb": ("scidb", "C"), "tiff": ("tiff", "C"), "nrrd": ("nrrd", None), "mat": ("mat", "F"),
-    "har": ("har", "F"), "bundle": ("bundle", "C"),
-}  # fmt: skip
+    source: (name, order)
+    for name in IN_TABLES
+    for source, order in (
+        {name: order_of(name)} if FORMATS[name].law is None else FORMATS[name].law
+    ).items()
+}
 LAW_PAIRS = [pytest.param(a, c, id=f"{a}-{c}") for a in SOURCES for c in IN_TABLES]
 
 
@@ -553,7 +501,7 @@ def law_cases(a: str, c: str | None = None) -> Iterator[tuple[str, Shape]]:
     """Yield what can come from a source, and goes to a target."""
     suffix, order = SOURCES[a]
     for name, shape in LAW:
-        possible = a == "ra_sidecar" or can_write(suffix, values_of(name, shape))
+        possible = a == "ra_sidecar" or FORMATS[suffix].can_write(values_of(name, shape))
         if possible and (c is None or expected(c, name, shape, order) != REFUSED):
             yield name, shape
 
@@ -586,13 +534,15 @@ def test_law(a: str, c: str, source: Callable[..., Path], out: Path) -> None:
         convert(path, bare)
         seen = values if seen_from(c, shape, order) == shape else values.T
         alike = same if expected(c, name, shape, order) == EXACT else keeps_values
-        problems.check((name, shape), alike(seen, READERS[c](direct)), "an element moved")
+        problems.check((name, shape), alike(seen, FORMATS[c].read(direct)), "an element moved")
         is_bare = not bare.with_name(f"{bare.name}.yaml").exists()
         if is_exception(a, c, shape) and is_bare:
             _check_exception(problems, (name, shape), bare, via, c)
         else:
             convert(bare, via, to=c)
-            problems.check((name, shape), same(READERS[c](direct), READERS[c](via)), "differs")
+            problems.check(
+                (name, shape), same(FORMATS[c].read(direct), FORMATS[c].read(via)), "differs"
+            )
             if (
                 a not in ("bundle", "mat", "scidb")
                 and c not in MADE_OF_RA
@@ -618,9 +568,11 @@ def _check_exception(problems: Problems, case: Case, bare: Path, via: Path, c: s
     if expected(c, name, shape, None) == REFUSED:
         return
     convert(bare, via, to=c)
-    problems.check(case, keeps_values(values.T, READERS[c](via)), "is not read as it stands")
+    problems.check(case, keeps_values(values.T, FORMATS[c].read(via)), "is not read as it stands")
     convert(bare, via, to=c, index_order="C", overwrite=True)
-    problems.check(case, keeps_values(values, READERS[c](via)), "--index-order C is not obeyed")
+    problems.check(
+        case, keeps_values(values, FORMATS[c].read(via)), "--index-order C is not obeyed"
+    )
 
 
 @pytest.mark.parametrize("c", ["mat", "har"])
@@ -651,7 +603,7 @@ def test_the_law_has_no_exception_with_a_sidecar(
     convert(path, out / "vals.ra", meta="sidecar")
     report = convert(out / "vals.ra", in_format(out, c))
 
-    assert keeps_values(values_of("uint8", (4, 6, 3)), READERS[c](in_format(out, c)))
+    assert keeps_values(values_of("uint8", (4, 6, 3)), FORMATS[c].read(in_format(out, c)))
     assert not [note for note in report.notes if "--index-order" in note]
 
 
@@ -662,7 +614,7 @@ def test_column_major_sources_leave_their_order_in_the_sidecar(
     """No byte moves: the dims are the shape, and the data is what lies in the source."""
     convert(law_source(source, a, "float32", (4, 6)), out / "vals.ra")
 
-    assert sidecar(out / "vals.ra")["index_order"] == "F"
+    assert ra_reader.sidecar(out / "vals.ra")["index_order"] == "F"
     plain = ra_bytes.ra_file(3, 4, (4, 6), values_of("float32", (4, 6)).tobytes(order="F"))
     assert (out / "vals.ra").read_bytes() == plain
 
@@ -696,7 +648,7 @@ def test_column_major_arrays_stay_so_where_the_target_can(
 ) -> None:
     convert(law_source(source, a, "float32", (4, 6, 3)), in_format(out, c))
 
-    values = READERS[c](in_format(out, c))
+    values = FORMATS[c].read(in_format(out, c))
     assert values.flags.f_contiguous
     assert not values.flags.c_contiguous
 
@@ -710,7 +662,7 @@ def listed(folder: Path, a: str) -> Path:
     if a == "ra":
         path.write_bytes(ra_bytes.ra_file(1, 2, DIMS, DATA))
     else:
-        WRITERS[a](path, np.frombuffer(DATA, "<i2").reshape(DIMS[::-1]))
+        FORMATS[a].write(path, np.frombuffer(DATA, "<i2").reshape(DIMS[::-1]))
     return path
 
 
@@ -722,7 +674,7 @@ def test_listed_axes_are_read_as_each_format_counts(
     """The last dimension in Python is the first one in Julia and MATLAB; no byte moves."""
     convert(listed(tmp_path, a), in_format(out, c), to=c)
 
-    values = READERS[c](in_format(out, c))
+    values = FORMATS[c].read(in_format(out, c))
     order = "F" if FORMATS[c].order == "F" else "C"
     assert values.shape == (DIMS if order == "F" else DIMS[::-1])
     assert values.astype("<i2").tobytes(order) == DATA
@@ -735,7 +687,7 @@ def test_index_order_answers_for_axes_that_are_only_listed(
 ) -> None:
     report = convert(listed(tmp_path, a), in_format(out, c), index_order=asked)
 
-    values = READERS[c](in_format(out, c))
+    values = FORMATS[c].read(in_format(out, c))
     assert values.shape == (DIMS if asked == "F" else DIMS[::-1])
     assert values.tobytes(asked) == DATA
     assert not [note for note in report.notes if "--index-order" in note]
@@ -759,7 +711,7 @@ def test_sidecar_decides_over_the_index_order_asked_for(
     """``--index-order`` answers for a bare .ra only; this one says what it is."""
     convert(law_source(source, "ra_sidecar", "int64", (4, 6)), in_format(out, c), index_order="C")
 
-    assert same(values_of("int64", (4, 6)), READERS[c](in_format(out, c)))
+    assert same(values_of("int64", (4, 6)), FORMATS[c].read(in_format(out, c)))
 
 
 @pytest.mark.parametrize("a", ["npy_C", "npy_F", "ra_bare", "mat", "hdf5", "har"])
@@ -794,7 +746,7 @@ def test_the_way_back_gives_what_was(
     """X to Y with a sidecar, and back to X: not even `diff --bitwise` finds a difference."""
     problems = Problems()
     for name, shape in cases_back(a):
-        if not can_write(a, values_of(name, shape)):
+        if not FORMATS[a].can_write(values_of(name, shape)):
             continue
         if expected_back(b, name, shape, order_of(a)) == REFUSED:
             continue
@@ -858,12 +810,14 @@ def test_digest_is_that_of_the_ra_it_becomes(
 def test_digests_of_the_other_formats(a: str, name: str, source: Callable[..., Path]) -> None:
     """Of the stored order: row-major, or reversed where the format is column-major."""
     values = values_of(name, (4, 6, 3))
-    if not can_write(a, values):
+    if not FORMATS[a].can_write(values):
         return
-    digits = hashlib.sha256(ra_contents(values.T if order_of(a) == "F" else values)).hexdigest()
+    digits = hashlib.sha256(
+        ra_reader.contents_of(values.T if order_of(a) == "F" else values)
+    ).hexdigest()
     if order_of(a) == "F":
         plain = ra_bytes.ra_file(
-            writers.ra_code(values.dtype), values.itemsize, values.shape, values.tobytes("F")
+            ra_reader.code_of(values.dtype), values.itemsize, values.shape, values.tobytes("F")
         )
         digits = hashlib.sha256(plain).hexdigest()
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import raconvert
+from raconvert.cli import main
 from raconvert.errors import Corrupt
 
 FORMS = {
@@ -24,6 +25,8 @@ FORMS = {
     "npy-with-sidecar": ("x.npy", {"meta": "sidecar"}),
     "ra-with-sidecar": ("x.ra", {"meta": "sidecar"}),
 }
+
+TELLING = (".nhdr", ".schema", ".yaml")  # of files that belong together, those without elements
 
 
 def values_of(seed: int, large: bool) -> np.ndarray:
@@ -66,6 +69,29 @@ def test_a_mixture_of_two_runs_is_noticed(tmp_path: Path, form: str, large: bool
             got = raconvert.read(mixed / name)
             got = next(iter(got.values())) if isinstance(got, dict) else got
             assert np.array_equal(got, values_of(seed, large))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_verb_says_that_two_runs_are_mixed(
+    tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, options = FORMS[form]
+    for seed in (1, 2):
+        np.save(tmp_path / "x.npy", values_of(seed, large=False))
+        (tmp_path / f"{seed}").mkdir()
+        raconvert.convert(tmp_path / "x.npy", tmp_path / f"{seed}" / name, **options)
+    data = next(path for path in (tmp_path / "2").iterdir() if path.suffix not in TELLING)
+    shutil.copy(data, tmp_path / "1" / data.name)
+    mixed, whole = str(tmp_path / "1" / name), str(tmp_path / "2" / name)
+    for words in (
+        ["info", mixed], ["verify", mixed], ["digest", mixed], ["diff", mixed, whole],
+        ["diff", whole, mixed], [mixed, "-o", str(tmp_path / "y.npz")],
+    ):  # fmt: skip
+        capsys.readouterr()
+        assert main(words) == 1, words
+        said = "".join(capsys.readouterr())
+        assert "does not belong together" in said or "describes another file" in said, words
+    assert not (tmp_path / "y.npz").exists()
 
 
 def test_items_of_another_run_are_noticed(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import yaml
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from readers import keeps_values
+from pairs import keeps_values
 
 import raconvert
 import raconvert.ra
@@ -33,6 +33,7 @@ from raconvert.errors import RaconvertError, WouldLose
 from raconvert.files.source import Source
 from raconvert.metadata import sidecar
 from raconvert.ra.header import Header, NeedMore, encodings_of, pack, unpack
+from raconvert.ra.plugin import data_range
 from raconvert.testing import decode, read, remove, same, write
 
 PLUGINS = {row.name: import_module(row.module) for row in ROWS}
@@ -448,7 +449,7 @@ def test_any_sidecar_fields(folder: Path, fields: dict[str, Any]) -> None:
     """Read the array beside it, and write it to another file, with whatever its sidecar says."""
     path = emptied(folder) / "x.ra"
     path.write_bytes(ra_bytes.ra_file(0, 8, (3, 2), bytes(range(48))))
-    facts = sidecar.describe(Source(str(path)), is_ra=True)
+    facts = sidecar.describe(Source(str(path)), data_range)
     text = yaml.safe_dump({"describes": facts} | {k: v for k, v in fields.items() if k != "describes"},
                           sort_keys=False)  # fmt: skip
     (folder / "x.ra.yaml").write_text(text, encoding="utf-8")

@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 import raconvert
-from raconvert.arrays import blocks, memory
+from raconvert.arrays import memory
+from raconvert.arrays.memory import machine_memory
 from raconvert.errors import RaconvertError, TooLarge
-from raconvert.files import source
-from raconvert.files.source import machine_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,7 +135,7 @@ def test_a_system_that_gives_no_memory(tmp_path: Path, monkeypatch: pytest.Monke
         for way in (np.asarray, lambda a: a[...]):
             with pytest.raises(TooLarge, match="80 bytes, more than the system gives"):
                 way(array)
-    monkeypatch.setattr(blocks.np, "empty", nothing)
+    monkeypatch.setattr(np, "empty", nothing)
     with pytest.raises(TooLarge, match="80 bytes, more than the system gives"):
         raconvert.read(tmp_path / "x.npy")
 
@@ -149,6 +148,6 @@ def test_the_memory_of_a_container(
 ) -> None:
     if text is not None:
         (tmp_path / "limit").write_text(text)
-    monkeypatch.setattr(source, "CGROUP_LIMIT", str(tmp_path / "limit"))
+    monkeypatch.setattr(memory, "CGROUP_LIMIT", str(tmp_path / "limit"))
     found = machine_memory.__wrapped__()
     assert found == expected if expected else found > 1 << 28

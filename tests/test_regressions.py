@@ -14,6 +14,7 @@ import raconvert
 from raconvert import convert
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import element_of
 from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import RaconvertError, TargetExists, UsageError, WouldLose
 
@@ -97,7 +98,7 @@ def test_planes_of_two_leading_axes_have_the_metadata_of_their_item(tmp_path: Pa
 
 def test_an_array_handed_out_alone_closes_its_bundle() -> None:
     closed: list[int] = []
-    array = Array(raconvert.read.__globals__["element_of"](GREY.dtype), (4, 3), data=GREY)
+    array = Array(element_of(GREY.dtype), (4, 3), data=GREY)
     bundle = Bundle([array], closers=[lambda: closed.append(1)])
     with bundle.only() as alone:
         assert alone[0, 1] == 1
@@ -129,7 +130,7 @@ def test_a_sidecar_with_arrays_of_the_wrong_form_is_refused(tmp_path: Path) -> N
     np.savez(tmp_path / "a.npz", x=np.asfortranarray(GREY))
     convert(tmp_path / "a.npz", tmp_path / "b.npz", meta="sidecar")
     facts = raconvert.metadata.sidecar.describe(
-        raconvert.files.source.Source(str(tmp_path / "b.npz")), is_ra=False
+        raconvert.files.source.Source(str(tmp_path / "b.npz"))
     )
     text = raconvert.metadata.sidecar.text_of({"arrays": [1]}, facts)
     (tmp_path / "b.npz.yaml").write_bytes(text)

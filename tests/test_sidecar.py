@@ -26,12 +26,15 @@ from raconvert.arrays.metadata import Axis
 from raconvert.errors import (
     Corrupt,
     RaconvertError,
+    TargetExists,
     TooLarge,
     Unsupported,
     UsageError,
     WouldLose,
 )
-from raconvert.metadata.sidecar import fields_of, is_ours
+from raconvert.files.source import Source
+from raconvert.metadata.roundtrip import record_of
+from raconvert.metadata.sidecar import describe, is_ours, left_over, text_of
 from raconvert.metadata.yaml import dump
 
 VALUES = np.arange(12, dtype="i4").reshape(3, 4)
@@ -105,7 +108,7 @@ def test_what_is_a_sidecar(fortran: Path, tmp_path: Path) -> None:
 def test_only_ra_holds_its_own_namespace(beside_ra: bool, kept: list[str]) -> None:
     array = array_of(np.zeros(2))
     array.meta.formats = {"npy": {"a": 1}, "ra": {"b": 2}}
-    assert sorted(fields_of(array, beside_ra=beside_ra)["formats"]) == kept
+    assert sorted(record_of(array, beside_ra=beside_ra)["formats"]) == kept
 
 
 def test_column_major_order_needs_one(fortran: Path) -> None:
@@ -170,6 +173,86 @@ def test_what_it_describes_of_a_large_file(tmp_path: Path) -> None:
     described = load(tmp_path / "f.ra")["describes"]
     assert described["crc32_first"] == f"{zlib.crc32(data[:ENDS]):08x}"
     assert described["crc32_last"] == f"{zlib.crc32(data[-ENDS:]):08x}"
+
+
+@pytest.mark.parametrize(
+    "nbytes", [0, 1, ENDS - 1, ENDS, ENDS + 1, 2 * ENDS - 1, 2 * ENDS, 2 * ENDS + 1, 3 * ENDS, 1 << 20]
+)  # fmt: skip
+@pytest.mark.parametrize("before", [0, 1, 100])
+def test_what_is_described_of_any_length(nbytes: int, before: int, tmp_path: Path) -> None:
+    """Both ends; samples between where the ends leave something out; here they are all of it."""
+    data = np.random.default_rng(nbytes).bytes(nbytes)
+    (tmp_path / "x").write_bytes(bytes(before) + data + b"behind")
+    source = Source(str(tmp_path / "x"))
+    expected = {
+        "size": source.size,
+        "crc32_first": f"{zlib.crc32(data[:ENDS]):08x}",
+        "crc32_last": f"{zlib.crc32(data[-ENDS:]):08x}",
+    }
+    if nbytes > 2 * ENDS:
+        expected["crc32_samples"] = f"{zlib.crc32(data):08x}"
+    assert describe(source, lambda _: (before, before + nbytes, {})) == expected
+    fields = {"dims": [nbytes]}
+    found = describe(source, lambda _: (before, before + nbytes, dict(fields)))
+    assert found == {**fields, **{name: expected[name] for name in expected if name != "size"}}
+    whole = bytes(before) + data + b"behind"
+    assert describe(source)["crc32_first"] == f"{zlib.crc32(whole[:ENDS]):08x}"
+
+
+@pytest.mark.parametrize(
+    "second", ["", "describes: {}\n", "describes: {size: 1}\n", "describes: null\n"]
+)
+def test_a_sidecar_describes_one_file(fortran: Path, second: str) -> None:
+    """A second description behind the right one is a key twice, whatever it says."""
+    append(fortran, f"attributes: {{a: 1}}\n{second}")
+    if second:
+        with pytest.raises(Corrupt, match="twice|repeated|describes"):
+            raconvert.read(fortran)
+    else:
+        assert meta_of(fortran).attributes == {"a": 1}
+
+
+def test_a_sidecar_of_an_older_version_has_no_samples(tmp_path: Path) -> None:
+    """It is believed as far as it goes; one that has them is believed only if they are right."""
+    np.save(tmp_path / "f.npy", np.asfortranarray(np.zeros((500, 400), "u1")))
+    convert(tmp_path / "f.npy", tmp_path / "f.ra", axes="fortran")
+    described = load(tmp_path / "f.ra")["describes"]
+    for samples, is_read in (({}, True), ({"crc32_samples": "00000000"}, False)):
+        rewrite(tmp_path / "f.ra", describes={**without(described, "crc32_samples"), **samples})
+        if is_read:
+            assert raconvert.read(tmp_path / "f.ra").shape == (500, 400)
+        else:
+            with pytest.raises(
+                Corrupt, match=r"crc32_samples differs.*expected crc32_samples 0000"
+            ):
+                raconvert.read(tmp_path / "f.ra")
+
+
+def without(fields: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key != name}
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_the_largest_sidecar_and_the_largest_trailer(
+    more: int, fortran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = sidecar(fortran).read_bytes()
+    monkeypatch.setattr("raconvert.metadata.sidecar.MAX_BYTES", len(text) - more)
+    if more > 0:
+        with pytest.raises(Corrupt, match=f"at most {len(text) - 1} bytes, got {len(text)}"):
+            raconvert.read(fortran)
+    else:
+        assert raconvert.read(fortran).tolist() == VALUES.tolist()
+    trailer = b"# raconvert metadata\nattributes: {a: 1}\n"
+    monkeypatch.setattr("raconvert.metadata.sidecar.MAX_BYTES", len(trailer) - more)
+    data = ra_bytes.ra_file(1, 4, (4, 3), VALUES.tobytes(), trailer=trailer)
+    (tmp_path / "t.ra").write_bytes(data)
+    if more > 0:
+        words = f"byte {len(data) - len(trailer)}; expected at most .* got {len(trailer)}"
+        with pytest.raises(Corrupt, match=words):
+            raconvert.read(tmp_path / "t.ra")
+    else:
+        assert meta_of(tmp_path / "t.ra").attributes == {"a": 1}
 
 
 def test_a_trailer_is_not_part_of_the_data(fortran: Path) -> None:
@@ -564,6 +647,21 @@ def test_what_is_written_can_be_read(tmp_path: Path) -> None:
     with pytest.raises(RaconvertError, match="too large"):
         raconvert.write(tmp_path / "x.ra", VALUES, meta=meta)
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("describes", [None, {"size": 12, "crc32_first": "00000000"}])
+def test_text_is_as_long_as_it_may_be_with_what_it_describes(
+    describes: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = {"attributes": {f"key {n}": "value" * n for n in range(20)}}
+    whole = text_of(fields, describes)
+    assert yaml.safe_load(whole) == {**({"describes": describes} if describes else {}), **fields}
+    if describes:
+        monkeypatch.setattr("raconvert.metadata.sidecar.MAX_BYTES", len(whole))
+        assert text_of(fields, describes) == whole
+        monkeypatch.setattr("raconvert.metadata.sidecar.MAX_BYTES", len(whole) - 1)
+        with pytest.raises(RaconvertError, match="too large"):
+            text_of(fields, describes)
 
 
 def test_metadata_that_is_nested_too_deep_to_be_read_is_not_written(tmp_path: Path) -> None:
@@ -1010,6 +1108,68 @@ def test_left_over_items_go_with_the_sidecar(tmp_path: Path, out: Path) -> None:
     np.save(tmp_path / "plain.npy", VALUES)
     convert(tmp_path / "plain.npy", out / "x.ra", overwrite=True)
     assert os.listdir(out) == ["x.ra"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "goes"),
+    [
+        (b"describes: {}\nitems: 3\n", "file", True),
+        (b"describes: {}\nitems: 3\nitems_file: {size: 5}\n", "file", True),
+        (b"describes: {}\nitems: 3\nitems_file: {size: 4}\n", "file", False),
+        (b"describes: {}\nitems: 3\nitems_file: 4\n", "file", True),
+        (b"describes: {}\nitems: 3\n", "link", False),
+        (b"describes: {}\nitems: 3\n", "folder", False),
+        (b"describes: {}\nitems: 3\n", "none", False),
+        (b"describes: {}\nitems: [\n", "file", False),
+        (b"describes: {}\nother: 3\n", "file", False),
+        (b"describes: {items: 3}\n", "file", False),
+    ],
+)
+def test_which_items_are_left_over(
+    text: bytes, kind: str, goes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of which the sidecar says that they are its own; never a link, never another size."""
+    beside, items = tmp_path / "x.ra.yaml", tmp_path / "x.ra.items.jsonl"
+    beside.write_bytes(text)
+    (tmp_path / "elsewhere").write_bytes(b"12345")
+    if kind == "file":
+        items.write_bytes(b"12345")
+    elif kind == "link":
+        items.symlink_to(tmp_path / "elsewhere")
+    elif kind == "folder":
+        items.mkdir()
+    found = left_over(str(tmp_path / "x.ra"), overwrite=True)
+    assert found == [str(beside), *([str(items)] if goes else [])]
+    for limit, one in ((len(text), goes), (len(text) - 1, False)):
+        monkeypatch.setattr("raconvert.metadata.sidecar.MAX_BYTES", limit)
+        assert (str(items) in left_over(str(tmp_path / "x.ra"), overwrite=True)) == one
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "ours"),
+    [
+        (b"describes:", "file", True), (b"describes: {}\n", "file", True),
+        (b"describe", "file", False), (b"", "file", False), (b" describes:", "file", False),
+        (b"describes:", "link", False), (b"", "folder", False), (b"", "none", False),
+    ],
+)  # fmt: skip
+def test_what_lies_beside_a_file_and_is_no_sidecar(
+    text: bytes, kind: str, ours: bool, tmp_path: Path
+) -> None:
+    beside = tmp_path / "x.ra.yaml"
+    (tmp_path / "elsewhere").write_bytes(text)
+    if kind == "file":
+        beside.write_bytes(text)
+    elif kind == "link":
+        beside.symlink_to(tmp_path / "elsewhere")
+    elif kind == "folder":
+        beside.mkdir()
+    assert is_ours(str(beside)) == ours
+    found = left_over(str(tmp_path / "x.ra"), overwrite=True)
+    assert found == ([str(beside)] if ours or kind == "link" else [])
+    if kind == "link":
+        with pytest.raises(TargetExists):
+            left_over(str(tmp_path / "x.ra"), overwrite=False)
 
 
 @pytest.fixture

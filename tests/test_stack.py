@@ -288,6 +288,46 @@ def test_regions_of_a_lazy_stack(suffix: str) -> None:
             assert np.asarray(array[key]).tolist() == values[key].tolist(), key
 
 
+def random_keys(shape: tuple[int, ...], count: int) -> list[tuple[object, ...]]:
+    """Keys of integers, slices and at most one Ellipsis, anywhere, the same ones each time."""
+    dice = random.Random(3)
+    keys: list[tuple[object, ...]] = []
+    while len(keys) < count:
+        key: list[object] = [
+            dice.randrange(-n, n)
+            if dice.random() < 0.4
+            else slice(*(dice.choice([None, *range(-n, n + 1)]) for _ in "ab"),
+                       dice.choice([None, 1, 2, -1]))
+            for n in shape
+        ]  # fmt: skip
+        if dice.random() < 0.7:
+            start = dice.randrange(len(key) + 1)
+            key[start : dice.randrange(start, len(key) + 1)] = [Ellipsis]
+        else:
+            del key[dice.randrange(len(key) + 1) :]
+        keys.append(tuple(key))
+    return keys
+
+
+@pytest.mark.parametrize("kind", [".npy", ".png", "transposed"])
+def test_sources_take_every_key_as_numpy_does(kind: str) -> None:
+    """Themselves: an array that holds one gives it whole keys only."""
+    suffix = ".npy" if kind == "transposed" else kind
+    values = series(suffix, 5)
+    with open_sources([f"?{suffix}"]) as bundle:
+        source = bundle.arrays[0].data
+        if kind == "transposed":
+            source, values = (
+                Transposed(bundle.arrays[0], (2, 0, 1), 1 << 20),
+                values.transpose(2, 0, 1),
+            )
+        for key in random_keys(values.shape, 300):
+            assert np.asarray(source[key]).tolist() == values[key].tolist(), key
+        for wrong in ((..., ...), (0,) * 4, (0, ..., 0, 0, 0)):
+            with pytest.raises(IndexError):
+                source[wrong]
+
+
 @pytest.mark.parametrize("suffix", [".npy", ".png"])
 def test_blocks_of_a_stack(suffix: str) -> None:
     values = series(suffix, 7)

@@ -309,6 +309,48 @@ def test_a_broken_plugin_is_named_and_stops_no_other(
     assert verdicts["broken"] == "broken"
 
 
+def test_a_broken_plugin_is_named_where_its_suffix_is_written_to(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    fresh: None,
+) -> None:
+    claim(tmp_path, "xyzr", "xyzr", "broken_xyzr", "1 / 0")
+    monkeypatch.syspath_prepend(tmp_path)
+    np.save(tmp_path / "x.npy", VALUES)
+
+    for name in ("x.xyzr", "x.fits", "x.xyzr.gz"):  # of no format, a foreign one, a wrapped one
+        assert main([str(tmp_path / "x.npy"), "-o", str(tmp_path / name)]) == 3
+        line = "1 installed plugin cannot be loaded: xyzr (see `raconvert formats`)"
+        assert line in capsys.readouterr().err
+
+
+def test_no_plugin_is_called_broken_where_none_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fresh: None
+) -> None:
+    np.save(tmp_path / "x.npy", VALUES)
+
+    assert main([str(tmp_path / "x.npy"), "-o", str(tmp_path / "x.xyzr")]) == 3
+    assert "cannot be loaded" not in capsys.readouterr().err
+
+
+def test_an_entry_point_of_another_name_than_the_format_is_broken(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: None
+) -> None:
+    claim(tmp_path, "alias", "toys", "toys_module", "from raconvert_toy import *")
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "toys_module", raising=False)
+
+    rows = {row["name"]: row for row in raconvert.formats()}
+    assert "must be called 'toy'" in rows["toys"]["broken"]
+    assert rows["toy"]["broken"] is None
+    with pytest.raises(raconvert.RaconvertError, match="is of format 'toy', not 'toys'"):
+        registry.by_name("toys")
+    for module in ("toys_module", "raconvert_toy"):
+        sys.modules.pop(module, None)
+
+
 def test_plugin_of_a_missing_package_stays_listed(
     site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh: None
 ) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,13 @@ for name in ("link", "replace"):
             os.kill(os.getpid(), signal.SIGKILL)
         return real(old, new, *rest, **named)
     setattr(os, name, call)
+from raconvert.files import small
+def write(name, *args, real=small.write_small):
+    folder = args[3]
+    if os.path.join(os.readlink(f"/proc/self/fd/{folder}"), name) == at:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(name, *args)
+small.write_small = write
 raconvert.convert(*words, **options)
 """
 
@@ -155,10 +163,50 @@ def test_labels_of_several_files_name_each_other_right(
     assert got.tolist() == [3, 5]
 
 
+NOT_WHOLE = [
+    b"", b"{", b"[]", b"\xff", b'{"single": true}', b'{"single": true, "count": 2}\n"../0.png"\n',
+    b'{"single": true, "count": 1}\n"../0.p', b'{"single": true, "count": 1}\n["../0.png"]\n',
+    b'{"single": true, "count": 1}\n"' + b"a" * 70_000 + b'"\n',
+]  # fmt: skip
+
+
 def test_a_note_that_is_not_whole_says_nothing(tmp_path: Path, out: Path) -> None:
     convert(cube(tmp_path / "x.npy", 1), out / "{}.png")
     (out / FOLDER).mkdir()
-    for number, text in enumerate([b"", b"{", b"[]", b'{"files": 1, "single": true}', b"\xff"]):
+    for number, text in enumerate(NOT_WHOLE):
         (out / FOLDER / f"{number}.json").write_bytes(text)
     convert(str(out / "*.png"), tmp_path / "stack.npy")
     assert np.load(tmp_path / "stack.npy").shape == (5, 3, 4)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "endless", "folder"])
+def test_a_note_that_is_no_file_holds_nobody_up(tmp_path: Path, kind: str) -> None:
+    """Anybody who may write into a folder above can have made it."""
+    cube(tmp_path / "x.npy", 1)
+    (tmp_path / FOLDER).mkdir()
+    note = tmp_path / FOLDER / "1.json"
+    if kind == "pipe":
+        os.mkfifo(note)
+    elif kind == "endless":
+        note.symlink_to("/dev/zero")
+    else:
+        note.mkdir()
+    command = [sys.executable, "-m", "raconvert", "info", str(tmp_path / "x.npy")]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_large_note_takes_little_memory(tmp_path: Path) -> None:
+    path = cube(tmp_path / "x.npy", 1)
+    (tmp_path / FOLDER).mkdir()
+    names = 100_000
+    head = json.dumps({"single": True, "count": names})
+    lines = [head, *(f'"a{n}"' for n in range(names))]
+    (tmp_path / FOLDER / "1.json").write_text("\n".join(lines) + "\n")
+    raconvert.info(path)
+    tracemalloc.start()
+    try:
+        raconvert.info(path)
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()

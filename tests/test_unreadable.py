@@ -16,7 +16,7 @@ import pytest
 import raconvert
 from raconvert import convert
 from raconvert.cli import main
-from raconvert.errors import Corrupt, ReadFailed, Unsupported, WouldLose
+from raconvert.errors import Corrupt, ReadFailed, Unsupported, UsageError, WouldLose
 from raconvert.inspect.verify import verify
 
 if TYPE_CHECKING:
@@ -183,6 +183,14 @@ def test_the_flag_is_said_once(broken: tuple[Path, str], tmp_path: Path) -> None
     report = convert(path, tmp_path / "x.npz", allow=["arrays"], verify=True)
     assert len(report.allowed) == 1
     assert not any("'b'" in note for note in report.notes)
+
+
+def test_what_was_left_out_says_why_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    np.savez(path, a=np.arange(3), o=np.array([{1: 2}], dtype=object))
+    with pytest.raises(UsageError, match=r"has no array 'o'.*pickle"):
+        raconvert.read(path, "o")
+    assert main([f"{path}#o", "-o", str(tmp_path / "o.ra")]) == 2
 
 
 def test_one_that_is_left_may_fill_a_file_of_one(tmp_path: Path) -> None:

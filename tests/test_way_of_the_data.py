@@ -21,6 +21,7 @@ from PIL import Image
 
 import raconvert
 from raconvert import registry
+from raconvert.cli import main
 from raconvert.plugin import Plugin
 
 ROOT = Path(__file__).parent.parent
@@ -92,11 +93,12 @@ def hdf5(folder: Path) -> str:
     return str(folder / "scan.h5")
 
 
-# name -> sources, destination, source format, target format, modules of ours that are entered
+# name -> sources, destination, source format, target format, modules of ours that are entered: those
+# in which a function is called by `raconvert.convert`, once all that is needed is imported
 WAYS = {
-    "npy": (npy, "b.ra", "npy", "ra", 33),
-    "stack": (images, "m.ra", "png", "ra", 42),
-    "hdf5": (hdf5, "scan.mat", "hdf5", "mat", 68),
+    "npy": (npy, "b.ra", "npy", "ra", 20),
+    "stack": (images, "m.ra", "png", "ra", 28),
+    "hdf5": (hdf5, "scan.mat", "hdf5", "mat", 38),
 }
 
 
@@ -172,6 +174,32 @@ def test_files_of_one_folder_are_read_once_each(
     assert calls["ra", "plan"] == 3
 
 
+@pytest.mark.parametrize("option", ["overwrite", "update"])
+@pytest.mark.parametrize("form", ["npy", "png"])
+def test_files_that_are_replaced_are_read_once_each(
+    form: str, option: str, tmp_path: Path, calls: Counter[tuple[str, str]]
+) -> None:
+    make = {"npy": npy, "png": lambda folder, name: images(folder, 1)}[form]
+    (tmp_path / "in").mkdir()
+    for number in range(3):
+        make(tmp_path / "in", f"{number}.npy")
+    sources = sorted(str(path) for path in (tmp_path / "in").iterdir())
+    for source in sources:
+        (tmp_path / "out").mkdir(exist_ok=True)
+        old = tmp_path / "out" / Path(source).with_suffix(".ra").name
+        old.write_bytes(b"old")
+        os.utime(old, (0, 0))
+    with opened() as found:
+        raconvert.convert(
+            sources, out_dir=str(tmp_path / "out"), to="ra", stack="each", **{option: True}
+        )
+
+    assert calls[form, "read"] == len(sources)
+    # As above, and once to see whether native code reads it, which may crash.
+    assert max(found[os.path.basename(source)] for source in sources) <= 3
+    assert b"old" not in [path.read_bytes() for path in (tmp_path / "out").iterdir()]
+
+
 def entered(run: Callable[[], object]) -> set[str]:
     """The modules of ours in which a function is called."""
     found: set[str] = set()
@@ -198,6 +226,22 @@ def test_few_modules_are_entered(way: str, tmp_path: Path) -> None:
     found = entered(lambda: raconvert.convert(source, str(tmp_path / target), overwrite=True))
 
     assert len(found) <= most, sorted(found)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_command_line_enters_few_more(
+    way: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its seven modules, and `errors`, which shows what is said of the target."""
+    make, target, _, _, most = WAYS[way]
+    words = [make(tmp_path), "-o", str(tmp_path / target), "--overwrite"]
+    assert main(words) == 0  # all that is needed is imported
+
+    found = entered(lambda: main(words))
+    own = {path for path in found if path.startswith(os.path.join("raconvert", "cli"))}
+
+    assert len(own) <= 7, sorted(own)
+    assert len(found - own) <= most + 1, sorted(found - own)
 
 
 def test_a_plugin_that_lacks_a_promised_function_is_refused() -> None:

@@ -54,6 +54,8 @@ CASES = [
     Case("labels", ["1/a.npy", "2/a.npy"], "x.ra", {"labels": "y.npy"}, ("x.ra", "y.npy")),
     Case("out-dir", "two.npz", None, {"out_dir": ".", "to": "ra"}, ("*.ra",)),
     Case("each", ["item0.ra", "item1.ra"], None, {"out_dir": ".", "to": "npy"}, ("*.npy",)),
+    # The first one proves what the fast lane (`files/_small.c`) makes of the others.
+    Case("lane", [f"{n}.npy" for n in "abcdef"], None, {"out_dir": ".", "to": "ra"}, ("*.ra",)),
 ]  # fmt: skip
 
 
@@ -65,6 +67,8 @@ def make_sources(folder: Path, run: int) -> None:
     told = raconvert.Metadata(description=f"run {run}")
     np.save(folder / "x.npy", values)
     np.save(folder / "cube.npy", rng.integers(0, 200, (3, 5, 7), "u1"))
+    for number, name in enumerate("abcdef"):
+        np.save(folder / f"{name}.npy", values[number])
     np.savez(folder / "x.npz", x=values)
     np.savez(folder / "two.npz", a=values, b=values[::-1])
     raconvert.write(folder / "x.ra", values)

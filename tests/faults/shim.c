@@ -12,7 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { NONE, NO_SPACE, IO_ERROR, SHORT, KILL_BEFORE, KILL_AFTER };
+enum { NONE, NO_SPACE, IO_ERROR, SHORT, KILL_BEFORE, KILL_AFTER, INTERRUPTED };
 
 static volatile int armed;
 static volatile long count, chosen;
@@ -37,9 +37,9 @@ static int fault(const char *name)
 
 static int fails(int what)
 {
-    if (what != NO_SPACE && what != IO_ERROR)
+    if (what != NO_SPACE && what != IO_ERROR && what != INTERRUPTED)
         return 0;
-    errno = what == NO_SPACE ? ENOSPC : EIO;
+    errno = what == NO_SPACE ? ENOSPC : what == IO_ERROR ? EIO : EINTR;
     return 1;
 }
 
@@ -94,6 +94,7 @@ CALL(int, fallocate, (int fd, int mode, off_t a, off_t n), (fd, mode, a, n))
 CALL(int, fallocate64, (int fd, int mode, off64_t a, off64_t n), (fd, mode, a, n))
 CALL(int, fsync, (int fd), (fd))
 CALL(int, fdatasync, (int fd), (fd))
+CALL(int, syncfs, (int fd), (fd))
 CALL(int, rename, (const char *a, const char *b), (a, b))
 CALL(int, renameat, (int f, const char *a, int g, const char *b), (f, a, g, b))
 CALL(int, renameat2, (int f, const char *a, int g, const char *b, unsigned flags), (f, a, g, b, flags))
@@ -129,11 +130,13 @@ int close(int fd)
     return fails(what) ? -1 : result;
 }
 
+static int creates(int flags) { return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE; }
+
 #define OPEN(name) \
     int name(const char *path, int flags, ...) { \
         REAL(int, name, (const char *, int, ...)); \
         va_list rest; va_start(rest, flags); mode_t mode = va_arg(rest, mode_t); va_end(rest); \
-        int what = flags & O_CREAT ? fault(#name) : NONE; \
+        int what = creates(flags) ? fault(#name) : NONE; \
         if (fails(what)) return -1; \
         int result = real(path, flags, mode); \
         if (what == KILL_AFTER) die(); \
@@ -143,7 +146,7 @@ int close(int fd)
     int name(int folder, const char *path, int flags, ...) { \
         REAL(int, name, (int, const char *, int, ...)); \
         va_list rest; va_start(rest, flags); mode_t mode = va_arg(rest, mode_t); va_end(rest); \
-        int what = flags & O_CREAT ? fault(#name) : NONE; \
+        int what = creates(flags) ? fault(#name) : NONE; \
         if (fails(what)) return -1; \
         int result = real(folder, path, flags, mode); \
         if (what == KILL_AFTER) die(); \

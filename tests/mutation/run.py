@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import re
@@ -12,20 +13,25 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from importlib.util import cache_from_source
 from itertools import groupby
 from pathlib import Path
 from queue import SimpleQueue
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .lines import marked
 from .mutants import Mutant, mutants
 from .table import AREAS, EQUIVALENT, ROOT, Area
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 ADDRESS_SPACE = 8 << 30
-PATIENCE = 3  # times what the tests need on the code as it is …
-GRACE = 60  # … and so many seconds: the machine is shared
+LIMIT = 3600  # seconds for all tests of an area
 FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 LEFT_OUT = {".git", ".venv", "venv", "build", "__pycache__", ".pytest_cache", ".ruff_cache"}
 
@@ -38,11 +44,16 @@ class Job(NamedTuple):
     mutant: Mutant
 
 
-class Judged(NamedTuple):
-    """A module's tests on the code as it is: what fails there, and the seconds they take."""
+class Before(NamedTuple):
+    """A module's tests on the code as it is, those that fail there left out."""
 
-    failing: list[str]
-    seconds: float
+    seconds: dict[str, float]  # of each test
+    reaching: dict[tuple[str, int], list[str]]  # (module, line): tests
+
+    def judges(self, job: Job) -> dict[str, float]:
+        """The tests that reach the line, the quick ones first; all if it runs on import."""
+        names = self.reaching.get((str(job.module), job.mutant.line), self.seconds)
+        return {name: self.seconds[name] for name in sorted(names, key=self.seconds.__getitem__)}
 
 
 def main(words: list[str]) -> int:
@@ -108,51 +119,82 @@ def _copy(folder: Path) -> Path:
     return folder
 
 
-def _before(area: Area, copies: SimpleQueue[Path]) -> Judged:
+def _before(area: Area, copies: SimpleQueue[Path]) -> Before:
     """Run the tests on the code as it is; those that fail already judge nothing."""
-    start = time.monotonic()
     copy = copies.get()
-    code, text = _tested(area, copy, 3600, [])
-    copies.put(copy)
-    failing = [found[1] for found in FAILED.finditer(text)]
-    if code and not failing:
+    reached = copy / "reached.json"
+    with ExitStack() as stack:
+        for path in area.sources(copy):
+            text = marked(path.read_text(), str(path.relative_to(copy)))
+            stack.enter_context(_changed(path, text))
+        _, text = _tested(area, copy, ["--reached", str(reached)])
+    found: dict[str, Any] = json.loads(reached.read_text()) if reached.exists() else {}
+    if not found:
         raise SystemExit(f"the tests do not run on the code as it is:\n{text}")
-    if failing:
-        print(
-            f"fail on the code as it is, left out: {len(failing)} tests, as {failing[0]}",
-            flush=True,
-        )
-    return Judged(failing, time.monotonic() - start)
+    failing = FAILED.findall(text)
+    if failing:  # some count calls, or the memory that they take: the marks may be the reason
+        judges = {name: found[name][0] for name in failing}
+        code, text = _tested(area, copy, _only(copy, judges))
+        failing = FAILED.findall(text)
+        if code:
+            print(f"fail on the code as it is, left out: {failing}", flush=True)
+    copies.put(copy)
+    seconds, reaching = {}, defaultdict(list)
+    for name, (needed, lines) in found.items():
+        if name in failing:
+            continue
+        seconds[name] = needed
+        for line in {(module, n) for module, a, b in lines for n in range(a, b + 1)}:
+            reaching[line].append(name)
+    return Before(seconds, reaching)
 
 
-def _judge(job: Job, before: Judged, copies: SimpleQueue[Path]) -> tuple[Job, str]:
+def _judge(job: Job, before: Before, copies: SimpleQueue[Path]) -> tuple[Job, str]:
     copy = copies.get()
+    only = _only(copy, before.judges(job))
     path = copy / job.module
+    with _changed(path, job.mutant.applied(path.read_text())):
+        code, _ = _tested(AREAS[job.area], copy, ["-x", *only])
+    copies.put(copy)
+    return job, {0: "SURVIVED", None: "hung", -signal.SIGALRM: "hung"}.get(code, "noticed")
+
+
+def _only(copy: Path, seconds: dict[str, float]) -> list[str]:
+    """Words for pytest that choose these tests."""
+    path = copy / "judges.json"
+    path.write_text(json.dumps(seconds))
+    return ["--only-tests", str(path)]
+
+
+@contextmanager
+def _changed(path: Path, text: str) -> Iterator[None]:
+    """Change a module for a while; what was compiled of it may look as young as the change."""
     plain = path.read_text()
-    path.write_text(job.mutant.applied(plain))
+    compiled = Path(cache_from_source(str(path)))
+    compiled.unlink(missing_ok=True)
+    path.write_text(text)
     try:
-        skipped = [word for name in before.failing for word in ("--deselect", name)]
-        limit = PATIENCE * before.seconds + GRACE
-        code, _ = _tested(AREAS[job.area], copy, limit, ["-x", *skipped])
+        yield
     finally:
         path.write_text(plain)
-        copies.put(copy)
-    return job, {0: "SURVIVED", None: "hung"}.get(code, "noticed")
+        compiled.unlink(missing_ok=True)
 
 
-def _tested(area: Area, copy: Path, seconds: float, more: list[str]) -> tuple[int | None, str]:
-    judges = [str(copy / path.relative_to(ROOT)) for path in area.judges()]
-    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-    environment.pop("CI", None)
+def _tested(area: Area, copy: Path, more: list[str]) -> tuple[int | None, str]:
+    judges = [str(path.relative_to(copy)) for path in area.judges(copy)]
+    environment = {**os.environ, "PYTHONPATH": str(copy)}
+    for name in ("CI", "PYTHONDONTWRITEBYTECODE"):
+        environment.pop(name, None)
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=no", "-rfE", "--color=no",
-         "-p", "no:cacheprovider", "--hypothesis-seed=0", *more, *judges],
+         "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.mutation.reach", "--hypothesis-seed=0",
+         *more, *judges],
         cwd=copy, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         start_new_session=True,
     )  # fmt: skip
     resource.prlimit(process.pid, resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     try:
-        text, _ = process.communicate(timeout=seconds)
+        text, _ = process.communicate(timeout=LIMIT)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()

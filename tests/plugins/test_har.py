@@ -779,7 +779,7 @@ TYPES = [
     (">f4", (2,), "RE", []),
     ("f2", (2,), "RE", ["equivalent type"]),
     ("f8", (2,), None, ["refused type --dtype float32"]),
-    ("c8", (2,), None, ["refused type None"]),
+    ("c8", (2,), None, ["refused type --dtype float32"]),
     ("i4", (2, 3), "2I", []),
     ("i4", (2,), "2I", ["equivalent shape"]),
     ("i4", (), "2I", ["equivalent shape"]),

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from raconvert.plugins import hdf5
 from raconvert.plugins.hdf5.elements import _is_sparse
-from raconvert.plugins.hdf5.errors import system_reason
+from raconvert.plugins.hdf5.files import system_reason
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.blocks import as_ndarray, blocks
@@ -30,8 +30,7 @@ from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.cli import main
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import Corrupt, RaconvertError, ReadFailed, TooLarge, Unsupported, UsageError
-from raconvert.files.extent import Extent
-from raconvert.files.source import Source
+from raconvert.files.source import Extent, Source
 from raconvert.files.target import Target
 from raconvert.plugin import EQUIVALENT, NO, REFUSED, SURE
 from raconvert.testing import CASES, same
@@ -550,7 +549,9 @@ def test_text_becomes_utf8_and_comes_back(tmp_path: Path, tool: Callable[..., st
 )
 def test_any_text(texts: list[str]) -> None:
     values = np.array(texts, f"<U{max(1, *map(len, texts), 1)}")
-    from raconvert.plugins.hdf5.text import decoded, encoded
+    from raconvert.plugins.hdf5.text import encoded
+
+    from raconvert.arrays.texts import decoded
 
     packed = encoded(values)
     assert packed.dtype.itemsize == values.dtype.itemsize
@@ -674,6 +675,27 @@ def test_extents_only_where_bytes_are_as_they_are(tmp_path: Path) -> None:
                 assert data == file[name][()].tobytes()
         for name in ("bool", "text", "chunked", "unwritten"):
             assert bundle[name].extent is None, name
+
+
+@pytest.mark.parametrize("size", [512, 1024, 4096])
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_nothing_written_behind_a_user_block(size: int, libver: str, tmp_path: Path) -> None:
+    """The library says that such data begins at the last byte of the user block."""
+    kinds: dict[str, Any] = {
+        "number": ((90, 80), "f8", 7),
+        "text": ((), h5py.string_dtype(), None),
+        "texts": ((3,), h5py.string_dtype(), None),
+        "fixed": ((5, 90), "S9", None),
+        "structure": ((400,), [("a", "i4"), ("b", h5py.string_dtype())], None),
+    }
+    with h5py.File(tmp_path / "x.h5", "w", userblock_size=size, libver=libver) as file:
+        for name, (shape, dtype, fill) in kinds.items():
+            file.create_dataset(name, shape, dtype, fillvalue=fill)
+    with h5py.File(tmp_path / "x.h5", "r") as file, read(tmp_path / "x.h5") as bundle:
+        for array in bundle.arrays:
+            want, got = file[array.name][()], as_ndarray(array)
+            assert got.shape == np.shape(want)
+            assert got.tolist() == (want.tolist() if got.shape else np.array(want).tolist())
 
 
 def test_storage_is_told(tmp_path: Path) -> None:
@@ -1502,6 +1524,7 @@ import resource, sys
 import numpy as np
 from raconvert.cli import main
 np.save("x.npy", np.random.default_rng(0).standard_normal(100_000))
+sys.dont_write_bytecode = True  # it would be cut too
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
 sys.exit(main(["x.npy", "-o", *sys.argv[2:]]))
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from math import prod
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -349,6 +350,8 @@ def test_chunks_written_without_their_checksum(filters: str, tmp_path: Path) -> 
         {"userblock_size": 512},
         {"libver": "latest", "maxshape": (4, None)},
         {"fletcher32": True, "userblock_size": 1024},
+        {"shuffle": True, "userblock_size": 512},
+        {"shuffle": True, "fletcher32": True, "userblock_size": 512},
     ],
 )
 def test_a_chunk_that_grows_in_the_library(
@@ -375,6 +378,25 @@ def test_a_chunk_that_grows_in_the_library(
         as_ndarray(bundle["x"])
 
 
+@pytest.mark.parametrize("size", [64, 100_000])
+def test_a_checksum_that_is_there_counts_whatever_the_index_says(size: int, tmp_path: Path) -> None:
+    """The index says that fletcher32 was left out, but four bytes follow the stream."""
+    values = np.random.default_rng(4).integers(0, 9, size, dtype="u1")
+    path = tmp_path / "x.h5"
+    packed = zlib.compress(values.tobytes())
+    right = fletcher32(packed).to_bytes(4, "little")
+    for behind, sound in ((b"", True), (right, True), (right[:3] + bytes([right[3] ^ 1]), False)):
+        with h5py.File(path, "w") as file:
+            x = file.create_dataset("x", (size,), "u1", chunks=(size,), compression=1,
+                                    fletcher32=True)  # fmt: skip
+            x.id.write_direct_chunk((0,), packed + behind, filter_mask=2)
+        if sound:
+            assert (raconvert.read(path)["x"] == values).all()
+            continue
+        with read(path) as bundle, pytest.raises(Corrupt, match="not its checksum"):
+            as_ndarray(bundle["x"])
+
+
 @pytest.mark.parametrize(("count", "words"), [(11, "ended early"), (13, "longer than its dims")])
 def test_pieces_that_are_not_the_array(count: int, words: str, tmp_path: Path) -> None:
     """A source that has fewer or more elements than its shape says gives no file."""
@@ -390,3 +412,92 @@ def test_pieces_that_are_not_the_array(count: int, words: str, tmp_path: Path) -
     with Target(str(tmp_path / "x.h5")) as target, pytest.raises(Corrupt, match=words):
         plan.write(target)
     assert list(tmp_path.iterdir()) == []
+
+
+# --- chunks that the library reads ----------------------------------------------------------------
+
+
+class _Listed:
+    """What a dataset of the library tells of its chunks, some of it wrong."""
+
+    def __init__(self, *infos: tuple[int, int, int]) -> None:
+        self._infos = infos
+
+    def chunk_iter(self, note: Any) -> None:
+        for n, (offset, size, mask) in enumerate(self._infos):
+            note(
+                SimpleNamespace(chunk_offset=(n,), byte_offset=offset, size=size, filter_mask=mask)
+            )
+
+
+def check_inflation(path: Path, nbytes: int, *infos: tuple[int, int, int], block: int = 0) -> None:
+    source = Source(str(path))
+    filters = (2, 1)
+    chunks = hdf5_chunks.Chunks(source, source.size, (nbytes,), (nbytes,), 1, filters, b"\0")
+    chunks.check_inflation(_Listed(*infos), block)  # type: ignore[arg-type]
+
+
+def bomb(mib: int) -> bytes:
+    """At least 32 KiB that inflate to this many MiB and no byte more."""
+    stream = zlib.compressobj(9)
+    return stream.compress(bytes(mib << 20)) + stream.flush()
+
+
+@pytest.mark.parametrize("mask", range(4))
+def test_chunks_that_were_not_deflated_are_not_inflated(mask: int, tmp_path: Path) -> None:
+    """Even where their bytes would inflate; which filters were left out, its mask says."""
+    content = bomb(40).ljust(50_000, b"x")
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", libver="latest") as file:  # an index that is not believed
+        made = file.create_dataset(
+            "x", (1, 50_000), "u1", chunks=(1, 50_000), maxshape=(1, None), shuffle=True,
+            compression=1,
+        )  # fmt: skip
+        made.id.write_direct_chunk((0, 0), content, filter_mask=mask)
+    if mask & 2:
+        with h5py.File(path) as file:
+            assert file["x"][0].tobytes() == content
+        assert raconvert.read(path)["x"].tobytes() == content
+    else:
+        with pytest.raises(Corrupt, match="inflates to more than 50000 bytes"):
+            raconvert.read(path)
+
+
+def test_chunks_are_looked_at_wherever_the_library_says_that_they_are(tmp_path: Path) -> None:
+    """Some leave the user block out of the place; and what ends with the file is looked at, too."""
+    raw = bomb(40)
+    path = tmp_path / "x"
+    for before, offset, block in ((0, 0, 0), (512, 512, 512), (512, 0, 512), (1024, 512, 512)):
+        path.write_bytes(bytes(before) + raw)
+        with pytest.raises(Corrupt, match="inflates to more than 1000 bytes"):
+            check_inflation(path, 1000, (offset, len(raw), 0), block=block)
+        with pytest.raises(Corrupt, match="inflates to more than 1000 bytes"):
+            check_inflation(path, 1000, (1, 1, 0), (offset, len(raw), 0), block=block)
+        check_inflation(path, 1000, (offset + 1, len(raw), 0), block=block)  # beyond the end
+        check_inflation(path, 1000, (offset, len(raw), 2), block=block)  # not deflated
+
+
+def test_how_far_a_chunk_may_inflate(tmp_path: Path) -> None:
+    """To its bytes and a checksum; also where these end with a piece of what is looked at."""
+    whole = 40 << 20
+    raw = bomb(40)
+    path = tmp_path / "x"
+    path.write_bytes(raw)
+    for nbytes in (whole, whole - 4):
+        check_inflation(path, nbytes, (0, len(raw), 0))
+    for nbytes in (whole - 5, (32 << 20) - 4, (32 << 20) - 5, (32 << 20) - 3):
+        with pytest.raises(Corrupt, match=f"inflates to more than {nbytes} bytes"):
+            check_inflation(path, nbytes, (0, len(raw), 0))
+
+
+def test_one_chunk_of_one_element(tmp_path: Path) -> None:
+    """Arrays without axes have chunks, too, in files that the library did not write."""
+    (tmp_path / "x").write_bytes(b"12" + zlib.compress(b"abcd"))
+    source = Source(str(tmp_path / "x"))
+    chunks = hdf5_chunks.Chunks(source, source.size, (), (), 4, (1,), b"none")
+    out = np.empty((), "V4")
+    chunks.fill(out, ())
+    assert out.tobytes() == b"none"
+    chunks.one(2, source.size - 2, 0)
+    chunks.fill(out, ())
+    assert out.tobytes() == b"abcd"

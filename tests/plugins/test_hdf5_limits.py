@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
 import pytest
+from h5py import h5t
 from raconvert.plugins import hdf5
 from raconvert.plugins.hdf5 import attributes, header, walk
 from raconvert.plugins.hdf5 import values as hdf5_values
 from raconvert.plugins.hdf5.reader import MAX_NOTES
 
 from raconvert.arrays.blocks import as_ndarray
-from raconvert.errors import TooLarge
+from raconvert.errors import RaconvertError, TooLarge
 from raconvert.files.source import Source
 
 if TYPE_CHECKING:
@@ -171,6 +174,45 @@ def test_chunks_without_number_for_the_library(
         as_ndarray(bundle["x0"])
 
 
+# Not ru_maxrss, which may begin at the parent's.
+PEAK = """
+import sys
+import raconvert
+raconvert.convert(sys.argv[1], sys.argv[2])
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+print(int(status["VmHWM"].split()[0]) >> 10)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc")
+def test_the_library_gets_few_chunks_at_a_time(tmp_path: Path) -> None:
+    """It would keep 3.2 GB for the 524,288 chunks of this megabyte."""
+    path = unwritten(tmp_path / "x.h5", 1, chunks=(2,), compression="lzf")
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, path, tmp_path / "x.npy"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert np.load(tmp_path / "x.npy").tobytes() == bytes([7]) * (1 << 20)
+    assert int(done.stdout) < 200
+
+
+def test_boxes_read_in_parts_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    for case in range(150):
+        rank = int(rng.integers(1, 5))
+        shape, chunk = rng.integers(1, 9, rank), rng.integers(1, 5, rank)
+        values = rng.integers(0, 255, shape, "u1")
+        monkeypatch.setattr(hdf5_values, "CHUNKS_AT_ONCE", int(rng.integers(1, 12)))
+        with h5py.File(tmp_path / f"{case}.h5", "w") as file:
+            dataset = file.create_dataset("x", data=values, chunks=tuple(np.minimum(chunk, shape)))
+            start = tuple(map(int, rng.integers(0, shape)))
+            step = tuple(map(int, rng.integers(1, 4, rank)))
+            picked = values[tuple(slice(a, None, by) for a, by in zip(start, step, strict=True))]
+            got = np.full(picked.shape, 255, "u1")
+            hdf5_values.read_box(dataset.id, start, got.shape, got, h5t.NATIVE_UINT8, step)
+        assert np.array_equal(got, picked), (shape, chunk, start, step)
+
+
 def test_the_fill_values_of_the_review(corpus: Callable[..., Path]) -> None:
     with read(corpus("review", "attack", "fillmany.h5"), max_memory=1 << 30) as bundle:
         assert len(bundle) == 200
@@ -274,3 +316,122 @@ def test_dense_attributes_have_a_total(tmp_path: Path, monkeypatch: pytest.Monke
     with read(path) as bundle:
         assert any("more than 20 attributes" in note for note in bundle.notes)
         assert bundle["x"].meta.attributes == {}
+
+
+def test_many_datasets_are_not_kept_open_while_they_are_written(tmp_path: Path) -> None:
+    """Each of 5,000 open ones takes 13 KB in the library."""
+    code = (
+        "import resource, sys, numpy as np, raconvert\n"
+        "arrays = {f'd{n}': np.zeros(2, 'u1') for n in range(int(sys.argv[2]))}\n"
+        "raconvert.write(sys.argv[1], arrays)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    peaks = [
+        int(
+            subprocess.run(
+                [sys.executable, "-c", code, tmp_path / f"{count}.h5", str(count)],
+                capture_output=True, text=True, check=True,
+            ).stdout
+        )
+        for count in (100, 5100)
+    ]  # fmt: skip
+    assert (peaks[1] - peaks[0]) / 5000 < 10  # KB each; 17 where they are kept open
+
+
+# --- the walk at its limits -----------------------------------------------------------------------
+
+
+def three_names(file: h5py.File) -> None:
+    """Three datasets: three objects, and 4 + 3 * 3 characters with the root."""
+    for name in "abc":
+        file[name] = 1
+
+
+def three_links(file: h5py.File) -> None:
+    """Three links that come before a dataset."""
+    for name in "abc":
+        file[name] = h5py.SoftLink("/z")
+    file["z"] = 1
+
+
+def three_groups(file: h5py.File) -> None:
+    file["a/b/c/x"] = 1
+
+
+def way_of_three(file: h5py.File) -> None:
+    """One link over three names, the first of them empty."""
+    file["d/z"] = 1
+    file["a"] = h5py.SoftLink("/d/z")
+
+
+def chain_of_three(file: h5py.File) -> None:
+    """The link to a leads over three others."""
+    file["z"] = 1
+    for name, target in ("dz", "cd", "bc", "ab"):
+        file[name] = h5py.SoftLink(f"/{target}")
+
+
+LIMITS = {
+    "MAX_OBJECTS": (three_names, 3, "more than 2 objects"),
+    "MAX_NAMES": (three_names, 1 + 3 * 3, "more than 9 characters"),
+    "MAX_LINKS": (three_links, 3, "more than 2 links"),
+    "MAX_DEPTH": (three_groups, 4, "nested more than 3 deep"),
+    "MAX_PARTS": (way_of_three, 3, "more than 2 names"),
+    "MAX_STEPS": (chain_of_three, 3, "more than 2 others"),
+}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_each_limit_is_what_its_message_says(
+    limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill, most, words = LIMITS[limit]
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        fill(file)
+    monkeypatch.setattr(walk, limit, most)
+    with read(tmp_path / "x.h5") as bundle:
+        assert not any("more than" in note for note in bundle.notes)
+        assert not any(array.problem for array in bundle.arrays)
+    monkeypatch.setattr(walk, limit, most - 1)
+    if limit in ("MAX_OBJECTS", "MAX_NAMES", "MAX_LINKS"):
+        with pytest.raises(TooLarge, match=words):
+            read(tmp_path / "x.h5")
+        return
+    try:
+        with read(tmp_path / "x.h5") as bundle:
+            told = [*bundle.notes, *(str(array.problem) for array in bundle.arrays)]
+            told += [str(array.problem) for array in bundle.unreadable]
+    except RaconvertError as error:
+        told = [str(error)]
+    assert any(words in text for text in told), told
+
+
+# --- what is found through links ------------------------------------------------------------------
+
+
+def test_what_links_find_stands_where_they_do(tmp_path: Path) -> None:
+    """And nothing is lost of what was found before, the attributes of the root least of all."""
+    with h5py.File(tmp_path / "other.h5", "w", track_order=True) as file:
+        file["p/q"] = 10
+        file["p/deep"] = h5py.ExternalLink("third.h5", "/r")
+        file["p/s"] = 12
+    with h5py.File(tmp_path / "third.h5", "w") as file:
+        file["r/t"] = 11
+    with h5py.File(tmp_path / "x.h5", "w", track_order=True) as file:
+        file.attrs["about"] = "the root"
+        file["one"] = 1
+        file["two"] = h5py.ExternalLink("other.h5", "/p")
+        file["three"] = 3
+        file["four"] = h5py.SoftLink("/one")
+        file["five"] = h5py.ExternalLink("third.h5", "/r/t")
+        file["six"] = 6
+        file["six"].attrs["about"] = "the last"
+    with read(tmp_path / "x.h5") as bundle:
+        assert bundle.attributes == {"about": "the root"}
+        found = {array.name: int(as_ndarray(array)) for array in bundle.arrays}
+        assert list(found.items()) == [
+            ("one", 1), ("two/q", 10), ("two/s", 12), ("three", 3), ("five", 11), ("six", 6),
+        ]  # fmt: skip
+        assert bundle.aliases["four"] == "one"
+        assert bundle.aliases["two/deep/t"] == "five"
+        assert bundle["six"].meta.attributes == {"about": "the last"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import h5py
@@ -189,3 +190,43 @@ def test_enums_of_reduced_precision(
     with h5py.File(tmp_path / "y.h5") as file:
         assert h5py.check_enum_dtype(file["x"].dtype) == names
         assert file["x"][...].tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("form", ["number", "chunks", "enum", "structure", "axes"])
+@pytest.mark.parametrize(
+    "base", [h5t.STD_I8BE, h5t.STD_I16BE, h5t.STD_I32BE, h5t.STD_I64BE, h5t.STD_I32LE]
+)
+def test_signs_of_reduced_precision(form: str, base: h5t.TypeID, tmp_path: Path) -> None:
+    """Between byte orders of one size the library swaps bytes, and extends no sign (h5dump, too)."""
+    random = Random(f"{form} {base.get_size()}")
+    narrow = base.copy()
+    bits = random.randint(4 * base.get_size() + 1, 8 * base.get_size() - 1)
+    narrow.set_precision(bits)
+    narrow.set_offset(random.randint(0, 8 * base.get_size() - bits))
+    low = -(1 << bits - 1)
+    values = np.array([1, -2, low, -1 - low, *(random.randint(low, -1) for _ in range(8))])
+    tid, memory, shape, data = narrow, h5t.NATIVE_INT64, (12,), values
+    plist = h5p.create(h5p.DATASET_CREATE)
+    if form == "chunks":
+        plist.set_chunk((5,))
+        plist.set_deflate(1)
+    elif form == "enum":
+        tid, memory = h5t.enum_create(narrow), h5t.enum_create(memory)
+        for value in set(values.tolist()):
+            tid.enum_insert(str(value).encode(), value)
+            memory.enum_insert(str(value).encode(), value)
+    elif form == "structure":
+        data = np.zeros(12, [("key", "u1"), ("value", "i8")])
+        data["value"] = values
+        tid, memory = h5t.create(h5t.COMPOUND, 1 + base.get_size()), h5t.py_create(data.dtype)
+        tid.insert(b"key", 0, h5t.STD_U8BE)
+        tid.insert(b"value", 1, narrow)
+    elif form == "axes":
+        tid, memory, shape = (*(h5t.array_create(t, (3,)) for t in (tid, memory)), (4,))
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        x = h5d.create(file.id, b"x", tid, h5s.create_simple(shape), plist)
+        x.write(h5s.ALL, h5s.ALL, data, memory)
+    got = raconvert.read(tmp_path / "x.h5", "x")
+    got = got["value"] if form == "structure" else got
+    assert got.dtype.newbyteorder("=") == np.dtype(f"i{base.get_size()}")
+    assert got.ravel().tolist() == values.tolist()

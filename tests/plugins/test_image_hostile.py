@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import random
 import struct
 import subprocess
 import sys
+import tracemalloc
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
@@ -120,7 +122,7 @@ def refused_tiff(path: Path, data: bytes, error: type[Exception], match: str) ->
         ([*GREY_TAGS, *PIXELS, entry(277, 65535, SHORT)], Corrupt, "than its"),
         ([*GREY_TAGS, *PIXELS, entry(278, 0)], Corrupt, "rowsperstrip=0"),
         ([*GREY_TAGS, *PIXELS, entry(322, 0), entry(323, 0)], Corrupt, "damaged"),
-        ([*GREY_TAGS, *PIXELS, entry(32997, 5)], Unsupported, "depth"),
+        ([*GREY_TAGS, *PIXELS, entry(32997, 5)], Corrupt, "StripByteCounts"),
         ([*GREY_TAGS, *PIXELS, entry(270, 8, 2, count=1 << 30)], Corrupt, "tag 270 .*invalid value offset"),
         ([*GREY_TAGS, entry(273, 8, 4, count=1 << 30), entry(279, 8)], Corrupt, "tag 273 .*invalid value offset"),
     ],
@@ -129,6 +131,20 @@ def test_hostile_directories(
     tags: list[bytes], error: type[Exception], match: str, tmp_path: Path
 ) -> None:
     refused_tiff(tmp_path / "x.tif", tiff(tags, bytes(8)), error, match)
+
+
+def test_images_with_a_depth(tmp_path: Path) -> None:
+    """Of two planes, as SGI's libraries write them."""
+    places = struct.pack("<4I", 8, 16, 8, 8)
+    tags = [
+        *GREY_TAGS,
+        entry(278, 2),
+        entry(32997, 2),
+        entry(273, 24, count=2),
+        entry(279, 32, count=2),
+    ]
+
+    refused_tiff(tmp_path / "x.tif", tiff(tags, bytes(16) + places), Unsupported, "with a depth")
 
 
 @pytest.mark.parametrize("kind", [1, 2, 3, 4, 5, 7, 11, 12])
@@ -298,8 +314,9 @@ HOSTILE = {
     "huge.bmp": (bmp(1 << 30, 1 << 30), Corrupt),
     "negative.bmp": (bmp(-4, 4), Corrupt),
     "empty.bmp": (bmp(0, 0), Corrupt),
-    "huge_rle.bmp": (bmp(60_000, 60_000, 8, 1), Corrupt),
-    "long_rows.bmp": (bmp(1000, 1000, 8, 1), Corrupt),
+    "huge_rle.bmp": (bmp(60_000, 60_000, 8, 1), Unsupported),
+    "long_rows.bmp": (bmp(1000, 1000, 8, 1), Unsupported),
+    "16_bits.bmp": (bmp(2, 2, 16), Unsupported),
     "jpeg_inside.bmp": (bmp(2, 2, 24, 4), RaconvertError),
     "unknown_header.bmp": (b"BM" + bytes(12) + b"\x29\0\0\0" + bytes(100), Corrupt),
     "huge.gif": (gif(65535, 65535), Corrupt),
@@ -313,6 +330,8 @@ HOSTILE = {
     "no_height.jpg": (jpeg(5, 0), Unsupported),
     "12_bit.jpg": (jpeg(5, 5, 12, 0xC1), Unsupported),
     "lossless.jpg": (jpeg(5, 5, 8, 0xC3), Unsupported),
+    "hierarchical.jpg": (jpeg(5, 5, 8, 0xC5), Unsupported),
+    "arithmetic.jpg": (jpeg(5, 5, 8, 0xC9), Unsupported),
     "scans.jpg": (jpeg(5, 5, 8, 0xC2)[:-2] + b"\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00\0" * 500
                   + b"\xff\xd9", Unsupported),
     "no_end.jpg": (jpeg(5, 5)[:-2], Corrupt),
@@ -323,7 +342,7 @@ HOSTILE = {
     "long_number.pgm": (b"P5\n" + b"9" * 5000 + b" 1 255\n0", Corrupt),
     "maxval.pgm": (b"P5\n1 1 70000\n00", Corrupt),
     "plain_text.pgm": (b"P2\n2 1 9\n5 12\n", Unsupported),
-    "no_depth.pam": (b"P7\nWIDTH 1\nHEIGHT 1\nMAXVAL 255\nENDHDR\n0", Corrupt),
+    "pam.ppm": (b"P7\nWIDTH 1\nHEIGHT 1\nMAXVAL 255\nENDHDR\n0", Unsupported),
 }  # fmt: skip
 
 
@@ -357,6 +376,73 @@ def test_a_second_size_in_a_jpeg_is_not_believed(tmp_path: Path) -> None:
 
     with pytest.raises((TooLarge, Corrupt), match=r"x\.jpg"):
         decode(tmp_path / "x.jpg")
+
+
+def baseline(path: Path, scans: bytes) -> None:
+    """A baseline JPEG of three components and other scans than its own."""
+    data = io.BytesIO()
+    Image.new("RGB", (512, 512), (1, 2, 3)).save(data, "JPEG")
+    contents = data.getvalue()
+    path.write_bytes(contents[: contents.index(b"\xff\xda")] + scans + bytes(2000) + b"\xff\xd9")
+
+
+SCAN = b"\xff\xda\x00\x08\x01%c\x00\x00\x3f\x00\x00"
+
+
+def test_many_scans_of_a_baseline_jpeg(tmp_path: Path) -> None:
+    """Each passes over the whole image, in baseline files too where they are not in one scan."""
+    baseline(tmp_path / "x.jpg", SCAN % 1 * 501)
+
+    with pytest.raises(Unsupported, match="has more than 500 scans"):
+        decode(tmp_path / "x.jpg")
+
+
+def test_scans_of_a_baseline_jpeg_are_kept_in_memory(tmp_path: Path) -> None:
+    """20 bytes for each pixel, not 12, are needed where not all components are in one scan."""
+    path = tmp_path / "x.jpg"
+    plugin = import_module("raconvert.plugins.image.jpeg")
+    baseline(path, b"".join(SCAN % number for number in (1, 2, 3)))
+    with pytest.raises(TooLarge, match=f"needs {20 * 512 * 512} bytes"):
+        plugin.read(Source(str(path), max_memory=15 * 512 * 512))
+    Image.new("RGB", (512, 512), (1, 2, 3)).save(path)
+
+    with plugin.read(Source(str(path), max_memory=15 * 512 * 512)) as bundle:
+        assert bundle.arrays[0].shape == (512, 512, 3)
+
+
+def test_a_second_frame_in_a_jpeg(tmp_path: Path) -> None:
+    contents = (FIXTURES / "cjpeg_rgb.jpg").read_bytes()
+    start = contents.index(b"\xff\xc0")
+    frame = contents[start : start + 19]
+    (tmp_path / "x.jpg").write_bytes(contents[:start] + frame + contents[start:])
+
+    with pytest.raises(Corrupt, match="not one frame; got 2 frames"):
+        decode(tmp_path / "x.jpg")
+
+
+@pytest.mark.parametrize(
+    "filling",
+    [b"\xff\xe0\0\2", b"\xff\x01", b"\xff\xff", b"\xff\0", b"\xff\xd0", b"\0" * 99 + b"\xff\x01"],
+)
+def test_markers_are_found_in_proportion_to_the_file(
+    filling: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted are the bytes that are read for them."""
+    contents = (FIXTURES / "cjpeg_grey_progressive.jpg").read_bytes()
+    path, total, plain = tmp_path / "x.jpg", 0, Source.read_at
+    end = contents.rindex(b"\xff\xd9")
+    path.write_bytes(contents[:end] + filling * (200_000 // len(filling)) + contents[end:])
+
+    def read_at(source: Source, offset: int, nbytes: int) -> bytes:
+        nonlocal total
+        found = plain(source, offset, nbytes)
+        total += len(found)
+        return found
+
+    monkeypatch.setattr(Source, "read_at", read_at)
+    with import_module("raconvert.plugins.image.jpeg").read(Source(str(path))) as bundle:
+        assert bundle.notes == []
+    assert total < 2 * path.stat().st_size
 
 
 def test_guards_of_several_threads_put_back_what_was() -> None:
@@ -395,3 +481,23 @@ def test_truncated_images_stay_refused_when_pillow_would_take_them(
     with pytest.raises(Corrupt):
         decode(tmp_path / "x.jpg")
     assert ImageFile.LOAD_TRUNCATED_IMAGES
+
+
+@pytest.mark.parametrize("kind", ["jpeg", "gif"])
+def test_a_file_of_blocks_alone_takes_no_more_than_its_bytes(kind: str, tmp_path: Path) -> None:
+    """Markers of two bytes, frames of thirteen: nothing is kept of each."""
+    count = 150_000
+    if kind == "jpeg":
+        data = b"\xff\xd8" + b"\xff\x01" * count + b"\xff\xda\0\x02" * count + b"\xff\xd9"
+    else:
+        data = b"GIF89a" + bytes(7) + (b"," + bytes(9) + b"\x02" + b"\0") * count + b";"
+    path = tmp_path / f"x.{kind}"
+    path.write_bytes(data)
+    module = import_module(f"raconvert.plugins.image.{kind}")
+    tracemalloc.start()
+    with pytest.raises((Corrupt, Unsupported)):
+        module.read(Source(str(path)))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert peak < 1.5 * len(data) + 500_000

@@ -69,11 +69,6 @@ def test_blanks_and_comments_of_headers(header: bytes, tmp_path: Path) -> None:
 
 def test_what_a_header_says_besides_is_noted(tmp_path: Path) -> None:
     (tmp_path / "x.pgm").write_bytes(b"P5 # by hand\n2 1\n255\n\1\2")
-    (tmp_path / "x.pam").write_bytes(
-        b"P7\nWIDTH 2\nHEIGHT 1\nDEPTH 1\nMAXVAL 255\nTUPLTYPE DEPTH_MAP\nENDHDR\n\1\2"
-    )
-
     with raconvert.open(tmp_path / "x.pgm") as image:
         assert image[0].tolist() == [1, 2]
     assert raconvert.info(tmp_path / "x.pgm")["notes"] == ["comments of the header are left out"]
-    assert raconvert.info(tmp_path / "x.pam")["notes"] == ["the tuple type DEPTH_MAP is left out"]

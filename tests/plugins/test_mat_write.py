@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from raconvert.plugins import mat
-from raconvert.plugins.mat.tables import is_name
+from raconvert.plugins.mat.metadata import is_name
 
 import raconvert
 from raconvert.arrays.array import Array
@@ -509,7 +509,7 @@ def test_forms_that_npz_does_not_keep_are_named(tmp_path: Path, octave: Callable
     assert ["s (struct 1 x 2)" in fit.reason for fit in report.equivalent] == [True]
     found = diff(source, target)
     assert not found["same"]
-    assert [item["field"] for item in found["groups"]] == ["groups.s.form"]
+    assert [item["field"] for item in found["forms"]] == ["s"]
     back = str(tmp_path / "back.mat")
     raconvert.convert(target, back)
     assert not diff(source, back)["same"]

@@ -18,9 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from pairs import Pairs
+from pairs import Pairs, nothing_said
 from raconvert.plugins import npy
 
+import raconvert
 from raconvert import registry
 from raconvert.arrays.array import Array
 from raconvert.arrays.blocks import as_ndarray, blocks
@@ -571,7 +572,7 @@ def test_bfloat16_is_refused_unless_allowed_and_then_is_void(tmp_path: Path) -> 
     values = np.arange(3).astype(ml_dtypes.bfloat16)
     raw = tmp_path / "raw"
     raw.write_bytes(values.tobytes())
-    from raconvert.files.extent import Extent
+    from raconvert.files.source import Extent
 
     array = Array(Element("bfloat", 2, "<"), (3,), name="w", extent=Extent(str(raw), 0, 6))
 
@@ -693,17 +694,154 @@ def test_plain_headers_need_no_numpy(descr: list[str], tmp_path: Path) -> None:
 # For the suites over all pairs ------------------------------------------------------------------
 
 
-IN_PAIRS = Pairs(
-    name="npy",
-    suffix=".npy",
-    read=np.load,
-    write=np.save,
-    can_write=lambda values: values.dtype.isbuiltin != 2,
-    order="CF",
-    types={"bfloat16": "x"},  # NumPy makes V2 of it, silently
+IN_PAIRS = (
+    Pairs(
+        name="npy",
+        suffix=".npy",
+        read=np.load,
+        write=np.save,
+        can_write=lambda values: values.dtype.isbuiltin != 2,
+        order="CF",
+        types="= * x bfloat16",  # NumPy makes V2 of it, silently
+        shapes="= *",
+        law={"npy_C": "C", "npy_F": "F"},
+        most_axes={"float32": 64},
+        allowed={"bfloat16": ("dtype", lambda values: values.view("V2"))},
+        said=nothing_said,
+    ),
 )
 
 
 def test_the_magic_alone_is_proof() -> None:
     assert npy.FORMAT.proof
     assert registry.by_name("npy").proof
+
+
+def test_the_sample_is_what_numpy_writes() -> None:
+    made = io.BytesIO()
+    np.save(made, np.array([1, 2, 3], "u1"))
+    assert npy.FORMAT.samples["three_bytes.npy"] == made.getvalue()
+
+
+def test_elements_as_long_as_numpy_has_them(tmp_path: Path) -> None:
+    values = np.zeros(0, f"V{(1 << 31) - 1}")
+    raconvert.write(tmp_path / "x.npy", values)
+    assert np.load(tmp_path / "x.npy").dtype == values.dtype
+
+
+# --- at the ends of ranges ------------------------------------------------------------------------
+
+
+def headed(path: Path, descr: str, shape: tuple[int, ...], data: bytes = b"") -> Path:
+    text = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape!r}, }}".encode()
+    path.write_bytes(b"\x93NUMPY\1\0" + (len(text) + 1).to_bytes(2, "little") + text + b"\n" + data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("descr", "shape", "words"),
+    [
+        ("|V2147483647", (0,), ""), ("|V2147483648", (0,), "at most 2147483647 bytes"),
+        ("|u1", (0, 2**63 - 1), ""), ("|u1", (0, 2**63), "axes below 2"),
+        ("<u2", (0, 2**62 - 1), ""), ("<u2", (0, 2**62), "fewer than 2"),
+        ("|u1", (0, 2**32, 2**31 - 1), ""), ("|u1", (0, 2**32, 2**31), "fewer than 2"),
+        ("|u1", (0,) * 64, ""), ("|u1", (0,) * 65, "at most 64"),
+        ("|u1", (0, -1), "no negative axis"), ("|u1", (-1,), "no negative axis"),
+    ],
+)  # fmt: skip
+def test_what_numpy_has_a_limit_for(
+    descr: str, shape: tuple[int, ...], words: str, tmp_path: Path
+) -> None:
+    """Types, shapes and numbers of axes that NumPy has are read and written, all others refused."""
+    path = headed(tmp_path / "x.npy", descr, shape)
+    if words:
+        with pytest.raises((Corrupt, Unsupported), match=words):
+            read(path)
+        with pytest.raises((ValueError, TypeError, SyntaxError, OverflowError, MemoryError)):
+            np.empty(shape, descr)
+        return
+    array, _ = read(path)
+    assert array.shape == shape
+    assert not npy.plan(Bundle([array])).fits
+    assert saved(np.empty(shape, descr)) == written(array, tmp_path).read_bytes()
+    for worse in (
+        array.replace(element=array.element._replace(nbytes=1 << 31)),
+        array.replace(dims=(0,) * 65),
+        array.replace(dims=(2**63, *array.dims)),
+        array.replace(dims=(*array.dims, 2**62, 2)),
+    ):
+        assert [fit.outcome for fit in npy.plan(Bundle([worse])).fits][:1] == [REFUSED]
+
+
+@pytest.mark.parametrize("more", range(-70, 75, 5))
+def test_the_version_that_numpy_takes(more: int, tmp_path: Path) -> None:
+    """1.0 up to 65535 bytes of header, 2.0 above, 3.0 for names that are not Latin-1."""
+    for first in ("x", "\xff", "\u0100"):
+        name = first * ((65_535 - 100) // (2 if first == "\u0100" else 1) + more)
+        values = np.zeros(2, [(name, "<i2")])
+        assert written(array_of(values), tmp_path).read_bytes() == saved(values)
+        assert_same(read(tmp_path / "written.npy")[0], values)
+
+
+def test_the_longest_header(tmp_path: Path) -> None:
+    """One byte more is refused, if it is there; if not, the file is cut off."""
+    most = npy.header.MAX_HEADER_BYTES
+    text = b"{'descr': '|u1', 'fortran_order': False, 'shape': (1,), }"
+    for length, words in ((most, ""), (most + 1, f"at most {most} bytes")):
+        raw = b"\x93NUMPY\2\0" + length.to_bytes(4, "little") + text.ljust(length - 1) + b"\n"
+        (tmp_path / "x.npy").write_bytes(raw + b"\7")
+        if not words:
+            assert decode(read(tmp_path / "x.npy")[0]).tolist() == [7]
+            continue
+        with pytest.raises(Unsupported, match=f"{words}, got {length}") as caught:
+            read(tmp_path / "x.npy")
+        assert "byte 8;" in str(caught.value)
+        (tmp_path / "x.npy").write_bytes(raw)
+        with pytest.raises(Unsupported, match=words):
+            read(tmp_path / "x.npy")
+        (tmp_path / "x.npy").write_bytes(raw[:-1])
+        with pytest.raises(Corrupt):
+            read(tmp_path / "x.npy")
+
+
+def test_how_much_of_a_bad_value_a_message_shows(tmp_path: Path) -> None:
+    for length in (77, 78, 79, 100):
+        path = headed(tmp_path / "x.npy", "x" * length, (1,))
+        shown = repr("x" * length)
+        shown = shown if len(shown) <= 80 else shown[:77] + "..."
+        with pytest.raises(Corrupt) as caught:
+            read(path)
+        assert f"got {shown}" in str(caught.value)
+
+
+def test_the_sample_is_what_numpy_saves() -> None:
+    assert saved(np.array([1, 2, 3], "u1")) == npy.header.SAMPLE
+
+
+def test_places_in_messages(tmp_path: Path) -> None:
+    """The byte that is wrong, or where the header begins."""
+    good = headed(tmp_path / "x.npy", "|u1", (3,), b"abc").read_bytes()
+    cases = {
+        b"\x93NUMPX" + good[6:]: "at byte 0;",
+        good[:6] + b"\4\0" + good[8:]: r"at byte 6;.*1\.0, 2\.0, 3\.0, got 4\.0",
+        good[:6] + b"\1\1" + good[8:]: r"at byte 6;.*got 1\.1",
+        good.replace(b"'|u1'", b"'|q1'"): "at byte 10;",
+        good[
+            :-1
+        ]: f"at byte {len(good) - 1};.*3 bytes of data from byte {len(good) - 3}, got 2 .1 m",
+        b"\x93NUMPY\3\0\x10\0\0\0"
+        + b"{'descr': \xff'x' }\n": r"utf-8 text, at byte 22; got b'\\xff'",
+    }
+    for data, words in cases.items():
+        (tmp_path / "x.npy").write_bytes(data)
+        with pytest.raises(RaconvertError, match=words):
+            read(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(1, 1000), (1000, 1), (10, 1, 100), (123456, 0), (7,), (0, 99)])
+def test_padding_is_that_of_numpy(order: Any, shape: tuple[int, ...], tmp_path: Path) -> None:
+    """Room for the slowest axis to grow, then up to a multiple of 64: at every length of a type."""
+    for length in range(1, 65):
+        values = np.zeros(shape, [("x" * length, "u1")], order=order)
+        assert written(array_of(values), tmp_path).read_bytes() == saved(values)

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from pairs import NAME, Pairs
+from pairs import NAME, Pairs, nothing_said
 from raconvert.plugins import npz
 
 import raconvert
@@ -592,13 +592,57 @@ def _only_array(path: Path) -> np.ndarray:
         return archive[NAME]
 
 
-IN_PAIRS = Pairs(
-    name="npz",
-    suffix=".npz",
-    read=_only_array,
-    write=lambda path, values: np.savez(path, **{NAME: values}),
-    can_write=lambda values: values.dtype.isbuiltin != 2,
-    order="CF",
-    few=True,
-    types={"bfloat16": "x"},  # NumPy makes V2 of it, silently
+IN_PAIRS = (
+    Pairs(
+        name="npz",
+        suffix=".npz",
+        read=_only_array,
+        write=lambda path, values: np.savez(path, **{NAME: values}),
+        can_write=lambda values: values.dtype.isbuiltin != 2,
+        order="CF",
+        few=True,
+        types="= * x bfloat16",  # NumPy makes V2 of it, silently
+        shapes="= *",
+        law={"npz_C": "C", "npz_F": "F"},
+        most_axes={"float32": 64},
+        allowed={"bfloat16": ("dtype", lambda values: values.view("V2"))},
+        said=nothing_said,
+    ),
 )
+
+
+@pytest.mark.parametrize(
+    ("method", "name"), [(9, "Deflate64"), (93, "Zstandard"), (95, "XZ"), (97, "an unknown method")]
+)
+def test_methods_that_are_not_decoded_are_named(method: int, name: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", a=np.arange(3))
+    data = bytearray((tmp_path / "x.npz").read_bytes())
+    struct.pack_into("<H", data, 8, method)
+    struct.pack_into("<H", data, data.index(b"PK\1\2") + 10, method)
+    (tmp_path / "x.npz").write_bytes(data)
+    with pytest.raises(Unsupported) as raised:
+        read(tmp_path / "x.npz")
+    assert f"compressed by {name} (ZIP method {method})" in str(raised.value)
+
+
+def with_end64(data: bytes, count: int) -> bytes:
+    """The archive with its number of members in a ZIP64 end record (APPNOTE 4.3.14, 4.3.15)."""
+    end = data.rindex(b"PK\5\6")
+    nbytes, start = struct.unpack_from("<2I", data, end + 12)
+    record = struct.pack(
+        "<4sQ2H2I4Q", b"PK\6\6", 44, 45, 45, 0, 0, count, count, nbytes, start
+    ) + struct.pack("<4sIQI", b"PK\6\7", 0, end, 1)
+    return data[:end] + record + data[end : end + 8] + b"\xff" * 4 + data[end + 12 :]
+
+
+def test_members_are_counted_by_the_end_record_of_zip64(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    np.savez(path, a=np.arange(3), b=np.arange(4), c=np.arange(5))
+    plain = path.read_bytes()
+    path.write_bytes(with_end64(plain, 3))
+    with np.load(path) as known, read(path) as bundle:
+        assert sorted(bundle.names) == sorted(known.files) == ["a", "b", "c"]
+    for count in (2, 4, 3 + (1 << 16), 65535):
+        path.write_bytes(with_end64(plain, count))
+        with pytest.raises(Corrupt, match=f"expected {count} members.*got 3"):
+            read(path)

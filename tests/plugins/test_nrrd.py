@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import csv
+import ctypes
 import gzip
 import hashlib
 import os
@@ -15,7 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 from raconvert.plugins import nrrd
-from raconvert.plugins.nrrd.header import lowest_version, read_header
+from raconvert.plugins.nrrd.fields import FIELDS, BadValue, parsed
+from raconvert.plugins.nrrd.header import FIRST_READ, Header, Pattern, lowest_version, read_header
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.blocks import as_ndarray, blocks
@@ -320,6 +322,19 @@ def test_pairs_fields_and_unknown_fields(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("count", [0, 1, 16, 17])
+def test_the_number_of_axes_has_limits(count: int, tmp_path: Path) -> None:
+    sizes = " ".join(["1"] * count)
+    path = tmp_path / "x.nrrd"
+    path.write_text(f"NRRD0001\ntype: uchar\ndimension: {count}\nsizes: {sizes}\n"
+                    "encoding: raw\n\na")  # fmt: skip
+    if count in (1, 16):
+        assert only(path).shape == (1,) * count
+    else:
+        with pytest.raises(RaconvertError, match=f"from 1 to 16.*got '?{count}"):
+            only(path)
+
+
 WRONG_LINES = {
     "neither": ("just text", "line is neither a field"),
     "indented": (" # comment", "line is neither a field"),
@@ -351,6 +366,11 @@ WRONG_LINES = {
     "pattern_21": ("data file: a%021d.raw 1 4 1", "at most 20 digits"),
     "pattern_short": ("data file: a%d.raw 1 4", "PATTERN MIN MAX STEP"),
     "pattern_away": ("data file: a%d.raw 1 4 -1", "leads from MIN to MAX"),
+    "pattern_beyond_int32": ("data file: a%d.raw 1 2147483648 1", "from -2147483648 to 2147483647"),
+    "pattern_below_int32": ("data file: a%d.raw -2147483649 1 1", "from -2147483648 to 2147483647"),
+    "pattern_lowest": ("data file: a%d.raw -2147483648 1 1", "4 files"),
+    "pattern_standing": ("data file: a%d.raw 1 4 0", "leads from MIN to MAX"),
+    "pattern_of_one": ("data file: a%d.raw 1 1 1", "4 files"),
     "pattern_endless": ("data file: a%d.raw 1 2147483647 1", "4 files"),
     "subdim_0": ("data file: a%d.raw 1 4 1 0", "a whole number from 1 to 3"),
     "subdim_4": ("data file: LIST 4", "a whole number from 1 to 3"),
@@ -772,6 +792,7 @@ def test_quotes_of_sample_units_come_off(tmp_path: Path) -> None:
     assert units('"mm"') == units("mm") == units("mm ") == "mm"
     assert units('""mm""') == '"mm"'
     assert units('"') == '"'
+    assert (units('"mm'), units('mm"'), units('a"b')) == ('"mm', 'mm"', 'a"b')
     assert units('""') is None
 
 
@@ -839,3 +860,187 @@ def test_the_lowest_version_that_has_all_fields(
     """As Teem's definition of the format says: pairs since 2, kinds since 3, spaces since 4."""
     path = file_of(tmp_path / "x.nrrd", bytes(48), *lines, magic="NRRD0005")
     assert lowest_version(read_header(Source(str(path)))) == version
+
+
+# What the definition of the format says of each field (section 3, "new in NRRD000N").
+SINCE = {
+    "thicknesses": 4, "sample units": 4, "space": 4, "space dimension": 4, "space directions": 4,
+    "space units": 4, "space origin": 4, "kinds": 3, "measurement frame": 5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_each_field_is_written_from_its_version_on(field: str) -> None:
+    header = Header(None, {"type": None, field: None}, {}, [], None)
+    assert lowest_version(header) == f"{SINCE.get(field, 1):04}"
+
+
+@pytest.mark.parametrize(
+    ("field", "low", "high"),
+    [("block size", 1, 2**31 - 1), ("dimension", 1, 16), ("space dimension", 1, 8),
+     ("line skip", 0, 1 << 62), ("byte skip", -(1 << 62), 1 << 62), ("sizes", 1, 2**63 - 1)],
+)  # fmt: skip
+def test_ranges_of_whole_numbers(field: str, low: int, high: int) -> None:
+    fields = {"dimension": 1}
+    for value in (low, high, low + 1, high - 1):
+        assert parsed(field, f" {value}\t", fields) in (value, (value,))
+    for value in (low - 1, high + 1):
+        with pytest.raises(BadValue, match=f"a whole number from {low} to {high}"):
+            parsed(field, str(value), fields)
+
+
+def test_how_long_a_number_may_be() -> None:
+    """As long as any double written exactly, and not so long that parsing takes time."""
+    for text, value in ((f"0.{'0' * 2046}", 0), ("1".rjust(2048, "0"), 1)):
+        assert parsed("old min", text, {}) == value
+    for text in ("1".rjust(2049, "0"), f"0.{'0' * 2047}"):
+        with pytest.raises(BadValue, match="a number"):
+            parsed("old min", text, {})
+
+
+@pytest.mark.parametrize(
+    ("field", "good", "bad"),
+    [
+        ("spacings", "-1 nan 1e-300", "0 1 1"), ("spacings", "-0.1 1 1", "-0 1 1"),
+        ("spacings", "1 1 1", "1 1 -inf"), ("thicknesses", "0 nan 1e300", "1 1 inf"),
+        ("thicknesses", "-0 1 1", "-1e-9 1 1"), ("axis mins", "0 -1 nan", "0 -1 inf"),
+        ("axis maxs", "0 -1 nan", "-inf 1 1"), ("centers", "??? NODE cell", "?? cell cell"),
+        ("centers", "none cell cell", "None cell cell"),
+    ],
+)  # fmt: skip
+def test_values_for_each_axis_at_their_limits(field: str, good: str, bad: str) -> None:
+    fields = {"dimension": 3}
+    assert len(parsed(field, good, fields)) == 3
+    with pytest.raises(BadValue):
+        parsed(field, bad, fields)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3, 8])
+def test_vectors_have_as_many_numbers_as_the_space(rank: int) -> None:
+    """All of them finite, or all of them not known."""
+    fields = {"dimension": 2, "space dimension": rank}
+    numbers = [str(n - 1) for n in range(rank)]
+    vector = f"({','.join(numbers)})"
+    assert parsed("space origin", vector, fields) == [n - 1 for n in range(rank)]
+    assert parsed("space origin", f"({','.join(['nan'] * rank)})", fields) is None
+    assert parsed("space directions", f"none {vector}", fields) == [None, [*range(-1, rank - 1)]]
+    for wrong in (numbers[1:], [*numbers, "1"], ["inf", *numbers[1:]], [*numbers[:-1], "-inf"],
+                  *([["nan", *numbers[1:]]] if rank > 1 else [])):  # fmt: skip
+        with pytest.raises(BadValue):
+            parsed("space origin", f"({','.join(wrong)})", fields)
+
+
+def test_as_many_notes_as_are_worth_reading(tmp_path: Path) -> None:
+    for count in (19, 20, 21, 40):
+        path = file_of(tmp_path / "x.nrrd", RAW, *(f"odd{n}: x" for n in range(count)))
+        notes = read(path).notes
+        assert len(notes) == min(count, 21)
+        assert [note.split("'")[1] for note in notes[:20]] == [f"odd{n}" for n in range(count)][:20]
+        assert (
+            notes[20:] == ["there are more than 20 notes, the others are not shown"][: count - 20]
+        )
+
+
+def test_how_much_of_a_bad_value_is_shown(tmp_path: Path) -> None:
+    for length, shown in ((59, "x" * 59), (60, "x" * 60), (61, "x" * 57 + "...")):
+        told = refuse(file_of(tmp_path / "x.nrrd", RAW, "x" * length), Corrupt, "line 7")
+        assert told.endswith(f"got {shown}")
+
+
+def test_limits_of_the_header_itself(tmp_path: Path) -> None:
+    """65536 lines with the empty one, 4 MiB in one, 16 MiB in all; one more is refused."""
+    most, line, lines = 16 << 20, 4 << 20, 1 << 16
+    before = file_of(tmp_path / "x.nrrd", b"").read_bytes()[:-1]
+    kib = b"#" * 1023 + b"\n"
+    bodies = {
+        "lines": (b"#\n" * (lines - before.count(b"\n") - 1), f"at most {lines} lines"),
+        "one line": (b"#" * line + b"\n", f"lines of at most {line} bytes"),
+        "all": (kib * 16383 + b"#" * (1023 - len(before)) + b"\n", f"at most {most} bytes"),
+    }
+    for data in (RAW, RAW + bytes(20 << 20)):  # what is behind a header does not count
+        for body, words in bodies.values():
+            path = tmp_path / "x.nrrd"
+            path.write_bytes(before + body + b"\n" + data)
+            assert read_header(Source(str(path))).offset == len(before) + len(body) + 1
+            more = body[:-1] + (b"\n#\n" if "lines" in words and "of" not in words else b"##\n")
+            path.write_bytes(before + more + b"\n" + data)
+            refuse(path, Unsupported, "header is too long to be read safely", words)
+
+
+@pytest.mark.parametrize("end", [b"\r", b"\n", b"\r\n"])
+def test_lines_that_end_where_a_read_ends(end: bytes, tmp_path: Path) -> None:
+    """A CR at the end of what was read may be half of a CR LF."""
+    whole = file_of(tmp_path / "x.nrrd", b"").read_bytes()[:-2].replace(b"\n", end) + end
+    for place in range(FIRST_READ - 4, FIRST_READ + 3):
+        comment = b"#" * (place - len(whole) - len(end))
+        data = whole + comment + end + end + RAW
+        (tmp_path / "x.nrrd").write_bytes(data)
+        header = read_header(Source(str(tmp_path / "x.nrrd")))
+        assert header.offset == len(data) - len(RAW)
+        assert np.array_equal(as_ndarray(only(tmp_path / "x.nrrd")), SHORTS)
+
+
+@pytest.mark.parametrize(
+    ("word", "names"),
+    [("a%d", ["a8", "a9", "a10"]), ("%03db", ["008b", "009b", "010b"]), ("%3d", ["  8", "  9", " 10"]),
+     ("%1d", ["8", "9", "10"]), ("%%%d%%", ["%8%", "%9%", "%10%"]), ("%0d", ["8", "9", "10"]),
+     ("%020d", [f"{n:020d}" for n in (8, 9, 10)]), ("%20d", [f"{n:20d}" for n in (8, 9, 10)])],
+)  # fmt: skip
+def test_names_that_a_pattern_gives(word: str, names: list[str]) -> None:
+    """Those of C's printf, which Teem calls."""
+    assert [name.encode() for name in names] == [_printf(word, n) for n in (8, 9, 10)]
+    assert list(Pattern(word, 8, 10, 1)) == names
+    assert list(Pattern(word, 10, 8, -1)) == names[::-1]
+    assert list(Pattern(word, 8, 11, 2)) == names[::2]
+    assert list(Pattern(word, 8, 8, 1)) == names[:1]
+    assert len(Pattern(word, 10, 8, -2)) == 2
+
+
+def _printf(form: str, number: int) -> bytes:
+    buffer = ctypes.create_string_buffer(100)
+    ctypes.CDLL(None).snprintf(buffer, 100, form.encode(), ctypes.c_int(number))
+    return buffer.value
+
+
+@pytest.mark.parametrize(
+    "word", ["a", "%%d", "%d%d", "%d%s", "%s%d", "%0020d", "%021d", "%21d", "%x"]
+)
+def test_patterns_that_are_none(word: str) -> None:
+    with pytest.raises(BadValue, match="such as %03d|at most 20 digits"):
+        iter(Pattern(word, 1, 2, 1))
+
+
+@pytest.mark.parametrize(
+    ("type", "encoding", "lines", "words"),
+    [
+        ("uchar", "raw", "", ""), ("int8", "gzip", "", ""), ("short", "text", "", ""),
+        ("short", "raw", "", "lacks the field 'endian'"),
+        ("short", "hex", "", "lacks the field 'endian'"),
+        ("block", "raw", "block size: 1", ""),
+        ("block", "raw", "block size: 2", "lacks the field 'endian'"),
+        ("block", "text", "block size: 1", "text cannot hold blocks"),
+        ("block", "raw", "", "belongs to type block"),
+        ("uchar", "raw", "block size: 1", "belongs to type block"),
+    ],
+)  # fmt: skip
+def test_what_needs_a_byte_order(
+    type: str, encoding: str, lines: str, words: str, tmp_path: Path
+) -> None:
+    data = {"text": b"1 2", "hex": b"01000200", "gzip": gzip.compress(b"12")}.get(encoding, b"12")
+    path = file_of(tmp_path / "x.nrrd", data, lines or "#", type=type, sizes="2", encoding=encoding)
+    path.write_bytes(path.read_bytes().replace(b"endian: little\n", b""))
+    if words:
+        refuse(path, Corrupt, words)
+    else:
+        assert as_ndarray(only(path)).size == 2
+
+
+def test_sizes_up_to_those_of_any_file(tmp_path: Path) -> None:
+    for sizes, name in (("9223372036854775807", "uchar"), ("4611686018427387903", "short")):
+        refuse(
+            file_of(tmp_path / "x.nrrd", b"", sizes=sizes, type=name), Corrupt, "data is cut off"
+        )
+    for sizes, name in (("4611686018427387904", "short"), ("4294967296 2147483648", "uchar")):
+        refuse(
+            file_of(tmp_path / "x.nrrd", b"", sizes=sizes, type=name), Corrupt, "beyond any file"
+        )

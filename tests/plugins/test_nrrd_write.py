@@ -18,9 +18,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from raconvert.plugins import nrrd
-from raconvert.plugins.nrrd import pair
-from raconvert.plugins.nrrd.fields import parsed, text_of
-from raconvert.plugins.nrrd.header import read_header
+from raconvert.plugins.nrrd.fields import FIELDS, parsed, text_of
+from raconvert.plugins.nrrd.header import lowest_version, read_header
 from raconvert.plugins.nrrd.tables import ELEMENTS, KIND_SIZES, SPACE_RANKS
 
 import raconvert
@@ -37,9 +36,9 @@ from raconvert.errors import (
     UsageError,
     WouldLose,
 )
-from raconvert.files.extent import Extent
-from raconvert.files.source import Source
+from raconvert.files.source import Extent, Source
 from raconvert.files.target import Target
+from raconvert.metadata import roundtrip
 from raconvert.plugin import EQUIVALENT, REFUSED
 from raconvert.testing import CASES, same
 
@@ -800,8 +799,7 @@ def test_pair_that_another_tool_changed_the_array_of(
     assert array.index_order is None
     assert array.meta.attributes == {"n": 5}
     assert bundle.notes == [
-        "the key/value pair 'raconvert' is about another array; not used: "
-        "element, index_order, axes"
+        "the key/value pair 'raconvert' is about another array; not used: was, axes"
     ]
 
 
@@ -810,7 +808,7 @@ def test_bools_that_another_tool_made_numbers_of(unu: Callable[..., bytes], tmp_
     unu("2op", "x", path, 5, "-t", "uchar", "-o", tmp_path / "y.nrrd")
     assert b"raconvert:=" in (tmp_path / "y.nrrd").read_bytes()
 
-    with pytest.raises(Corrupt, match=r"numbers are not bools.*(\n.*)*restore=no"):
+    with pytest.raises(Corrupt, match=r"value 5 of array 'y' is not a bool.*(\n.*)*restore=no"):
         as_ndarray(read(tmp_path / "y.nrrd"))
 
     assert as_ndarray(read(tmp_path / "y.nrrd", restore=False)).tolist() == [[5, 0, 5]]
@@ -825,6 +823,24 @@ def test_what_was_is_not_restored_on_request(tmp_path: Path) -> None:
 
     assert (array.dims, array.index_order, array.element.kind) == ((2, 6, 4), None, "float")
     assert array.meta.attributes == {"n": 5}
+
+
+# By Teem's "Definition of NRRD File Format": which version brought a field; the others, the first.
+VERSIONS = dict.fromkeys(
+    ("space", "space dimension", "thicknesses", "space directions", "sample units", "space units",
+     "space origin"), 4) | {"kinds": 3, "measurement frame": 5}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_the_version_is_the_lowest_that_has_a_field(field: str, tmp_path: Path) -> None:
+    (tmp_path / "x.nrrd").write_bytes(
+        b"NRRD0005\ntype: uchar\ndimension: 1\nsizes: 3\nencoding: raw\n\nabc"
+    )
+    plain = read_header(Source(str(tmp_path / "x.nrrd")))
+    assert lowest_version(plain) == "0001"
+    assert lowest_version(plain._replace(attributes={"key": "value"})) == "0002"
+    one = plain._replace(fields={**plain.fields, field: None})
+    assert lowest_version(one) == f"{VERSIONS.get(field, 1):04}"
 
 
 @pytest.mark.parametrize(
@@ -942,21 +958,21 @@ def test_our_own_json() -> None:
         5: None,
         "": -0.0,
     }
-    text = pair.extras_text({"attributes": value})
+    text = roundtrip.text_of({"attributes": value})
 
     assert text.isascii()
-    assert pair.parse_extras(text) == {"attributes": value}
-    assert pair.parse_extras('{"attributes":{"$dict":[[{"$bytes":"AA=="},[{"$float":"inf"}]]]}}'
+    assert roundtrip.record_in(text) == {"attributes": value}
+    assert roundtrip.record_in('{"attributes":{"$dict":[[{"$bytes":"AA=="},[{"$float":"inf"}]]]}}'
                                   ) == {"attributes": {b"\0": [math.inf]}}  # fmt: skip
-    assert math.isnan(pair.parse_extras(pair.extras_text({"x": math.nan}))["x"])
+    assert math.isnan(roundtrip.record_in(roundtrip.text_of({"x": math.nan}))["x"])
 
 
 def test_integer_keys_that_could_have_one_hash_are_neither_read_nor_written() -> None:
-    assert pair.parse_extras('{"x":{"$dict":[[1152921504606846975,1]]}}') == {"x": {2**60 - 1: 1}}
+    assert roundtrip.record_in('{"x":{"$dict":[[1152921504606846975,1]]}}') == {"x": {2**60 - 1: 1}}
     with pytest.raises(ValueError, match="beyond 1152921504606846976 as a key"):
-        pair.parse_extras('{"x":{"$dict":[[1,1],[1152921504606846976,1]]}}')
+        roundtrip.record_in('{"x":{"$dict":[[1,1],[1152921504606846976,1]]}}')
     with pytest.raises(ValueError, match="beyond 1152921504606846976 as a key"):
-        pair.extras_text({"x": {-(2**60): 1}})
+        roundtrip.text_of({"x": {-(2**60): 1}})
 
 
 # --- size -----------------------------------------------------------------------------------------

@@ -739,6 +739,39 @@ def test_stack_of_images_by_pillow(tmp_path: Path, shape: tuple[int, ...]) -> No
     assert array.data.items is None
 
 
+def text_of(image: Image.Image, path: Path) -> None:
+    info = PngImagePlugin.PngInfo()
+    info.add_text("Title", "a ramp")
+    image.save(path, pnginfo=info)
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        text_of,
+        lambda image, path: image.quantize(16).save(path),
+        lambda image, path: image.quantize(256).save(path),
+        lambda image, path: image.save(path, transparency=3),
+        lambda image, path: image.quantize(4).save(path, transparency=1),
+        lambda image, path: image.point(lambda grey: grey > 7, "1").save(path),
+    ],
+    ids=["text", "palette of 4 bits", "palette", "key", "transparent palette", "1 bit"],
+)
+def test_a_stack_says_what_its_files_say(
+    tmp_path: Path, save: Callable[[Image.Image, Path], None]
+) -> None:
+    image = Image.fromarray(np.arange(256, dtype=np.uint8).reshape(16, 16))
+    for number in range(2):
+        save(image, tmp_path / f"{number}.png")
+    paths = sorted(tmp_path.iterdir())
+    alone = png.read(Source(str(paths[0]))).only()
+    together = open_stack(paths)
+    as_ndarray(together)
+
+    assert alone.meta.to_dict()
+    assert together.source.common == alone.meta.to_dict()
+
+
 def test_stack_regions(tmp_path: Path) -> None:
     images = ramp((20, 4, 5, 3))
     data = open_stack(save_all(tmp_path / "s", list(images))).data

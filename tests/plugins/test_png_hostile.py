@@ -95,6 +95,9 @@ CORRUPT = {
     "header_checksum": (file_of(chunk(b"IHDR", ihdr()[8:21], crc=1), idat(), END), "checksum.*IHDR"),
     "width_zero": (file_of(ihdr(0), idat(), END), "impossible image size"),
     "height_zero": (file_of(ihdr(8, 0), idat(), END), "impossible image size"),
+    "width_above_2_31": (file_of(ihdr(1 << 31, 8), idat(), END), "impossible image size"),
+    "width_of_2_31_minus_1": (file_of(ihdr((1 << 31) - 1, 1), idat(), END), "cannot hold"),
+    "height_of_2_31_minus_1": (file_of(ihdr(1, (1 << 31) - 1), idat(), END), "cannot hold"),
     "height_above_2_31": (file_of(ihdr(8, 1 << 31), idat(), END), "impossible image size"),
     "depth_3": (file_of(ihdr(8, 8, 3), idat(), END), "bit depth"),
     "rgb_of_4_bits": (file_of(ihdr(8, 8, 4, 2), idat(), END), "bit depth"),
@@ -509,3 +512,142 @@ def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> Non
         path.write_bytes(content)
         with pytest.raises(RaconvertError):
             decode(path)
+
+
+# --- lengths at their limits ----------------------------------------------------------------------
+
+
+def why(path: Path, data: bytes, **options: str) -> str:
+    """What is said of a file that is refused; nothing if it is read."""
+    path.write_bytes(data)
+    try:
+        as_ndarray(png.read(Source(str(path)), **options).arrays[0])
+    except RaconvertError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("color", "depth"), [(3, 1), (3, 2), (3, 4), (3, 8), (2, 8), (6, 8), (2, 16)]
+)
+def test_palettes_have_as_many_entries_as_there_are_indices(
+    color: int, depth: int, tmp_path: Path
+) -> None:
+    """PNG, clause 11.2.2: of palette images 2 ** depth, of others, to which it is a hint, 256."""
+    most = 1 << depth if color == 3 else 256
+    rows = bytes(8 * (1 + 8 * {3: 1, 2: 3, 6: 4}[color] * depth // 8))
+    for entries in (1, 2, most - 1, most, most + 1):
+        for more in (-1, 0, 1):
+            palette = chunk(b"PLTE", bytes(max(0, 3 * entries + more)))
+            found = why(
+                tmp_path / "x.png", file_of(ihdr(8, 8, depth, color), palette, idat(rows), END)
+            )
+            if 0 < entries <= most and not more:
+                assert not found
+            else:
+                assert f"not 3 for each of 1 to {most} entries" in found
+
+
+@pytest.mark.parametrize(
+    ("color", "allowed"), [(0, {2}), (2, {6}), (3, {1, 2, 3, 4}), (4, set()), (6, set())]
+)
+def test_transparency_has_a_length_of_its_own(
+    color: int, allowed: set[int], tmp_path: Path
+) -> None:
+    """PNG, clause 11.3.1.1."""
+    rows = bytes(8 * (1 + 8 * {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[color]))
+    lead = [PLTE] if color == 3 else []
+    for nbytes in range(10):
+        data = file_of(ihdr(8, 8, 8, color), *lead, chunk(b"tRNS", bytes(nbytes)), idat(rows), END)
+        found = why(tmp_path / "x.png", data)
+        assert (not found) == (nbytes in allowed), nbytes
+        if found and allowed:
+            assert f"tRNS: {nbytes} bytes instead of" in found
+
+
+@pytest.mark.parametrize("interlace", [0, 1])
+@pytest.mark.parametrize("color", [0, 2, 3, 4, 6])
+def test_streams_of_one_byte_more_or_less(color: int, interlace: int, tmp_path: Path) -> None:
+    """How long the pixels are inflated follows from the header, for every depth and side."""
+    depths = {0: (1, 2, 4, 8, 16), 3: (1, 2, 4, 8)}.get(color, (8, 16))
+    passes = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2),
+              (0, 1, 1, 2)] if interlace else [(0, 0, 1, 1)]  # fmt: skip
+    samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[color]
+    lead = [chunk(b"PLTE", bytes(3))] if color == 3 else []
+    for depth in depths:
+        for width, height in ((1, 1), (2, 5), (5, 2), (9, 7), (17, 3)):
+            need = 0
+            for x, y, dx, dy in passes:
+                wide, high = len(range(x, width, dx)), len(range(y, height, dy))
+                if wide:
+                    need += high * (1 + (wide * samples * depth + 7) // 8)
+            for more in (-1, 0, 1):
+                data = file_of(ihdr(width, height, depth, color, 0, 0, interlace), *lead,
+                               idat(bytes(need + more)), END)  # fmt: skip
+                assert (not why(tmp_path / "x.png", data)) == (more == 0)
+
+
+@pytest.mark.parametrize("order", ["<", "="])
+def test_how_many_bytes_may_come_out_of_one(order: str, tmp_path: Path) -> None:
+    """An image of so many bytes is tried; one more per byte and nothing is inflated."""
+    from raconvert.files.inflate import MAX_RATIO
+
+    for nbytes in (11, 20):
+        length = nbytes * MAX_RATIO
+        for rows, words in ((length, "damaged|ends early|no end"), (length + 1, "cannot hold")):
+            data = file_of(ihdr(rows - 1, 1), chunk(b"IDAT", b"x" * nbytes), END)
+            assert re.search(words, why(tmp_path / "x.png", data))
+
+
+def test_remarks_and_chunks_up_to_their_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from raconvert.plugins.png import header
+
+    for count in range(header.MAX_NOTES - 1, header.MAX_NOTES + 3):
+        bad = [chunk(b"gAMA", b"\0\0\0\1", crc=1)] * count
+        (tmp_path / "x.png").write_bytes(file_of(ihdr(), *bad, idat(), END))
+        notes = png.read(Source(str(tmp_path / "x.png"))).notes
+        assert len(notes) == min(count, header.MAX_NOTES + 1)
+        assert ("left out" in notes[-1]) == (count > header.MAX_NOTES)
+    for count in (4, 5):
+        monkeypatch.setattr(header, "MAX_CHUNKS", count)
+        found = why(
+            tmp_path / "x.png", file_of(ihdr(), *[chunk(b"gAMA", b"\0\0\0\1")] * 2, idat(), END)
+        )
+        assert ("more than 4 chunks" in found) == (count == 4)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_ancillary_chunks_up_to_their_lengths(
+    more: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each, and of all before one; longer ones are left out with a note, or damage is found."""
+    from raconvert.plugins.png import header
+
+    path = tmp_path / "x.png"
+    text = chunk(b"tEXt", b"key\0" + b"v" * 16)
+    monkeypatch.setattr(header, "MAX_ANCILLARY_BYTES", 20 - more)
+    path.write_bytes(file_of(ihdr(), text, idat(), END))
+    notes = png.read(Source(str(path))).notes
+    assert notes == (
+        [f"the chunk tEXt at byte 33 was ignored: longer than {20 - more} bytes"]
+        if more > 0
+        else []
+    )
+    path.write_bytes(file_of(ihdr(), chunk(b"tEXt", b"key\0" + b"v" * 16, crc=1), idat(), END))
+    if more > 0:
+        assert "the checksum of the chunk tEXt is wrong" in why(path, path.read_bytes())
+    else:
+        (note,) = png.read(Source(str(path))).notes
+        assert note == "the chunk tEXt at byte 33 was ignored: its checksum is wrong"
+    monkeypatch.setattr(header, "MAX_ANCILLARY_BYTES", 100)
+    monkeypatch.setattr(header, "MAX_METADATA_BYTES", 40 - more)
+    path.write_bytes(file_of(ihdr(), text, text, text, idat(), END))
+    notes = png.read(Source(str(path))).notes
+    assert len(notes) == (more > 0)
+    for rule, length in ((b"gAMA", 4), (b"pHYs", 9), (b"sRGB", 1), (b"cHRM", 32)):
+        path.write_bytes(file_of(ihdr(), chunk(rule, bytes(length + more)), idat(), END))
+        notes = [note for note in png.read(Source(str(path))).notes if "ignored" in note]
+        assert len(notes) == (more != 0)
+        assert not more or f"{length + more} bytes instead of {length}" in notes[0]

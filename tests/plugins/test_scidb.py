@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import random
 import struct
 from functools import partial
 from itertools import pairwise
@@ -432,6 +433,40 @@ def test_bad_schema_is_refused_where_it_is_wrong(text: str) -> None:
 
     assert words in raised.value.what
     assert raised.value.at == at
+
+
+@pytest.mark.parametrize(("before", "behind"), [("(", ")"), ("- ", ""), ("+ ", ""), ("-(", ")")])
+def test_how_deep_numbers_may_be_nested(before: str, behind: str) -> None:
+    """Fifty signs or brackets around a number, whichever they are."""
+    step = len(before.strip())
+    for count in (49 // step, 50 // step, 50 // step + 1, 60):
+        text = f"<a:int8>[i={before * count}0{behind * count}:7]"
+        if step * count <= 50:
+            assert parse_schema(text)[0].dims[0][1:3] == (0, 7)
+        else:
+            with pytest.raises(Fault, match="nested too deep"):
+                parse_schema(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1+2*3", 7), ("2*3+1", 7), ("(1+2)*3", 9), ("-3+5", 2), ("- 3-4", -7), ("8-2-3", 3),
+        ("2*-3", -6), ("- -4", 4), ("+4", 4), ("-+4", -4), ("2*(3-(4-6))", 10), ("0", 0),
+        ("4611686018427387903", (1 << 62) - 1), ("-4611686018427387903", 1 - (1 << 62)),
+        ("2305843009213693952*2", None), ("4611686018427387904", None),
+        ("2305843009213693951*2", (1 << 62) - 2), ("0000000000000000007", 7),
+        ("00000000000000000007", None), ("1*4611686018427387904", None),
+    ],
+)  # fmt: skip
+def test_numbers_of_schemas(text: str, value: int | None) -> None:
+    """Sums and products within 62 bits, each number of 19 digits at most."""
+    if value is not None:
+        schema, _ = parse_schema(f"<a:int8>[i={text}:4611686018427387903]")
+        assert schema.dims[0].lo == value
+    else:
+        with pytest.raises(Fault, match="out of range|not understood"):
+            parse_schema(f"<a:int8>[i={text}:4611686018427387903]")
 
 
 WORDS = [*"<>[](),:;=*?-+@.\"'ai01 \n", "null", "not ", "default ", "<a:int8>[i=0:", "/*", "--"]
@@ -994,6 +1029,39 @@ def test_counts_that_are_not_kept_are_found_again(tmp_path: Path) -> None:
 
     assert np.array_equal(streamed(small), streamed(large))
     assert streamed(large)[-1] == sum(n % 7 for n in range(100_000))
+
+
+def records_of_random_width(
+    rng: random.Random, spans: list[int]
+) -> tuple[bytearray, list[int], list[list[int]]]:
+    """Some records, where each begins and the last ends, and the places of their counts."""
+    data, borders, places = bytearray(), [0], []
+    for _ in range(rng.randint(1, 4)):
+        row = []
+        for span in spans[:-1]:
+            data += b"\xff" * span
+            row.append(len(data))
+            count = rng.randint(0, 4)
+            data += count.to_bytes(4, "little") + b"\xff" * count
+        data += b"\xff" * spans[-1]
+        borders.append(len(data))
+        places.append(row)
+    return data, borders, places
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_places_of_counts_in_data_cut_anywhere(columns: int) -> None:
+    """Those of whole records; and the bytes that the first one needs, as far as its counts show."""
+    rng = random.Random(columns)
+    for _ in range(20):
+        spans = [rng.randint(0, 3) for _ in range(columns + 1)]
+        data, borders, places = records_of_random_width(rng, spans)
+        for cut in range(len(data) + 1):
+            whole = sum(end <= cut for end in borders[1:])
+            assert scan_module.counts_at(data[:cut], spans).tolist() == places[:whole]
+            shown = sum(at + 4 <= cut for at in places[0])
+            need = borders[1] if shown == columns else places[0][shown] + 4
+            assert scan_module.needed(data[:cut], spans) == need
 
 
 def test_a_file_that_changes_meanwhile(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ holds complex numbers of two float32, little-endian, in column-major order. Eith
 import re
 
 from raconvert import plugin as core
-from raconvert.arrays.raw import write_raw
+from raconvert.arrays.blocks import write_raw
 from raconvert.errors import Corrupt
 from raconvert.files.copy import write_all
 from raconvert.files.places import write_failed
@@ -55,8 +55,7 @@ def plan(bundle: core.Bundle) -> core.Plan:
     name, array = bundle.names[0], bundle.arrays[0]
     fits = [core.equivalent(name, "metadata", "CFL has no place for it")] * bool(array.meta)
     if core.little(array.element) != ELEMENT:
-        reason = f"CFL has no {core.type_name(array.element)}"
-        fits.append(core.refused(name, "type", reason, "--dtype complex64"))
+        fits.append(core.refused_type(array, "CFL", "complex64"))
     if 0 in array.dims or not 0 < array.ndim <= MOST_AXES:
         fits.append(core.refused(name, "shape", f"CFL has no {array.shape}"))
 

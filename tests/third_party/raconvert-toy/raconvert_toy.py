@@ -7,7 +7,7 @@ order, little-endian. TYPE is ``u1``, ``i4`` or ``f8``; there are no empty axes.
 import re
 
 from raconvert import plugin as core
-from raconvert.arrays.raw import write_raw
+from raconvert.arrays.blocks import write_raw
 from raconvert.errors import Corrupt
 
 _TYPES = (("u1", "uint", 1), ("i4", "int", 4), ("f8", "float", 8))
@@ -20,7 +20,7 @@ FORMAT = core.Format(
     suffixes=(".toy",),
     magic=((0, b"TOY1 "),),
     stream=True,
-    samples={"three_bytes.toy": b"TOY1 u1 3\n\x01\x02\x03"},
+    samples={"two_by_three.toy": b"TOY1 u1 2 3\n\x01\x02\x03\x04\x05\x06"},
     losses="no metadata; other types than uint8, int32 and float64 are refused",
 )
 
@@ -47,8 +47,7 @@ def plan(bundle: core.Bundle) -> core.Plan:
     fits = [core.equivalent(name, "metadata", "TOY has no place for it")] * bool(array.meta)
     codes = [code for code, kind in TYPES.items() if kind == core.little(array.element)]
     if not codes:
-        reason = f"TOY has no {core.type_name(array.element)}"
-        fits.append(core.refused(name, "type", reason, "--dtype float64"))
+        fits.append(core.refused_type(array, "TOY", "float64"))
     if 0 in array.dims or array.ndim > 32:
         fits.append(core.refused(name, "shape", f"TOY has no {array.shape}"))
 

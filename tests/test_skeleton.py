@@ -1,0 +1,162 @@
+"""The skeleton of a plugin folder: the same file name for the same role in every plugin.
+
+Whatever else a plugin needs has a name from its field, and a line here that says what it is for.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+PLUGINS = Path(__file__).resolve().parents[1] / "plugins"
+MOST_LINES_OF_INIT = 250
+ROLES = {
+    "__init__": "the specification, FORMAT, sniff, read, plan",
+    "tables": "types, words, constants",
+    "header": "bytes to header and back, from one layout",
+    "metadata": "what of the metadata the format holds, both ways",
+    "reader": "from a file to a bundle",
+    "plan": "what a file will be: fits, names, write",
+    "writer": "from a bundle to a file",
+    "codecs": "how data is encoded, both ways",
+    "dialects": "variants that the specification does not have",
+}
+# What was there for these roles before, under other words.
+OLD_WORDS = {
+    "codec", "encode", "fits", "fitting", "headers", "kinds", "layout", "meta", "reading", "types",
+    "writing",
+}  # fmt: skip
+# folder -> module -> the part of the format that it is, and that no role covers
+FIELD = {
+    "har": {
+        "data": "checks the data records of every storage without reading elements",
+        "index": "all headers of a file, parsed and checked, without data",
+        "planned": "the records that the plan is made of, for plan and writer",
+        "records": "Fortran records in three framings",
+        "resume": "where reading goes on behind damaged records",
+        "values": "array sources over records",
+        "walk": "the way from header to header",
+    },
+    "hdf5": {
+        "attributes": "attributes as plain values and back, with their types",
+        "chunks": "chunks decoded past the library",
+        "creating": "properties that make equal arrays equal files",
+        "datatypes": "datatypes as element types",
+        "descriptions": "datatypes as plain values",
+        "direct": "whether chunks can be decoded past the library",
+        "elements": "elements on their way into a file",
+        "files": "open files, external ones included, their end, and what h5py raises of them",
+        "indexes": "indexes of chunks, checked before the library sees them",
+        "links": "names of arrays as links",
+        "objects": "objects of a file for MAT v7.3, which is HDF5",
+        "options": "options of writing, and the chunks that follow",
+        "scales": "dimension scales as axes",
+        "selections": "selections of virtual datasets",
+        "storage": "layout and filters of a dataset",
+        "strings": "strings of variable length",
+        "structure": "names and types in the file to be, and what is lost",
+        "text": "text of NumPy as elements",
+        "trees": "B-trees of both versions, checked before the library sees them",
+        "values": "array sources over datasets",
+        "virtual": "virtual datasets, put together under our own check",
+        "walk": "the way over the links of a file",
+    },
+    "image": {
+        "bmp": "a format of its own",
+        "gif": "a format of its own",
+        "jpeg": "a format of its own",
+        "netpbm": "a format of its own",
+        "webp": "a format of its own",
+    },
+    "image/tiff": {},
+    "mat": {
+        "contents": "variables, structs and cells of the file to be: class, dims, form, and losses",
+        "cursors": "places in a file, numbers there included, or in an inflated variable",
+        "errors": "in which variable an error was found",
+        "level4": "reads v4",
+        "level5": "reads v5, v6 and v7",
+        "level73": "reads v7.3",
+        "parts": "runs of numbers that do not lie in the file as they are",
+        "samples": "small whole files for FORMAT.samples",
+        "sources": "array sources over parts",
+        "sparse5": "sparse matrices of level 5",
+        "tree": "arrays and groups while a file is walked",
+        "values73": "the elements of v7.3",
+        "write73": "writes v7.3",
+    },
+    "npy": {},
+    "npz": {},
+    "nrrd": {
+        "datafiles": "where data lies that is not behind its header",
+        "fields": "the fields of a header, a row for each",
+        "form": "the form of an array in NRRD, which plan, header and pair need",
+        "pair": "our own key/value pair for what NRRD has no field for",
+        "sources": "array sources over data files",
+    },
+    "png": {
+        "alike": "small files that begin and end alike, one at a time",
+        "engine": "compiled loops, and what stands in for them",
+        "frames": "the frames of animated PNG",
+        "pixels": "from compressed rows to samples",
+        "stack": "tens of thousands of small files as one array",
+    },
+    "scidb": {
+        "columns": "the column that holds an array",
+        "content": "what is SciDB's but not a binary load file",
+        "formatstring": "format strings",
+        "groups": "arrays that belong to one attribute",
+        "planned": "the columns that the plan is made of, for plan and writer",
+        "record": "the layout of a record",
+        "scan": "the offset pass over records of different widths",
+        "schema": "array schemas",
+        "syntax": "tokens of schemas and format strings",
+        "values": "array sources over columns",
+    },
+}
+NO_PLAN = {"image/tiff": "the plan of all images, image/plan.py"}
+
+
+def files_of(folder: str) -> set[str]:
+    return {path.stem for path in (PLUGINS / folder).glob("*.py")}
+
+
+def test_every_folder_is_in_the_table() -> None:
+    found = {path.parent.relative_to(PLUGINS).as_posix() for path in PLUGINS.rglob("__init__.py")}
+
+    assert found - {"."} == set(FIELD)
+
+
+@pytest.mark.parametrize("folder", FIELD)
+def test_files_of_a_plugin_are_roles_or_of_its_field(folder: str) -> None:
+    files = files_of(folder)
+
+    assert files - set(ROLES) == set(FIELD[folder]), "a file without a reason, or one that is gone"
+    assert all(FIELD[folder].values())
+    assert not set(FIELD[folder]) & OLD_WORDS, f"the words for the roles are {[*ROLES]}"
+    assert "__init__" in files
+
+
+def test_every_plugin_has_a_plan() -> None:
+    assert {folder for folder in FIELD if "plan" not in files_of(folder)} == set(NO_PLAN)
+
+
+@pytest.mark.parametrize("folder", FIELD)
+def test_the_first_file_of_a_plugin_is_short(folder: str) -> None:
+    text = (PLUGINS / folder / "__init__.py").read_text(encoding="utf-8")
+
+    assert len(text.splitlines()) <= MOST_LINES_OF_INIT
+
+
+def test_images_other_than_png_stay_small() -> None:
+    """They are not the mission: what the libraries do wrong is refused by name."""
+    files = (PLUGINS / "image").rglob("*.py")
+
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 1500
+
+
+def test_architecture_names_the_roles() -> None:
+    page = (PLUGINS.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    skeleton = page.split("The folders of plugins")[1].split("##")[0]
+
+    assert [role for role in ROLES if f"`{role}.py`" not in skeleton] == []
