@@ -1,4 +1,4 @@
-"""What pyproject.toml has no stable word for: the optional compiled loops of the PNG plugin.
+"""What pyproject.toml has no stable word for: the optional compiled code.
 
 A build that cannot compile them says so and goes on (docs/decisions/0012-compiled-loops.md).
 """
@@ -9,16 +9,21 @@ import sysconfig
 from setuptools import Extension, setup
 
 # One wheel serves Python 3.11 and all later ones. Only free-threaded Python has no stable ABI;
-# there the loops are left out.
+# there the code is left out.
 STABLE_ABI = not sysconfig.get_config_var("Py_GIL_DISABLED")
-# A fault in the loops ends the process, and opens no way into it. Words of gcc, clang and GNU ld.
+# A fault in the code ends the process, and opens no way into it. Words of gcc, clang and GNU ld.
 HARDENED = sys.platform == "linux"
+COMPILED = {
+    "raconvert.plugins.png._fast": "plugins/png/_fast.c",
+    "raconvert.files._small": "raconvert/files/_small.c",
+    "raconvert.files._swap": "raconvert/files/_swap.c",
+}
 
 setup(
     ext_modules=[
         Extension(
-            "raconvert.plugins.png._fast",
-            ["plugins/png/_fast.c"],
+            name,
+            [source],
             optional=True,
             py_limited_api=STABLE_ABI,
             extra_compile_args=[
@@ -29,6 +34,7 @@ setup(
             * HARDENED,
             extra_link_args=["-Wl,-z,relro", "-Wl,-z,now"] * HARDENED,
         )
+        for name, source in COMPILED.items()
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}} if STABLE_ABI else {},
 )
