@@ -146,7 +146,7 @@ def _changed(word: str) -> float:
     path = located(file_of(word))
     if is_url(path):
         found = stat(path)
-        return float(found["mtime"]) if found else 0.0
+        return found.time / 1e9 if found else 0.0
     return os.path.getmtime(path) if os.path.exists(path) else 0.0
 
 

@@ -11,14 +11,17 @@ import os
 from raconvert.conversion.remote import sending
 from raconvert.errors import RaconvertError, UsageError
 from raconvert.files.remote import folder_of, is_url, located
+from raconvert.files.remote.ranges import SECOND
 from raconvert.files.remote.store import abort, is_s3, range_of, stat, uploads_below
 from raconvert.files.remote.target import Remote, check_writable, replaceable
 from raconvert.migration.records import DONE, SKIPPED, Outcome, target_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
+
+    from raconvert.files.remote.ranges import Facts
 
     from raconvert.migration.records import Job, Unit
 
@@ -107,7 +110,7 @@ def _sent(remote: Remote, root: str, unit: Unit, outcome: Outcome, *, verify: bo
     files = [
         (path, *facts.get(os.path.join(root, path), (size, digest))) for path, size, digest in files
     ]
-    found = stat(remote.url_of(os.path.join(root, files[-1][0])))
+    there = [stat(remote.url_of(os.path.join(root, path))) for path, _, _ in files]
     size, digest = outcome.size, outcome.digest
     if os.path.join(root, target) in facts:
         size, digest = facts[os.path.join(root, target)]
@@ -118,7 +121,7 @@ def _sent(remote: Remote, root: str, unit: Unit, outcome: Outcome, *, verify: bo
     return outcome._replace(
         size=size,
         digest=digest,
-        mtime=int(found["mtime"] * 1e9) if found else 0,
+        mtime=mark_of([facts for facts in there if facts is not None]),
         files=files if outcome.files else (),
         said=said or None,
     )
@@ -127,21 +130,36 @@ def _sent(remote: Remote, root: str, unit: Unit, outcome: Outcome, *, verify: bo
 def state_of(root: str, outcome: Outcome, target: str, *, paranoid: bool) -> str:
     """How what was written is now: "same", "gone", "cut off", "not proven" or "changed"."""
     files = outcome.files or ((target, outcome.size, outcome.digest),)
-    last = None
+    there = []
     for path, size, digest in files:
-        last = stat(f"{root}/{path}")
-        if last is None:
+        facts = stat(f"{root}/{path}")
+        if facts is None:
             return "gone"
-        if last["size"] != size:
-            return "cut off" if last["size"] < size else "changed"
+        if facts.size != size:
+            return "cut off" if facts.size < size else "changed"
         if paranoid and not digest:  # the store has copied it
             return "not proven"
-        if paranoid and digest_of(f"{root}/{path}")[1] != digest:
-            return "changed"
-    if last is not None and not paranoid and int(last["mtime"] * 1e9) != outcome.mtime:
-        same = all(digest_of(f"{root}/{path}")[1] == digest for path, _, digest in files)
-        return "same" if same else "changed"
-    return "same"
+        there.append(facts)
+    if not paranoid and _is_marked(outcome.mtime, there, proven=all(one[2] for one in files)):
+        return "same"
+    same = all(digest_of(f"{root}/{path}")[1] == digest for path, _, digest in files)
+    return "same" if same else "changed"
+
+
+def mark_of(files: Sequence[Facts]) -> int:
+    """The time of change of the last of the files of a target, with the versions of all; or 0."""
+    versions = "\n".join(facts.version for facts in files)
+    return files[-1]._replace(version=versions).mark if files else 0
+
+
+def _is_marked(mark: int, files: Sequence[Facts], *, proven: bool) -> bool:
+    """True if the files of a target are those that the journal has the mark of.
+
+    Older journals have the time alone, which is believed of what has no digest.
+    """
+    if mark % SECOND or proven:
+        return mark == mark_of(files)
+    return mark == files[-1].time
 
 
 def give_up_uploads(root: str, targets: list[str]) -> None:
@@ -163,7 +181,7 @@ def digest_of(url: str) -> tuple[int, str]:
 
     state, place = sha256(), 0
     found = stat(url)
-    size = int(found["size"]) if found else 0
+    size = found.size if found else 0
     while place < size:
         piece = range_of(url, place, min(_PIECE, size - place))
         if not piece:  # it is shorter by now
@@ -178,7 +196,7 @@ def content_of(url: str) -> bytes | None:
     found = stat(url)
     if found is None:
         return None
-    return range_of(url, 0, int(found["size"])) if found["size"] else b""
+    return range_of(url, 0, found.size) if found.size else b""
 
 
 def write(url: str, data: bytes) -> None:

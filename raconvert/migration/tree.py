@@ -178,7 +178,7 @@ def _entries_at_url(root: str) -> Iterator[tuple[Found, str]]:
             problem = "is in a bundle, which is not read from a URL"
         elif "/." in f"/{path}":
             continue
-        yield Found(path, entry.size, entry.mark), problem
+        yield Found(path, entry.facts.size, entry.facts.mark), problem
 
 
 def _order(path: str) -> list[tuple[int, list[Any]]]:

@@ -141,6 +141,20 @@ def cut_answer(nbytes: int) -> Callable[[Handler, Request], bool]:
     return act
 
 
+def at_one_time() -> Callable[[Handler, Request], bool]:
+    """Answer that all objects were changed in the same second, as far as times tell."""
+
+    def change(data: bytes) -> bytes:
+        data = re.sub(rb"\d\d:\d\d:\d\d GMT", b"12:00:00 GMT", data)
+        return re.sub(rb"T\d\d:\d\d:\d\d\.\d\d\dZ", b"T12:00:00.000Z", data)
+
+    def act(handler: Handler, request: Request) -> bool:
+        handler.forward(request, change=change)
+        return True
+
+    return act
+
+
 def call(function: Callable[[], object]) -> Callable[[Handler, Request], bool]:
     """Call a function before the request reaches the server, and go on."""
 
@@ -219,8 +233,16 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(text)
             request.down += len(text)
 
-    def forward(self, request: Request, answer: int | None = None) -> None:
-        """Have the server do it; of the answer's body send `answer` bytes (None: all)."""
+    def forward(
+        self,
+        request: Request,
+        answer: int | None = None,
+        change: Callable[[bytes], bytes] = bytes,
+    ) -> None:
+        """Have the server do it; of the answer's body send `answer` bytes (None: all).
+
+        `change` is done to the time of change and to the body, and keeps their length.
+        """
         data = self.body(request)
         if not self.server.copy_allowed(request):
             self.answer(request, 412, CODES[412])
@@ -233,6 +255,8 @@ class Handler(BaseHTTPRequestHandler):
         if answer != -1:
             self.send_response_only(response.status, response.reason)
             for name, value in response.getheaders():
+                if name.lower() == "last-modified":
+                    value = change(value.encode()).decode()  # noqa: PLW2901
                 if name.lower() not in ("connection", "transfer-encoding"):
                     self.send_header(name, value)
             if response.getheader("content-length") is None:
@@ -240,6 +264,7 @@ class Handler(BaseHTTPRequestHandler):
                 self.close_connection = True
             self.end_headers()
         while piece := response.read(PIECE):
+            piece = change(piece)  # noqa: PLW2901
             if answer is not None:
                 piece = piece[: max(0, answer - request.down)]
             self.wfile.write(piece)

@@ -14,7 +14,7 @@ import raconvert
 from raconvert.errors import ReadFailed, UsageError
 from raconvert.files.remote import filesystem
 from raconvert.migration.journal import NAME
-from tests.remote.s3server import status
+from tests.remote.s3server import at_one_time, status
 
 if TYPE_CHECKING:
     from tests.remote.s3server import Bucket, S3Server
@@ -74,13 +74,15 @@ def test_resume_notices_what_has_changed(
     s3: S3Server, bucket: Bucket, tree: Path, url: str, tmp_path: Path
 ) -> None:
     target = tmp_path / "out"
+    s3.fail(at_one_time())  # what is new is of the same size, and of the same second
     raconvert.migrate(url, target, to="npy")
     before = files(target)
     s3.reset()
+    s3.fail(at_one_time())
     raconvert.migrate(url, target, to="npy")
     assert not [r for r in s3.requests if r.operation == "GetObject" and "deep/3.npy" in r.path]
 
-    np.save(tree / "new.npy", np.arange(4) + 1)  # of the same size, in the same second perhaps
+    np.save(tree / "new.npy", np.arange(4) + 1)
     bucket.put("lab/deep/3.npy", (tree / "new.npy").read_bytes())
     raconvert.migrate(url, target, to="npy", overwrite=True)
     after = files(target)

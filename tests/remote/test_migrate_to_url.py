@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +21,7 @@ import raconvert
 from raconvert.api import array_of
 from raconvert.errors import UsageError, WriteFailed
 from raconvert.files.remote import filesystem
-from tests.remote.s3server import EVERY, call, cut, lose_answer, status
+from tests.remote.s3server import EVERY, at_one_time, call, cut, lose_answer, status
 
 if TYPE_CHECKING:
     from tests.remote.s3server import Bucket, S3Server
@@ -107,6 +110,63 @@ def test_a_second_run_has_nothing_to_do(
     assert found(bucket)["deep/3.ra"].startswith(b"x")
     run(overwrite=True)
     assert found(bucket) == local
+
+
+@pytest.mark.parametrize("changed", ["one.ra", "said.ra", "said.ra.yaml"])
+def test_replaced_by_as_many_bytes_in_the_same_second(
+    changed: str, tree: Path, s3: S3Server, bucket: Bucket, tmp_path: Path
+) -> None:
+    """A store tells whole seconds: what was replaced is known by its version."""
+    root = tmp_path / "lab"
+    root.mkdir()
+    np.save(root / "one.npy", np.arange(5))
+    shutil.copy(tree / "said.nrrd", root)
+    s3.fail(at_one_time(), "HeadObject|GetObject")
+
+    def run(**options: object) -> raconvert.Migration:
+        return raconvert.migrate(
+            root, bucket.url("ra"), to="ra", jobs=1, journal=tmp_path / "j.sqlite", **options
+        )
+
+    assert run().done == 2
+    before = found(bucket)
+    assert "said.ra.yaml" in before
+    assert len(run().before) == 2
+    bucket.put(f"ra/{changed}", before[changed].swapcase()[::-1])
+    result = run()
+    ((path, error),) = result.failed
+    assert path.partition(".")[0] == changed.partition(".")[0]
+    assert "was changed since it was written" in str(error)
+    run(overwrite=True)
+    assert found(bucket) == before
+
+
+def test_a_journal_without_versions(
+    tree: Path, local: dict[str, bytes], s3: S3Server, bucket: Bucket, tmp_path: Path
+) -> None:
+    """As older ones are: the time alone proves nothing, the digest does."""
+    s3.fail(at_one_time(), "HeadObject|GetObject")
+    journal = tmp_path / "j.sqlite"
+
+    def run() -> raconvert.Migration:
+        return raconvert.migrate(tree, bucket.url("ra"), to="ra", jobs=1, journal=journal)
+
+    first = run()
+    base = sqlite3.connect(journal)
+    rows = base.execute("SELECT number, files FROM batches").fetchall()
+    for number, text in rows:
+        files = json.loads(text)
+        for outcome in files["outcomes"]:
+            if outcome[0] == "done":
+                assert outcome[2] % 1_000_000_000
+                outcome[2] -= outcome[2] % 1_000_000_000
+        base.execute("UPDATE batches SET files=? WHERE number=?", (json.dumps(files), number))
+    base.commit()
+    base.close()
+
+    assert len(run().before) == first.done
+    bucket.put("ra/deep/3.ra", b"x" * len(local["deep/3.ra"]))
+    assert {path for path, _ in run().failed} == {"bad.npy", "deep/3.npy"}
 
 
 @pytest.mark.parametrize("phase", ["worker-written", *(["synced", "begun"] * EVERY)])

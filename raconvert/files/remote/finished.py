@@ -36,7 +36,7 @@ class OtherUpload:
         self._appeared = True
         attempted(self._send, self.url, writing=True)
         found = stat(self.url)
-        if found is None or found["size"] != os.path.getsize(self._path):
+        if found is None or found.size != os.path.getsize(self._path):
             raise self.is_not_what_was_sent()
 
     def _send(self) -> None:
@@ -60,7 +60,7 @@ class OtherUpload:
                     return False
                 place += len(piece)
         found = stat(self.url)
-        return found is not None and found["size"] == place
+        return found is not None and found.size == place
 
     def take_back(self) -> None:
         """Remove the object, if it has appeared by this upload. Raises nothing."""

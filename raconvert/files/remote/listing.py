@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from hashlib import blake2b
 from posixpath import normpath
 
 from raconvert.declared import Record
@@ -11,14 +10,13 @@ from raconvert.errors import ReadFailed, Unsafe, UsageError
 from raconvert.files.remote import HIDDEN, SCHEMES, folder_of, located, private, scheme_of
 from raconvert.files.remote.filesystem import attempted, filesystem, key_of, status_of
 from raconvert.files.remote.objects import object_at
-from raconvert.files.remote.ranges import nanoseconds
+from raconvert.files.remote.ranges import Facts, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-SECOND = 1_000_000_000  # nanoseconds
 _PATTERN = re.compile(r"[*?\[]")
 
 
@@ -26,15 +24,7 @@ class Entry(Record):
     """A file in a listing."""
 
     url: str
-    size: int
-    version: str  # an ETag, or the time of change
-    time: int  # of the last change, in nanoseconds; 0 if nobody knows
-
-    @property
-    def mark(self) -> int:
-        """The time of change in whole seconds, and below them a digest of the version."""
-        digest = blake2b(self.version.encode(), digest_size=7).digest()
-        return self.time // SECOND * SECOND + int.from_bytes(digest) % SECOND
+    facts: Facts
 
 
 def is_file(url: str) -> bool:
@@ -153,11 +143,8 @@ def _entries(url: str, found: dict[str, Any]) -> list[Entry]:
     for key, info in sorted(found.items()):
         if info["type"] != "file" or key.endswith("/"):  # a mark that there is a folder
             continue
-        time = info.get("LastModified") or info.get("mtime") or info.get("last_modified")
-        time = time or info.get("created")
-        version = info.get("ETag") or info.get("etag") or info.get("generation") or time or ""
         address = f"{url.partition('://')[0]}://{key.lstrip('/')}"
-        files.append(Entry(address, int(info["size"]), str(version), nanoseconds(time)))
+        files.append(Entry(address, listed(info)))
     return files
 
 

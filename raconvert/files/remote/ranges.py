@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Identity = tuple[int, int, int, int]
 
 BLOCK_BYTES = 16 << 10  # of the first request: every magic, and most headers; and of small reads
+SECOND = 1_000_000_000  # nanoseconds
 KEPT_BLOCKS = 128  # 2 MiB
 PATIENCE = 60.0  # seconds until the bytes of an answer must come with SLOWEST
 SLOWEST = 10_000  # bytes a second
@@ -38,6 +39,16 @@ class Facts(Record):
     size: int
     version: str  # an ETag, or whatever differs when the file does; may be empty
     time: int  # of the last change, in nanoseconds; 0 if nobody knows
+
+    @property
+    def mark(self) -> int:
+        """The time of change in whole seconds, as nanoseconds, and below them a digest of `version`.
+
+        Stores tell whole seconds, in which a file may be replaced by one of the same size. The
+        digest is never 0: a number of whole seconds says nothing of a version.
+        """
+        digest = blake2b(self.version.encode(), digest_size=7).digest()
+        return self.time // SECOND * SECOND + (int.from_bytes(digest) % SECOND or 1)
 
 
 class Cut(ConnectionError):
@@ -160,6 +171,14 @@ class Asked(Object):
         self, fs: Any, begin: int, end: int, limit: asyncio.Timeout
     ) -> bytes | bytearray:
         raise NotImplementedError
+
+
+def listed(info: dict[str, Any]) -> Facts:
+    """What fsspec tells of a file, and S3 of an object; its version is an ETag, else the time."""
+    time = info.get("LastModified") or info.get("mtime") or info.get("last_modified")
+    time = time or info.get("created")
+    version = info.get("ETag") or info.get("etag") or info.get("generation") or time or ""
+    return Facts(int(info["size"]), str(version), nanoseconds(time))
 
 
 def nanoseconds(time: Any) -> int:

@@ -86,7 +86,7 @@ class CopiedUpload(S3Upload):
                 return False
             state.update(piece)
         found = stat(self.url)
-        if found is None or found["size"] != self.nbytes:
+        if found is None or found.size != self.nbytes:
             return False
         self._read = state.hexdigest()
         return True
@@ -140,7 +140,7 @@ def _copy_rest(upload: CopiedUpload, extent: Extent, start: int, etag: str) -> N
 def _check_unchanged(url: str, etag: str) -> None:
     """Look once more, for stores that do not know the condition of a copy."""
     now = stat(url)
-    if now is None or now["ETag"] != etag:
+    if now is None or now.version != etag:
         raise Changed(
             "file changed while it was read", path=url, remedy="try again when nothing writes to it"
         )

@@ -7,10 +7,11 @@ from functools import partial
 from raconvert.errors import RaconvertError, TargetExists
 from raconvert.files.remote import SCHEMES, scheme_of
 from raconvert.files.remote.filesystem import attempted, filesystem, key_of, status_of
+from raconvert.files.remote.ranges import listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from raconvert.files.remote.ranges import Facts
 
 _MOST_PAGES = 1000  # of a list of uploads; of 1000 each
 
@@ -43,28 +44,24 @@ def range_of(url: str, start: int, nbytes: int) -> bytes:
     return attempted(lambda: bytes(fs.cat_file(key, start=start, end=start + nbytes)), url)
 
 
-def stat(url: str) -> dict[str, Any] | None:
-    """What a store says of an object (``size``, ``ETag``, ``mtime`` in seconds); None: not there.
+def stat(url: str) -> Facts | None:
+    """What a store says of an object; None: not there.
 
     Raises `ReadFailed` where the store does not answer.
     """
     fs, key = filesystem(url), key_of(url)
 
-    def look() -> dict[str, Any] | None:
+    def look() -> Facts | None:
         try:
             if is_s3(url):
                 bucket, _, name = key.partition("/")
                 found = fs.call_s3("head_object", Bucket=bucket, Key=name)
-                when = found["LastModified"].timestamp()
-                return {"size": found["ContentLength"], "ETag": found["ETag"], "mtime": when}
-            found = fs.info(key)
+                return listed({**found, "size": found["ContentLength"]})
+            return listed(fs.info(key))
         except Exception as error:
             if isinstance(error, FileNotFoundError) or status_of(error) == 404:
                 return None
             raise
-        when = found.get("mtime") or found.get("created") or found.get("LastModified")
-        seconds = when.timestamp() if hasattr(when, "timestamp") else float(when or 0)
-        return {"size": found["size"], "ETag": str(found.get("ETag", "")), "mtime": seconds}
 
     return attempted(look, url)
 

@@ -234,7 +234,7 @@ def replaceable(
         return None
     if skip:
         return url, "exists already"
-    if newest is not None and found["mtime"] >= newest:
+    if newest is not None and found.time / 1e9 >= newest:
         return url, "is not older than its source"
     if not overwrite and newest is None:
         raise exists(url)

@@ -228,7 +228,7 @@ class S3Upload:
             found = stat(self.url)
         except RaconvertError:
             return False
-        return bool(expected) and found is not None and found["ETag"].strip('"') == expected
+        return bool(expected) and found is not None and found.version.strip('"') == expected
 
     def _compare(self, answer: Any, expected: str) -> None:
         """Compare what is there with what was sent: by its checksum, else by its bytes."""
@@ -237,7 +237,7 @@ class S3Upload:
             return
         if all(digest is not None for _, digest in self._sent) and self.read_back():
             return
-        if not expected and (there := stat(self.url)) and there["size"] == self.nbytes:
+        if not expected and (there := stat(self.url)) and there.size == self.nbytes:
             return  # parts that were copied inside the store have no checksum that we know
         raise self.is_not_what_was_sent(expected, found)
 
@@ -268,7 +268,7 @@ class S3Upload:
             if digest is None or state.digest() != digest:
                 return False
         found = stat(self.url)
-        return found is not None and int(found["size"]) == place
+        return found is not None and found.size == place
 
     def take_back(self) -> None:
         """Remove the object, if it has appeared by this upload. Raises nothing."""
