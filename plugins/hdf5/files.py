@@ -11,6 +11,7 @@ of offsets" says.
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from collections import namedtuple
@@ -86,12 +87,15 @@ _lost: dict[str, RaconvertError] = {}  # by URL: why bytes of it could not be ha
 class Remote:
     """A file at a URL as the library reads it, which takes any failure for damage of the file.
 
-    So the first one is kept for `guarded`, and nothing is read after it.
+    So the first one is kept for `guarded`, and nothing is read after it. While the library reads,
+    it has its lock, for which each h5py object waits that is let go of. What is garbage must not be
+    collected by the thread that is waited for here: https://github.com/h5py/h5py/issues/2019.
     """
 
     def __init__(self, file: Any) -> None:
         self._path: str = file.name
         self._handle = file.handle
+        self._handle.ahead = False
         self._place = 0
         _lost.pop(self._path, None)
 
@@ -109,11 +113,16 @@ class Remote:
         if self._path in _lost:
             raise _lost[self._path]
         view = memoryview(memory).cast("B")
+        collecting = gc.isenabled()
+        gc.disable()
         try:
             data = self._handle.read(len(view), self._place)
         except RaconvertError as error:
             _lost[self._path] = error
             raise
+        finally:
+            if collecting:
+                gc.enable()
         view[:] = data.ljust(len(view), b"\0")
         return len(view)
 

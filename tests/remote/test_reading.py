@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import struct
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 import h5py
 import numpy as np
 import pytest
+from h5py._objects import phil
 
 import raconvert
 from raconvert.cli import main
@@ -51,6 +53,44 @@ def made(folder: Path, suffix: str) -> Path:
     path = folder / f"a.{suffix}"
     raconvert.write(path, VALUES)
     return path
+
+
+def test_no_garbage_is_collected_while_the_library_for_hdf5_waits(
+    s3: s3server.S3Server, bucket: s3server.Bucket, tmp_path: Path
+) -> None:
+    """An h5py object among it would wait for the lock of the thread that waits for the bytes."""
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        values = np.random.default_rng(5).random((100, 1000))
+        file.create_dataset("x", data=values, chunks=(10, 100), compression="lzf")
+    url = bucket.put("x.h5", (tmp_path / "x.h5").read_bytes())
+    taken: list[bool] = []  # at each request, and whenever garbage is collected, by that thread
+    collected: list[bool] = []
+
+    def is_taken() -> bool:
+        free = phil.acquire(blocking=False)
+        if free:
+            phil.release()
+        return not free
+
+    class Garbage:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            collected.append(is_taken())
+
+    def waste() -> None:
+        taken.append(is_taken())
+        Garbage()
+        _ = [[] for _ in range(3 * gc.get_threshold()[0])]  # enough for the collector to begin
+
+    s3.fail(s3server.call(waste), "GetObject", key="x.h5")
+    assert np.array_equal(raconvert.read(f"{url}#x"), values)
+    gc.collect()
+    assert len(collected) == len(taken) > 3
+    assert any(taken)
+    assert not any(collected)
+    assert gc.isenabled()
 
 
 # The same elements -------------------------------------------------------------------------------

@@ -31,11 +31,12 @@ class RemoteFile:
     """
 
     __slots__ = (
-        "__weakref__", "_end", "_lock", "_next", "_object", "_run", "_window", "url",
+        "__weakref__", "_end", "_lock", "_next", "_object", "_run", "_window", "ahead", "url",
     )  # fmt: skip
 
     def __init__(self, url: str, known: Identity | None = None) -> None:
         self.url: str = url
+        self.ahead: bool = True  # a thread may fetch what is likely to be asked for next
         self._object: Object = object_at(url, known)
         self._lock = Lock()
         self._end = 0  # of the last read
@@ -111,7 +112,7 @@ class RemoteFile:
             data = self._object.fetch(place, min(place + min(length, LARGEST_RANGE), self.size))
         self._window = place, data
         behind = place + len(data)
-        more = min(2 * len(data), LARGEST_RANGE, self.size - behind)
+        more = min(2 * len(data), LARGEST_RANGE, self.size - behind) if self.ahead else 0
         self._next = _Ahead(self._object, behind, more) if more > 0 else None
         return memoryview(data)
 
