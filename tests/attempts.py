@@ -1,7 +1,7 @@
 """Conversions in processes of their own, timed and measured: what hostile files may cost.
 
-Every file is converted in a child forked from a process that has everything imported; it is killed
-after two seconds, and its peak of resident memory is measured.
+Every file is converted in a child forked from a process that has everything imported. It may take
+two seconds of CPU, whatever else the machine does, and its peak of resident memory is measured.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).resolve().parents[1]
-SECONDS = 2.0
+SECONDS = 2.0  # of CPU
+PATIENCE = 60.0  # seconds after which a conversion is killed that waits for something
 MB = 1 << 20
 PEAK = 300 * MB
 REFUSALS = {"Corrupt", "Unsupported", "Unsafe", "TooLarge", "UnknownFormat", "NotSupportedYet",
@@ -27,7 +28,7 @@ REFUSALS = {"Corrupt", "Unsupported", "Unsafe", "TooLarge", "UnknownFormat", "No
 # Reads lines of JSON [source, target, options]; answers each with one: what the conversion, in a
 # forked child, ended in, and the child's peak. Without a target the source is verified.
 SERVER = """
-import json, os, select, signal, sys, time, traceback
+import json, os, resource, select, signal, sys, time, traceback
 import numpy, PIL.Image, lz4.block, yaml, zipfile, tarfile
 import raconvert, raconvert.inspect.verify
 import raconvert.plugins.npy, raconvert.plugins.npz, raconvert.plugins.png, raconvert.conversion.batch
@@ -47,17 +48,19 @@ def answer(source, target, options):
     except BaseException:
         return {"kind": "raw", "text": traceback.format_exc()}
 
+seconds, patience = map(float, sys.argv[1:])
 for line in sys.stdin:
     source, target, options = json.loads(line)
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
+        resource.setrlimit(resource.RLIMIT_CPU, (1 + int(seconds), 1 + int(seconds)))
         told = json.dumps(answer(source, target, options)).encode()
         while told:
             told = told[os.write(writing, told):]
         os._exit(0)
     os.close(writing)
-    told, end = b"", time.monotonic() + float(sys.argv[1])
+    told, end = b"", time.monotonic() + patience
     while True:
         ready, _, _ = select.select([reading], [], [], max(0, end - time.monotonic()))
         piece = os.read(reading, 1 << 16) if ready else None
@@ -69,8 +72,8 @@ for line in sys.stdin:
         os.kill(child, signal.SIGKILL)
     _, status, usage = os.wait4(child, 0)
     found = json.loads(told) if piece is not None and told else {"kind": "died", "text": str(status)}
-    if piece is None:
-        found = {"kind": "slow", "text": "killed"}
+    if piece is None or usage.ru_utime + usage.ru_stime > seconds:
+        found = {"kind": "slow", "text": found["text"]}
     print(json.dumps({**found, "peak": usage.ru_maxrss * 1024}), flush=True)
 """
 
@@ -87,7 +90,7 @@ class Answer(NamedTuple):
 def server() -> Iterator[Callable[..., Answer]]:
     """Give a function that converts (or verifies) in a process of its own and says what became."""
     with subprocess.Popen(
-        [sys.executable, "-c", SERVER, str(SECONDS)],
+        [sys.executable, "-c", SERVER, str(SECONDS), str(PATIENCE)],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

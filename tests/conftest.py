@@ -7,6 +7,7 @@ instead, so that a green run there means that everything ran.
 
 from __future__ import annotations
 
+import faulthandler
 import importlib.util
 import os
 import shutil
@@ -32,6 +33,10 @@ IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if IN_CI else "local")
+
+# A copy of this process that a test lets crash says nothing of where it was.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=faulthandler.disable)
 
 
 def _missing(reason: str, hint: str) -> NoReturn:
@@ -107,7 +112,7 @@ def octave(tool: Callable[..., str]) -> Callable[..., str]:
     return run
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def attempt() -> Iterator[Callable[..., Answer]]:
     """Give `attempt(source, target, **options)`: a conversion in a process of its own."""
     with attempts.server() as run:
