@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.files.remote.ranges import Facts
-
     from raconvert.migration.records import Job, Unit
 
 _PIECE = 8 << 20  # read at a time

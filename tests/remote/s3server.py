@@ -264,7 +264,7 @@ class Handler(BaseHTTPRequestHandler):
                 self.close_connection = True
             self.end_headers()
         while piece := response.read(PIECE):
-            piece = change(piece)  # noqa: PLW2901
+            piece = change(piece)
             if answer is not None:
                 piece = piece[: max(0, answer - request.down)]
             self.wfile.write(piece)

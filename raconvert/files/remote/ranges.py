@@ -42,7 +42,7 @@ class Facts(Record):
 
     @property
     def mark(self) -> int:
-        """The time of change in whole seconds, as nanoseconds, and below them a digest of `version`.
+        """The time of change in whole seconds, as nanoseconds, and below them a digest of version.
 
         Stores tell whole seconds, in which a file may be replaced by one of the same size. The
         digest is never 0: a number of whole seconds says nothing of a version.
