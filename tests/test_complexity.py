@@ -2,9 +2,10 @@
 
 Nothing here is timed. Counted are calls of Python and C functions, and the peak of memory, for a
 shape of some size and of twice that size (`shapes.SHAPES`): 4 and 8 KB, and the largest pair up to
-512 KB and 1 MB for which there are not too many calls to count. What is quadratic one call of C (a regular expression, a concatenation, a dictionary of equal hashes) is not seen by
-that: for it, a large file of each shape has a limit of CPU seconds that is generous when work is
-proportional, and that anything quadratic misses by far.
+512 KB and 1 MB for which there are not too many calls to count. What is quadratic in one call of
+C (a regular expression, a concatenation, a dictionary of equal hashes) is not seen by that: for it,
+a large file of each shape has a limit of CPU seconds that is generous when work is proportional,
+and that anything quadratic misses by far.
 """
 
 from __future__ import annotations
@@ -73,8 +74,12 @@ def work(path: Path) -> str:
 
 
 def cost(path: Path) -> tuple[int, int]:
-    """Return how many functions of Python and C are called, and the peak of memory."""
+    """Return how many functions of Python and C are called, and the peak of memory.
+
+    The collector of garbage begins with nothing, so that when it runs depends on the file alone.
+    """
     gc.collect()
+    gc.freeze()
     profile = cProfile.Profile()
     tracemalloc.start()
     try:

@@ -199,20 +199,13 @@ def test_benchmarks_run(words: str, tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_readme_commands_on_a_clean_copy(tmp_path: Path) -> None:
-    """Every `bash` block, verbatim and in order, as someone who has just cloned the project."""
-    probe = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "-q",
-        "--no-deps",
-        "-d",
-        str(tmp_path),
-        "shtab",
-    ]
-    if subprocess.run(probe, capture_output=True, check=False).returncode:
+def test_the_first_commands_of_the_readme_on_a_clean_copy(tmp_path: Path) -> None:
+    """The first `bash` block, verbatim, as someone who has just cloned the project.
+
+    The second installs what tests need and runs them: that is what CI does on a clean checkout.
+    """
+    probe = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(tmp_path)]
+    if subprocess.run([*probe, "shtab"], capture_output=True, check=False).returncode:
         reason = "no package index within reach: the README's commands install from it"
         if os.environ.get("CI"):
             pytest.fail(reason)
@@ -224,15 +217,7 @@ def test_readme_commands_on_a_clean_copy(tmp_path: Path) -> None:
     shutil.copytree(ROOT, clone, ignore=ignore)
     path = os.pathsep.join([str(Path(sys.base_prefix) / "bin"), os.environ["PATH"]])
 
-    # The second block would run this test again; it is only to find all tests.
-    script = "\n".join(["set -e", *blocks(ROOT / "README.md", "bash")])
-    output = run(
-        ["bash", "-c", script],
-        clone,
-        PATH=path,
-        PYTEST_ADDOPTS="--collect-only -q",
-        PIP_DISABLE_PIP_VERSION_CHECK="1",
-    )
+    first, _ = blocks(ROOT / "README.md", "bash")
+    run(["bash", "-c", f"set -e\n{first}"], clone, PATH=path, PIP_DISABLE_PIP_VERSION_CHECK="1")
 
-    assert (clone / "mnist.ra").stat().st_size == 48 + 3 * 8 + 1797 * 8 * 8
-    assert "tests collected" in output
+    assert (clone / "mnist.ra").stat().st_size == 48 + 3 * 8 + 2000 * 28 * 28
