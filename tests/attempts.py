@@ -1,7 +1,7 @@
 """Conversions in processes of their own, timed and measured: what hostile files may cost.
 
 Every file is converted in a child forked from a process that has everything imported. It may take
-two seconds of CPU, whatever else the machine does, and its peak of resident memory is measured.
+four seconds of CPU, whatever else the machine does, and its peak of resident memory is measured.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).resolve().parents[1]
-SECONDS = 2.0  # of CPU
+SECONDS = 4.0  # of CPU
 PATIENCE = 60.0  # seconds after which a conversion is killed that waits for something
 MB = 1 << 20
 PEAK = 300 * MB

@@ -934,7 +934,7 @@ def mat_of_empty_cells(size: int) -> bytes:
     return mat_head() + matrix(1, (count, 1), b"c", element(14, b"") * count)
 
 
-@shape(".mat", 2000)
+@shape(".mat", 500)
 def mat_of_squeezed_empty_cells(size: int) -> bytes:
     count = 2 * size
     data = zlib.compress(matrix(1, (count, 1), b"c", element(14, b"") * count), 9)

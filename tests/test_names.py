@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import raconvert
+from raconvert.cli import main
 from raconvert.errors import Corrupt, RaconvertError, Unsupported, quoted
 
 FORMATS = ("npz", "h5", "zip", "tar", "bundle")
@@ -37,9 +39,11 @@ def safe(output: bytes) -> str:
 
 def run(*words: object) -> str:
     """Return what a command prints, to both streams."""
-    command = [sys.executable, "-m", "raconvert", *map(str, words)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    return safe(done.stdout)
+    told = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="surrogateescape")
+    with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+        main([*map(str, words)])
+    told.flush()
+    return safe(told.buffer.getvalue())
 
 
 def made(folder: Path, form: str, names: list[str]) -> Path | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -41,9 +42,9 @@ def drawn(digit: int, chance: random.Random) -> np.ndarray:
     for stroke in STROKES[digit]:
         points = []
         for x, y in stroke:
-            x, y = (x - 3 + chance.uniform(-0.3, 0.3), y - 3 + chance.uniform(-0.3, 0.3))
-            points.append((SIZE / 2 + width * x - slant * y, SIZE / 2 + height * y))
-        for (x, y), (to_x, to_y) in zip(points, points[1:], strict=False):
+            right, below = (place - 3 + chance.uniform(-0.3, 0.3) for place in (x, y))
+            points.append((SIZE / 2 + width * right - slant * below, SIZE / 2 + height * below))
+        for (x, y), (to_x, to_y) in pairwise(points):
             dx, dy = to_x - x, to_y - y
             along = ((across - x) * dx + (down - y) * dy) / (dx * dx + dy * dy + 1e-9)
             along = np.clip(along, 0, 1)
