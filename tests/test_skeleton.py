@@ -111,6 +111,7 @@ FIELD = {
         "scan": "the offset pass over records of different widths",
         "schema": "array schemas",
         "syntax": "tokens of schemas and format strings",
+        "together": "the columns that are decoded in one pass",
         "values": "array sources over columns",
     },
 }

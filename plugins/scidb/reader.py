@@ -18,7 +18,8 @@ from .record import Layout, Place, field_of, layout_of, numpy_type, prefix_of
 from .scan import Scan, refuse_cut
 from .schema import in_c_order
 from .tables import CELLS, PAIR_LABELS, PRESENT, RAW, UNITS, Column, Namer, format_text
-from .values import Chunked, Dense, FileField, Pieces, Scattered
+from .together import FileField, Together
+from .values import Chunked, Dense, Pieces, Scattered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class _Reader:
             if rest:
                 at = self.count * width
                 refuse_cut(source, declaration.names, self.layout, self.count, at)
+        self.together = Together(source, width or 1, self.count)
         self.dense = self._is_dense()
         self.shape = declaration.schema.shape if self.dense else (self.count,)
         self._check_shape()
@@ -160,9 +162,8 @@ class _Reader:
         what = f"'{self.source.path}': the coordinates of {self.count} records"
         in_order = self.count == total
         found: list[Values] = []
-        first = 0
-        columns = [self._field(n).records(self.count) for n in declared.coordinates]
-        for rows in zip(*columns, strict=True):
+        fields = [field_of(self.layout, n) for n in declared.coordinates]
+        for first, rows in self.together.rows(fields):
             place = np.zeros(len(rows[0]), np.int64)
             for dim, values in zip(declared.schema.dims, rows, strict=True):
                 outside = (values < dim.lo) | (values > dim.hi)
@@ -176,7 +177,6 @@ class _Reader:
                     found = [np.arange(first)]
             if not in_order:
                 found.append(place)
-            first += len(place)
         if in_order:
             return None
         check_memory(2 * COORDINATE_BYTES * self.count, self.source.max_memory, what)
@@ -315,7 +315,7 @@ class _Reader:
 
     def _field(self, number: int) -> FileField:
         """The values of a column of records of one width."""
-        return FileField(field_of(self.layout, number), self.source)
+        return FileField(field_of(self.layout, number), self.together)
 
     def _shaped(self, field: FileField) -> Any:
         if self.cells is not None:
@@ -350,7 +350,7 @@ class _Reader:
             pieces = partial(_null_pieces, self.scan, place, self._watch)
             data: Any = Pieces(self.scan, pieces, np.dtype(np.uint8), self.shape, name)
         else:
-            prefixes = FileField(prefix_of(self.layout, number), self.source, self._watch)
+            prefixes = FileField(prefix_of(self.layout, number), self.together, self._watch)
             data = self._shaped(prefixes)
         return self._array(name, "null", number, BYTE, self.shape, data=data)
 

@@ -1,8 +1,8 @@
 """Array sources over SciDB binary files: a column of records as an N-dimensional array.
 
-Columns of records of one width are strided in the file: streamed by blocks of records, or read for
-a region. Nothing is mapped: a file that is cut meanwhile would end the process. Columns of other
-records are decoded block by block after the offset pass.
+Columns of records of one width are strided in the file: streamed by blocks of records, several at
+once (`Together`), or read for a region. Nothing is mapped: a file that is cut meanwhile would end
+the process. Columns of other records are decoded block by block after the offset pass.
 """
 
 from __future__ import annotations
@@ -12,59 +12,22 @@ from math import prod
 
 import numpy as np
 
+from raconvert.arrays.blocks import slabs
 from raconvert.arrays.indexing import full_key
 from raconvert.arrays.lazy import Decoded
-from raconvert.arrays.memory import check_memory
 from raconvert.arrays.strided import fill, range_of, region
 from raconvert.files.copy import handle_of
 
 from .record import Field
-from .scan import Scan, read_into
+from .scan import Scan
+from .together import READ_BYTES, FileField
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from raconvert.files.source import Source
-
     Values = np.ndarray[Any, Any]
-
-
-READ_BYTES = 1 << 20  # a block of records of one width: it stays in the cache of a processor
-
-
-class FileField(Field):
-    """A field of all records of a file; `watch` is shown all that is read."""
-
-    def __init__(
-        self, field: Field, source: Source, watch: Callable[[Values], object] | None = None
-    ) -> None:
-        super().__init__(field.width, field.offset, field.dtype, field.items)
-        self.source = source
-        self.watch = watch
-
-    def records(self, count: int) -> Iterator[Values]:
-        """Yield the values of the first `count` records in blocks, each valid until the next."""
-        step = max(1, READ_BYTES // self.width)
-        check_memory(self.nbytes, self.source.max_memory, f"'{self.source.path}': one value")
-        buffer = np.empty((min(step, count), *self.items), self.dtype)
-        for first in range(0, count, step):
-            piece = buffer[: count - first]
-            self._fill(piece, first)
-            if self.watch is not None:
-                self.watch(piece)
-            yield piece.reshape(-1)
-
-    def _fill(self, piece: Values, first: int) -> None:
-        count = len(piece)
-        # From the field in one record to its end in another: wide records are not read whole.
-        data = bytearray((count - 1) * self.width + self.nbytes)
-        with self.source.open() as file:  # many columns at once would be many open files
-            begin = first * self.width + self.offset
-            read_into(file, begin, memoryview(data), self.source.path)
-        strides = (self.width, self.dtype.itemsize)[: 1 + len(self.items)]
-        piece[...] = np.ndarray(piece.shape, self.dtype, data, 0, strides)
 
 
 def split(pieces: Iterator[Values], max_bytes: int) -> Iterator[Values]:
@@ -86,7 +49,7 @@ class Dense:
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield one-dimensional pieces in stored order."""
-        return split(self.field.records(prod(self.cells)), max_bytes)
+        return split(self.field.records(), max_bytes)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
         return np.array(self[...], dtype=dtype, copy=copy)
@@ -164,6 +127,11 @@ class Region:
             for outside, offset, strides in self._runs(values, field):
                 fill(outside, handle_of(file), offset, strides, field.source.path)
 
+    def take(self, values: Values, data: Any, field: Field) -> None:
+        """Fill `values`, of the shape of the box, from the records in `data`."""
+        for outside, offset, strides in self._runs(values, field):
+            outside[...] = np.ndarray(outside.shape, field.dtype, data, offset, strides)
+
     def write(self, values: Values, data: Any, field: Field) -> None:
         """Put `values`, of the shape of the box, into the records in `data`."""
         for outside, offset, strides in self._runs(values, field):
@@ -216,7 +184,19 @@ class Chunked:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
         return np.array(self[...], dtype=dtype, copy=copy)
 
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield one-dimensional pieces in row-major order."""
+        field = self.field
+        with field.together.whole(field) as records:
+            size = max_bytes if records is None else min(max_bytes, READ_BYTES)
+            for key in slabs(self.shape, self.dtype.itemsize, size):
+                yield np.asarray(self._region(key, records)).reshape(-1)
+
     def __getitem__(self, key: Any) -> Any:
+        return self._region(key)
+
+    def _region(self, key: Any, records: Values | None = None) -> Any:
+        """The region that a key picks, from the file, or from the values of all `records`."""
         key = full_key(key, len(self.shape))
         ends, rest = [], []
         for part, length in zip(key, self.shape, strict=True):
@@ -229,7 +209,12 @@ class Chunked:
             for n, length in enumerate(self.field.items, rank):  # pairs are read whole
                 ends[n] = (0, length)
             whole = np.empty([end - begin for begin, end in ends], self.dtype)
-            Region(self.cells, self.chunks, ends[:rank]).read(whole, self.field)
+            box = Region(self.cells, self.chunks, ends[:rank])
+            if records is None:
+                box.read(whole, self.field)
+            else:
+                packed = Field(self.field.nbytes, 0, self.dtype, self.field.items)
+                box.take(whole, records, packed)
             values = whole
             for n in range(rank, len(self.shape)):
                 rest[n] = key[n]
@@ -261,7 +246,7 @@ class Scattered(Decoded):
         field = self.field
         values = np.zeros((self.count // prod(field.items), *field.items), self.dtype)
         done = 0
-        for piece in field.records(len(self.cells)):
+        for piece in field.records():
             rows = piece.reshape(-1, *field.items)
             values[self.cells[done : done + len(rows)]] = rows
             done += len(rows)

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from raconvert.plugins import scidb
 from raconvert.plugins.scidb import scan as scan_module
-from raconvert.plugins.scidb import values as values_module
+from raconvert.plugins.scidb import together as together_module
 from raconvert.plugins.scidb.formatstring import parse_format
 from raconvert.plugins.scidb.schema import in_c_order, parse_schema
 from raconvert.plugins.scidb.syntax import Fault
@@ -998,7 +998,7 @@ def test_any_records(
     data = scidb_records.encode(records, text)
     path = made(tmp_path_factory.getbasetemp(), data, "any.scidb")
     with pytest.MonkeyPatch.context() as patch:
-        for module in (scan_module, values_module):
+        for module in (scan_module, together_module):
             patch.setattr(module, "READ_BYTES", block)
         for max_memory in (1 << 20, 1 << 30):
             bundle = read(path, format=text, max_memory=max_memory)
