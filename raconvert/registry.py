@@ -137,26 +137,38 @@ def rows() -> tuple[Row, ...]:
     return ROWS + third_party()
 
 
-def by_name(name: str) -> Row:
-    """Return the format of this name; `UnknownFormat` suggests the nearest one.
+# Words for a format that are neither its name nor a suffix of its files.
+_ALSO = {"hdf": "hdf5", "matlab": "mat", "numpy": "npy", "rawarray": "ra"}
 
-    The name of a broken plugin raises what is wrong with that.
+
+def by_name(name: str) -> Row:
+    """Return the format of this name, whatever its case, or of the files with this suffix.
+
+    `UnknownFormat` suggests the nearest one; the name of a broken plugin raises what is wrong with
+    that.
     """
-    for row in ROWS:
-        if row.name == name:
-            return row
-    for row in third_party():
-        if row.name == name:
-            return row
-    if name in broken():
+    row = _called(name, ROWS) or _as_said(name, ROWS) or _called(name, third_party())
+    if row is None and name in broken():
         raise _broken[name]
-    known = [row.name for row in rows()]
-    remedy = f"known formats: {', '.join(known)}"
+    if row := row or _as_said(name, third_party()):
+        return row
+    names = [row.name for row in rows()]
+    remedy = f"known formats: {', '.join(names)}"
     for error in _broken.values():
         remedy += f"\n  broken: {error.what}"
-    meant = by_suffix(f".{name.lstrip('.')}", rows())  # who says --to h5 means what .h5 files are
-    hint = f"; did you mean '{meant.name}'?" if meant else did_you_mean(name, known)
-    raise UnknownFormat(f"no format is called '{name}'{hint}", remedy=remedy)
+    raise UnknownFormat(
+        f"no format is called '{name}'{did_you_mean(name.lower(), names)}", remedy=remedy
+    )
+
+
+def _called(name: str, rows: tuple[Row, ...]) -> Row | None:
+    return next((row for row in rows if row.name == name), None)
+
+
+def _as_said(word: str, rows: tuple[Row, ...]) -> Row | None:
+    """The format that a word means: its name in capitals, a suffix of its files, a program."""
+    word = word.lower().lstrip(".")
+    return _called(_ALSO.get(word, word), rows) or by_suffix(f".{word}", rows)
 
 
 def folder_row() -> Row:
@@ -253,12 +265,10 @@ def detect(source: Source, name: str | None = None) -> Detection:
         reason = f"suffix {suffix_of(source.path, named)} only"
         candidates.append(Candidate(named.name, "suffix", reason))
         return Detection(named, reason, candidates)
-    listing = "; ".join(f"{c.name}: {c.verdict} ({c.reason})" for c in candidates)
-    raise UnknownFormat(
-        "no format claims this file" if source.size else "file is empty: no format claims it",
-        path=source.path,
-        remedy=f"candidates: {listing}\n  name the format with --from if you know it",
-    )
+    from raconvert.unsupported import unknown_source
+
+    silent = [c for c in candidates if c.verdict in ("broken", "unknown")]
+    raise unknown_source(source, [f"{c.name}: {c.verdict} ({c.reason})" for c in silent])
 
 
 def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple[Row, str] | None:

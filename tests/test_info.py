@@ -267,7 +267,9 @@ def test_json_is_one_object_or_a_list(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["info", "--json", path]) == 0
     assert json.loads(capsys.readouterr().out) == info(path)
     assert main(["info", "--json", path, path, path + "none"]) == 1
-    assert json.loads(capsys.readouterr().out) == [info(path)] * 2
+    *found, lost = json.loads(capsys.readouterr().out)
+    assert found == [info(path)] * 2
+    assert (lost["path"], lost["error"]["exit_code"]) == (path + "none", 1)
 
 
 def test_codes_of_several_failures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -89,6 +89,8 @@ def test_info_as_json(folder: Path) -> None:
     done = run("info", "--json", *sorted(folder.iterdir()))
     assert done.returncode == 1
     found = json.loads(done.stdout)
+    assert [Path(one["path"]).name for one in found if "error" in one] == ["bad_header.h5"]
+    found = [one for one in found if "error" not in one]
     assert [Path(one["path"]).name for one in found] == ["a.h5", "b.h5", "bad_data.h5", "c.h5",
                                                          "d.npy"]  # fmt: skip
     for one in found[:2] + found[3:]:

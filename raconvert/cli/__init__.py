@@ -13,6 +13,8 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from contextlib import suppress
+from itertools import pairwise
 
 from raconvert import __version__
 from raconvert.cli.streams import fill_closed, flush, silence, stdout_failed
@@ -62,9 +64,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(words, alone=argv is None)
         flush()
     except RaconvertError as error:
-        from raconvert.cli.console import print_error
+        from raconvert.cli.console import Console
 
-        return print_error(error)
+        console = Console()
+        console.json = _wants_json(words)
+        return console.failure(error)
     except SystemExit as stop:  # argparse after --help
         return stop.code if isinstance(stop.code, int) else 0
     except BrokenPipeError:
@@ -74,18 +78,38 @@ def main(argv: Sequence[str] | None = None) -> int:
         _say("interrupted")
         return _INTERRUPTED
     except MemoryError:
-        _say("memory is exhausted\n  a smaller --max-memory keeps less of the data at once")
-        return RaconvertError.exit_code
+        text = "memory is exhausted\n  a smaller --max-memory keeps less of the data at once"
+        return _fail("MemoryError", text, words)
     except OSError as error:
         silence(sys.stdout)
         named = f"'{error.filename}': " if error.filename is not None else ""
-        _say(f"{named}{error.strerror or error}")
-        return RaconvertError.exit_code
+        return _fail("OSError", f"{named}{error.strerror or error}", words)
     except Exception as bug:  # the last resort: one line instead of a traceback
         if "--debug" in words:
             raise
-        _say(f"{type(bug).__name__}: {bug}\n  this is a bug in raconvert; --debug shows where")
-        return RaconvertError.exit_code
+        kind = type(bug).__name__
+        text = f"{kind}: {bug}\n  this is a bug in raconvert; --debug shows where"
+        return _fail(kind, text, words)
+    return code
+
+
+def _wants_json(words: list[str]) -> bool:
+    """True if a failure is told as JSON: not where the standard output is that of the data."""
+    said = words[: words.index("--")] if "--" in words else words
+    data = {"-o-", "--output=-"} & {*said} or {("-o", "-"), ("--output", "-")} & {*pairwise(said)}
+    return "--json" in said and not data
+
+
+def _fail(kind: str, text: str, words: list[str]) -> int:
+    """Say what has failed that has no error of ours, as JSON too if that was asked for."""
+    code = RaconvertError.exit_code
+    if _wants_json(words):
+        from raconvert.cli.console import Console
+
+        with suppress(RaconvertError, OSError):
+            facts = {"kind": kind, "exit_code": code, "message": text}
+            Console().result_json({"error": facts})
+    _say(text)
     return code
 
 
@@ -113,7 +137,8 @@ def _run(words: list[str], *, alone: bool) -> int:
             code: int = import_module(f"raconvert.cli.{verb}").run(args, console)
             flush()
         except RaconvertError as error:
-            code = console.error(error)
+            console.json = _wants_json(words)
+            code = console.failure(error)
     return code
 
 
@@ -155,12 +180,9 @@ def choose_verb(words: list[str]) -> tuple[str, list[str]]:
             f"'{first}' stands before the verb", remedy=f"raconvert {verb} {first} ..."
         )
     if maybe_file:
-        path = next((word for word in words if not word.startswith("-")), "SRC")
-        raise UsageError(
-            "no destination is named",
-            remedy=f"to convert: raconvert {path} -o DST (or --to FORMAT --out-dir DIR)\n"
-            f"to look inside: raconvert info {path}",
-        )
+        from raconvert.cli.sources import no_destination
+
+        raise no_destination([word for word in words if not word.startswith("-")])
     raise UsageError(
         f"unknown verb '{first}'{hint}",
         remedy=f"verbs: {', '.join(VERBS)}; or name files, with a destination: SRC... -o DST",

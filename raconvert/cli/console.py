@@ -24,6 +24,7 @@ class Console:
         self.quiet: bool = getattr(args, "quiet", False)
         self.verbose: int = getattr(args, "verbose", 0)
         self.json: bool = getattr(args, "json", False)
+        self._told = False  # parts of the result, as lines
         self._color = getattr(args, "color", "auto")
         self._detects = getattr(args, "from_", None) is None
 
@@ -41,6 +42,7 @@ class Console:
         """Print a part of the result as one line of JSON, at once."""
         import json
 
+        self._told = True
         self.result(json.dumps(value, allow_nan=False))
         sys.stdout.flush()
 
@@ -60,6 +62,16 @@ class Console:
         """Print a remark that only -v asks for."""
         if self.verbose:
             self.note(text)
+
+    def failure(self, error: RaconvertError) -> int:
+        """Print the error that ends the run, as JSON too if that was asked for."""
+        if self.json:
+            tell = self.result_line if self._told else self.result_json
+            try:
+                tell({"error": error_facts(error)})
+            except (RaconvertError, OSError):  # nobody can read it; the exit code says it too
+                silence(sys.stdout)
+        return self.error(error)
 
     def error(self, error: RaconvertError) -> int:
         """Print an error; return its exit code."""
@@ -128,6 +140,18 @@ def print_error(error: RaconvertError, color: str = "auto", *, detects: bool = F
         silence(sys.stdout)
     write(sys.stderr, "\n".join(lines) + "\n")
     return error.exit_code
+
+
+def error_facts(error: RaconvertError) -> dict[str, Any]:
+    """The parts of an error as values of JSON."""
+    parts = {name: getattr(error, name) for name in ("path", "where", "expected", "got", "remedy")}
+    return {
+        "kind": type(error).__name__,
+        "exit_code": error.exit_code,
+        "message": str(error),
+        "what": error.what,
+        **{name: None if part is None else str(part) for name, part in parts.items()},
+    }
 
 
 def error_lines(error: RaconvertError, *, detects: bool) -> list[str]:

@@ -8,7 +8,7 @@ import sys
 from raconvert.cli.console import one_line, progress_of
 from raconvert.conversion import pipeline
 from raconvert.conversion.options import OPTIONS, Option
-from raconvert.errors import RaconvertError, UsageError
+from raconvert.errors import RaconvertError, UnknownFormat, UsageError
 from raconvert.plugin import first_of
 
 TYPE_CHECKING = False
@@ -30,7 +30,8 @@ def run(args: Any, console: Console) -> int:
         report = _convert(args, progress)
     except RaconvertError as error:
         said = "as it was" in (error.remedy or "")
-        if error.exit_code != UsageError.exit_code and not (args.fail_fast or said):
+        begun = error.exit_code not in (UsageError.exit_code, UnknownFormat.exit_code)
+        if begun and not (args.fail_fast or said):
             error.add_note("nothing was written")
         if journal is not None:
             _write_journal(journal, [_failure(args.src, error)])
@@ -72,6 +73,10 @@ def _check(args: Any, console: Console) -> None:
     """Refuse what cannot be meant, before anything is read."""
     if not args.src and args.files_from is None:
         raise UsageError("no source is named", remedy="usage: raconvert SRC... -o DST")
+    if args.output is None and args.out_dir is None:
+        from raconvert.cli.sources import no_destination
+
+        raise no_destination(args.src, verb="convert ")
     if args.output is not None and args.out_dir is not None:
         raise UsageError("-o and --out-dir are two destinations", remedy="give one of them")
     if args.output == "-":
@@ -120,10 +125,41 @@ def _equivalent(report: Report, verbose: int) -> list[str]:
     return lines
 
 
+def _of_files(report: Report, verbose: int) -> list[str]:
+    """Return one line for each remark of a batch: the files, and what is said of them."""
+    files: dict[str, list[str]] = {}
+    for remark, sources in report.about.items():
+        for source in sources:
+            text = _text_of(remark, report, source)
+            files.setdefault(text, []).append(source)
+    lines = []
+    for text, sources in files.items():
+        if verbose:
+            lines += [f"{source}: {text}" for source in sources]
+        else:
+            others = len(sources) - 1
+            more = f" (and {others} more file{'s' if others > 1 else ''})" if others else ""
+            lines.append(f"{sources[0]}{more}: {text}")
+    return lines
+
+
+def _text_of(remark: str | Fit, report: Report, source: str) -> str:
+    """A note, change or loss; the array is not named where its name is that of the file."""
+    stem = os.path.splitext(os.path.basename(source))[0]
+    if isinstance(remark, str):
+        return remark.removeprefix(f"array '{stem}': ")
+    kind = "equivalent" if remark in report.equivalent else "allowed loss"
+    array = "" if remark.array == stem else remark.array
+    return f"{kind}: {remark._replace(array=array, flag=None)}"
+
+
 def _remarks(report: Report, verbose: int) -> list[str]:
     """Return one line for each note, change of form, allowed loss and kept destination."""
-    lines = [*report.notes, *_equivalent(report, verbose)]
-    lines += [f"allowed loss: {fit._replace(flag=None)}" for fit in report.allowed]
+    if report.about:
+        lines = _of_files(report, verbose)
+    else:
+        lines = [*report.notes, *_equivalent(report, verbose)]
+        lines += [f"allowed loss: {fit._replace(flag=None)}" for fit in report.allowed]
     if verbose or len(report.skipped) == 1:
         lines += [f"kept {path}: {reason}" for path, reason in report.skipped]
     else:
@@ -168,7 +204,7 @@ def _tell_failures(report: Report, console: Console) -> None:
 
 def _as_dict(report: Report) -> dict[str, Any]:
     fits = {
-        name: [_fit(one) for one in found]
+        name: [{**_fit(one), "sources": report.about.get(one, report.sources)} for one in found]
         for name, found in (("equivalent", report.equivalent), ("allowed", report.allowed))
     }
     return {
@@ -186,6 +222,10 @@ def _as_dict(report: Report) -> dict[str, Any]:
         ],
         "nbytes": report.nbytes,
         "notes": report.notes,
+        "noted": [
+            {"note": note, "sources": report.about.get(note, report.sources)}
+            for note in report.notes
+        ],
         **fits,
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from raconvert.cli.console import one_line
 from raconvert.cli.sources import reading
+from raconvert.errors import RaconvertError, UsageError
 from raconvert.inspect.diff import diff
 
 TYPE_CHECKING = False
@@ -19,14 +20,19 @@ _ABSENT = object()
 
 def run(args: Any, console: Console) -> int:
     """Compare and print what differs."""
-    found = diff(
-        *args.files,
-        atol=args.atol,
-        rtol=args.rtol,
-        bitwise=args.bitwise,
-        ignore_meta=args.ignore_meta,
-        **reading(args),
-    )
+    try:
+        found = diff(
+            *args.files,
+            atol=args.atol,
+            rtol=args.rtol,
+            bitwise=args.bitwise,
+            ignore_meta=args.ignore_meta,
+            **reading(args),
+        )
+    except RaconvertError as error:
+        if error.exit_code == _DIFFERENT:  # what cannot be read does not differ
+            error.exit_code = UsageError.exit_code
+        raise
     if console.json:
         console.result_json(found)
     elif not (found["same"] and console.quiet):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from raconvert import registry
-from raconvert.cli.console import one_line
+from raconvert.cli.console import error_facts, one_line
 from raconvert.cli.sources import each, expand, reading
 from raconvert.conversion.combine import open_sources
 from raconvert.conversion.read import open_bundle
@@ -25,19 +25,21 @@ def run(args: Any, console: Console) -> int:
     if args.as_ is not None:
         _show([(args.as_, _digest_as(args))], console)
         return 0
-    found: list[tuple[str, str]] = []
+    found: list[dict[str, Any]] = []
 
-    def tell(_: str, facts: Any) -> int:
+    def tell(path: str, facts: Any) -> int:
         lines, problems = facts
+        errors = [decoded(problem) for problem in problems]
         if console.json:
-            found.extend((name, digits) for name, digits in lines)
+            found.extend({"name": name, "digest": digits} for name, digits in lines)
+            found.extend({"path": path, "error": error_facts(error)} for error in errors)
         else:
             _show(lines, console)
-        return max([console.error(decoded(problem)) for problem in problems], default=0)
+        return max([console.error(error) for error in errors], default=0)
 
-    code = each(expand(args.files), lambda path: _digests(path, args), tell, console)
+    code = each(expand(args.files), lambda path: _digests(path, args), tell, console, found)
     if console.json:
-        _show(found, console)
+        console.result_json(found)
     return code
 
 

@@ -38,7 +38,7 @@ def run(args: Any, console: Console) -> int:
         return 0
 
     paths = expand(args.files)
-    code = each(paths, lambda path: info(path, **reading(args)), tell, console)
+    code = each(paths, lambda path: info(path, **reading(args)), tell, console, found)
     if console.json:
         console.result_json(found[0] if len(paths) == 1 else found)
     return code

@@ -39,7 +39,7 @@ def parse(verb: str, words: list[str], summary: str = "") -> argparse.Namespace:
     spec = VERBS[verb]
     parser = build(verb, spec, summary)
     cut = words.index("--") if "--" in words else len(words)
-    args, operands = parser.parse_known_args(words[:cut])
+    args, operands = parser.parse_known_args(_joined(words[:cut], spec))
     for word in operands:
         if word.startswith("-") and word != "-":
             _refuse_option(verb, spec, word)
@@ -49,8 +49,36 @@ def parse(verb: str, words: list[str], summary: str = "") -> argparse.Namespace:
     return args
 
 
+def _joined(words: list[str], spec: Verb) -> list[str]:
+    """Join options with negative numbers behind them, which would be taken for options."""
+    takes = {name for opt in spec.options if opt.how in ("value", "append") for name in opt.flags}
+    takes |= {name for opt in spec.options if opt.kind for name in opt.flags}
+    joined: list[str] = []
+    for word in words:
+        number = word[1:].lstrip(".") if word[:1] == "-" and word != "-0" else ""
+        if joined and joined[-1] in takes and (number[:1].isdigit() or number[:3] == "inf"):
+            joined[-1] += "=" * joined[-1].startswith("--") + word
+        else:
+            joined.append(word)
+    return joined
+
+
+# What other programs call an option -> what it is here
+_ELSEWHERE = dict.fromkeys(
+    ("--force", "-f", "-y", "--yes", "--clobber", "--replace"), "--overwrite"
+) | {
+    "-i": "the files themselves, without an option",
+    "--input": "the files themselves, without an option",
+    "-t": "--to",
+    "--format": "--to",
+}
+
+
 def _refuse_option(verb: str, spec: Verb, word: str) -> NoReturn:
     flag = word.partition("=")[0]
+    meant = _ELSEWHERE.get(flag)
+    if meant is not None and any(meant in option.flags for option in spec.options):
+        raise UsageError(f"{verb} has no option '{flag}'; did you mean '{meant}'?")
     known = [name for option in spec.options for name in option.flags if name.startswith("--")]
     raise UsageError(
         f"{verb} has no option '{flag}'{did_you_mean(flag, known)}",

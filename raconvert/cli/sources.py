@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from raconvert.errors import RaconvertError
+from raconvert.errors import RaconvertError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,25 @@ def reading(args: Any) -> dict[str, Any]:
     }
 
 
+def no_destination(words: Sequence[str], verb: str = "") -> UsageError:
+    """The error for a conversion without -o: it shows the line that was meant."""
+    import shlex
+
+    from raconvert.registry import by_suffix
+
+    said = [shlex.quote(word) for word in words]
+    last = words[-1] if len(words) > 1 else ""
+    if last and not os.path.lexists(last) and by_suffix(last):
+        line = f"raconvert {verb}{' '.join(said[:-1])} -o {said[-1]}"
+        return UsageError(f"-o is missing before the destination '{last}'", remedy=line)
+    shown = (" ".join(said) if len(said) < 4 else f"{said[0]} ...") or "SRC"
+    return UsageError(
+        "no destination is named",
+        remedy=f"to convert: raconvert {verb}{shown} -o DST (or --to FORMAT --out-dir DIR)\n"
+        f"to look inside: raconvert info {shown}",
+    )
+
+
 def expand(words: Sequence[str]) -> list[str]:
     """Return the files that words mean: files as they are, the content of folders and globs."""
     found: list[str] = []
@@ -46,23 +65,28 @@ def each(
     look: Callable[[str], Any],
     tell: Callable[[str, Any], int],
     console: Console,
+    found: list[Any] | None = None,
 ) -> int:
     """Look at every file, tell what was found, and return the exit code.
 
-    One that fails does not stop the rest. The code of a single kind of failure stays, several kinds
-    are 1. What `look` returns is made of values of JSON (`raconvert.conversion.isolated`).
+    One that fails does not stop the rest, and with --json is told in `found`, among what was. The
+    code of a single kind of failure stays, several kinds are 1. What `look` returns is made of
+    values of JSON (`raconvert.conversion.isolated`).
     """
     from raconvert.conversion.read import is_native
 
     if len(paths) == 1 and not is_native(paths[0]):
         return tell(paths[0], look(paths[0]))
+    from raconvert.cli.console import error_facts
     from raconvert.conversion.isolated import Jobs, outcomes
 
     codes = set()
-    found = outcomes(paths, Jobs(lambda number: look(paths[number])), fewest=1)
-    for path, facts in zip(paths, found, strict=True):
+    looked = outcomes(paths, Jobs(lambda number: look(paths[number])), fewest=1)
+    for path, facts in zip(paths, looked, strict=True):
         if isinstance(facts, RaconvertError) and len(paths) > 1:
             codes.add(console.error(facts))
+            if console.json and found is not None:
+                found.append({"path": path, "error": error_facts(facts)})
         elif isinstance(facts, Exception):
             raise facts
         else:

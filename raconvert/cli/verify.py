@@ -54,7 +54,7 @@ def run(args: Any, console: Console) -> int:
                 console.result(line)
         return 0 if facts["same"] else _DIFFERENT
 
-    code = each(paths, look, tell, console)
+    code = each(paths, look, tell, console, found)
     if console.json:
         console.result_json(found[0] if len(paths) == 1 else found)
     return code

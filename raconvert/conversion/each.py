@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 
 from raconvert import registry
-from raconvert.conversion.inputs import roots_of
+from raconvert.conversion.goals import claim, each_target, place_of
 from raconvert.conversion.isolated import Jobs, outcomes
 from raconvert.conversion.loop import LaneOfMany
 from raconvert.conversion.losses import judge
@@ -16,8 +16,6 @@ from raconvert.conversion.outputs import (
     prepare_target,
     refuse_sources,
     replaceable,
-    stem_of,
-    template_fields,
 )
 from raconvert.conversion.read import open_spec
 from raconvert.conversion.report import Conversion, Report, few
@@ -30,7 +28,7 @@ from raconvert.metadata.sidecar import items_path_of, path_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from typing import Any
 
     from raconvert.arrays.bundle import Bundle
@@ -46,18 +44,21 @@ def convert_each(
 ) -> Report:
     """Convert every source to a file of its own; one bad file does not stop the others.
 
-    Raises `UsageError` where two sources would become one file, and `TargetExists` where a
+    Of two sources that would become one file, the other one fails. Raises `TargetExists` where a
     destination to be replaced is read by another source, before anything is written.
     """
     report = Report(few(gathered.paths))
     report.source_count = len(gathered.paths)
     targets: dict[str, str] = {}
     places: dict[str, str] = {}
-    for source, target in _each_target(words, gathered, dst, settings):
-        if target in targets:  # of one source that is named twice, too
-            raise _both(target, source, targets[target])
-        _claim([target], source, places)
-        targets[target] = source
+    for source, target in each_target(words, gathered, dst, settings):
+        try:
+            claim([target], source, places, once=True)
+            targets[target] = source
+        except UsageError as error:
+            if settings.fail_fast:
+                raise
+            report.failed.append((source, error))
     # A destination that is its own source fails alone; one that is another's spoils that one.
     others = [t for t, s in targets.items() if not (os.path.exists(t) and os.path.samefile(t, s))]
     refuse_sources(others, gathered.paths)
@@ -68,7 +69,7 @@ def convert_each(
         if not settings.dry_run:
             unfinished.begin()
         _convert_all(jobs, targets, settings, report)
-    if len(report.failed) == len(targets) == 1:
+    if len(report.failed) == len(gathered.paths) == 1:
         raise report.failed[0][1]
     return report
 
@@ -131,7 +132,7 @@ def _convert_all(
 ) -> None:
     for part, (target, source) in zip(outcomes(jobs.sources, jobs), targets.items(), strict=True):
         if isinstance(part, Report):
-            report.absorb(part)
+            report.absorb(part, source=source if len(targets) > 1 else None)
             continue
         known = part if isinstance(part, RaconvertError) else write_failed(target, part)
         if settings.fail_fast:
@@ -219,24 +220,6 @@ def _names_of_arrays(bundle: Bundle, folder: str, row: Row) -> list[str]:
     return [os.path.join(folder, file) for file in files_of(bundle.names, row.suffixes[0])]
 
 
-def _claim(names: list[str], source: str, places: dict[str, str]) -> None:
-    """Note which files a source becomes; `UsageError` where another one becomes that file."""
-    for name in names:
-        other = places.setdefault(_place(name), source)
-        if other != source:
-            raise _both(name, source, other)
-
-
-def _both(name: str, source: str, other: str) -> UsageError:
-    return UsageError(
-        f"two sources would both become '{name}'", path=source, got=f"'{other}' and this one"
-    )
-
-
-def _place(path: str) -> str:
-    return os.path.normcase(os.path.realpath(path))
-
-
 def _refuse_read_by_others(
     targets: dict[str, str], gathered: Gathered, dst: str | None, settings: Settings
 ) -> None:
@@ -298,7 +281,7 @@ def _refuse_destinations_of_others(
 ) -> None:
     """Refuse a source that is read from a file which another source becomes."""
     for path in used:
-        other = places.get(_place(path), source)
+        other = places.get(place_of(path), source)
         if other != source:
             raise TargetExists(
                 f"reads '{path}', which source '{other}' becomes",
@@ -320,7 +303,7 @@ def arrays_of_one(
 
     def write(whole: Bundle, lost: list[Fit]) -> Report:
         names = _names_of_arrays(whole, folder, row)
-        _claim(names, source, places)
+        claim(names, source, places)
         judge(lost, settings, report)
         return _each_array(opened, whole, folder, names, row, settings, report)
 
@@ -363,38 +346,3 @@ def _each_array(
                 total(array.nbytes)
         report.written += staging.publish()
     return report
-
-
-def _each_target(
-    words: list[str], gathered: Gathered, dst: str | None, settings: Settings
-) -> Iterator[tuple[str, str]]:
-    """Yield (source, destination), the source tree mirrored below the output folder."""
-    if dst is not None and not dst.endswith(("/", os.sep)) and not os.path.isdir(dst):
-        if not template_fields(dst):
-            raise UsageError(
-                "--each needs a folder or a template as destination",
-                path=dst,
-                remedy="use --out-dir DIR --to FORMAT, or -o '{stem}.npy'",
-            )
-        for path in gathered.paths:
-            name = os.path.basename(path.rstrip("/" + os.sep))
-            try:
-                yield path, dst.format(stem=stem_of(path), name=name)
-            except ValueError as error:
-                raise UsageError(
-                    f"destination template is not understood: {error}", path=dst
-                ) from error
-        return
-    folder = settings.out_dir if settings.out_dir is not None else dst
-    if settings.to is None:
-        raise UsageError(
-            "a folder as destination needs the format of its files",
-            path=folder,
-            remedy="name it with --to: ra or npy for one file each, bundle for one folder of all",
-        )
-    suffix = next(iter(registry.by_name(settings.to).suffixes), "")
-    roots = roots_of(words)
-    for path in gathered.paths:
-        root = next((r for r in roots if path.startswith(os.path.join(r, ""))), None)
-        above = os.path.dirname(os.path.relpath(path, root)) if root else ""
-        yield path, os.path.join(folder or ".", above, stem_of(path) + suffix)

@@ -25,6 +25,7 @@ _MOVES = {
 }
 
 
+_OF_A_RUN = ("about", "by_lane", "failed", "sources")  # what no part of a run hands on
 _MOST_LINES = 5  # about different arrays, before they become one
 
 
@@ -54,11 +55,12 @@ class Report:
     `sources`, `written` and `skipped` are paths; `notes` one-line remarks about the sources;
     `equivalent` and `allowed` the changes that were made; `arrays` (name, type, shape, dims) of
     what was written; `nbytes` the size of its elements; `failed` (path, error) pairs of a batch
-    that went on; `planned` True if this was a dry run.
+    that went on; `planned` True if this was a dry run; `about` maps each note and each change of a
+    batch to the sources that it is about.
     """
 
     __slots__ = (
-        "allowed", "arrays", "by_lane", "equivalent", "failed", "files", "nbytes", "notes",
+        "about", "allowed", "arrays", "by_lane", "equivalent", "failed", "files", "nbytes", "notes",
         "planned", "skipped", "source_count", "source_format", "sources", "target",
         "target_format", "written",
     )  # fmt: skip
@@ -75,6 +77,7 @@ class Report:
         self.notes: _Once = _Once()
         self.equivalent: _Once = _Once()
         self.allowed: _Once = _Once()
+        self.about: dict[str | Fit, list[str]] = {}
         self.arrays: list[tuple[str, str, tuple[int, ...], str]] = []
         self.nbytes: int = 0
         self.planned: bool = False
@@ -134,7 +137,7 @@ class Report:
 
     def to_plain(self) -> dict[str, Any]:
         """The report of one file as values of JSON."""
-        names = [name for name in self.__slots__ if name not in ("by_lane", "failed", "sources")]
+        names = [name for name in self.__slots__ if name not in _OF_A_RUN]
         return {name: getattr(self, name) for name in names}
 
     @classmethod
@@ -155,8 +158,14 @@ class Report:
         """Add remarks, each once."""
         self.notes.add(notes)
 
-    def absorb(self, part: Report, *, paths: bool = True) -> None:
-        """Take over what the report of one file of many says; fits and notes once each."""
+    def absorb(self, part: Report, *, paths: bool = True, source: str | None = None) -> None:
+        """Take over what the report of one file of many says; fits and notes once each.
+
+        `source` is the file that it is about, in a batch.
+        """
+        if source is not None and part.says_something:
+            for remark in (*part.notes, *part.equivalent, *part.allowed):
+                self.about.setdefault(remark, []).append(source)
         if paths:
             self.written += part.written
             self.arrays += part.arrays

@@ -245,11 +245,11 @@ def write_failed(path: str, error: OSError | ValueError) -> WriteFailed:
 
     (`ValueError` is what Python says of a path with a NUL byte.)
     """
-    return WriteFailed(
-        f"cannot be written: {getattr(error, 'strerror', None) or error}",
-        path=path,
-        remedy="the destination is as it was before",
-    )
+    reason = getattr(error, "strerror", None) or str(error)
+    remedy, folder = "the destination is as it was before", os.path.dirname(path)
+    if getattr(error, "errno", 0) == errno.ENOENT and folder and not os.path.lexists(folder):
+        reason, remedy = f"there is no folder '{folder}'", f"mkdir -p '{folder}'"
+    return WriteFailed(f"cannot be written: {reason}", path=path, remedy=remedy)
 
 
 # How a file gets its name ----------------------------------------------------------------------

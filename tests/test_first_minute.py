@@ -1,0 +1,319 @@
+"""The first minute: what people type before they have read anything works, or says what to type."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shlex
+import sqlite3
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import raconvert
+from raconvert.cli import main
+from raconvert.errors import UnknownFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+VALUES = np.arange(12, dtype="u1").reshape(3, 4)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder that has a.npy only."""
+    monkeypatch.chdir(tmp_path)
+    np.save("a.npy", VALUES)
+    return tmp_path
+
+
+def run(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """Run a line of a shell; return the exit code and what was printed."""
+    code = main(shlex.split(line)[1:])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def image_format(path: Path) -> str | None:
+    with Image.open(path) as made:
+        return made.format
+
+
+# The line itself ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("line", ["raconvert convert a.npy b.npz", "raconvert a.npy b.npz",
+                                  "raconvert a.npy 'a b.npz' -v"])  # fmt: skip
+def test_a_missing_o_is_named_and_the_line_that_is_shown_works(
+    line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run(line, capsys)
+
+    assert code == 2
+    first, shown = err.splitlines()
+    assert "-o is missing" in first
+    assert shown.strip().startswith("raconvert ")
+    assert run(shown.strip(), capsys)[0] == 0
+    (made,) = Path().glob("*.npz")
+    assert np.load(made)["a"].tolist() == VALUES.tolist()
+
+
+def test_without_any_destination_the_ways_to_name_one_are_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, _, err = run("raconvert convert a.npy", capsys)
+
+    assert code == 2
+    assert "raconvert convert a.npy -o DST" in err
+    assert "raconvert info a.npy" in err
+
+
+@pytest.mark.parametrize(
+    ("word", "suffix", "read"),
+    [
+        ("h5", ".h5", lambda path: path.read_bytes()[:8] == b"\x89HDF\r\n\x1a\n"),
+        ("tif", ".tif", lambda path: image_format(path) == "TIFF"),
+        ("jpg", ".jpg", lambda path: image_format(path) == "JPEG"),
+        ("matlab", ".mat", lambda path: path.read_bytes().startswith(b"MATLAB 5.0")),
+        (".npy", ".npy", lambda path: np.load(path).shape == (3, 4)),
+        ("PNG", ".png", lambda path: image_format(path) == "PNG"),
+        ("numpy", ".npy", lambda path: np.load(path).shape == (3, 4)),
+        ("HDF5", ".h5", lambda path: path.read_bytes()[:8] == b"\x89HDF\r\n\x1a\n"),
+    ],
+)
+def test_formats_are_known_by_suffix_program_and_in_capitals(
+    word: str, suffix: str, read: Callable[[Path], bool], capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = f"raconvert a.npy --to {word} --out-dir out --allow precision"
+
+    assert run(line, capsys)[0] == 0
+    assert read(Path("out/a").with_suffix(suffix))
+    assert run(f"raconvert formats {word}", capsys)[0] == 0
+
+
+@pytest.mark.parametrize("flag", ["--force", "-f", "-y"])
+def test_force_names_overwrite(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("b.npy", np.zeros(2))
+
+    code, _, err = run(f"raconvert a.npy -o b.npy {flag}", capsys)
+
+    assert code == 2
+    assert "did you mean '--overwrite'?" in err
+    assert np.load("b.npy").shape == (2,)
+    assert run("raconvert a.npy -o b.npy --overwrite", capsys)[0] == 0
+    assert np.load("b.npy").shape == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [("b.nrdd", ".nrrd"), ("b.nyp", ".npy"), ("b.hdf", ".hdf5"), ("b.PGN", ".png")],
+)
+def test_a_misspelled_suffix_is_corrected(
+    wrong: str, right: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run(f"raconvert a.npy -o {wrong}", capsys)
+
+    assert code == 3
+    assert f"did you mean '{right}'?" in err
+    assert not Path(wrong).exists()
+
+
+@pytest.mark.parametrize("given", ["-8:8", "-8.5:8", "-.5:8", "-1e1:-.5"])
+def test_a_negative_scale_is_a_value(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    low, high = map(float, given.split(":"))
+    np.save("f.npy", np.linspace(low, high, 12).reshape(3, 4))
+
+    code, _, err = run(f"raconvert f.npy -o f.png --scale {given}", capsys)
+
+    assert code == 0, err
+    with Image.open("f.png") as made:
+        assert made.getextrema() == (0, 255)
+
+
+def test_other_negative_numbers_are_values_and_flags_stay_flags(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    np.save("c.npy", VALUES)
+
+    assert run("raconvert a.npy c.npy --concat -1 -o d.npy", capsys)[0] == 0
+    assert np.load("d.npy").shape == (3, 8)
+    code, _, err = run("raconvert diff a.npy c.npy --atol -1", capsys)
+    assert (code, "negative" in err) == (2, True)
+    code, _, err = run("raconvert a.npy --scale -o d.png", capsys)
+    assert (code, "expected one argument" in err) == (2, True)
+    Path("list").write_bytes(b"a.npy\0c.npy")
+    assert run("raconvert --files-from list -0 -o e.npy", capsys)[0] == 0
+
+
+@pytest.mark.parametrize("place", ["newdir/x.npy", "new dir/deep/x.npy", "newdir/x.h5"])
+def test_the_folder_that_is_missing_is_named_with_the_line_that_makes_it(
+    place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run(f"raconvert a.npy -o '{place}'", capsys)
+
+    assert code == 1
+    assert f"no folder '{os.path.dirname(place)}'" in err
+    shown = next(line.strip() for line in err.splitlines() if "mkdir -p" in line)
+    os.makedirs(shlex.split(shown)[2])
+    assert run(f"raconvert a.npy -o '{place}'", capsys)[0] == 0
+
+
+# What a file is ----------------------------------------------------------------------------------
+
+
+def dicom() -> bytes:
+    return bytes(128) + b"DICM" + b"\x02\x00\x00\x00UL\x04\x00" + bytes(40)
+
+
+def fits() -> bytes:
+    cards = ["SIMPLE  =                    T", "BITPIX  =                   16", "END"]
+    return "".join(card.ljust(80) for card in cards).ljust(2880).encode()
+
+
+def sqlite() -> bytes:
+    with sqlite3.connect("made.sqlite") as made:
+        made.execute("create table t (x)")
+    return Path("made.sqlite").read_bytes()
+
+
+KNOWN: dict[str, Callable[[], bytes]] = {
+    "FITS": fits,
+    "DICOM": dicom,
+    "Parquet": lambda: b"PAR1\x15\x04" + bytes(60) + b"PAR1",
+    "CSV": lambda: b"x,y,z\n" + b"1,2.5,3\n" * 20,
+    "TSV": lambda: b"x\ty\n1\t2\n3\t4\n",
+    "Python pickle": lambda: pickle.dumps(VALUES, protocol=4),
+    "SQLite": sqlite,
+    "JSON": lambda: json.dumps({"values": VALUES.tolist()}).encode(),
+    "HTML": lambda: b"<!DOCTYPE html><html><body>404</body></html>",
+    "Git LFS": lambda: b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n",
+    "plain text": lambda: b"nothing of the kind",
+    "PDF": lambda: b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n",
+}
+
+
+@pytest.mark.parametrize("what", KNOWN)
+@pytest.mark.parametrize("verb", ["info thing", "thing -o x.ra"])
+def test_a_file_of_no_format_is_named_in_three_lines(
+    what: str, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("thing").write_bytes(KNOWN[what]())
+
+    code, _, err = run(f"raconvert {verb}", capsys)
+
+    assert code == 3
+    first, remedy, last = err.splitlines()
+    assert first.startswith("raconvert: 'thing': no format claims this file")
+    assert what in first
+    assert remedy.strip()
+    assert "allow_pickle" not in err
+    shown = last.split("; ")[1].removesuffix(" has every answer")
+    assert run(shown, capsys)[1].count("no") > 10
+
+
+@pytest.mark.parametrize("data", [b"\x00\x01\x02" * 30, bytes(50), b"\x80", b"\xff" * 9])
+def test_what_is_not_known_is_not_guessed(data: bytes) -> None:
+    Path("thing").write_bytes(data)
+
+    with pytest.raises(UnknownFormat) as refusal:
+        raconvert.read("thing")
+    assert "first bytes" not in str(refusal.value)
+
+
+# Failures for programs ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "code"),
+    [
+        ("raconvert info none.npy --json", "ReadFailed", 1),
+        ("raconvert none.npy -o b.ra --json", "ReadFailed", 1),
+        ("raconvert a.npy -o a.npy --json", "TargetExists", 5),
+        ("raconvert a.npy -o b.nrdd --json", "UnknownFormat", 3),
+        ("raconvert a.npy -o b.ra --overwite --json", "UsageError", 2),
+        ("raconvert a.npy -o b.png --dtype f8 --json", "WouldLose", 4),
+        ("raconvert inof --json", "UsageError", 2),
+        ("raconvert diff a.npy none.npy --json", "ReadFailed", 2),
+        ("raconvert verify none.npy --json", "ReadFailed", 1),
+        ("raconvert digest none.npy --json", "ReadFailed", 1),
+        ("raconvert formats nonesuch --json", "UnknownFormat", 3),
+        ("raconvert migrate none out --to ra --json", "ReadFailed", 1),
+    ],
+)
+def test_failures_with_json_are_json(
+    line: str, kind: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, out, err = run(line, capsys)
+
+    last = out.splitlines()[-1] if " migrate " in line else out  # whose result are lines
+    error: dict[str, Any] = json.loads(last)["error"]
+    assert (error["kind"], error["exit_code"], found) == (kind, code, code)
+    assert error["what"] in err
+
+
+def test_one_failure_among_several_is_told_in_its_place(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for verb in ("info", "verify", "digest"):
+        code, out, _ = run(f"raconvert {verb} none.npy a.npy --json", capsys)
+
+        first, second = json.loads(out)
+        assert (code, first["path"], first["error"]["kind"]) == (1, "none.npy", "ReadFailed")
+        assert "error" not in second
+
+
+def test_the_standard_output_of_data_stays_that(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run("raconvert none.npy -o - --to ra --json", capsys)
+
+    assert (code, out) == (2, "")
+
+
+def test_diff_with_a_missing_or_damaged_file_exits_2(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("cut.npy").write_bytes(Path("a.npy").read_bytes()[:-3])
+
+    for names in ("a.npy none.npy", "none.npy a.npy", "a.npy cut.npy"):
+        code, out, err = run(f"raconvert diff {names}", capsys)
+        assert (code, out, err.count("\n") > 0) == (2, "", True), names
+
+
+# Many files --------------------------------------------------------------------------------------
+
+
+def test_notes_of_a_batch_name_their_file(capsys: pytest.CaptureFixture[str]) -> None:
+    os.makedirs("in/y")
+    np.save("in/one.npy", np.arange(3))
+    np.save("in/two.npy", VALUES)
+    np.save("in/y/two.npy", VALUES)
+
+    code, _, err = run("raconvert in -r --to mat --out-dir out", capsys)
+
+    assert code == 0
+    assert "in/one.npy: equivalent: shape: one axis of 3 becomes 1 x 3\n" in err
+    assert "in/two.npy (and 1 more file): transposed to column-major order" in err
+    code, out, err = run("raconvert in -r --to mat --out-dir out2 --json -v", capsys)
+    assert "in/y/two.npy: transposed" in err
+    found = json.loads(out)
+    assert [one["sources"] for one in found["equivalent"]] == [["in/one.npy"]]
+    assert [one["sources"] for one in found["noted"]] == [["in/two.npy", "in/y/two.npy"]]
+
+
+def test_one_collision_of_names_fails_one_file(capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkdir("in")
+    np.save("in/a.npy", VALUES)
+    np.savez("in/a.npz", a=VALUES + 100)
+    np.save("in/b.npy", VALUES)
+
+    code, _, err = run("raconvert in --to h5 --out-dir out", capsys)
+
+    assert code == 1
+    assert "'in/a.npz': two sources would both become 'out/a.h5'" in err
+    assert "1 of 3 files failed" in err
+    assert sorted(os.listdir("out")) == ["a.h5", "b.h5"]
+    assert raconvert.read("out/a.h5", "a").tolist() == VALUES.tolist()  # type: ignore[union-attr]
+    code, _, err = run("raconvert in --to h5 --out-dir out3 --fail-fast", capsys)
+    assert (code, os.path.exists("out3")) == (2, False)
