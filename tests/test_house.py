@@ -199,6 +199,7 @@ RARELY = {
     "raconvert.catalogue": "completion of the command line",
     "raconvert.cli.console": "help and errors before there is a verb print without",
     "raconvert.cli.signals": "help prints without",
+    "raconvert.cli.sources": "conversions whose destination is named",
     "raconvert.conversion.batch": "more than one file to one file",
     "raconvert.conversion.inputs": "globs, folders, lists and FILE#NAME",
     "raconvert.conversion.isolated": "sources that a damaged file of may crash its library",

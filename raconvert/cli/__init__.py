@@ -101,7 +101,7 @@ def _wants_json(words: list[str]) -> bool:
 
 
 def _fail(kind: str, text: str, words: list[str]) -> int:
-    """Say what has failed that has no error of ours, as JSON too if that was asked for."""
+    """Print a failure that has no error of ours, as JSON too if that was asked for."""
     code = RaconvertError.exit_code
     if _wants_json(words):
         from raconvert.cli.console import Console
