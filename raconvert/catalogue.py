@@ -134,6 +134,20 @@ ROWS: tuple[Row, ...] = (
         native=True,
     ),
     Row(
+        name="idx",
+        module="raconvert.plugins.idx",
+        title="IDX (MNIST)",
+        suffixes=(
+            ".idx", ".idx1-ubyte", ".idx2-ubyte", ".idx3-ubyte", ".idx4-ubyte", ".idx.gz",
+            ".idx1-ubyte.gz", ".idx2-ubyte.gz", ".idx3-ubyte.gz", ".idx4-ubyte.gz",
+        ),
+        magic=(
+            (0, b"\x00\x00\x08"), (0, b"\x00\x00\t"), (0, b"\x00\x00\x0b"),
+            (0, b"\x00\x00\x0c"), (0, b"\x00\x00\r"), (0, b"\x00\x00\x0e"),
+            (0, b"\x1f\x8b\x08"),
+        ),
+    ),
+    Row(
         name="jpeg",
         module="raconvert.plugins.image.jpeg",
         title="JPEG image",

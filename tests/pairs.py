@@ -46,6 +46,7 @@ class Pairs(NamedTuple):
     order: str = ""  # C or F: the index order that it defines, CF: both, empty: none
     keeps: bool = False  # has a place for all metadata
     few: bool = False  # another form of a format of which everything is tried
+    guest: bool = False  # paired with the eight formats of the mission and itself only
     says_more: bool = False  # what `write` makes says more than the array
     usual: str = "uint8"  # the type in which it has all shapes
     types: str = ""  # empty: not in the tables, see `images`

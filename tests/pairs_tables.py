@@ -15,7 +15,11 @@ EXACT, EQUIVALENT, REFUSED = "exact", "equivalent", "refused"
 _OUTCOMES = {"=": EXACT, "~": EQUIVALENT, "x": REFUSED}
 
 FORMATS = collected()
-IN_TABLES = tuple(name for name, row in FORMATS.items() if row.types)
+IN_TABLES = tuple(name for name, row in FORMATS.items() if row.types and not row.guest)
+# Formats beside the mission: tried with its eight and with themselves, so that the number of pairs
+# grows with the number of formats and not with its square.
+GUESTS = tuple(name for name, row in FORMATS.items() if row.types and row.guest)
+MISSION = ("ra", "npy", "png", "hdf5", "mat", "nrrd", "scidb", "har")
 # Forms of RA, NPY and TIFF: not every case is tried from them.
 HOLDERS = tuple(name for name, row in FORMATS.items() if row.few)
 
@@ -65,9 +69,9 @@ def outcomes(lines: str, keys: dict[str, Any]) -> dict[Any, str]:
 _TYPE_WORDS = {name: name for name in DTYPES}
 _SHAPE_WORDS = {",".join(map(str, shape)) or "()": shape for shape in SHAPES}
 # format -> type, of an array of two axes -> outcome. Byte order is no part of a type.
-OF_TYPE = {name: outcomes(FORMATS[name].types, _TYPE_WORDS) for name in IN_TABLES}
+OF_TYPE = {name: outcomes(FORMATS[name].types, _TYPE_WORDS) for name in IN_TABLES + GUESTS}
 # format -> shape, as it counts the indices -> outcome
-OF_SHAPE = {name: outcomes(FORMATS[name].shapes, _SHAPE_WORDS) for name in IN_TABLES}
+OF_SHAPE = {name: outcomes(FORMATS[name].shapes, _SHAPE_WORDS) for name in IN_TABLES + GUESTS}
 
 PLAIN = (4, 6)
 
@@ -106,11 +110,14 @@ FEW: list[Case] = [
 ]  # fmt: skip
 
 
-def cases(source: str) -> list[Case]:
+def cases(source: str, target: str = "") -> list[Case]:
     """Return what is tried from a format: all from NPY, which holds nearly all; some from others.
 
     What a target makes of an array does not depend on where it comes from.
     """
+    if source in GUESTS or (target in GUESTS and source != "npy"):
+        more = [(FORMATS[source].usual, shape) for shape in ((4, 6), (2, 3, 4, 3))]
+        return list(dict.fromkeys([*FEW, *more]))
     if source in HOLDERS:
         return FEW
     name = FORMATS[source].usual
@@ -136,6 +143,9 @@ _LIKE: dict[Shape, Shape] = {(2, 3): (4, 6), (2, 3, 4): (5, 6, 4)}
 
 def cases_back(source: str) -> list[Case]:
     """Return what is sent to another format and back."""
+    if source in GUESTS:
+        name = FORMATS[source].usual
+        return [("float32", (2, 3)), *((name, shape) for shape in ((5,), (2, 3), (2, 3, 4)))]
     if source in HOLDERS:
         return [("bool", (2, 3)), ("float32", (1, 1, 3, 1)), ("int32", ()), ("text", (5,))]
     if source == "npy":

@@ -6,6 +6,7 @@ by hand or by a library that is not ours, so that a shape means the same whateve
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import struct
@@ -1100,3 +1101,13 @@ def hdf5_of_fields(size: int) -> bytes:
         file["d"] = np.zeros(1, [(f"f{n:06}", "u1") for n in range(count)])
 
     return hdf5(fill, libver="latest")
+
+
+# IDX ---------------------------------------------------------------------------------------------
+
+
+@shape(".idx.gz", 1 << 16)
+def idx_of_many_members(size: int) -> bytes:
+    empty = gzip.compress(b"", mtime=0)
+    head = gzip.compress(b"\0\0\x08\1\0\0\0\1", mtime=0)
+    return head + empty * (size // len(empty)) + gzip.compress(b"\1", mtime=0)

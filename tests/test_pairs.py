@@ -27,9 +27,11 @@ from pairs_tables import (
     EQUIVALENT,
     EXACT,
     FORMATS,
+    GUESTS,
     IMAGES,
     IN_TABLES,
     LAW,
+    MISSION,
     OF_TYPE,
     PLAIN,
     REFUSED,
@@ -61,11 +63,12 @@ convert = partial(raconvert.convert, sync=False)  # the disk is tested elsewhere
 
 def test_every_built_in_format_is_in_these_tables() -> None:
     assert {row.name for row in ROWS} == set(FORMATS)
-    assert {*IN_TABLES, *IMAGES} == {*FORMATS}
-    assert all(FORMATS[name].write for name in IN_TABLES)
+    assert {*IN_TABLES, *GUESTS, *IMAGES} == {*FORMATS}
+    assert {*MISSION} <= {*IN_TABLES}
+    assert all(FORMATS[name].write for name in IN_TABLES + GUESTS)
     for row in ROWS:
         assert FORMATS[row.name].suffix in (row.suffixes or ("",))
-    for name in IN_TABLES:  # no pair of which nothing is tried
+    for name in IN_TABLES + GUESTS:  # no pair of which nothing is tried
         assert any(FORMATS[name].can_write(values_of(*case)) for case in cases(name))
         assert any(FORMATS[name].can_write(values_of(*case)) for case in cases_back(name))
 
@@ -147,14 +150,22 @@ class Problems:
 
 BY_LANE = {"ra", "npy", "nrrd", "png"}  # formats that the fast lane connects
 FEWEST_BY_LANE = 11  # cases of each pair
-PAIRS = [pytest.param(a, b, id=f"{a}-{b}") for a in IN_TABLES for b in IN_TABLES]
+WITH_GUESTS = [
+    pair
+    for g in GUESTS
+    for pair in [(g, g), *((g, m) for m in MISSION), *((m, g) for m in MISSION)]
+]
+PAIRS = [
+    pytest.param(a, b, id=f"{a}-{b}")
+    for a, b in [*((a, b) for a in IN_TABLES for b in IN_TABLES), *WITH_GUESTS]
+]
 
 
 @pytest.mark.parametrize(("a", "b"), PAIRS)
 def test_pair(a: str, b: str, source: Callable[..., Path], out: Path) -> None:
     """Exact says nothing, equivalent says what, refused writes nothing and names a way out."""
     problems, by_lane = Problems(), 0
-    for case in cases(a):
+    for case in cases(a, b):
         name, shape = case
         if FORMATS[a].can_write(values_of(name, shape)):
             path = source(a, name, shape)
@@ -423,7 +434,7 @@ def test_allowed_loss_is_recorded(
     assert same(values, got) or np.array_equal(values, got)
 
 
-@pytest.mark.parametrize("b", IN_TABLES)
+@pytest.mark.parametrize("b", IN_TABLES + GUESTS)
 def test_a_flag_that_a_refusal_names_helps(b: str, tmp_path: Path, out: Path) -> None:
     """With values that fit; where no flag is named, none is taken."""
     problems = Problems()
@@ -467,7 +478,7 @@ def test_strict_knows_of_metadata(b: str, tmp_path: Path, out: Path) -> None:
     assert list(out.iterdir()) == []
 
 
-@pytest.mark.parametrize("b", IN_TABLES)
+@pytest.mark.parametrize("b", IN_TABLES + GUESTS)
 def test_attributes_of_a_file_are_kept_or_named(b: str, tmp_path: Path, out: Path) -> None:
     import h5py
 
@@ -489,12 +500,18 @@ def test_attributes_of_a_file_are_kept_or_named(b: str, tmp_path: Path, out: Pat
 # source: its format, and the order in which its elements lie
 SOURCES = {
     source: (name, order)
-    for name in IN_TABLES
+    for name in IN_TABLES + GUESTS
     for source, order in (
         {name: order_of(name)} if FORMATS[name].law is None else FORMATS[name].law
     ).items()
 }
-LAW_PAIRS = [pytest.param(a, c, id=f"{a}-{c}") for a in SOURCES for c in IN_TABLES]
+LAW_WITH_GUESTS = ("npy_C", "npy_F", "ra_bare", "mat")
+LAW_PAIRS = [
+    pytest.param(a, c, id=f"{a}-{c}")
+    for a in SOURCES
+    for c in IN_TABLES + GUESTS
+    if not {a, c} & {*GUESTS} or a == c or a in LAW_WITH_GUESTS or c in ("npy", "mat")
+]
 
 
 def law_cases(a: str, c: str | None = None) -> Iterator[tuple[str, Shape]]:
@@ -739,7 +756,12 @@ def test_axes_permute_as_numpy_does(
 # The way back ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("a", "b"), PAIRS)
+BACK = [pytest.param(*pair, id="-".join(pair)) for g in GUESTS for pair in [("npy", g), (g, "npy")]]
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [*(pair for pair in PAIRS if not {*pair.values} & {*GUESTS}), *BACK]
+)
 def test_the_way_back_gives_what_was(
     a: str, b: str, source: Callable[..., Path], out: Path
 ) -> None:

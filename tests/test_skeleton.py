@@ -62,6 +62,7 @@ FIELD = {
         "virtual": "virtual datasets, put together under our own check",
         "walk": "the way over the links of a file",
     },
+    "idx": {},
     "image": {
         "bmp": "a format of its own",
         "gif": "a format of its own",

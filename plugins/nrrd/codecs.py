@@ -1,11 +1,8 @@
-"""The encodings of NRRD data: gzip, bzip2, hex, text and zrl to bytes, and bytes back.
+"""The encodings of NRRD data: hex, text and zrl to bytes, and bytes back to all encodings.
 
 Decoders take an open file and yield pieces of a bounded size. Each gives exactly the bytes that
-the array needs, or raises `Corrupt`; what follows is counted up to `MAX_EXTRA_BYTES` and named in a
-note, so that a damaged end is found and a decompression bomb is not followed.
+the array needs, or raises `Corrupt`. gzip and bzip2 are read by `raconvert.files.compressed`.
 
-* gzip (RFC 1952) and bzip2: one or more members; every checksum that the array touches is checked,
-  and that of the last member too.
 * text: numbers between white space and commas; integers must fit the type, as NRRD readers differ
   in what they make of others.
 * hex: two digits per byte, of either case, white space anywhere between them.
@@ -18,174 +15,28 @@ from __future__ import annotations
 import re
 from binascii import Error as HexError
 from binascii import unhexlify
-from bz2 import BZ2Compressor, BZ2Decompressor
+from bz2 import BZ2Compressor
 from decimal import Decimal
-from itertools import chain, islice
-from os import SEEK_END
+from itertools import islice
 from zlib import DEFLATED, compressobj
 
 import numpy as np
 
-from raconvert.errors import Corrupt, Unsafe
+from raconvert.errors import Corrupt
 from raconvert.files import inflate
+from raconvert.files.compressed import CHUNK_BYTES, READ_BYTES, left_in, note_once, too_short
 from raconvert.plugin import trailing_note
 
-from .tables import BZIP2, GZIP
+from .tables import GZIP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from .datafiles import Part
-
-CHUNK_BYTES = 1 << 19  # of decoded data: large enough for two threads, small enough for caches
-MAX_EXTRA_BYTES = 64 << 20  # decoded behind the array, or before it where it is its end
-READ_BYTES = 1 << 17  # what a decompressor does not take at once, it copies
 TEXT_BYTES = 1 << 18
 MAX_WORD_BYTES = 1 << 11  # of one number; the longest exact double has 1079 characters
 LINE_BYTES = 39  # of hexadecimal text: 78 digits, as Teem writes it
-
-
-# --- reading compressed data ----------------------------------------------------------------------
-
-
-def decompressed(
-    file: Any, members: Callable[..., Iterator[bytes]], part: Part, notes: list[str]
-) -> Generator[Any, None, None]:
-    """Yield the bytes of a compressed part: skip, exactly the array's, and a checked end."""
-    skip = part.skip
-    if skip < 0:
-        # They are the last bytes of the stream; where they begin only its end tells.
-        behind = -skip - 1
-        total = sum(_limited(members(file, []), part.nbytes + behind))
-        skip = total - part.nbytes - behind
-        if skip < 0:
-            raise _too_short(part.nbytes + behind, total)
-        file.seek(part.offset)
-    chunks = members(file, notes)
-    for chunk in chunks:
-        if len(chunk) > skip:
-            yield from _first(memoryview(chunk)[skip:], chunks, part, notes)
-            return
-        skip -= len(chunk)
-    raise _too_short(part.nbytes + part.skip, part.skip - skip)
-
-
-def _first(
-    chunk: memoryview, chunks: Iterator[bytes], part: Part, notes: list[str]
-) -> Iterator[Any]:
-    """Yield the first bytes of what is left of the stream, and look at its end."""
-    left = part.nbytes
-    while True:
-        yield chunk[:left]
-        if len(chunk) >= left:
-            break
-        left -= len(chunk)
-        more = next(chunks, None)
-        if more is None:
-            raise _too_short(part.nbytes, part.nbytes - left)
-        chunk = memoryview(more)
-    extra = len(chunk) - left
-    extra += sum(_limited(chunks, extra=extra))
-    if extra and part.skip >= 0:
-        note_once(notes, f"{extra} decompressed bytes after the data were ignored")
-
-
-def _limited(chunks: Iterable[bytes], wanted: int = 0, extra: int = 0) -> Iterator[int]:
-    """Yield the lengths of chunks; `Unsafe` once there are many more bytes than are wanted."""
-    total = extra
-    for chunk in chunks:
-        total += len(chunk)
-        if total > wanted + MAX_EXTRA_BYTES:
-            raise Unsafe(
-                "compressed data goes on for much longer than the array (a decompression bomb?)",
-                expected=f"at most {MAX_EXTRA_BYTES} bytes that do not belong to the array",
-                got="more",
-                remedy="correct the sizes in the header, or decompress the data by other means",
-            )
-        yield len(chunk)
-
-
-def _too_short(expected: int, got: int) -> Corrupt:
-    return Corrupt(
-        "data is cut off: its encoded bytes hold too few",
-        expected=f"{expected} bytes",
-        got=f"{got} ({expected - got} missing)",
-    )
-
-
-def _gzip_members(file: Any, notes: list[str]) -> Iterator[bytes]:
-    """Yield what all gzip members hold that follow each other in the file."""
-    data = b""
-    while True:
-        compressed = chain((data,), iter(lambda: file.read(READ_BYTES) or b"", b""))
-        member = inflate.Inflater(compressed, inflate.GZIP, "")
-        try:
-            yield from member.pieces(CHUNK_BYTES)
-        except Corrupt as error:
-            error.what, error.where = f"gzip: {error.what}", _place(file)
-            raise
-        data = _next_member(file, member.behind, b"\x1f\x8b", notes)
-        if not data:
-            return
-
-
-def _bzip2_members(file: Any, notes: list[str]) -> Iterator[bytes]:
-    """Yield what all bzip2 streams hold that follow each other in the file."""
-    data = file.read(READ_BYTES) or b""
-    while True:
-        decoder = BZ2Decompressor()
-        while not decoder.eof:
-            try:
-                piece = decoder.decompress(data, CHUNK_BYTES)
-            except (OSError, ValueError) as error:
-                raise Corrupt(f"bzip2 data is damaged ({error})", where=_place(file)) from error
-            if piece:
-                yield piece
-            data = b""
-            if not decoder.eof and decoder.needs_input:
-                data = file.read(READ_BYTES) or b""
-                if not data:
-                    raise Corrupt("bzip2 data is cut off", where=_place(file))
-        data = _next_member(file, decoder.unused_data, b"BZh", notes)
-        if not data:
-            return
-
-
-def _next_member(file: Any, data: bytes, start: bytes, notes: list[str]) -> bytes:
-    """The bytes behind a member, if they are another one; a note where they are not."""
-    while len(data) < len(start):
-        more = file.read(READ_BYTES)
-        if not more:
-            break
-        data += more
-    if data.startswith(start):
-        return data
-    if rest := len(data) + left_in(file):
-        note_once(notes, trailing_note(rest, "the compressed data"))
-    return b""
-
-
-def left_in(file: Any) -> int:
-    """The number of bytes that an open file has behind what was read of it."""
-    place = file.tell()
-    left: int = file.seek(0, SEEK_END) - place
-    file.seek(place)
-    return left
-
-
-def note_once(notes: list[str], note: str) -> None:
-    """Add a note; data may be decoded more than once."""
-    if note not in notes:
-        notes.append(note)
-
-
-MEMBERS: dict[str, Callable[..., Iterator[bytes]]] = {GZIP: _gzip_members, BZIP2: _bzip2_members}
-
-
-def _place(file: Any) -> str:
-    return f"byte {file.tell()}"
 
 
 # --- reading hex and zrl --------------------------------------------------------------------------
@@ -201,7 +52,7 @@ def bounded(chunks: Iterator[Any], nbytes: int, notes: list[str]) -> Iterator[An
             if left < 0 or _more(chunks):
                 note_once(notes, "values after the data were ignored")
             return
-    raise _too_short(nbytes, nbytes - left)
+    raise too_short(nbytes, nbytes - left)
 
 
 def _more(chunks: Iterator[Any]) -> bool:
@@ -231,7 +82,7 @@ def hexadecimal(file: Any) -> Iterator[bytes]:
                 got=repr(digits[at : at + 1]),
             ) from None
     if odd:
-        raise Corrupt("hexadecimal text has an odd number of digits", where=_place(file))
+        raise Corrupt("hexadecimal text has an odd number of digits", where=f"byte {file.tell()}")
 
 
 def zero_runs(file: Any) -> Iterator[Any]:
@@ -257,7 +108,7 @@ def zero_runs(file: Any) -> Iterator[Any]:
         yield out + data[place:cut]
         data = data[cut:]
     if data:
-        raise Corrupt("data ends inside a run of zeros", where=_place(file))
+        raise Corrupt("data ends inside a run of zeros", where=f"byte {file.tell()}")
 
 
 # --- reading text ---------------------------------------------------------------------------------

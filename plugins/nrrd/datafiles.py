@@ -10,11 +10,11 @@ before the last K (Teem's ``nrrdByteSkip``; the definition knows -1 only).
 from __future__ import annotations
 
 import re
-from collections import namedtuple
 from itertools import islice
 from math import prod
 
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
+from raconvert.files.compressed import Part
 from raconvert.files.inflate import MAX_RATIO
 from raconvert.files.source import read_up_to
 from raconvert.plugin import Element, Extent, Source, trailing_note
@@ -31,10 +31,6 @@ MAX_LINES_BYTES = 64 << 20  # how far line ends are looked for
 SKIP_READ = 1 << 18
 _ZRL_RATIO = 65535 / 4  # "00 00 lo hi" is up to 65535 zeros
 _STARTS = {GZIP: b"\x1f\x8b", BZIP2: b"BZh"}
-
-# What one file contributes: `nbytes` of the array, which begin at `offset` in the file as it lies
-# there; `skip` bytes of what is decoded come first (negative: count from the end).
-Part = namedtuple("Part", "source offset nbytes skip")
 
 
 def parts_of(source: Source, header: Header, element: Element, notes: list[str]) -> list[Part]:

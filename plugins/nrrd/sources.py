@@ -19,11 +19,12 @@ from raconvert.arrays.memory import check_memory
 from raconvert.arrays.prefetch import ahead
 from raconvert.arrays.strided import range_of
 from raconvert.errors import RaconvertError
+from raconvert.files import compressed
+from raconvert.files.compressed import CHUNK_BYTES
 from raconvert.files.copy import extent_slabs
 from raconvert.files.swap import swap_in_place
 
 from . import codecs
-from .codecs import CHUNK_BYTES
 from .datafiles import extent_of, of_header
 from .tables import COMPRESSED, HEX, TEXT
 
@@ -32,9 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from raconvert.files.compressed import Part
     from raconvert.plugin import Array, Extent
-
-    from .datafiles import Part
 
     Values = np.ndarray[Any, Any]
 
@@ -145,8 +145,8 @@ class EncodedParts(Decoded):
             file.seek(part.offset)
             try:
                 if self._encoding in COMPRESSED:
-                    members = codecs.MEMBERS[self._encoding]
-                    chunks = codecs.decompressed(file, members, part, self._notes)
+                    members = compressed.MEMBERS[self._encoding]
+                    chunks = compressed.decompressed(file, members, part, self._notes)
                     yield from chunks if part.nbytes < AHEAD_BYTES else ahead(chunks, AHEAD_CHUNKS)
                 elif self._encoding == TEXT:
                     yield from codecs.numbers(file, part.nbytes, self.dtype, self._notes)
