@@ -144,6 +144,7 @@ def pytest_collection_finish() -> None:
     """Spare the collector of garbage the 20,000 tests themselves, which stay until the end."""
     gc.collect()
     gc.freeze()
+    gc.collect()  # how many objects there are says how often it looks at all of them
 
 
 @pytest.fixture(autouse=True)

@@ -80,6 +80,7 @@ def cost(path: Path) -> tuple[int, int]:
     """
     gc.collect()
     gc.freeze()
+    gc.collect()
     profile = cProfile.Profile()
     tracemalloc.start()
     try:

@@ -182,15 +182,14 @@ def test_the_collector_of_garbage_is_as_it_was(tree: Path, tmp_path: Path, fails
         else:
             raconvert.migrate(tree, tmp_path / name, to="ra", jobs=1)
 
-    assert gc.get_freeze_count() == 0
-    thresholds = gc.get_threshold()
-    migrate("one")
-    assert gc.get_freeze_count() == 0
-    assert gc.get_threshold() == thresholds
-    gc.freeze()
+    gc.unfreeze()
     try:
-        count = gc.get_freeze_count()
-        migrate("two")
-        assert gc.get_freeze_count() >= count - 100  # some of them are not used any more
+        thresholds = gc.get_threshold()
+        migrate("one")
+        assert gc.get_freeze_count() == 0
+        assert gc.get_threshold() == thresholds
     finally:
-        gc.unfreeze()
+        gc.freeze()
+    count = gc.get_freeze_count()
+    migrate("two")
+    assert gc.get_freeze_count() >= count - 100  # some of them are not used any more
