@@ -7,21 +7,14 @@ are short or fail.
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import sys
-import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sanitised import ROOT, built, counts_of, hardened, run, spoiled
 
-ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "raconvert" / "files" / "_small.c"
-SHIM = ROOT / "tests" / "faults" / "shim.c"
-FLAGS = ["-O1", "-g", "-shared", "-fPIC", "-fno-omit-frame-pointer",
-         "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]  # fmt: skip
 
 PROGRAM = r"""
 import ctypes, gc, importlib.machinery, importlib.util, os, random, socket, stat, sys, tempfile, threading
@@ -228,49 +221,9 @@ def sanitised(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return built(SOURCE, tmp_path_factory.mktemp("sanitised"))
 
 
-def built(source: Path, folder: Path) -> tuple[Path, str]:
-    """A compiled module, and what must be loaded before everything else."""
-    if sys.platform != "linux":
-        pytest.skip("the calls are those of Linux")
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no gcc to compile the calls with")
-    asked = subprocess.run(
-        [compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=False
-    )
-    runtime = asked.stdout.strip()
-    if not os.path.isabs(runtime):
-        pytest.skip("gcc has no address sanitiser (libasan)")
-    module = folder / f"{source.stem}.so"
-    compiled(source, module)
-    command = [compiler, "-shared", "-fPIC", "-O1", "-o", folder / "shim.so", SHIM, "-ldl"]
-    subprocess.run(command, check=True)
-    return module, f"{os.path.realpath(runtime)} {folder / 'shim.so'}"
-
-
-def compiled(source: Path, module: Path) -> None:
-    include = sysconfig.get_paths()["include"]
-    subprocess.run(["gcc", *FLAGS, f"-I{include}", source, "-o", module], check=True)
-
-
-def run(module: Path, before: str, program: str = PROGRAM) -> subprocess.CompletedProcess[str]:
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "LD_PRELOAD": before,
-        "ASAN_OPTIONS": "detect_leaks=0",  # Python's own are many
-    }
-    return subprocess.run(
-        [sys.executable, "-c", program, module],
-        capture_output=True, text=True, env=environment, check=False,
-    )  # fmt: skip
-
-
 def test_random_and_hostile_arguments(sanitised: tuple[Path, str]) -> None:
-    done = run(*sanitised)
+    counts = counts_of(*sanitised, PROGRAM)
 
-    assert done.returncode == 0, done.stderr[-4000:]
-    counts = eval(done.stdout, {})
     assert counts["read"] > 400
     assert counts["written"] > 300
     assert min(counts.values()) > 15
@@ -290,12 +243,7 @@ def test_the_sanitisers_are_at_work(
     good: str, bad: str, sanitised: tuple[Path, str], tmp_path: Path
 ) -> None:
     """The same with a fault put in."""
-    text = SOURCE.read_text()
-    assert text.count(good) == 1
-    (tmp_path / "bad.c").write_text(text.replace(good, bad))
-    compiled(tmp_path / "bad.c", tmp_path / "_small.so")
-
-    done = run(tmp_path / "_small.so", sanitised[1])
+    done = run(spoiled(SOURCE, good, bad, tmp_path), sanitised[1], PROGRAM)
 
     assert done.returncode != 0
     assert "AddressSanitizer" in done.stderr or "AssertionError" in done.stderr
@@ -305,20 +253,8 @@ def test_the_build_is_hardened(tmp_path: Path, tool: Callable[..., str]) -> None
     """As setup.py builds it: symbols are resolved at the start and then read-only; a canary."""
     if sys.platform != "linux":
         pytest.skip("the words of GNU ld")
-    readelf = tool("readelf")
-    command = [sys.executable, "setup.py", "-q", "build_ext", "-b", tmp_path, "-t", tmp_path / "t"]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    built = next(tmp_path.rglob("_small*.so"))
+    asked = hardened("_small*.so", tmp_path, tool("readelf"))
 
-    def asked(options: str) -> str:
-        return subprocess.run(
-            [readelf, options, built], capture_output=True, text=True, check=True
-        ).stdout
-
-    assert "GNU_RELRO" in asked("-dlW")
-    assert "NOW" in asked("-dlW")
-    symbols = asked("-sW")
-    assert "__stack_chk_fail" in symbols
-    assert "__snprintf_chk" in symbols
+    assert "__snprintf_chk" in asked("-sW")
     assert "GNU_STACK" in asked("-lW")
     assert "RWE" not in asked("-lW")

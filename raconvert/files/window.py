@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-import os
 
+from raconvert.files.positioned import Positioned
 from raconvert.files.source import HEAD_BYTES, Checksum, Source
 
 TYPE_CHECKING = False
@@ -98,32 +98,17 @@ class Held(Source):
         return self._data[offset : offset + nbytes]
 
 
-class _Part(io.RawIOBase):
+class _Part(Positioned):
     """The bytes of a window, as a file."""
 
     def __init__(self, file: FileIO, base: int, size: int) -> None:
+        super().__init__(size)
         self._file = file
         self._base = base
-        self._size = size
-        self._place = 0
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self._size}[whence]
-        self._place = max(0, start + offset)
-        return self._place
-
-    def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer)[: max(0, self._size - self._place)]
-        self._file.seek(self._base + self._place)
-        got = self._file.readinto(view) or 0
-        self._place += got
-        return got
+    def fill(self, memory: memoryview, place: int) -> int:
+        self._file.seek(self._base + place)
+        return self._file.readinto(memory[: max(0, self.nbytes - place)]) or 0
 
     def close(self) -> None:
         self._file.close()

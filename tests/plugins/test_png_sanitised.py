@@ -6,20 +6,14 @@ words (unfilter) and with what stands in for them (read_alike) on random and on 
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import sys
-import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sanitised import ROOT, built, counts_of, hardened, run, spoiled
 
-ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "plugins" / "png" / "_fast.c"
-FLAGS = ["-O1", "-g", "-shared", "-fPIC", "-fno-omit-frame-pointer",
-         "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]  # fmt: skip
 
 PROGRAM = r"""
 import importlib.machinery, importlib.util, os, random, struct, sys, tempfile, zlib
@@ -133,55 +127,20 @@ print(counts)
 
 @pytest.fixture(scope="module")
 def sanitised(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """Return the compiled module and the runtime that must be loaded before everything else."""
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no gcc to compile the loops with")
-    asked = subprocess.run(
-        [compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=False
-    )
-    runtime = asked.stdout.strip()
-    if not os.path.isabs(runtime):
-        pytest.skip("gcc has no address sanitiser (libasan)")
-    module = tmp_path_factory.mktemp("sanitised") / "_fast.so"
-    include = sysconfig.get_paths()["include"]
-    subprocess.run([compiler, *FLAGS, f"-I{include}", SOURCE, "-o", module], check=True)
-    return module, runtime
+    return built(SOURCE, tmp_path_factory.mktemp("sanitised"), shim=False)
 
 
 def test_random_and_hostile_input(sanitised: tuple[Path, str]) -> None:
-    module, runtime = sanitised
-    environment = {
-        **os.environ,
-        "LD_PRELOAD": os.path.realpath(runtime),
-        "ASAN_OPTIONS": "detect_leaks=0",  # Python's own are many
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, module],
-        capture_output=True, text=True, env=environment, check=False,
-    )  # fmt: skip
+    counts = counts_of(*sanitised, PROGRAM)
 
-    assert done.returncode == 0, done.stderr[-4000:]
-    counts = eval(done.stdout, {})
     assert counts["unfilter"] > 400
     assert min(counts.values()) > 50
 
 
 def test_the_sanitisers_are_at_work(sanitised: tuple[Path, str], tmp_path: Path) -> None:
-    """The same with a fault put in: a row filter that writes a byte too many."""
-    _, runtime = sanitised
-    text = SOURCE.read_text()
-    good = "memcpy(out, in, nbytes);"
-    assert text.count(good) == 1
-    (tmp_path / "bad.c").write_text(text.replace(good, "memcpy(out, in, nbytes + 1);"))
-    include = sysconfig.get_paths()["include"]
-    command = ["gcc", *FLAGS, f"-I{include}", tmp_path / "bad.c", "-o", tmp_path / "_fast.so"]
-    subprocess.run(command, check=True)
-    environment = {**os.environ, "LD_PRELOAD": os.path.realpath(runtime)}
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, tmp_path / "_fast.so"],
-        capture_output=True, text=True, env=environment, check=False,
-    )  # fmt: skip
+    """The same with a fault put in: a row filter that writes beyond the NUL behind the bytes."""
+    good, bad = "memcpy(out, in, nbytes);", "memcpy(out, in, nbytes + 2);"
+    done = run(spoiled(SOURCE, good, bad, tmp_path), sanitised[1], PROGRAM)
 
     assert done.returncode != 0
     assert "AddressSanitizer" in done.stderr
@@ -190,13 +149,4 @@ def test_the_sanitisers_are_at_work(sanitised: tuple[Path, str], tmp_path: Path)
 @pytest.mark.skipif(sys.platform != "linux", reason="the words of GNU ld")
 def test_the_build_is_hardened(tmp_path: Path, tool: Callable[..., str]) -> None:
     """As setup.py builds it: all symbols are resolved at the start, and then read-only."""
-    readelf = tool("readelf")
-    command = [sys.executable, "setup.py", "-q", "build_ext", "-b", tmp_path, "-t", tmp_path / "t"]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    built = next(tmp_path.rglob("_fast*.so"))
-    listing = subprocess.run([readelf, "-dlW", built], capture_output=True, text=True, check=True)
-
-    assert "GNU_RELRO" in listing.stdout
-    assert "NOW" in listing.stdout
-    symbols = subprocess.run([readelf, "-sW", built], capture_output=True, text=True, check=True)
-    assert "__stack_chk_fail" in symbols.stdout
+    hardened("_fast*.so", tmp_path, tool("readelf"))

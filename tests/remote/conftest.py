@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from raconvert.files.remote import uploads
 from tests.remote import s3server
 
 if TYPE_CHECKING:
@@ -37,3 +38,20 @@ def s3(
 def bucket(s3: s3server.S3Server) -> s3server.Bucket:
     """A new bucket, seen past the proxy."""
     return s3.bucket()
+
+
+@pytest.fixture
+def damaged(bucket: s3server.Bucket, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Return what changes the last byte of an object, from now on, as soon as it has appeared."""
+    appear = uploads.S3Upload.appear
+
+    def damage(name: str) -> None:
+        def changed(upload: uploads.S3Upload) -> None:
+            appear(upload)
+            data = bytearray(bucket.get(name))
+            data[-1] ^= 1
+            bucket.put(name, bytes(data))
+
+        monkeypatch.setattr(uploads.S3Upload, "appear", changed)
+
+    return damage

@@ -26,6 +26,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+from tests.remote.threads import in_thread
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -427,15 +429,8 @@ def running() -> Iterator[S3Server]:
         ready, _, _ = select.select([server.stdout], [], [], 120)
         port = server.stdout.readline().strip() if ready else ""
         assert port, "the S3 server did not start: pip install 'moto[server]'"
-        proxy = _Proxy(("127.0.0.1", int(port)))
-        thread = threading.Thread(target=proxy.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
-        try:
+        with in_thread(_Proxy(("127.0.0.1", int(port)))) as proxy:
             yield S3Server(proxy)
-        finally:
-            proxy.shutdown()
-            thread.join()
-            proxy.server_close()
     finally:
         for stream in (server.stdin, server.stdout):
             if stream is not None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import socketserver
-import threading
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,9 +16,11 @@ from raconvert.files.remote import filesystem as fs
 from raconvert.files.remote import listing, located, ranges, store, web
 from raconvert.files.remote.source import RemoteFile
 from raconvert.migration import remote as migration
+from tests.remote.threads import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from tests.remote import s3server
@@ -62,17 +62,8 @@ class _Handler(socketserver.StreamRequestHandler):
             self.wfile.write(piece)
 
 
-@contextmanager
-def serving(answer: Answer) -> Iterator[Raw]:
-    server = Raw(answer)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def serving(answer: Answer) -> AbstractContextManager[Raw]:
+    return in_thread(Raw(answer))
 
 
 @pytest.fixture(autouse=True)

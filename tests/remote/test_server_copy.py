@@ -11,10 +11,12 @@ import pytest
 import raconvert
 from raconvert.api import array_of
 from raconvert.errors import Changed, ReadFailed, WriteFailed
-from raconvert.files.remote import filesystem, server_copy, uploads
+from raconvert.files.remote import filesystem, server_copy
 from tests.remote.s3server import EVERY, call, cut, lose_answer, status
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.remote.s3server import Bucket, S3Server
 
 LARGE = (12 << 20) + 13  # bytes
@@ -152,20 +154,12 @@ def test_a_copy_that_fails_leaves_nothing(
 
 
 def test_verify_reads_both(
-    files: Path, s3: S3Server, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+    files: Path, s3: S3Server, bucket: Bucket, damaged: Callable[[str], None]
 ) -> None:
     url = bucket.put("x.npy", (files / "x.npy").read_bytes())
     raconvert.convert(url, bucket.url("x.ra"), verify=True)
     assert s3.down > 2 * LARGE
-    appear = uploads.S3Upload.appear
-
-    def changed(upload: uploads.S3Upload) -> None:
-        appear(upload)
-        data = bytearray(bucket.get("y.ra"))
-        data[-1] ^= 1
-        bucket.put("y.ra", bytes(data))
-
-    monkeypatch.setattr(uploads.S3Upload, "appear", changed)
+    damaged("y.ra")
     with pytest.raises(WriteFailed, match="does not hold what was sent"):
         raconvert.convert(url, bucket.url("y.ra"), verify=True)
     assert bucket.names() == ["x.npy", "x.ra"]

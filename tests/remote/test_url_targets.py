@@ -19,6 +19,8 @@ from raconvert.files.remote import filesystem, store, target, uploads
 from tests.remote.s3server import CODES, EVERY, call, cut, lose_answer, status
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.remote.s3server import Bucket, S3Server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -246,19 +248,11 @@ def test_what_arrives_changed_is_removed(
 
 
 def test_verify_reads_it_back(
-    files: Path, s3: S3Server, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+    files: Path, s3: S3Server, bucket: Bucket, damaged: Callable[[str], None]
 ) -> None:
     raconvert.convert(files / "large.npy", bucket.url("x.ra"), verify=True)
     assert s3.down > LARGE
-    appear = uploads.S3Upload.appear
-
-    def changed(upload: uploads.S3Upload) -> None:
-        appear(upload)
-        data = bytearray(bucket.get("y.ra"))
-        data[-1] ^= 1
-        bucket.put("y.ra", bytes(data))
-
-    monkeypatch.setattr(uploads.S3Upload, "appear", changed)
+    damaged("y.ra")
     with pytest.raises(WriteFailed, match="does not hold what was sent"):
         raconvert.convert(files / "large.npy", bucket.url("y.ra"), verify=True)
     assert bucket.names() == ["x.ra"]

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 import threading
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.remote.threads import in_thread
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
 PIECE = 1 << 16
 
@@ -109,14 +111,6 @@ class _Handler(BaseHTTPRequestHandler):
                     self.server.sent += len(piece)
 
 
-@contextmanager
-def running(folder: Path) -> Iterator[Server]:
-    server = Server(folder)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def running(folder: Path) -> AbstractContextManager[Server]:
+    """Serve a folder until the end of the block."""
+    return in_thread(Server(folder))

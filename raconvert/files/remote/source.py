@@ -7,10 +7,9 @@ used. Other large reads are one range each. So at most two ranges and the blocks
 
 from __future__ import annotations
 
-import io
-import os
 from threading import Lock, Thread
 
+from raconvert.files.positioned import Positioned
 from raconvert.files.remote.objects import object_at
 from raconvert.files.remote.ranges import BLOCK_BYTES, Object
 
@@ -148,37 +147,17 @@ class _Ahead:
         return self._data
 
 
-class RemoteReader(io.RawIOBase):
+class RemoteReader(Positioned):
     """A remote file with a position, for code that reads files; `handle` is the file itself."""
 
     def __init__(self, handle: RemoteFile) -> None:
+        super().__init__(handle.size)
         self.handle: RemoteFile = handle
         self.name: str = handle.url
-        self._place = 0
 
-    def readable(self) -> bool:
-        """True."""
-        return True
-
-    def seekable(self) -> bool:
-        """True."""
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Set the position."""
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: self.handle.size}[whence]
-        self._place = max(0, start + offset)
-        return self._place
-
-    def tell(self) -> int:
-        """The position."""
-        return self._place
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill the buffer as far as one range does, and go on by as much."""
-        got = self.handle.read_into(memoryview(buffer).cast("B"), self._place)
-        self._place += got
-        return got
+    def fill(self, memory: memoryview, place: int) -> int:
+        """Fill memory as far as one range does."""
+        return self.handle.read_into(memory, place)
 
     def close(self) -> None:
         """Let go of the file."""
