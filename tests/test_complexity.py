@@ -16,10 +16,12 @@ import gc
 import io
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 import tracemalloc
+import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -74,12 +76,7 @@ def work(path: Path) -> str:
 
 
 def cost(path: Path) -> tuple[int, int]:
-    """Return how many functions of Python and C are called, and the peak of memory.
-
-    The collector of garbage begins with nothing, so that when it runs depends on the file alone.
-    """
-    gc.collect()
-    gc.freeze()
+    """Return how many functions of Python and C are called, and the peak of memory."""
     gc.collect()
     profile = cProfile.Profile()
     tracemalloc.start()
@@ -91,12 +88,15 @@ def cost(path: Path) -> tuple[int, int]:
     return sum(entry.callcount for entry in profile.getstats()), peak
 
 
-def costs(paths: list[Path]) -> list[tuple[int, int]]:
-    """The cost of each file; of the second look where the first has filled a cache."""
-    found = [cost(path) for path in paths]
-    if found[1][1] > GROWTH * max(found[0][1], SOME_MEMORY):
-        found = [cost(path) for path in paths]
-    return found
+def look(path: Path) -> tuple[int, int]:
+    """Return what `info` and `verify` print, in characters, and how many functions `info` calls."""
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+        profile = cProfile.Profile()
+        profile.runcall(main, ["info", str(path)])
+        main(["verify", str(path)])
+    return len(told.getvalue()), sum(entry.callcount for entry in profile.getstats())
 
 
 @cache
@@ -108,20 +108,68 @@ def warm(suffix: str) -> None:
                 work(saved(Path(folder), suffix, make(600)))
 
 
+def serve() -> None:
+    """Read names of functions and paths; call each in a child forked from this warm process."""
+    warnings.simplefilter("ignore")
+    for line in sys.stdin:
+        function, path = json.loads(line)
+        warm(Path(path).suffix)
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            os.write(writing, json.dumps(globals()[function](Path(path))).encode())
+            os._exit(0)
+        os.close(writing)
+        with open(reading) as file:
+            answer = json.loads(file.read() or "[0, 0]")
+        _, status, usage = os.wait4(child, 0)
+        sys.stdout.write(json.dumps([*answer, status, usage.ru_maxrss << 10]) + "\n")
+        sys.stdout.flush()
+
+
+@pytest.fixture(scope="module")
+def ask() -> Iterator[Callable[[str, Path], list[int]]]:
+    """Give `ask(function, path)`: its two numbers, how the process ended, and its peak of memory.
+
+    The processes have nothing of the tests before in them.
+    """
+    environment = {**os.environ, "PYTHONPATH": str(Path(raconvert.__file__).parents[1])}
+    with subprocess.Popen(
+        [sys.executable, __file__],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+
+        def run(function: str, path: Path) -> list[int]:
+            print(json.dumps([function, str(path)]), file=process.stdin, flush=True)
+            return json.loads(process.stdout.readline())
+
+        yield run
+        process.stdin.close()
+
+
 @pytest.mark.parametrize("name", SHAPES)
-def test_twice_the_file_costs_no_more_than_twice(name: str, tmp_path: Path) -> None:
+def test_twice_the_file_costs_no_more_than_twice(
+    name: str, tmp_path: Path, ask: Callable[[str, Path], list[int]]
+) -> None:
     suffix, make, largest = SHAPES[name]
+
+    def costs(*sizes: int) -> list[list[int]]:
+        paths = [saved(tmp_path / f"{size}", suffix, make(size)) for size in sizes]
+        return [ask("cost", path)[:2] for path in paths]
+
     small = min(SMALL, largest // 2)
-    paths = [saved(tmp_path / f"{size}", suffix, make(size)) for size in (small, 2 * small)]
-    warm(suffix)
-    (calls, memory), (more_calls, more_memory) = costs(paths)
+    (calls, memory), (more_calls, more_memory) = costs(small, 2 * small)
+    assert calls, "the process died"
     assert more_calls <= GROWTH * max(calls, SOME_CALLS)
     assert more_memory <= GROWTH * max(memory, SOME_MEMORY)
     size = affordable(small, more_calls - calls, largest // 2)
     if size <= small:
         return
-    paths = [saved(tmp_path / f"{n}", suffix, make(n)) for n in (size, 2 * size)]
-    (calls, memory), (more_calls, more_memory) = costs(paths)
+    (calls, memory), (more_calls, more_memory) = costs(size, 2 * size)
+    assert calls, "the process died"
     assert more_calls <= GROWTH * max(calls, SOME_CALLS), size
     assert more_memory <= GROWTH * max(memory, SOME_MEMORY), size
 
@@ -134,63 +182,17 @@ def affordable(small: int, calls: int, most: int) -> int:
     return size
 
 
-# Reads paths; looks at each file in a child forked from a process that has everything imported.
-SERVER = """
-import contextlib, cProfile, io, json, os, resource, sys, warnings
-import h5py, numpy, PIL.Image, yaml
-from raconvert.cli import main
-
-def look(path, seconds):
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-    warnings.simplefilter("ignore")
-    told = io.StringIO()
-    with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
-        profile = cProfile.Profile()
-        profile.runcall(main, ["info", path])
-        main(["verify", path])
-    return len(told.getvalue()), sum(entry.callcount for entry in profile.getstats())
-
-for line in sys.stdin:
-    path, seconds = json.loads(line)
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        os.write(writing, "{} {}".format(*look(path, seconds)).encode())
-        os._exit(0)
-    os.close(writing)
-    with open(reading) as file:
-        text = file.read()
-    _, status, usage = os.wait4(child, 0)
-    counts = map(int, (text or "0 0").split())
-    print(json.dumps([status, *counts, usage.ru_maxrss << 10]), flush=True)
-"""
-
-
-@pytest.fixture(scope="module")
-def look() -> Iterator[Callable[[Path], list[int]]]:
-    """Give `look(path)`: how `info` and `verify` end, what they print, calls of `info`, their peak."""
-    with subprocess.Popen(
-        [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-
-        def run(path: Path) -> list[int]:
-            print(json.dumps([str(path), SECONDS]), file=process.stdin, flush=True)
-            return json.loads(process.stdout.readline())
-
-        yield run
-        process.stdin.close()
-
-
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_large_file_takes_no_more_than_it_should(
-    name: str, tmp_path: Path, look: Callable[[Path], list[int]]
+    name: str, tmp_path: Path, ask: Callable[[str, Path], list[int]]
 ) -> None:
     suffix, make, largest = SHAPES[name]
     size = min(LARGE, largest)
-    calls = look(saved(tmp_path / "smaller", suffix, make(size // 16)))[2]
-    status, text, more_calls, peak = look(saved(tmp_path / "large", suffix, make(size)))
-    assert more_calls <= GROWTH * 16 * max(calls, SOME_CALLS // 4)
+    calls = ask("look", saved(tmp_path / "smaller", suffix, make(size // 16)))[1]
+    large = saved(tmp_path / "large", suffix, make(size))
+    text, more_calls, status, peak = ask("look", large)
     assert status == 0, f"ended by signal {os.WTERMSIG(status)}"
+    assert more_calls <= GROWTH * 16 * max(calls, SOME_CALLS // 4)
     assert text <= MAX_TEXT
     assert peak <= PEAK
 
@@ -264,3 +266,7 @@ def test_totals_have_the_limits_that_the_code_states(name: str, tmp_path: Path) 
 def test_notes_of_one_header_are_capped(shape: str, tmp_path: Path) -> None:
     path = saved(tmp_path / "notes", ".nrrd", SHAPES[shape].make(4000))
     assert len(raconvert.info(path)["notes"]) == nrrd_header.MAX_NOTES + 1
+
+
+if __name__ == "__main__":
+    serve()
