@@ -239,6 +239,14 @@ ROWS: tuple[Row, ...] = (
         needs=(("PIL", "pillow"),),
     ),
     Row(
+        name="safetensors",
+        module="raconvert.plugins.safetensors",
+        title="safetensors",
+        suffixes=(".safetensors",),
+        magic=((8, b"{"),),
+        many=True,
+    ),
+    Row(
         name="scidb",
         module="raconvert.plugins.scidb",
         title="SciDB binary",

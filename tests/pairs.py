@@ -45,6 +45,7 @@ class Pairs(NamedTuple):
     write_column_major: Callable[[Path, np.ndarray], None] | None = None  # where write does not
     order: str = ""  # C or F: the index order that it defines, CF: both, empty: none
     keeps: bool = False  # has a place for all metadata
+    keeps_file: bool = False  # has a place for attributes of the file, which are text
     few: bool = False  # another form of a format of which everything is tried
     guest: bool = False  # paired with the eight formats of the mission and itself only
     says_more: bool = False  # what `write` makes says more than the array

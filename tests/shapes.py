@@ -1111,3 +1111,19 @@ def idx_of_many_members(size: int) -> bytes:
     empty = gzip.compress(b"", mtime=0)
     head = gzip.compress(b"\0\0\x08\1\0\0\0\1", mtime=0)
     return head + empty * (size // len(empty)) + gzip.compress(b"\1", mtime=0)
+
+
+# safetensors -------------------------------------------------------------------------------------
+
+
+@shape(".safetensors", 1 << 18)
+def safetensors_of_tensors(size: int) -> bytes:
+    entry = '"t%d":{"dtype":"U8","shape":[],"data_offsets":[%d,%d]}'
+    text = "{" + ",".join(entry % (n, n, n + 1) for n in range(size // 60)) + "}"
+    return len(text).to_bytes(8, "little") + text.encode() + bytes(size // 60)
+
+
+@shape(".safetensors", 1 << 17)
+def safetensors_of_one_name(size: int) -> bytes:
+    text = "{" + ",".join(f'"{n}":0' for n in range(size // 9)) + ',"0":0}'
+    return len(text).to_bytes(8, "little") + text.encode()

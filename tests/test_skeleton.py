@@ -102,6 +102,7 @@ FIELD = {
         "pixels": "from compressed rows to samples",
         "stack": "tens of thousands of small files as one array",
     },
+    "safetensors": {},
     "scidb": {
         "columns": "the column that holds an array",
         "content": "what is SciDB's but not a binary load file",
