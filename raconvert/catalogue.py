@@ -193,6 +193,15 @@ ROWS: tuple[Row, ...] = (
         ),
     ),
     Row(
+        name="nifti",
+        module="raconvert.plugins.nifti",
+        title="NIfTI",
+        suffixes=(".nii", ".nii.gz"),
+        magic=((344, b"n+1\x00"), (4, b"n+2\x00\r\n\x1a\n"), (0, b"\x1f\x8b\x08")),
+        meta="some",
+        index_orders="F",
+    ),
+    Row(
         name="npy",
         module="raconvert.plugins.npy",
         title="NumPy NPY",
@@ -322,7 +331,7 @@ FOREIGN: tuple[Foreign, ...] = (
         (".h4", ".hdf4"),
         "It is not HDF5 and shares nothing with it but the name; h4toh5 converts it to HDF5.",
     ),
-    Foreign("NIfTI-1", ((344, b"n+1\x00"), (344, b"ni1\x00")), (".nii", ".hdr")),
+    Foreign("a NIfTI-1 pair", ((344, b"ni1\x00"),), (".hdr",), "The single file .nii is read."),
     Foreign("CFL", (), (".cfl",)),
 )
 

@@ -1127,3 +1127,16 @@ def safetensors_of_tensors(size: int) -> bytes:
 def safetensors_of_one_name(size: int) -> bytes:
     text = "{" + ",".join(f'"{n}":0' for n in range(size // 9)) + ',"0":0}'
     return len(text).to_bytes(8, "little") + text.encode()
+
+
+# NIfTI -------------------------------------------------------------------------------------------
+
+
+@shape(".nii", 1 << 18)
+def nifti_of_extensions(size: int) -> bytes:
+    count = size // 16
+    head = struct.pack("<i", 348).ljust(40, b"\0") + struct.pack("<8h", 1, 1, 1, 1, 1, 1, 1, 1)
+    head = head.ljust(70, b"\0") + struct.pack("<hh", 2, 8)
+    head = head.ljust(108, b"\0") + struct.pack("<f", 352 + 16 * count)
+    extensions = struct.pack("<ii8x", 16, 6) * count
+    return head.ljust(344, b"\0") + b"n+1\0\1\0\0\0" + extensions + b"\7"

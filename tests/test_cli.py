@@ -260,7 +260,7 @@ def test_operands_may_stand_among_options() -> None:
         (["none.npy", "-o", "b.ra"], 1),
         (["a.npy", "-o", "b.xyz"], 3),
         (["text.txt", "-o", "b.ra"], 3),
-        (["a.npy", "-o", "b.nii"], 3),
+        (["a.npy", "-o", "b.cdf"], 3),
         (["a.npy", "-o", "b.ra", "--from", "nyp"], 3),
         (["a.npy", "-o", "b.png"], 4),
         (["a.npy", "-o", "a.npy"], 5),

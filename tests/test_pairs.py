@@ -489,9 +489,7 @@ def test_attributes_of_a_file_are_kept_or_named(b: str, tmp_path: Path, out: Pat
     report = convert(tmp_path / "vals.h5", in_format(out, b), to=b)
 
     lost = [fit for fit in report.equivalent if "attributes of the file" in str(fit)]
-    assert bool(lost) == (
-        b == "ra" or not (FORMATS[b].keeps or FORMATS[b].keeps_file)
-    )
+    assert bool(lost) == (b == "ra" or not (FORMATS[b].keeps or FORMATS[b].keeps_file))
     if not lost and b != "nrrd":
         with raconvert.open(in_format(out, b)) as back:
             assert back.attributes == {"title": "of the file"}

@@ -86,6 +86,7 @@ FIELD = {
         "values73": "the elements of v7.3",
         "write73": "writes v7.3",
     },
+    "nifti": {},
     "npy": {},
     "npz": {},
     "nrrd": {

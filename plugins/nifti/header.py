@@ -1,0 +1,204 @@
+"""The header of a NIfTI file: bytes to fields, checked, and back."""
+
+from __future__ import annotations
+
+from math import isfinite, prod
+
+from raconvert.arrays.dtypes import MAX_SPAN
+from raconvert.declared import Record
+from raconvert.errors import Corrupt, Unsupported
+from raconvert.files.compressed import start_of
+from raconvert.files.inflate import MAX_RATIO
+from raconvert.plugin import Array, Element, Source
+
+from .tables import (
+    CODES,
+    ELEMENTS,
+    GZIP_MAGIC,
+    LAYOUTS,
+    MAX_LENGTH_1,
+    MAX_RANK,
+    MOST_HEADER_BYTES,
+    RGB,
+    RGBA,
+    UNREAD,
+    Layout,
+    struct_of,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAX_EXTENSIONS_BYTES = 1 << 20  # of those that are kept
+
+
+class Header(Record):
+    """What the header says; `offset` and `nbytes` tell where the data is, decompressed."""
+
+    version: int
+    order: str  # little or big
+    fields: dict[str, Any]
+    element: Element
+    dims: tuple[int, ...]
+    offset: int
+    nbytes: int
+
+
+class Start:
+    """The first bytes of a file, decompressed; `version` is 0 if they are not those of a header."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.path = source.path
+        self.gzip = source.head.startswith(GZIP_MAGIC)
+        self.head = self.read(MOST_HEADER_BYTES)
+        self.version, self.order = 0, "<"
+        for layout in LAYOUTS.values():
+            place = layout.nbytes - 4 if layout.version == 1 else 4
+            if self.head[place : place + len(layout.magic)] == layout.magic:
+                for order, name in (("<", "little"), (">", "big")):
+                    if int.from_bytes(self.head[:4], name) == layout.nbytes:  # type: ignore[arg-type]
+                        self.version, self.order = layout.version, order
+
+    def read(self, nbytes: int) -> bytes:
+        """So many bytes from the beginning, fewer where the file ends."""
+        return start_of(self.source, nbytes) if self.gzip else self.source.read_at(0, nbytes)
+
+
+def read_header(start: Start) -> Header:
+    """Return the header, checked against the file. Raises `Corrupt` and `Unsupported`."""
+    if not start.version:
+        raise Corrupt(
+            "is not a NIfTI file, or its header is cut off", path=start.path, where="byte 0",
+            expected="348 or 540 and the magic n+1 or n+2", got=start.head[:8],
+        )  # fmt: skip
+    layout = LAYOUTS[start.version]
+    if len(start.head) < layout.nbytes:
+        raise Corrupt("file ends inside the header", path=start.path)
+    fields = _fields(layout, start)
+    dims = _dims(fields, start)
+    code = fields["datatype"]
+    if code not in ELEMENTS:
+        what = UNREAD.get(code, f"unknown elements (datatype {code})")
+        raise Unsupported(f"holds {what}", path=start.path, where="datatype")
+    kind = ELEMENTS[code]
+    if kind.kind != "user" and kind.nbytes > 1:
+        kind = kind._replace(order=start.order)
+    offset, nbytes = _offset(fields, layout, start), prod(dims) * kind.nbytes
+    word = "little" if start.order == "<" else "big"
+    header = Header(layout.version, word, fields, kind, dims, offset, nbytes)
+    _check_size(header, start)
+    return header
+
+
+def _fields(layout: Layout, start: Start) -> dict[str, Any]:
+    values = [*struct_of(layout, start.order).unpack(start.head[: layout.nbytes])]
+    found: dict[str, Any] = {}
+    for name, _, count in layout.fields:
+        taken, values = values[:count], values[count:]
+        found[name] = taken[0] if count == 1 else taken
+    return found
+
+
+def _dims(fields: dict[str, Any], start: Start) -> tuple[int, ...]:
+    rank = fields["dim"][0]
+    if not 1 <= rank <= MAX_RANK:
+        raise Corrupt("wrong number of axes", path=start.path, where="dim[0]",
+                      expected="1 to 7", got=rank)  # fmt: skip
+    dims = tuple(fields["dim"][1 : rank + 1])
+    if min(dims) < 1 or prod(dims) * 16 > MAX_SPAN:
+        raise Corrupt("wrong lengths of axes", path=start.path, where="dim",
+                      expected="1 and more, fewer than 2**63 bytes in all", got=dims)  # fmt: skip
+    return dims
+
+
+def _offset(fields: dict[str, Any], layout: Layout, start: Start) -> int:
+    offset = fields["vox_offset"]
+    if not (isfinite(offset) and offset == int(offset) and layout.nbytes <= offset < 1 << 62):
+        raise Corrupt(
+            "data begins nowhere", path=start.path, where="vox_offset",
+            expected=f"a whole number, {layout.least_offset} or more", got=offset,
+        )  # fmt: skip
+    return int(offset)
+
+
+def _check_size(header: Header, start: Start) -> None:
+    size = start.source.size
+    end = header.offset + header.nbytes
+    if start.gzip and end > MAX_RATIO * size:
+        raise Corrupt("compressed data cannot hold the array", path=start.path,
+                      expected=f"{end} bytes", got=f"at most {MAX_RATIO * size}")  # fmt: skip
+    if not start.gzip and end > size:
+        raise Corrupt("data is cut off", path=start.path, where=f"byte {size}",
+                      expected=f"{header.nbytes} bytes of data from byte {header.offset}",
+                      got=f"{max(0, size - header.offset)}")  # fmt: skip
+
+
+def extensions_of(header: Header, start: Start, notes: list[str]) -> list[dict[str, Any]]:
+    """What lies between header and data: codes and bytes; a note where it is no such thing."""
+    begin = LAYOUTS[header.version].nbytes
+    if header.offset <= begin + 4:
+        return []
+    data = start.read(min(header.offset, begin + MAX_EXTENSIONS_BYTES))[begin:]
+    word = "little" if start.order == "<" else "big"
+    found, place = [], 4
+    while data[:1] not in (b"\0", b"") and place + 8 <= len(data):
+        size = int.from_bytes(data[place : place + 4], word)  # type: ignore[arg-type]
+        code = int.from_bytes(data[place + 4 : place + 8], word)  # type: ignore[arg-type]
+        if size < 8 or place + size > len(data):
+            break
+        found.append({"code": code, "data": data[place + 8 : place + size].hex()})
+        place += size
+    rest = header.offset - begin - place
+    if rest > 15 or any(data[place:]):
+        notes.append(f"{rest} bytes between the header and the data were ignored")
+    return found
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def version_of(array: Array, asked: str, own: dict[str, Any]) -> int:
+    """The version that an array is written in."""
+    if asked != "auto":
+        return int(asked)
+    long = max(array.dims, default=0) > MAX_LENGTH_1
+    return 2 if long or own.get("version") == 2 else 1
+
+
+def datatype_of(element: Element) -> int | None:
+    """The code of the elements; None if there is none. Bools are numbers of a byte."""
+    if element in (RGB, RGBA):
+        return 128 if element == RGB else 2304
+    kind = "uint" if element.kind == "bool" else element.kind
+    return CODES.get((kind, element.nbytes))
+
+
+def header_bytes(
+    array: Array, version: int, known: dict[str, Any], extensions: list[dict[str, Any]]
+) -> bytes:
+    """Everything before the data. Raises nothing for what `plan` lets pass."""
+    layout = LAYOUTS[version]
+    dims = array.dims or (1,)
+    behind = b"\1\0\0\0" if extensions else bytes(4)
+    for one in extensions:
+        data = bytes.fromhex(one["data"])
+        data += bytes(-(len(data) + 8) % 16)
+        behind += (len(data) + 8).to_bytes(4, "little") + one["code"].to_bytes(4, "little") + data
+    fixed = {
+        "sizeof_hdr": layout.nbytes,
+        "magic": layout.magic,
+        "regular": b"r" if version == 1 else b"",
+        "dim": [len(dims), *dims, *(1,) * (7 - len(dims))],
+        "datatype": datatype_of(array.element),
+        "bitpix": 8 * array.element.nbytes,
+        "vox_offset": layout.nbytes + len(behind),
+    }
+    values: list[Any] = []
+    for name, code, count in layout.fields:
+        value = fixed.get(name, known.get(name))
+        if value is None:
+            value = [0] * count if count > 1 else b"" if code[-1] in "sc" else 0
+        values += value if count > 1 else [value]
+    return struct_of(layout, "<").pack(*values) + behind

@@ -1,0 +1,67 @@
+"""Whether arrays fit a NIfTI file, and the file itself."""
+
+from __future__ import annotations
+
+from raconvert.arrays.dtypes import MAX_SPAN, spanned
+from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, file_fits, refused, refused_type
+
+from .header import datatype_of, header_bytes, version_of
+from .metadata import NAMESPACE, fields_of
+from .tables import LAYOUTS, MAX_LENGTH_1, MAX_RANK
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from raconvert.plugin import Target
+
+__all__ = ["plan"]
+
+
+def plan(bundle: Bundle, *, version: str = "auto") -> Plan:
+    """The header with what it holds of the metadata, and the elements, little-endian."""
+    found = [fit for array in bundle.arrays for fit in _fits(array, version)]
+    return Plan(
+        [*found, *file_fits(bundle, "NIfTI")],
+        lambda target: _write(bundle.arrays[0], target, version),
+        names=bundle.names,
+    )
+
+
+def _version(array: Array, asked: str) -> int:
+    own = array.meta.formats.get(NAMESPACE) if array.described else None
+    return version_of(array, asked, own if isinstance(own, dict) else {})
+
+
+def _fits(array: Array, asked: str) -> list[Fit]:
+    name, found = array.name, []
+    version = _version(array, asked)
+    if datatype_of(array.element) is None:
+        found.append(refused_type(array, "NIfTI", "float32"))
+    elif array.element.kind == "bool":
+        found.append(equivalent(name, "type", "bool becomes uint8"))
+    if 0 in array.dims or array.ndim > MAX_RANK:
+        found.append(refused(name, "shape", f"NIfTI has 1 to {MAX_RANK} axes, none of length 0"))
+    elif version == 1 and max(array.dims, default=0) > MAX_LENGTH_1:
+        reason = f"NIfTI-1 has lengths up to {MAX_LENGTH_1}"
+        found.append(refused(name, "shape", reason, "--out-opt version=2"))
+    elif spanned(array.dims, 16) > MAX_SPAN:
+        found.append(refused(name, "shape", "2**63 bytes or more"))
+    elif not array.dims:
+        found.append(equivalent(name, "shape", "no axes become one of length 1"))
+    lost = fields_of(array, LAYOUTS[version].real)[2]
+    if lost:
+        found.append(equivalent(name, "metadata", f"not kept: {', '.join(dict.fromkeys(lost))}"))
+    return found
+
+
+def _write(array: Array, target: Target, asked: str) -> None:
+    version = _version(array, asked)
+    fields, extensions, _ = fields_of(array, LAYOUTS[version].real)
+    header = header_bytes(array, version, fields, extensions)
+    if target.path.lower().endswith(".gz"):
+        from raconvert.arrays.inflated import write_deflated
+
+        write_deflated(target, header, array)
+    else:
+        from raconvert.arrays.blocks import write_raw
+
+        write_raw(target, header, array)

@@ -1,0 +1,111 @@
+"""Types, units and fields of both versions of NIfTI."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+from raconvert.declared import Record
+from raconvert.plugin import Element, element
+
+MAGIC_1, MAGIC_2 = b"n+1\0", b"n+2\0\r\n\x1a\n"
+GZIP_MAGIC = b"\x1f\x8b\x08"
+GZIP_WBITS = 31
+MAX_RANK = 7
+MAX_LENGTH_1 = (1 << 15) - 1
+MOST_HEADER_BYTES = 544
+
+RGB = Element("user", 3, "|", (("R", "|u1"), ("G", "|u1"), ("B", "|u1")))
+RGBA = Element("user", 4, "|", (("R", "|u1"), ("G", "|u1"), ("B", "|u1"), ("A", "|u1")))
+ELEMENTS = {
+    2: element("uint", 1),
+    4: element("int", 2),
+    8: element("int", 4),
+    16: element("float", 4),
+    32: element("complex", 8),
+    64: element("float", 8),
+    128: RGB,
+    256: element("int", 1),
+    512: element("uint", 2),
+    768: element("uint", 4),
+    1024: element("int", 8),
+    1280: element("uint", 8),
+    1792: element("complex", 16),
+    2304: RGBA,
+}
+CODES = {(e.kind, e.nbytes): code for code, e in ELEMENTS.items() if e.kind != "user"}
+UNREAD = {1: "single bits", 1536: "long doubles", 2048: "complex long doubles"}
+
+SPACE_UNITS = {1: "m", 2: "mm", 3: "um"}
+TIME_UNITS = {8: "s", 16: "ms", 24: "us", 32: "Hz", 40: "ppm", 48: "rad/s"}
+SPACE_CODES = {unit: code for code, unit in SPACE_UNITS.items()}
+TIME_CODES = {unit: code for code, unit in TIME_UNITS.items()}
+
+
+class Layout(Record):
+    """A version: its fields (name, struct code, how many) in order, and its sizes in bytes."""
+
+    version: int
+    fields: tuple[tuple[str, str, int], ...]
+    nbytes: int
+    least_offset: int
+    magic: bytes
+    real: str  # the struct code of its numbers
+
+
+_1 = (
+    ("sizeof_hdr", "i", 1), ("data_type", "10s", 1), ("db_name", "18s", 1), ("extents", "i", 1),
+    ("session_error", "h", 1), ("regular", "c", 1), ("dim_info", "B", 1), ("dim", "h", 8),
+    ("intent_p", "f", 3), ("intent_code", "h", 1), ("datatype", "h", 1), ("bitpix", "h", 1),
+    ("slice_start", "h", 1), ("pixdim", "f", 8), ("vox_offset", "f", 1), ("scl_slope", "f", 1),
+    ("scl_inter", "f", 1), ("slice_end", "h", 1), ("slice_code", "B", 1), ("xyzt_units", "B", 1),
+    ("cal_max", "f", 1), ("cal_min", "f", 1), ("slice_duration", "f", 1), ("toffset", "f", 1),
+    ("glmax", "i", 1), ("glmin", "i", 1), ("descrip", "80s", 1), ("aux_file", "24s", 1),
+    ("qform_code", "h", 1), ("sform_code", "h", 1), ("quatern", "f", 3), ("qoffset", "f", 3),
+    ("srow", "f", 12), ("intent_name", "16s", 1), ("magic", "4s", 1),
+)  # fmt: skip
+_2 = (
+    ("sizeof_hdr", "i", 1), ("magic", "8s", 1), ("datatype", "h", 1), ("bitpix", "h", 1),
+    ("dim", "q", 8), ("intent_p", "d", 3), ("pixdim", "d", 8), ("vox_offset", "q", 1),
+    ("scl_slope", "d", 1), ("scl_inter", "d", 1), ("cal_max", "d", 1), ("cal_min", "d", 1),
+    ("slice_duration", "d", 1), ("toffset", "d", 1), ("slice_start", "q", 1),
+    ("slice_end", "q", 1), ("descrip", "80s", 1), ("aux_file", "24s", 1), ("qform_code", "i", 1),
+    ("sform_code", "i", 1), ("quatern", "d", 3), ("qoffset", "d", 3), ("srow", "d", 12),
+    ("slice_code", "i", 1), ("xyzt_units", "i", 1), ("intent_code", "i", 1),
+    ("intent_name", "16s", 1), ("dim_info", "B", 1), ("unused", "15s", 1),
+)  # fmt: skip
+LAYOUTS = {
+    1: Layout(1, _1, 348, 352, MAGIC_1, "f"),
+    2: Layout(2, _2, 540, 544, MAGIC_2, "d"),
+}
+
+
+def struct_of(layout: Layout, order: str) -> struct.Struct:
+    """The struct of a header in a byte order, ``<`` or ``>``."""
+    codes = (code if count == 1 else f"{count}{code}" for _, code, count in layout.fields)
+    return struct.Struct(order + "".join(codes))
+
+
+def _sample(version: int, order: str) -> bytes:
+    """A file of 2 x 3 int16."""
+    layout = LAYOUTS[version]
+    known = {
+        "sizeof_hdr": layout.nbytes, "magic": layout.magic, "datatype": 4, "bitpix": 16,
+        "vox_offset": layout.least_offset,
+    }  # fmt: skip
+    values: list[object] = []
+    for name, code, count in layout.fields:
+        if name == "dim":
+            values += [2, 2, 3, 1, 1, 1, 1, 1]
+        elif count > 1:
+            values += [1 if name == "pixdim" else 0] * count
+        else:
+            values.append(known.get(name, b"\0" if code[-1] in "sc" else 0))
+    head = struct_of(layout, order).pack(*values)
+    return head + bytes(4) + struct.pack(f"{order}6h", 1, 2, 3, -4, 500, 6)
+
+
+SAMPLES = {
+    "small.nii": _sample(1, "<"),
+    "packed.nii.gz": zlib.compress(_sample(2, ">"), wbits=GZIP_WBITS),
+}

@@ -1,0 +1,207 @@
+"""What is special to NIfTI: nibabel is the oracle, in both directions."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import nibabel as nib
+import numpy as np
+import pytest
+import yaml
+from pairs import Pairs, little, quiet
+
+import raconvert
+from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.errors import Corrupt, NotSupportedYet, Unsupported, WouldLose
+
+AFFINE = np.array([[-2.5, 0, 0.25, 90], [0, 3, 0, -126], [0.5, 0, 4, -72], [0, 0, 0, 1]])
+
+
+def load(path: Path) -> np.ndarray:
+    """Read the stored values with nibabel, which says nothing about arrays of one axis."""
+    with quiet():
+        return little(np.asarray(nib.load(path).dataobj.get_unscaled()))
+
+
+def save(path: Path, values: np.ndarray, **fields: Any) -> None:
+    """Write with nibabel: an affine, or fields of the header."""
+    kind = nib.Nifti2Image if fields.pop("version", 1) == 2 else nib.Nifti1Image
+    image = kind(values, fields.pop("affine", None), dtype=values.dtype)
+    for name, value in fields.items():
+        image.header[name] = value
+    with quiet():
+        nib.save(image, path)
+
+
+def can_write(values: np.ndarray) -> bool:
+    fine = values.dtype.kind in "iufc" and values.dtype.str[1:] != "f2" and values.size > 0
+    return fine and values.ndim > 0 and values.dtype.isbuiltin != 2
+
+
+IN_PAIRS = (
+    Pairs(
+        name="nifti",
+        suffix=".nii",
+        read=load,
+        write=save,
+        can_write=can_write,
+        order="F",
+        guest=True,
+        types="""
+            = int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64
+              complex128 int16_big uint16_big int64_big float32_big complex128_big
+            ~ bool
+            x *
+        """,
+        shapes="= * ~ () x 0 4,0 0,4 2,0,3 3,0,2",
+        most_axes={"float32": 7},
+    ),
+)
+
+VALUES = np.arange(24, dtype="i2").reshape(2, 3, 4) - 7
+
+
+@pytest.mark.parametrize("suffix", [".nii", ".nii.gz"])
+@pytest.mark.parametrize("version", [1, 2])
+def test_all_of_the_header_comes_back(version: int, suffix: str, tmp_path: Path) -> None:
+    """NIfTI to NIfTI, and by RA and its sidecar: nibabel finds every field as it was."""
+    source = tmp_path / f"a{suffix}"
+    save(source, VALUES, version=version, affine=AFFINE, descrip=b"a scan", xyzt_units=2 | 8,
+         intent_code=3, intent_p1=9.5, intent_name=b"stat", cal_max=5.5, toffset=0.25,
+         slice_code=1, slice_end=3, aux_file=b"x.txt", dim_info=57)  # fmt: skip
+    raconvert.convert(source, tmp_path / f"b{suffix}", strict=True)
+    raconvert.convert(source, tmp_path / "c.ra", strict=True)
+    raconvert.convert(tmp_path / "c.ra", tmp_path / f"c{suffix}", strict=True)
+    sidecar = yaml.safe_load((tmp_path / "c.ra.yaml").read_text())
+    assert sidecar["description"] == "a scan"
+    assert sidecar["formats"]["nifti"]["sform"] == AFFINE[:3].tolist()
+    assert {axis["units"] for axis in sidecar["axes"]} == {"mm"}
+
+    wanted = nib.load(source)
+    for name in "bc":
+        got = nib.load(tmp_path / f"{name}{suffix}")
+        assert type(got) is type(wanted)
+        assert np.array_equal(got.affine, wanted.affine)
+        for field in wanted.header:
+            if field not in ("scl_slope", "scl_inter", "regular", "glmax"):
+                same = np.array_equal(got.header[field], wanted.header[field])
+                assert same, (field, got.header[field], wanted.header[field])
+        assert np.array_equal(got.dataobj.get_unscaled(), VALUES)
+
+
+def test_values_are_as_stored_and_the_scale_is_kept(tmp_path: Path) -> None:
+    image = nib.Nifti1Image(VALUES * 0.37 - 3, AFFINE)
+    image.set_data_dtype("i2")  # nibabel scales
+    nib.save(image, tmp_path / "a.nii")
+    wanted = nib.load(tmp_path / "a.nii")
+    report = raconvert.convert(tmp_path / "a.nii", tmp_path / "b.nii", strict=True)
+    assert any(f"value * {wanted.dataobj.slope:g}" in note for note in report.notes)
+    stored = wanted.dataobj.get_unscaled()
+    assert wanted.dataobj.slope != 1
+    assert np.array_equal(raconvert.read(tmp_path / "a.nii"), stored)
+    assert np.array_equal(nib.load(tmp_path / "b.nii").get_fdata(), wanted.get_fdata())
+
+
+def test_index_is_that_of_nibabel(tmp_path: Path) -> None:
+    save(tmp_path / "a.nii", VALUES)
+    raconvert.convert(tmp_path / "a.nii", tmp_path / "a.npy", strict=True)
+    assert np.load(tmp_path / "a.npy")[1, 2, 3] == VALUES[1, 2, 3]
+    np.save(tmp_path / "c.npy", VALUES)
+    raconvert.convert(tmp_path / "c.npy", tmp_path / "c.nii.gz", strict=True)
+    assert np.array_equal(load(tmp_path / "c.nii.gz"), VALUES)
+    assert gzip.decompress((tmp_path / "c.nii.gz").read_bytes())[344:348] == b"n+1\0"
+
+
+def test_permuted_axes_take_their_columns_along(tmp_path: Path) -> None:
+    """The place of a voxel in the scanner is the same; qform, which cannot follow, is named."""
+    image = nib.Nifti1Image(VALUES, AFFINE)
+    image.set_qform(np.diag([2, 3, 4, 1]), 1)
+    nib.save(image, tmp_path / "a.nii")
+    report = raconvert.convert(tmp_path / "a.nii", tmp_path / "b.nii", axes="2,0,1")
+    assert any("qform_code" in str(fit) for fit in report.equivalent)
+    before, after = nib.load(tmp_path / "a.nii"), nib.load(tmp_path / "b.nii")
+    assert after.shape == (4, 2, 3)
+    assert np.allclose(before.affine @ [1, 2, 3, 1], after.affine @ [3, 1, 2, 1])
+
+
+def test_big_endian_colours_and_extensions(tmp_path: Path) -> None:
+    image = nib.Nifti1Image(VALUES.astype(">i2"), None, header=nib.Nifti1Header(endianness=">"))
+    image.header.extensions.append(nib.nifti1.Nifti1Extension(6, b"a comment"))
+    image.to_filename(tmp_path / "a.nii")
+    assert (tmp_path / "a.nii").read_bytes()[:4] == (348).to_bytes(4, "big")
+    raconvert.convert(tmp_path / "a.nii", tmp_path / "b.nii", strict=True)
+    got = nib.load(tmp_path / "b.nii")
+    assert np.array_equal(got.dataobj.get_unscaled(), VALUES)
+    assert [
+        (e.get_code(), bytes(e.text.encode()).rstrip(b"\0")) for e in got.header.extensions
+    ] == [(6, b"a comment")]
+
+    colours = np.zeros((2, 3), [(name, "u1") for name in "RGB"])
+    colours["G"] = np.arange(6).reshape(2, 3)
+    save(tmp_path / "c.nii", colours)
+    raconvert.convert(tmp_path / "c.nii", tmp_path / "c.npy", strict=True)
+    raconvert.convert(tmp_path / "c.npy", tmp_path / "d.nii", strict=True)
+    assert np.array_equal(np.load(tmp_path / "c.npy"), colours)
+    assert np.array_equal(load(tmp_path / "d.nii"), colours)
+
+
+def test_long_axes_need_version_2(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((40_000, 2), "u1"))
+    raconvert.convert(tmp_path / "x.npy", tmp_path / "x.nii", strict=True)
+    assert isinstance(nib.load(tmp_path / "x.nii"), nib.Nifti2Image)
+    with pytest.raises(WouldLose, match="version=2"):
+        raconvert.convert(tmp_path / "x.npy", tmp_path / "y.nii", out_opts={"version": "1"})
+
+
+def test_what_is_said_of_axes_is_kept_or_named(tmp_path: Path) -> None:
+    """Spacing and units of both kinds are in the header, the rest is named."""
+    axes = [Axis(spacing=0.5 * n, units="mm") for n in (1, 2, 3)] + [Axis(spacing=2.0, units="s")]
+    meta = Metadata(axes=axes[::-1], description="d")
+    values = np.zeros((2, 3, 4, 5), "u1")
+    report = raconvert.write(tmp_path / "a.nii", values, meta=meta)
+    header = nib.load(tmp_path / "a.nii").header
+    assert not report.equivalent
+    assert header.get_zooms() == (0.5, 1.0, 1.5, 2.0)
+    assert header.get_xyzt_units() == ("mm", "sec")
+    meta = Metadata(axes=[Axis(name="x", spacing=0.1), *axes[1:]], attributes={"k": 1})
+    report = raconvert.write(tmp_path / "b.nii", values, meta=meta)
+    (said,) = map(str, report.equivalent)
+    assert {"axes (name)", "attributes", "spacing (rounded to float32)"} <= {
+        *said.split(": ")[-1].split(", ")
+    }
+
+
+ODD = {
+    "rank": (40, b"\x08\0"), "length": (42, b"\0\0"), "negative": (42, b"\xff\xff"),
+    "offset": (108, np.float32("nan").tobytes()), "infinite": (108, np.float32("inf").tobytes()),
+    "inside": (108, np.float32(12).tobytes()), "half": (108, np.float32(352.5).tobytes()),
+    "cut": (42, b"\xff\x7f"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("suffix", [".nii", ".nii.gz"])
+def test_odd_headers_are_refused(name: str, suffix: str, tmp_path: Path) -> None:
+    save(tmp_path / "a.nii", VALUES)
+    data = bytearray((tmp_path / "a.nii").read_bytes())
+    place, field = ODD[name]
+    data[place : place + len(field)] = field
+    path = tmp_path / f"x{suffix}"
+    path.write_bytes(gzip.compress(data) if suffix == ".nii.gz" else data)
+    with pytest.raises(Corrupt):
+        raconvert.read(path)
+
+
+def test_other_types_and_pairs_are_named(tmp_path: Path) -> None:
+    save(tmp_path / "a.nii", VALUES)
+    data = bytearray((tmp_path / "a.nii").read_bytes())
+    data[70:72] = (1536).to_bytes(2, "little")
+    (tmp_path / "b.nii").write_bytes(data)
+    with pytest.raises(Unsupported, match="long doubles"):
+        raconvert.read(tmp_path / "b.nii")
+    with quiet():
+        nib.save(nib.Nifti1Pair(VALUES, None), tmp_path / "p.img")
+    with pytest.raises(NotSupportedYet, match="NIfTI-1 pair"):
+        raconvert.read(tmp_path / "p.hdr")
