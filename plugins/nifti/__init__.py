@@ -17,9 +17,9 @@ they are stored: ``scl_slope`` and ``scl_inter`` are not applied but kept in the
 ``nifti``, and a note says so. ``pixdim`` and ``xyzt_units`` become spacing and units of the axes (a
 spacing of 1 without units says nothing), ``descrip`` the description. The namespace ``nifti`` has
 ``sform`` and ``qform`` (the affine: three rows of four numbers; quaternion, offset and sign), their
-codes, the intent, slices, extensions, and every other field that is not 0; its ``axes`` follow the axes, so
-that ``--axes`` permutes the columns of ``sform`` (``qform`` is then dropped, and named). RGB24 and
-RGBA32 are structures of bytes R, G, B and A.
+codes, the intent, slices, extensions, and every other field that is not 0; its ``axes`` follow the
+axes, so that ``--axes`` permutes the columns of ``sform`` (``qform`` is then dropped, and named).
+RGB24 and RGBA32 are structures of bytes R, G, B and A.
 
 Writes: little-endian, NIfTI-1 where lengths are below 32768, else NIfTI-2 (also where the file came
 from one); inside gzip where the name ends with ``.gz``.

@@ -136,7 +136,7 @@ def _check_size(header: Header, start: Start) -> None:
 
 
 def extensions_of(header: Header, start: Start, notes: list[str]) -> list[dict[str, Any]]:
-    """What lies between header and data: codes and bytes; a note where it is no such thing."""
+    """What lies between header and data: codes and bytes; a note where it is something else."""
     begin = LAYOUTS[header.version].nbytes
     if header.offset <= begin + 4:
         return []
