@@ -67,7 +67,7 @@ def _own_fields(header: Header, notes: list[str]) -> dict[str, Any]:
         elif any(numbers) or (isinstance(value, str) and value):
             own[name] = value
     if odd:
-        notes.append(f"fields that are no numbers were ignored: {', '.join(odd)}")
+        notes.append(f"fields that are not finite were ignored: {', '.join(odd)}")
     return own
 
 
