@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pickle
 import shlex
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -317,3 +319,102 @@ def test_one_collision_of_names_fails_one_file(capsys: pytest.CaptureFixture[str
     assert raconvert.read("out/a.h5", "a").tolist() == VALUES.tolist()  # type: ignore[union-attr]
     code, _, err = run("raconvert in --to h5 --out-dir out3 --fail-fast", capsys)
     assert (code, os.path.exists("out3")) == (2, False)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of 7,000 files, of more kinds than a summary has lines, and a few that are broken."""
+    place = tmp_path_factory.mktemp("many")
+    for number in range(6980):
+        if number % 500 == 0:
+            folder = place / f"{number // 500:02}"
+            folder.mkdir()
+        (folder / f"{number}.npy").write_bytes(one_by_one(number % 7 + 1))
+    for number, kind in enumerate(("f8", "f4", "i8", "i4", "i2", "u8", "u4", "u2", "?", "c8")):
+        np.save(place / f"00/kind{number}.npy", np.zeros(3, kind))
+        (place / f"01/bad{number}.npy").write_bytes(b"\x93NUMPY" + bytes([number]) * 9)
+    return place
+
+
+def one_by_one(width: int) -> bytes:
+    text = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({width}, 2), }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode() + bytes(2 * width)
+
+
+def test_a_folder_of_7000_files_is_ten_lines(
+    many: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(f"raconvert info -r '{many}'", capsys)
+
+    assert (code, err) == (1, "")
+    lines = out.splitlines()
+    assert len(lines) <= 10
+    assert "7000 files in 14 folders" in lines[0]
+    assert lines[1].split() == ["6980", "npy", "uint8", "7", "shapes,", "(1,", "2)", "to", "(7,", "2)"]
+    counts = [int(line.split()[0]) for line in lines[1:-1]]
+    assert sum(counts) == 7000
+    assert sum(int(line.split()[0]) for line in lines if "failed" in line) == 10
+    code, out, _ = run(f"raconvert info -s '{many}/00'", capsys)
+    assert (code, len(out.splitlines())) == (0, 510)
+
+
+def test_diff_of_folders_is_summed_up(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.makedirs("a/deep")
+    os.makedirs("b/deep")
+    for number in range(20):
+        np.save(f"a/{number}.npy", VALUES)
+        raconvert.write(f"b/{number}.ra", VALUES + (number % 2))
+        np.save(f"b/deep/{number}.npy", VALUES)
+
+    code, out, _ = run("raconvert diff a b", capsys)
+    assert code == 1
+    assert out.splitlines() == [
+        "* 1.npy   12 of 12 elements differ",
+        "* and 9 more (-v shows all)",
+        "20 files: 10 the same, 10 different",
+    ]
+    assert run("raconvert diff a b --atol 1", capsys)[0] == 0
+    code, out, _ = run("raconvert diff -r a b", capsys)
+    assert out.splitlines()[-1] == "40 files: 10 the same, 10 different, 20 only in b"
+    assert "+ deep/0.npy" in out
+    Path("a/2.npy").write_bytes(b"cut off")
+    code, out, _ = run("raconvert diff a b --json", capsys)
+    assert (code, json.loads(out)["counts"]["not compared"]) == (2, 1)
+    code, out, _ = run(f"raconvert diff '{many}/02' '{many}/03' -q", capsys)
+    assert (code, len(out.splitlines())) == (1, 5)
+
+
+def test_digest_of_a_folder_is_a_manifest_or_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    os.makedirs("in/y")
+    for name in ("in/1.npy", "in/y/2.npy"):
+        np.save(name, VALUES)
+    shutil.copytree("in", "copy")
+
+    code, out, _ = run("raconvert digest -r in", capsys)
+    assert (code, [line.split()[1] for line in out.splitlines()]) == (0, ["in/1.npy", "in/y/2.npy"])
+    manifest = out.replace("in/", "")
+    code, out, _ = run("raconvert digest -r -s in copy", capsys)
+    digest = hashlib.sha256(manifest.encode()).hexdigest()
+    assert (code, out) == (0, f"{digest}  in\n{digest}  copy\n")
+    np.save("copy/y/2.npy", VALUES + 1)
+    assert run("raconvert digest -r -s copy", capsys)[1].split()[0] != digest
+    Path("copy/bad.npy").write_bytes(b"cut off")
+    code, out, err = run("raconvert digest -r -s copy", capsys)
+    assert (code, out, "copy: has no digest" in err) == (1, "", True)
+
+
+def test_diff_ignores_singletons_if_told_to(capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("one.npy", VALUES[None, :, :, None])
+    np.save("other.npy", VALUES[None].T)
+    raconvert.write("f.mat", VALUES)
+
+    assert run("raconvert diff a.npy one.npy", capsys)[0] == 1
+    assert run("raconvert diff a.npy one.npy --ignore-singletons", capsys)[0] == 0
+    assert run("raconvert diff one.npy f.mat --ignore-singletons --ignore-meta", capsys)[0] == 0
+    code, out, _ = run("raconvert diff a.npy other.npy --ignore-singletons", capsys)
+    assert (code, "not compared, the shapes differ" in out) == (1, True)
+    changed = VALUES.copy()
+    changed[1, 2] += 1
+    np.save("one.npy", changed[None])
+    code, out, _ = run("raconvert diff a.npy one.npy --ignore-singletons", capsys)
+    assert (code, "first at [1, 2]" in out) == (1, True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raconvert.cli.console import one_line
-from raconvert.cli.sources import reading
+from raconvert.cli.sources import below, is_tree, reading
 from raconvert.errors import RaconvertError, UsageError
 from raconvert.inspect.diff import diff
 
@@ -16,19 +16,18 @@ if TYPE_CHECKING:
 
 _DIFFERENT = 1
 _ABSENT = object()
+_RULES = ("atol", "rtol", "bitwise", "ignore_meta", "ignore_singletons")
+_ALL = 8  # files that differ, which are shown without -v
 
 
 def run(args: Any, console: Console) -> int:
     """Compare and print what differs."""
+    a, b = args.files
+    how: dict[str, Any] = {name: getattr(args, name) for name in _RULES}
     try:
-        found = diff(
-            *args.files,
-            atol=args.atol,
-            rtol=args.rtol,
-            bitwise=args.bitwise,
-            ignore_meta=args.ignore_meta,
-            **reading(args),
-        )
+        if all(map(is_tree, args.files)):
+            return _run_trees(args, how, console)
+        found = diff(a, b, **how, **reading(args))
     except RaconvertError as error:
         if error.exit_code == _DIFFERENT:  # what cannot be read does not differ
             error.exit_code = UsageError.exit_code
@@ -39,6 +38,34 @@ def run(args: Any, console: Console) -> int:
         for line in _lines(found):
             console.result(line)
     return 0 if found["same"] else _DIFFERENT
+
+
+def _run_trees(args: Any, how: dict[str, Any], console: Console) -> int:
+    """Compare the files of two folders by their names; many differences are summed up."""
+    from raconvert.migration.compare import ERROR, MARKS, ONLY_HERE, ONLY_THERE, SAME
+    from raconvert.migration.differ import diff_trees
+
+    a, b = args.files
+    words = {**MARKS, ONLY_HERE: "only in a", ONLY_THERE: "only in b"}
+    found = list(diff_trees(a, b, how=how, **below(args), **reading(args)))
+    odd = {mark: [one for one in found if one.mark == mark] for mark in words if mark != SAME}
+    same = not any(odd.values())
+    counts = {word: sum(one.mark == mark for one in found) for mark, word in words.items()}
+    if console.json:
+        files = [one._asdict() for one in found]
+        facts = {"a": a, "b": b, "same": same, "counts": counts}
+        console.result_json({**facts, "files": files})
+    elif not (same and console.quiet):
+        many = sum(map(len, odd.values())) > _ALL and not console.verbose
+        for mark, some in odd.items():
+            for one in some[:1] if many else some:
+                reason = f"   {one.reason}" if one.reason else ""
+                console.result(one_line(f"{mark} {one.path}{reason}"))
+            if many and len(some) > 1:
+                console.result(f"{mark} and {len(some) - 1} more (-v shows all)")
+        parts = [f"{count} {word}" for word, count in counts.items() if count]
+        console.result(one_line(f"{len(found)} files: {', '.join(parts) or 'none'}"))
+    return UsageError.exit_code if odd[ERROR] else 0 if same else _DIFFERENT
 
 
 def _lines(found: dict[str, Any]) -> Iterator[str]:

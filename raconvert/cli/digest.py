@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import sys
+from hashlib import sha256
 
 from raconvert import registry
 from raconvert.cli.console import error_facts, one_line
-from raconvert.cli.sources import each, expand, reading
+from raconvert.cli.sources import below, each, expand, failing, reading
 from raconvert.conversion.combine import open_sources
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import RaconvertError, UsageError, listed, quoted
@@ -37,10 +40,38 @@ def run(args: Any, console: Console) -> int:
             _show(lines, console)
         return max([console.error(error) for error in errors], default=0)
 
-    code = each(expand(args.files), lambda path: _digests(path, args), tell, console, found)
+    if args.short:
+        return _run_short(args, console)
+    paths = expand(args.files, **below(args))
+    look = functools.partial(_digests, args=args)
+    code = each(paths, look, tell, console, failing(console, found))
     if console.json:
         console.result_json(found)
     return code
+
+
+def _run_short(args: Any, console: Console) -> int:
+    """Print one line for each operand: the SHA-256 of its lines, with the names below it."""
+    codes, found = set(), []
+    for word in args.files:
+        lines: list[str] = []
+        inside = os.path.join(word, "") if os.path.isdir(word) else ""
+
+        def tell(_: str, facts: Any, lines: list[str] = lines, inside: str = inside) -> int:
+            done, problems = facts
+            lines += [manifest_line(name.removeprefix(inside), digits) for name, digits in done]
+            return max([console.error(decoded(problem)) for problem in problems], default=0)
+
+        paths = expand([word], **below(args))
+        code = each(paths, functools.partial(_digests, args=args), tell, console)
+        codes.add(code)
+        if not code:
+            text = "".join(f"{line}\n" for line in sorted(lines))
+            found.append((word, sha256(text.encode("utf-8", "surrogateescape")).hexdigest()))
+        else:
+            console.note(f"{word}: has no digest, because not all of it can be read")
+    _show(found, console)
+    return max(codes)
 
 
 def _digests(path: str, args: Any) -> tuple[list[tuple[str, str]], list[dict[str, Any]]]:

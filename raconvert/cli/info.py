@@ -6,8 +6,9 @@ from itertools import islice
 
 from raconvert.arrays.dtypes import few_lengths, size
 from raconvert.cli.console import one_line
-from raconvert.cli.sources import each, expand, reading
-from raconvert.errors import LISTED
+from raconvert.cli.sources import below, each, expand, failing, reading
+from raconvert.cli.summary import Summary
+from raconvert.errors import LISTED, listed
 from raconvert.inspect.info import info
 
 TYPE_CHECKING = False
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _LONGEST_VALUE = 60  # characters of a metadata value
 _LONGEST_LINE = 100  # characters of what one format knows
+_MOST_FILES = 10  # of folders, that are shown one by one
 _MOST_FIELDS = 20  # of metadata, for each array; -v and --json show all
 
 
@@ -37,8 +39,20 @@ def run(args: Any, console: Console) -> int:
             console.result(line)
         return 0
 
-    paths = expand(args.files)
-    code = each(paths, lambda path: info(path, **reading(args)), tell, console, found)
+    paths = expand(args.files, **below(args))
+    summed = len(paths) > max(_MOST_FILES, len(args.files)) and not (
+        args.short or console.verbose or console.json
+    )
+    summary = Summary()
+    code = each(
+        paths,
+        lambda path: info(path, **reading(args)),
+        summary.add if summed else tell,
+        console,
+        summary.add_failure if summed else failing(console, found),
+    )
+    for line in summary.lines(listed(args.files, 3)) if summed else ():
+        console.result(line)
     if console.json:
         console.result_json(found[0] if len(paths) == 1 else found)
     return code

@@ -218,6 +218,8 @@ READING = (
 )
 GATHERING = _named("sort", "recursive", "include", "exclude", "files_from", "null_separated")
 
+BELOW = _named("recursive", "include", "exclude")
+
 # convert ----------------------------------------------------------------------------------------
 
 PROGRESS = Opt(
@@ -243,7 +245,8 @@ VERBS = {
     "info": Verb(
         "info FILE... [options]",
         _FILES,
-        (Opt("-s --short", "one line per array", how="flag"), *READING, *COMMON),
+        (Opt("-s --short", "one line per array", how="flag"), *BELOW, *READING, *COMMON),
+        "a folder of more than 10 files is summed up, unless -s, -v or --json is given; "
         "-v shows all metadata that single formats keep, one field a line; --json whole values too",
     ),
     "formats": Verb(
@@ -253,7 +256,7 @@ VERBS = {
     ),
     "diff": Verb(
         "diff A B [options]",
-        ("files", 2, "the two files, or FILE#NAME"),
+        ("files", 2, "the two files, or FILE#NAME, or two folders"),
         (
             Opt("--atol", "absolute difference to accept", metavar="X", kind=number, default=0.0),
             Opt(
@@ -265,6 +268,8 @@ VERBS = {
             ),
             Opt("--bitwise", "tell -0.0 from 0.0, and NaN payloads", how="flag"),
             Opt("--ignore-meta", "compare type, shape and elements only", how="flag"),
+            Opt("--ignore-singletons", "take (1, 3, 4) for (3, 4)", how="flag"),
+            *BELOW,
             *READING,
             *COMMON,
         ),
@@ -291,6 +296,9 @@ VERBS = {
         (
             Opt("--as", "print this name, so that sha256sum -c checks it", dest="as_",
                 metavar="NAME"),
+            Opt("-s --short", "one line for each FILE or folder: the SHA-256 of all lines below it",
+                how="flag"),
+            *BELOW,
             *READING,
             *COMMON,
         ),

@@ -46,8 +46,25 @@ def no_destination(words: Sequence[str], verb: str = "") -> UsageError:
     )
 
 
-def expand(words: Sequence[str]) -> list[str]:
-    """Return the files that words mean: files as they are, the content of folders and globs."""
+def is_tree(path: str) -> bool:
+    """True for a folder, unless it is a bundle."""
+    return os.path.isdir(path) and not os.path.isfile(os.path.join(path, "bundle.yaml"))
+
+
+def below(args: Any) -> dict[str, Any]:
+    """Return the options that say what of folders is meant, as `expand` takes them."""
+    return {
+        "recursive": args.recursive,
+        "include": args.include or (),
+        "exclude": args.exclude or (),
+    }
+
+
+def expand(words: Sequence[str], **below: Any) -> list[str]:
+    """Return the files that words mean: files as they are, the content of folders and globs.
+
+    `below` as in `raconvert.conversion.inputs.gather`.
+    """
     found: list[str] = []
     for word in words:
         if os.path.isfile(word):
@@ -56,8 +73,21 @@ def expand(words: Sequence[str]) -> list[str]:
         from raconvert.conversion.inputs import gather, is_pattern
 
         several = "://" in word or os.path.isdir(word) or is_pattern(word)
-        found += gather([word]).paths if several else [word]
+        found += gather([word], **below).paths if several else [word]
     return found
+
+
+def failing(console: Console, found: list[Any]) -> Callable[[str, RaconvertError], int]:
+    """What `each` does with a failure: it is an error, and with --json a part of what was found."""
+
+    def fail(path: str, error: RaconvertError) -> int:
+        if console.json:
+            from raconvert.cli.console import error_facts
+
+            found.append({"path": path, "error": error_facts(error)})
+        return console.error(error)
+
+    return fail
 
 
 def each(
@@ -65,28 +95,25 @@ def each(
     look: Callable[[str], Any],
     tell: Callable[[str, Any], int],
     console: Console,
-    found: list[Any] | None = None,
+    fail: Callable[[str, RaconvertError], int] | None = None,
 ) -> int:
     """Look at every file, tell what was found, and return the exit code.
 
-    One that fails does not stop the rest, and with --json is told in `found`, among what was. The
-    code of a single kind of failure stays, several kinds are 1. What `look` returns is made of
-    values of JSON (`raconvert.conversion.isolated`).
+    One that fails does not stop the rest; `fail` tells of it, and returns its code. The code of a
+    single kind of failure stays, several kinds are 1. What `look` returns is made of values of JSON
+    (`raconvert.conversion.isolated`).
     """
     from raconvert.conversion.read import is_native
 
     if len(paths) == 1 and not is_native(paths[0]):
         return tell(paths[0], look(paths[0]))
-    from raconvert.cli.console import error_facts
     from raconvert.conversion.isolated import Jobs, outcomes
 
     codes = set()
     looked = outcomes(paths, Jobs(lambda number: look(paths[number])), fewest=1)
     for path, facts in zip(paths, looked, strict=True):
         if isinstance(facts, RaconvertError) and len(paths) > 1:
-            codes.add(console.error(facts))
-            if console.json and found is not None:
-                found.append({"path": path, "error": error_facts(facts)})
+            codes.add(fail(path, facts) if fail else console.error(facts))
         elif isinstance(facts, Exception):
             raise facts
         else:

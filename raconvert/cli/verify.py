@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 from raconvert.arrays.dtypes import few_lengths
-from raconvert.bundle.names import MANIFEST
 from raconvert.cli.console import one_line
 from raconvert.cli.options import GATHERING
-from raconvert.cli.sources import each, expand, reading
+from raconvert.cli.sources import each, expand, failing, is_tree, reading
 from raconvert.errors import UsageError
 from raconvert.inspect.verify import verify
 
@@ -54,7 +51,7 @@ def run(args: Any, console: Console) -> int:
                 console.result(line)
         return 0 if facts["same"] else _DIFFERENT
 
-    code = each(paths, look, tell, console, found)
+    code = each(paths, look, tell, console, failing(console, found))
     if console.json:
         console.result_json(found[0] if len(paths) == 1 else found)
     return code
@@ -66,11 +63,6 @@ def _trees(args: Any) -> bool:
     if len(args.files) != 1 or len(words) != 2:
         return False
     return is_tree(words[0]) or (args.combined is not None and is_tree(words[1]))
-
-
-def is_tree(path: str) -> bool:
-    """True for a folder, unless it is a bundle."""
-    return os.path.isdir(path) and not os.path.isfile(os.path.join(path, MANIFEST))
 
 
 def _lines(facts: dict[str, Any]) -> Iterator[str]:

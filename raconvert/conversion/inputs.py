@@ -224,7 +224,7 @@ def _expand(
             raise ReadFailed(
                 "folder holds no file of a known format",
                 path=word,
-                remedy=None if recursive else "`convert --recursive` also looks into its folders",
+                remedy=None if recursive else "-r (--recursive) also looks into its folders",
             )
         return paths, False
     if os.path.lexists(split_spec(word)[0]):

@@ -40,6 +40,7 @@ def diff(
     rtol: float = 0.0,
     bitwise: bool = False,
     ignore_meta: bool = False,
+    ignore_singletons: bool = False,
     max_memory: int = DEFAULT_MAX_MEMORY,
     **reading: Any,
 ) -> dict[str, Any]:
@@ -47,6 +48,7 @@ def diff(
 
     NaN equals NaN at the same place. Two numbers differ if ``abs(x - y) > atol + rtol * max(abs(x),
     abs(y))``; `bitwise` compares bytes instead, so that -0.0 is not 0.0 and NaN payloads count.
+    With `ignore_singletons` axes of length 1 do not count: (1, 3, 4) is (3, 4).
     Containers are compared by name, two single arrays whatever their names are. ``metadata`` has
     what the files say of themselves, ``groups`` what they say of their groups, and which empty ones
     only one side has; ``aliases`` the further names that the files have for arrays and groups;
@@ -61,7 +63,7 @@ def diff(
         raise UsageError("a bitwise comparison has no tolerance")
     if not (atol >= 0 and rtol >= 0):
         raise UsageError("a tolerance is not negative", got=f"atol {atol}, rtol {rtol}")
-    rule = Rule(atol, rtol, bitwise, max_memory)
+    rule = Rule(atol, rtol, bitwise, max_memory, singletons=not ignore_singletons)
     with (
         open_bundle(a, max_memory=max_memory, **reading) as left,
         open_bundle(b, max_memory=max_memory, **reading) as right,
@@ -88,6 +90,30 @@ def diff(
             "aliases": about.get("aliases", []),
             "order": about.get("order"),
         }
+
+
+def difference(found: dict[str, Any]) -> str:
+    """What `diff` has found, in few words; empty if nothing."""
+    parts = []
+    for array in found["arrays"]:
+        said = []
+        if not array["same_type"]:
+            said.append(f"type {array['type'][0]}, in b {array['type'][1]}")
+        if not array["same_shape"]:
+            shapes = [tuple(shape) for shape in array["shape"]]
+            said.append(f"shape {shapes[0]}, in b {shapes[1]}")
+        if array["data"] is not None and array["data"]["differ"]:
+            data = array["data"]
+            said.append(f"{data['differ']} of {data['count']} elements differ")
+        if array["metadata"] or array["items"]:
+            said.append("metadata differs")
+        said += [f"cannot be read: {problem}" for problem in array["problems"] if problem]
+        if said:
+            name = f"{array['name']}: " if len(found["arrays"]) > 1 else ""
+            parts.append(f"{name}{', '.join(said)}")
+    alone = {side: found[f"only_in_{side}"] for side in ("a", "b")}
+    parts += [f"only in {side}: {listed(names, 5)}" for side, names in alone.items() if names]
+    return "; ".join(parts) or ("" if found["same"] else "metadata of the file differs")
 
 
 def pair_arrays(a: Bundle, b: Bundle) -> tuple[list[tuple[Array, Array]], list[str], list[str]]:
@@ -134,7 +160,7 @@ def compare_arrays(
                 raise one.problem
     broken = _problems(a, b)
     same_type = little(a.element) == little(b.element)
-    same_shape = a.shape == b.shape
+    same_shape = rule.shape_of(a) == rule.shape_of(b)
     data: dict[str, Any] | None = None
     differ = 0
     odd = _incomparable(a, b, rule) if same_shape else None
@@ -148,7 +174,7 @@ def compare_arrays(
             if alone or not find([a, b], rule.max_memory):
                 raise
             broken = _problems(a, b)
-    left, right = without_traces(meta_of(a), meta_of(b), formats)
+    left, right = without_traces(_meta_of(a, rule), _meta_of(b, rule), formats)
     metadata = [] if ignore_meta else meta_differences(left, right)
     items = None if ignore_meta else item_differences(a, b, formats)
     return {
@@ -164,6 +190,17 @@ def compare_arrays(
         "problems": broken,
         "same": same_type and same_shape and not (differ or metadata or items or any(broken)),
     }
+
+
+def _meta_of(array: Array, rule: Rule) -> dict[str, Any]:
+    """The metadata of an array, of axes that count."""
+    fields = meta_of(array)
+    axes = fields.get("axes")
+    if rule.singletons or not axes or len(axes) != array.ndim:
+        return fields
+    axes = [axis for axis, length in zip(axes, array.dims, strict=True) if length != 1]
+    rest = {name: value for name, value in fields.items() if name != "axes"}
+    return {**rest, "axes": axes} if any(axes) else rest
 
 
 def _problems(a: Array, b: Array) -> list[str | None]:

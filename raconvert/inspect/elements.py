@@ -27,9 +27,12 @@ _LARGEST_EXACT = 2.0**63  # floats from here on are not an int64
 
 
 class Rule:
-    """How elements are compared: tolerances, or bytes, and how much memory that may take."""
+    """How elements are compared: tolerances, or bytes, and how much memory that may take.
 
-    __slots__ = ("atol", "bitwise", "max_memory", "rtol")
+    `singletons`: axes of length 1 count.
+    """
+
+    __slots__ = ("atol", "bitwise", "max_memory", "rtol", "singletons")
 
     def __init__(
         self,
@@ -37,11 +40,18 @@ class Rule:
         rtol: float = 0.0,
         bitwise: bool = False,
         max_memory: int = DEFAULT_MAX_MEMORY,
+        singletons: bool = True,
     ) -> None:
+        self.singletons: bool = singletons
         self.atol: float = atol
         self.rtol: float = rtol
         self.bitwise: bool = bitwise
         self.max_memory: int = max_memory
+
+    def shape_of(self, array: Array) -> tuple[int, ...]:
+        """The shape of an array, of axes that count."""
+        shape = array.shape
+        return shape if self.singletons else tuple(length for length in shape if length != 1)
 
 
 def compare_data(a: Array, b: Array, rule: Rule) -> dict[str, Any]:

@@ -90,8 +90,8 @@ def compare_trees(
     right = walk(there, from_=reading.get("from_"), include=include, exclude=exclude)
     pairs, findings = paired(left, right)
     yield from findings
-    yield from _unreadable(left)
-    yield from _unreadable(right)
+    yield from unreadable(left)
+    yield from unreadable(right)
     comparison = _Comparison(here, there, max_memory, reading)
     jobs = Jobs(lambda number: [list(one) for one in comparison.of(pairs[number])])
     paths = [comparison.native_of(pair) for pair in pairs]
@@ -102,8 +102,8 @@ def compare_trees(
             yield from (Finding(*one) for one in found)
 
 
-def _unreadable(tree: Tree) -> Iterator[Finding]:
-    """What may hold arrays and cannot be looked at."""
+def unreadable(tree: Tree) -> Iterator[Finding]:
+    """What may hold arrays in a tree and cannot be looked at."""
     for path, reason in tree.left_out:
         if reason.startswith(UNREADABLE):
             yield Finding(ERROR, path, reason)
@@ -112,8 +112,13 @@ def _unreadable(tree: Tree) -> Iterator[Finding]:
 # Pairs ------------------------------------------------------------------------------------------
 
 
-def paired(here: Tree, there: Tree) -> tuple[list[Pair], list[Finding]]:
-    """What is to be compared, and what has no counterpart or more than one."""
+def paired(
+    here: Tree, there: Tree, *, files_only: bool = False
+) -> tuple[list[Pair], list[Finding]]:
+    """What is to be compared, and what has no counterpart or more than one.
+
+    `files_only`: a file is the counterpart of a file, and never of a folder.
+    """
     left, right = _by_stem(here.files), _by_stem(there.files)
     pairs: list[Pair] = []
     findings: list[Finding] = []
@@ -132,6 +137,9 @@ def paired(here: Tree, there: Tree) -> tuple[list[Pair], list[Finding]]:
             b.clear()
     rest_here = {path: stem for stem, paths in left.items() for path in paths}
     rest_there = {path: stem for stem, paths in right.items() for path in paths}
+    if files_only:
+        findings += [Finding(ONLY_HERE, path) for path in rest_here]
+        return pairs, findings + [Finding(ONLY_THERE, path) for path in rest_there]
     many = {
         file.path
         for file in (*here.files, *there.files)
