@@ -736,7 +736,7 @@ def test_diff_output_and_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["diff", "-q", a, a]) == 0
     assert main(["diff", a]) == 2
     assert main(["diff", a, save(tmp_path / "t.npy", np.array(["a", "b"]))]) == 2
-    assert main(["diff", a, str(tmp_path / "none.npy")]) == 1
+    assert main(["diff", a, str(tmp_path / "none.npy")]) == 2
     assert "cannot be compared" in capsys.readouterr().err
 
 
