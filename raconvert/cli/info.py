@@ -7,7 +7,6 @@ from itertools import islice
 from raconvert.arrays.dtypes import few_lengths, size
 from raconvert.cli.console import one_line
 from raconvert.cli.sources import below, each, expand, failing, reading
-from raconvert.cli.summary import Summary
 from raconvert.errors import LISTED, listed
 from raconvert.inspect.info import info
 
@@ -43,16 +42,19 @@ def run(args: Any, console: Console) -> int:
     summed = len(paths) > max(_MOST_FILES, len(args.files)) and not (
         args.short or console.verbose or console.json
     )
-    summary = Summary()
-    code = each(
-        paths,
-        lambda path: info(path, **reading(args)),
-        summary.add if summed else tell,
-        console,
-        summary.add_failure if summed else failing(console, found),
-    )
-    for line in summary.lines(listed(args.files, 3)) if summed else ():
-        console.result(line)
+
+    def look(path: str) -> dict[str, Any]:
+        return info(path, **reading(args))
+
+    if summed:
+        from raconvert.cli.summary import Summary
+
+        summary = Summary()
+        code = each(paths, look, summary.add, console, summary.add_failure)
+        for line in summary.lines(listed(args.files, 3)):
+            console.result(line)
+        return code
+    code = each(paths, look, tell, console, failing(console, found))
     if console.json:
         console.result_json(found[0] if len(paths) == 1 else found)
     return code

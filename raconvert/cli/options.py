@@ -319,8 +319,13 @@ VERBS = {
     ),
     "completion": Verb(
         "completion SHELL",
-        ("shell", None, "bash, zsh or tcsh"),
-        (Opt("--debug", "show where a bug of raconvert is", how="flag"),),
-        "for bash: eval \"$(raconvert completion bash)\"",
+        ("shell", "*", "bash, zsh, fish or tcsh"),
+        (
+            Opt("--words", "print what may stand at the end of the line that is given; for the "
+                "scripts", how="flag"),
+            Opt("--debug", "show where a bug of raconvert is", how="flag"),
+        ),
+        "for bash and zsh: eval \"$(raconvert completion bash)\"; for fish: raconvert completion "
+        "fish | source",
     ),
 }  # fmt: skip
