@@ -100,7 +100,7 @@ def script(shell: str) -> str:
 
 
 def words_for(line: Sequence[str]) -> list[str]:
-    """Return what may stand in place of the last word of a line; nothing means names of files."""
+    """The words that may stand in place of the last one of a line; none for names of files."""
     *before, word = line or [""]
     if word == "=":  # bash makes a word of it
         word = ""
