@@ -148,7 +148,7 @@ def _values(option: Opt, spec: Verb, before: Sequence[str], word: str) -> Iterab
 
 
 def _operands(spec: Verb, before: Sequence[str]) -> list[str]:
-    """The files of a line, which are no options and no values of options."""
+    """The words of a line that are neither options nor their values."""
     found, value = [], False
     for word in before:
         option = _option(spec, word)
