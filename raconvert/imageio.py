@@ -158,7 +158,7 @@ class RaPlugin(_Base):
         from raconvert import api
 
         if index not in (None, Ellipsis, 0):
-            raise ValueError(f"an RA file holds one array, index 0; there is no index {index!r}")
+            raise ValueError(f"an RA file holds one array, index 0; index {index!r} does not exist")
         if self._array is None:
             path = self.request.get_local_filename()
             opened = api.open(path, from_=RA, max_memory=1 << 62)

@@ -482,7 +482,7 @@ ZIPS: dict[str, tuple[bytes, str]] = {
     "encrypted": (patched(CENTRAL, 8, struct.pack("<H", 1)), "encrypted"),
     "method-unknown": (patched(CENTRAL, 10, struct.pack("<H", 77)), "compressed"),
     "method-only-in-the-directory": (patched(CENTRAL, 10, struct.pack("<H", 8)), "differ in the"),
-    "local-offset-wild": (patched(CENTRAL, 42, struct.pack("<I", 2**31)), "no local header"),
+    "local-offset-wild": (patched(CENTRAL, 42, struct.pack("<I", 2**31)), "local header is missing"),
     "local-offset-of-the-manifest": (patched(CENTRAL, 42, bytes(4)), "differ in the name"),
     "name-only-in-the-directory": (patched(CENTRAL, 46, b"y"), "differ in the name"),
     "manifest-twice": (

@@ -159,7 +159,7 @@ def test_the_folder_that_is_missing_is_named_with_the_line_that_makes_it(
     code, _, err = run(f"raconvert a.npy -o '{place}'", capsys)
 
     assert code == 1
-    assert f"no folder '{os.path.dirname(place)}'" in err
+    assert f"folder '{os.path.dirname(place)}' does not exist" in err
     shown = next(line.strip() for line in err.splitlines() if "mkdir -p" in line)
     os.makedirs(shlex.split(shown)[2])
     assert run(f"raconvert a.npy -o '{place}'", capsys)[0] == 0

@@ -19,6 +19,8 @@ HEADS = re.compile(r"(Returns? (what|how|whether|where|which|when|why|who)|Tells
 ODD_NAMES = {"told", "told_of", "parted"}
 # "there is no", "is no longer", "None where there is no file": plain English.
 NO_NOUN = re.compile(r"(?<!there )\b(is|are) no (?!longer\b|more\b)[a-z]", re.IGNORECASE)
+# A message says what does not exist, or is missing: "there is no" is for docstrings.
+THERE_IS_NO = re.compile(r"\bthere (is|are) no\b|\bno room\b", re.IGNORECASE)
 
 
 def test_the_rules_find_what_they_are_for() -> None:
@@ -28,6 +30,8 @@ def test_the_rules_find_what_they_are_for() -> None:
     assert NO_NOUN.search("'12x' is no size")
     assert NO_NOUN.search("these are no numbers")
     assert NO_NOUN.search("there is no place for it") is None
+    assert THERE_IS_NO.search("cannot be read: there are no credentials")
+    assert THERE_IS_NO.search("cannot be read: no credentials found") is None
     assert NO_NOUN.search("a comment is no longer than a name") is None
 
 
@@ -54,6 +58,12 @@ def test_docstrings_and_messages_are_plain_english(path: Path) -> None:
     found = [f"{line}: {match[0]}" for line, text in texts(module)
              for match in NO_NOUN.finditer(" ".join(text.split()))]  # fmt: skip
 
+    described = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
+    messages = [f"{node.lineno}: {match[0]}" for node in ast.walk(module)
+                if isinstance(node, ast.Constant) and isinstance(node.value, str)
+                and id(node) not in described and (match := THERE_IS_NO.search(node.value))]  # fmt: skip
+
+    assert messages == [], "write 'X does not exist', 'is missing', 'not enough space'"
     assert heads == [], "a docstring names the result, or says 'True if'"
     assert found == [], "write 'is not a ...'"
 

@@ -28,7 +28,7 @@ def options_of(compress: str, chunks: str, shuffle: bool, strings: str) -> Optio
         raise UsageError(f"option compress={compress} is not understood",
                          expected="none, gzip, gzip:0 to gzip:9, or lzf")  # fmt: skip
     if level and not (level.isascii() and level.isdecimal() and int(level) <= 9):
-        raise UsageError(f"option compress={compress} has no such level", expected="0 to 9")
+        raise UsageError(f"level of option compress={compress} is out of range", expected="0 to 9")
     chunk: Any = {"auto": "auto", "none": None}.get(chunks, "")
     if chunk == "":
         parts = chunks.split(",")

@@ -165,7 +165,9 @@ class Walk:
                 target = [name_in_link(value[0]), name_in_link(value[1])]
                 inside.append(Link(path, "external", target, (group.file, group.hard)))
             else:
-                error = Unsupported(f"a user-defined link of class {info}, which nobody can follow")
+                error = Unsupported(
+                    f"a user-defined link of class {info}, which cannot be followed"
+                )
                 self.left_out.append((path, error))
         return inside
 
@@ -221,7 +223,7 @@ class Walk:
                 )
                 here, more = b"/", value[1]
             else:
-                raise Unsupported("a user-defined link, which nobody can follow", path=file.path)
+                raise Unsupported("a user-defined link, which cannot be followed", path=file.path)
             here = b"/" if more.startswith(b"/") else here
             parts += more.split(b"/")[::-1]
         return file, here
@@ -273,7 +275,7 @@ def link_of(file: File, group: bytes, name: bytes) -> tuple[int, Any]:
             return _link(gid, name)
         except FAILURES as error:
             raise ReadFailed(
-                f"link leads to nothing: there is no '{shown(name)}' ({reason_of(error)})",
+                f"link leads to nothing: '{shown(name)}' does not exist ({reason_of(error)})",
                 path=file.path,
                 where=f"group '{shown(group)}'",
             ) from error

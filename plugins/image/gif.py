@@ -95,7 +95,7 @@ def _blocks(data: bytes, path: str) -> tuple[list[tuple[int, int]], int, int]:
         raise Unsupported("is an animation, not one image", path=path, remedy=REMEDY)
     start, first, stop = frames[0] if frames else (0, 0, 0)
     if not (frames and data.startswith(MAGICS) and 1 <= data[first - 1] <= 8):
-        raise Corrupt("has no image, or no such code size as GIF has", path=path)
+        raise Corrupt("has no image, or a code size that GIF does not allow", path=path)
     # Left, top, width and height; for a frame that is larger Pillow would make the screen larger.
     if data[start + 1 : start + 9] != bytes(4) + data[6:10]:
         raise Unsupported("has a frame that does not fill its screen", path=path, remedy=REMEDY)

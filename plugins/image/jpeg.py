@@ -119,6 +119,6 @@ def _walk(data: bytes, path: str) -> tuple[bytes, bytes, int]:
 def plan(bundle: Bundle, *, quality: int = 95) -> Plan:
     """One image of uint8, (H, W) or (H, W, 3), whatever becomes of its values."""
     if not 1 <= quality <= 100:
-        raise UsageError("there is no such quality", expected="1 to 100", got=quality)
+        raise UsageError("quality is out of range", expected="1 to 100", got=quality)
     options = {"quality": quality, "subsampling": "4:4:4"}
     return image_plan(bundle, "JPEG", options, max_side=MAX_SIDE, lossy=True)

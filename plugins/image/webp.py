@@ -12,8 +12,8 @@ Metadata, in the namespace ``image`` (see `metadata`): ``icc exif xmp orientatio
 Refused: animations, also of one frame, which a decoder composes; cut files; images above
 ``--max-memory``.
 
-Writes: uint8 (H, W, 3), lossless. There is no grey in WebP; alpha is refused, since libwebp would
-drop one that is 255 everywhere.
+Writes: uint8 (H, W, 3), lossless. WebP has no greyscale. Alpha is refused, since libwebp would drop
+one that is 255 everywhere.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class Box:
 Node = Leaf | Box
 
 
-HOLE = Box("cell", (0, 0))  # stands for an element of a cell that there is no array for: ``{}``
+HOLE = Box("cell", (0, 0))  # stands for an element of a cell without an array: ``{}``
 
 
 def leaf_of(array: Array, version: str) -> Leaf:

@@ -84,7 +84,7 @@ def restore(stored: Array, record: Record, bundle: Bundle, complex: str, path: s
         else:
             was.pop("type", None)
             bundle.notes.append(
-                "there are no complex numbers: the fastest axis is not two floats of kind complex"
+                "no complex numbers found: the fastest axis is not two floats of kind complex"
             )
     array = _restored(stored, was, bundle.notes, path)
     if array.element.kind == "complex":

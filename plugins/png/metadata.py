@@ -152,7 +152,7 @@ def _format_suggested(value: Fields) -> tuple[bytes, bytes]:
 def _parse_time(chunk: Chunk, png: Png, room: _Room) -> str:
     year, month, day, hour, minute, second = fields = _TIME.unpack(chunk.data)
     if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second <= 60):
-        raise ValueError(f"no such time: {fields}")
+        raise ValueError(f"time is out of range: {fields}")
     return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"
 
 

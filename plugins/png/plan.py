@@ -45,7 +45,7 @@ def _type_fits(array: Array) -> list[Fit]:
         if len(_image_shape(array)) == 2:
             reason = "becomes 1-bit grey, which is read as uint8 of 0 and 255"
             return [equivalent(array.name, "type", reason)]
-        reason = "a bool image has two axes: there is no 1-bit PNG with channels"
+        reason = "a bool image has two axes: a 1-bit PNG has one channel"
         return [refused(array.name, "type", reason, "--dtype uint8")]
     reason = f"PNG holds bool, uint8 and uint16, not {type_name(array.element)}"
     numbers = ("int", "uint", "float", "bfloat")

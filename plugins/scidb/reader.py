@@ -134,8 +134,8 @@ class _Reader:
                 where=f"record {self.count}, byte {self.source.size}",
                 expected=f"{total} records",
                 got=self.count,
-                remedy="SciDB leaves out empty cells, and then nobody knows the places of the "
-                "others: save with the coordinates as columns and read with --in-opt "
+                remedy="SciDB leaves out empty cells, and then the places of the others are "
+                "unknown: save with the coordinates as columns and read with --in-opt "
                 "coords=after, or read the records as a table with --in-opt layout=flat; "
                 "otherwise the file is cut off, or the schema is of another",
             )

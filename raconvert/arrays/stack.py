@@ -264,7 +264,7 @@ def _spool_failed(error: OSError) -> WriteFailed:
     return WriteFailed(
         f"a temporary file for metadata cannot be written: {error.strerror}",
         path=gettempdir(),
-        remedy="name a folder with more room in the environment variable TMPDIR; the destination "
+        remedy="name a folder with more space in the environment variable TMPDIR; the destination "
         "is as it was before",
     )
 

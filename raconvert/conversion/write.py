@@ -243,7 +243,7 @@ def _for_stdout(row: Row, settings: Settings) -> Settings:
         raise UsageError(f"format {row.name} is a folder, which the standard output cannot hold")
     if settings.meta == "sidecar":
         raise UsageError(
-            "there is no place for a sidecar beside the standard output",
+            "a sidecar cannot be written beside the standard output",
             remedy="name a file, or put the metadata into an .ra with --meta trailer",
         )
     return settings.replace(meta="ignore") if settings.meta == "auto" else settings

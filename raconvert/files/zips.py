@@ -260,7 +260,7 @@ def _data_offset(source: Source, file: FileIO, info: ZipInfo) -> int:
     file.seek(max(0, info.header_offset))
     raw = file.read(LOCAL.size) or b""
     if info.header_offset < 0 or len(raw) < LOCAL.size or not raw.startswith(LOCAL_MAGIC):
-        raise Corrupt("there is no local header", path=source.path, expected=LOCAL_MAGIC)
+        raise Corrupt("local header is missing", path=source.path, expected=LOCAL_MAGIC)
     local = Local(*LOCAL.unpack(raw))
     name = info.orig_filename.encode("utf-8" if info.flag_bits & UTF8 else "cp437")
     pairs: dict[str, tuple[object, object]] = {"name": (name, file.read(local.name_bytes))}

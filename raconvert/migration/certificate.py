@@ -67,7 +67,7 @@ def check_place(base: str, *, overwrite: bool = False) -> None:
     base = stem_of(base)
     for path, head in ((base + ".json", _JSON_HEAD), (base + ".html", HTML_HEAD)):
         if not os.path.isdir(os.path.dirname(path) or "."):
-            raise WriteFailed("cannot be written: there is no such folder", path=path)
+            raise WriteFailed("cannot be written: its folder does not exist", path=path)
         if not os.path.lexists(path):
             continue
         if os.path.isfile(path):

@@ -289,7 +289,7 @@ def _room(target: str) -> dict[str, int | None]:
 
 
 def check_space(target: str, units: Sequence[Unit]) -> None:
-    """Raise `UsageError` where the destination has no room for what is left to do.
+    """Raise `UsageError` where the destination has not enough space for what is left to do.
 
     What is written may be larger or smaller than what is read; twice as much is refused only when
     the disk is full.
@@ -299,14 +299,14 @@ def check_space(target: str, units: Sequence[Unit]) -> None:
     needed = sum(unit.size for unit in units)
     if free is not None and needed > free:
         raise UsageError(
-            "the destination has too little room",
+            "the destination does not have enough space",
             path=target,
             expected=f"{needed} bytes, as the sources have",
             got=f"{free} bytes free",
         )
     if inodes is not None and len(units) > inodes:
         raise UsageError(
-            "the destination has room for too few files",
+            "the destination cannot hold so many files",
             path=target,
             expected=f"{len(units)} files",
             got=f"{inodes} free inodes",

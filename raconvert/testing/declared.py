@@ -141,7 +141,7 @@ def check_options(plugin: ModuleType) -> None:
     wrong = []
     for function, positional, options in signatures:
         if not callable(getattr(plugin, function, None)):
-            wrong.append(f"there is no function `{function}`")
+            wrong.append(f"function `{function}` is missing")
             continue
         parameters = inspect.signature(getattr(plugin, function)).parameters
         kinds = {kind: [n for n, p in parameters.items() if p.kind == kind] for kind in _KINDS}

@@ -339,7 +339,7 @@ def test_other_files_are_not_replaced(tree: Path, tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_said_before_the_work(tree: Path, tmp_path: Path) -> None:
-    with pytest.raises(WriteFailed, match="no such folder"):
+    with pytest.raises(WriteFailed, match="its folder does not exist"):
         raconvert.migrate(tree, tmp_path / "out", to="ra", report=tmp_path / "none/cert")
     assert not list((tmp_path / "out").rglob("*.ra"))
 

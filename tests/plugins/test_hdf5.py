@@ -896,7 +896,7 @@ def test_a_bundle_that_lost_the_namespace_of_hdf5_keeps_its_aliases(tmp_path: Pa
     [
         ("ragged", "'ragged' was left out: its elements are sequences of variable length"),
         ("rough", "'ragged' was left out: its elements are sequences of variable length"),
-        ("dangling", "'dangling' was left out: link leads to nothing: there is no 'nope'"),
+        ("dangling", "'dangling' was left out: link leads to nothing: 'nope' does not exist"),
     ],
 )
 def test_what_was_left_out_says_why_when_it_is_asked_for(linked: str, name: str, why: str) -> None:

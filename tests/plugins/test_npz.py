@@ -274,7 +274,7 @@ HOSTILE = {
     "local_crc_differs": (Corrupt, "differ in the CRC-32"),
     "local_size_differs": (Corrupt, "differ in the size"),
     "local_method_differs": (Corrupt, "differ in the compression"),
-    "local_header_missing": (Corrupt, "no local header"),
+    "local_header_missing": (Corrupt, "local header is missing"),
     "members_overlap": (Corrupt, "member 'a.npy' and member 'b.npy' overlap"),
     "member_runs_into_directory": (Corrupt, "and the central directory overlap"),
     "member_header_lies": (Corrupt, "7999999999984 missing"),

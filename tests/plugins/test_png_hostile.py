@@ -276,7 +276,7 @@ NOTED = {
         file_of(ihdr(), chunk(b"iCCP", b"a\0\0" + zlib.compress(b"profile")[:-6]), idat(), END),
         "iCCP.*cut off",
     ),
-    "no_such_time": (file_of(ihdr(), chunk(b"tIME", bytes(7)), idat(), END), "tIME.*no such time"),
+    "no_such_time": (file_of(ihdr(), chunk(b"tIME", bytes(7)), idat(), END), "tIME.*time is out of range"),
     "background_too_short": (file_of(ihdr(), chunk(b"bKGD", b"\0"), idat(), END), "bKGD"),
     "unknown_and_unsafe_to_copy": (file_of(ihdr(), chunk(b"juNK", b"x"), idat(), END), "juNK.*safe to copy"),
     "text_of_9_MB": (file_of(ihdr(), chunk(b"tEXt", b"a\0" + bytes(9 << 20)), idat(), END), "longer than"),

@@ -198,7 +198,7 @@ def failed(error: BaseException, url: str, *, writing: bool, attempts: int = 1) 
         what = f"cannot be {verb}: access is refused ({said or error.__class__.__name__})"
         return kind(what, path=url, remedy=CREDENTIALS.get(protocol))
     if any(cls.__name__ in _WITHOUT for cls in type(error).__mro__):
-        what = f"cannot be {verb}: there are no credentials ({without_secrets(str(error))})"
+        what = f"cannot be {verb}: no credentials found ({without_secrets(str(error))})"
         return kind(what, path=url, remedy=CREDENTIALS.get(protocol))
     if status in THROTTLED:
         what = f"cannot be {verb}: the server asks to slow down ({said}{tries})"

@@ -52,7 +52,7 @@ def _is_known(url: str) -> bool:
 
 
 def is_missing(error: ReadFailed) -> bool:
-    """True if what failed is that there is no such file."""
+    """True if what failed is that the file does not exist."""
     cause = error.__cause__
     return isinstance(cause, FileNotFoundError) or status_of(cause) in (404, 410)
 
@@ -74,7 +74,7 @@ def is_listed(url: str) -> bool:
 
 
 def is_pattern(url: str) -> bool:
-    """True if a URL is a pattern: it has a wildcard and there is no file of that name."""
+    """True if a URL is a pattern: it has a wildcard and no file has that name."""
     found = _PATTERN.search(url.partition("://")[2])
     return found is not None and is_listed(url) and not is_file(url)
 
@@ -109,7 +109,7 @@ def candidates(
     else:
         found = [path for path in files_in(url, recursive) if every or named(path)]
     if not found:
-        raise ReadFailed("there is no file of a known format", path=url)
+        raise ReadFailed("holds no file of a known format", path=url)
     return found
 
 

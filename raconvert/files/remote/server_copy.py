@@ -121,7 +121,7 @@ def copied(url: str, header: bytes, extent: Extent, *, overwrite: bool) -> S3Upl
             return None
         raise
     upload.notes.append(
-        f"'{url}': the store has copied the elements, which nobody has read: no digest of them is "
+        f"'{url}': the store has copied the elements, which were not read: their digest is not "
         "known (--verify reads them)"
     )
     return upload

@@ -179,10 +179,10 @@ def _no_room(url: str, needed: str) -> ReadFailed:
     from tempfile import gettempdir
 
     return ReadFailed(
-        "server gives no ranges of the file, and there is no room for a temporary copy",
+        "server does not give ranges of the file, and not enough space for a temporary copy",
         path=url,
         where=gettempdir(),
         expected="a file that fits",
         got=needed,
-        remedy="name a folder with more room in TMPDIR",
+        remedy="name a folder with more space in TMPDIR",
     )
