@@ -7,7 +7,7 @@ import os
 import numpy as np
 
 from raconvert import registry
-from raconvert.arrays.array import Array, values_of
+from raconvert.arrays.array import Array
 from raconvert.arrays.axes import meta_for
 from raconvert.arrays.blocks import as_ndarray
 from raconvert.arrays.bundle import Bundle
@@ -15,9 +15,10 @@ from raconvert.arrays.dtypes import element_of
 from raconvert.arrays.labelled import array_among, bundle_of, kind_of, refuse_inside
 from raconvert.arrays.memory import check_memory, machine_memory
 from raconvert.arrays.metadata import Metadata
+from raconvert.arrays.values import values_of
 from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import prepare_target, target_spec
-from raconvert.conversion.read import open_bundle
+from raconvert.conversion.reopen import open_here
 from raconvert.conversion.report import Conversion, Report
 from raconvert.conversion.write import write_bundle
 from raconvert.declared import checked
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 def open(  # noqa: A001 - the verb that every array library uses
     path: str | os.PathLike[str],
     array: str | None = None,
+    *,
+    mmap: bool = False,
     **options: Any,
 ) -> Array | Bundle:
     """Open a file lazily; nothing but headers is read.
@@ -42,7 +45,9 @@ def open(  # noqa: A001 - the verb that every array library uses
     `Bundle` (a mapping of names to arrays) for containers. Both are context managers. An array is
     indexed in logical order: ``x[3]`` and ``x[...]`` read just that; ``numpy.asarray(x)`` maps data
     that is not encoded without copying it, and a map of a file that another program makes shorter
-    ends the process, as any map does. `options` as in
+    ends the process, as any map does. With `mmap`, regions are views of such a map as well, and
+    what cannot be mapped is refused. Both can be pickled, and used in a process that this one has
+    started, however it was: there, the file is opened again. `options` as in
     `raconvert.conversion.read.open_bundle` (`from_`, `in_opts`, `meta`, `index_order`,
     `max_memory` in bytes).
 
@@ -54,9 +59,10 @@ def open(  # noqa: A001 - the verb that every array library uses
     ['a', 'b']
 
     Raises `ReadFailed`, `UnknownFormat` or `Corrupt` for the file, `UsageError` for a name that is
-    not there or matches several arrays.
+    not there or matches several arrays, `Unsupported` for what `mmap` cannot map.
     """
-    bundle = open_bundle(path, arrays=[array] if array is not None else None, **options)
+    reading = {**options, "arrays": [array] if array is not None else None}
+    bundle = open_here(path, mmap=mmap, reading=reading)
     chosen = array is not None or not _is_container(bundle)
     if not chosen and len(bundle.arrays) == 1 and os.fspath(path) != bundle.path:
         chosen = True  # FILE#name
@@ -80,6 +86,7 @@ def read(
     path: str | os.PathLike[str],
     array: str | None = None,
     *,
+    mmap: bool = False,
     max_memory: int = 1 << 62,
     **options: Any,
 ) -> np.ndarray[Any, Any] | dict[str, np.ndarray[Any, Any]]:
@@ -87,7 +94,8 @@ def read(
 
     Shape is the logical one: for RA without a sidecar the dims reversed, for column-major sources
     the dims as they stand (the result is Fortran-ordered then, nothing is moved). Little-endian,
-    own memory, writeable.
+    own memory, writeable. With `mmap` nothing is read: what is returned are read-only views of the
+    file, in its order of bytes, and what cannot be mapped is refused.
 
     >>> raconvert.read("grid.ra").sum(axis=0)
     array([12, 15, 18, 21])
@@ -99,7 +107,9 @@ def read(
     """
     max_memory = min(max_memory, machine_memory())
     try:
-        with open(path, array, max_memory=max_memory, **options) as opened:
+        with open(path, array, mmap=mmap, max_memory=max_memory, **options) as opened:
+            if mmap:
+                return _views(opened)
             if not isinstance(opened, Bundle):
                 return _in_memory(opened, max_memory)
             total = sum(one.nbytes for one in opened.arrays if one.problem is None)
@@ -110,6 +120,12 @@ def read(
         raise
     except MemoryError as error:
         raise TooLarge("needs more memory than the system gives", path=path) from error
+
+
+def _views(opened: Array | Bundle) -> np.ndarray[Any, Any] | dict[str, np.ndarray[Any, Any]]:
+    if isinstance(opened, Array):
+        return np.asarray(opened)
+    return {name: np.asarray(one) for name, one in opened.items()}
 
 
 def _in_memory(array: Array, max_memory: int) -> np.ndarray[Any, Any]:

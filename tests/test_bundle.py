@@ -528,9 +528,9 @@ def test_members_are_mapped_and_not_unpacked(tmp_path: Path, form: str) -> None:
         assert Path(array.extent.path) == (path / "g" / "x.ra" if form == "bundle" else path)
         assert array.extent.offset % {"zip": 64, "tar": 8, "bundle": 8}[form] == 0
         values = np.asarray(array)
-        base = values
-        while getattr(base, "base", None) is not None:
-            base = base.base
+        base: object = values
+        while not isinstance(base, mmap.mmap | None):
+            base = base.obj if isinstance(base, memoryview) else getattr(base, "base", None)
         assert isinstance(base, mmap.mmap)
         raw = Path(array.extent.path).read_bytes()
         assert raw[array.extent.offset :][: array.extent.nbytes] == values.tobytes("F")
@@ -1155,8 +1155,7 @@ def test_further_names_survive_and_stand_for_their_arrays(tmp_path: Path, form: 
         assert back["folder/y"].name == back["g/self/self/y"].name == "g/y"
         assert "first" in back
         assert "second" not in back
-        with pytest.raises(KeyError):
-            back["folder"]
+        assert list(back["folder"]) == ["y"]
     assert raconvert.read(f"{path}#folder/y").shape == (2, 2)
 
 

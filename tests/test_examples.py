@@ -1,7 +1,7 @@
 """The examples in the docstrings of public names: they run, and the most used names have one.
 
-Each runs in a folder with ``grid.ra``, int32 of shape (3, 4) that counts from 0, and ``two.npz``
-with zeros `a` of shape (2, 3) and ones `b` of shape (2,), and a folder ``lab`` with two .npy files.
+Each runs in a folder with ``grid.ra``, int32 of shape (3, 4) that counts from 0, ``two.npz``
+with zeros `a` of shape (2, 3) and ones `b` of shape (2,), ``groups.npz``, and a folder ``lab`` with two .npy files.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ SHOWN = [
     ),
     *("ra.read", "ra.write", "ra.query"),
     *("Array", "Array.replace", "Array.__getitem__", "Array.__array__"),
+    *("Array.astype", "Array.tolist", "Array.tobytes", "Bundle.group"),
     *("Bundle", "Bundle.get", "Bundle.only"),
     *("Metadata.copy", "Metadata.to_dict", "Metadata.from_dict"),
     *("plugin.Axis.to_dict", "plugin.Source", "plugin.Source.extent", "plugin.Source.read_at"),
@@ -88,6 +89,7 @@ def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     raconvert.ra.write("grid.ra", np.arange(12, dtype="<i4").reshape(3, 4))
     np.savez("two.npz", a=np.zeros((2, 3)), b=np.ones(2))
+    np.savez("groups.npz", **{"subj/x": np.zeros((2, 3)), "subj/y": np.ones(2), "z": np.ones(3)})
     (tmp_path / "lab").mkdir()
     for name in ("x", "y"):
         np.save(tmp_path / "lab" / f"{name}.npy", np.arange(3))

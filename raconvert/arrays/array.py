@@ -10,21 +10,17 @@ Plain classes with slots instead of dataclasses: the command line starts with th
 
 from __future__ import annotations
 
+import os
 from math import prod
 
-from raconvert.arrays.dtypes import (
-    Element,
-    dtype_of,
-    element_of,
-    flattened,
-    needs_swap,
-    type_name,
-)
-from raconvert.arrays.metadata import Metadata
-from raconvert.errors import UsageError
+from raconvert.arrays.dtypes import Element, dtype_of, needs_swap
+from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.arrays.protocols import Protocols
+from raconvert.errors import changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     import numpy as np
@@ -35,8 +31,11 @@ if TYPE_CHECKING:
 UNKNOWN = Element("user", 0, "|", None)  # of an array of which nothing can be read
 
 
-class Array:
+class Array(Protocols):
     """One N-dimensional array: type and dimensions known, data lazy, metadata beside it.
+
+    ``Array(values)`` and ``Array(values, like=other)`` are arrays of values in logical order, the
+    second with the name, the index order and the metadata of another of the same shape.
 
     `name` is the path of the array in its file: the groups it lies in, and its own name, with
     ``/`` between them. `data` is an array source (anything with `shape`, `dtype` and basic slicing,
@@ -50,19 +49,22 @@ class Array:
     >>> array = Array(element("int", 2), (4, 3), name="x", index_order="C", data=np.zeros((3, 4)))
     >>> array.dims, array.shape, array.count, array.nbytes
     ((4, 3), (3, 4), 12, 24)
+    >>> Array(array[...] + 1, like=array).name
+    'x'
     """
 
     __slots__ = (
-        "_data", "_meta", "_name", "dims", "element", "extent", "index_order", "owner", "problem",
-        "row_major", "storage",
+        "_data", "_meta", "_name", "_opened_by", "dims", "element", "extent", "index_order",
+        "mapped", "origin", "owner", "problem", "row_major", "storage",
     )  # fmt: skip
     renamed: int = 0  # how often any array was renamed: what bundles know of names may be stale
 
     def __init__(
         self,
-        element: Element,
-        dims: tuple[int, ...],
+        element: Element | Any,
+        dims: tuple[int, ...] | None = None,
         *,
+        like: Array | None = None,
         name: str = "",
         index_order: str | None = None,
         meta: Metadata | None = None,
@@ -71,6 +73,15 @@ class Array:
         storage: dict[str, Any] | None = None,
         row_major: bool = False,
     ) -> None:
+        if dims is None:  # values
+            from raconvert.arrays.values import fields_of
+
+            index_order = index_order or (like.index_order if like else "C")
+            element, dims, data = fields_of(element, index_order, like)
+            if like is not None:
+                name, meta = name or like.name, like.meta.copy() if meta is None else meta
+                meta.later = None  # it was about other values
+                row_major = like.row_major and index_order == like.index_order
         self.element: Element = element
         self.dims: tuple[int, ...] = tuple(dims)
         self.index_order: str | None = index_order
@@ -79,6 +90,9 @@ class Array:
         self.extent: Extent | None = extent
         self.storage: dict[str, Any] = {} if storage is None else storage
         self.owner: Any = None  # closed together with an array handed out alone
+        self.origin: Callable[[], Array] | None = None  # opens it anew, in another process
+        self._opened_by = 0  # the process that has opened `data`; only looked at with `origin`
+        self.mapped: bool = False  # regions are views of a map, not read
         self.problem: RaconvertError | None = None
         self.row_major: bool = row_major
         self._data = data
@@ -116,6 +130,14 @@ class Array:
     @meta.setter
     def meta(self, meta: Metadata) -> None:
         self._meta = meta
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """What is known of each axis, in the order of `shape`."""
+        listed = [] if self._meta is None else self._meta.axes
+        if len(listed) != self.ndim:
+            return tuple(Axis() for _ in self.dims)
+        return tuple(listed if self.index_order == "F" else listed[::-1])
 
     @property
     def described(self) -> bool:
@@ -158,6 +180,8 @@ class Array:
         """The array source: slowest axis first, C order; opened or mapped on first use."""
         if self.problem is not None:
             raise self.problem
+        if self.origin is not None and self._opened_by != os.getpid() and self.extent is None:
+            self._open_anew(self.origin)
         if self._data is None:
             from raconvert.arrays.mapped import map_extent
 
@@ -168,7 +192,21 @@ class Array:
 
     @data.setter
     def data(self, source: Any) -> None:
-        self._data = source
+        self._data, self.origin = source, None
+
+    def comes_from(self, origin: Callable[[], Array]) -> None:
+        """Set what opens the array anew, in a process that this one has started or sent it to.
+
+        `origin` can be pickled. It is not asked in this process. Raises nothing.
+        """
+        self.origin, self._opened_by = origin, os.getpid()
+
+    def _open_anew(self, origin: Callable[[], Array]) -> None:
+        """Take the data from where it is: what another process has opened is not shared."""
+        found = origin()
+        if (found.dims, found.element) != (self.dims, self.element):
+            raise changed(getattr(found.owner, "path", self.name))
+        self._data, self.owner, self._opened_by = found.data, found, os.getpid()
 
     @property
     def source(self) -> Any:
@@ -207,9 +245,11 @@ class Array:
             fields.setdefault("row_major", self.row_major)
         elif self._meta is not None and fields["meta"] is self._meta:
             fields["meta"] = self._meta.copy()  # it says in which order it is
-        new_values = "data" in changes and are_values(changes["data"])
+        new_values = "data" in changes and _are_values(changes["data"])
         if new_values:
-            _take_values(fields, changes)
+            from raconvert.arrays.values import take_values
+
+            take_values(fields, changes)
             if (
                 fields["meta"] is not None and fields["meta"].later is not None
             ):  # it was about other values
@@ -219,6 +259,9 @@ class Array:
         other.owner = self.owner
         if not new_values:
             other.problem = self.problem
+        if not changes.keys() & {"element", "dims", "extent", "data"}:
+            other.origin, other._opened_by = self.origin, self._opened_by
+            other.mapped = self.mapped
         return other
 
     def __getitem__(self, key: Any) -> Any:
@@ -271,6 +314,8 @@ class Array:
         extent = self.extent
         if not basic or self.problem is not None or extent is None or not self.nbytes:
             return None
+        if self.mapped:
+            return None
         return extent if extent.swap == needs_swap(self.element) else None
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -318,11 +363,20 @@ class Array:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __len__(self) -> int:
-        return self.shape[0]
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle holds: where the elements are, if any file has them; else the elements."""
+        from raconvert.arrays.pickled import state_of
+
+        return state_of(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
 
     def __repr__(self) -> str:
-        return f"Array({self.name!r}, {type_name(self.element)}, shape={self.shape})"
+        from raconvert.arrays.shown import array_lines
+
+        return "\n".join(array_lines(self))
 
 
 def _out_of_memory(array: Array) -> Exception:
@@ -331,49 +385,6 @@ def _out_of_memory(array: Array) -> Exception:
     return out_of_memory(array.name, array.nbytes, array.storage)
 
 
-def are_values(data: Any) -> bool:
+def _are_values(data: Any) -> bool:
     """True if data is values, in logical order: no lazy source, and nothing that opens one."""
     return data is not None and not callable(data) and not hasattr(data, "stream")
-
-
-def _take_values(fields: dict[str, Any], changes: dict[str, Any]) -> None:
-    """Put values, as their index order sees them, into the fields of an array."""
-    values = values_of(fields["data"])
-    column_major = fields["index_order"] == "F"
-    shape = tuple(fields["dims"] if column_major else fields["dims"][::-1])
-    if values.shape != shape:
-        raise UsageError(
-            f"the values for array '{fields['name']}' have another shape",
-            expected=shape,
-            got=values.shape,
-            remedy="give them in the order of `shape`, as numpy.asarray(array) does",
-        )
-    found = element_of(values.dtype)
-    if "element" not in changes:
-        fields["element"] = found
-    elif found.kind != fields["element"].kind or found.nbytes != fields["element"].nbytes:
-        raise UsageError(
-            f"the values for array '{fields['name']}' have another type",
-            expected=type_name(fields["element"]),
-            got=type_name(found),
-        )
-    fields["data"] = values.T if column_major else values
-    fields["extent"], fields["storage"] = None, {}
-
-
-def values_of(values: Any) -> np.ndarray[Any, Any]:
-    """The ndarray that numpy makes of values; `UsageError` where it makes none, and for a mask.
-
-    No format here keeps a mask. Lists of unequal lengths are not an array.
-    """
-    import numpy as np
-
-    if type(values).__module__.partition(".")[0] == "numpy" and hasattr(values, "mask"):
-        raise UsageError("a masked array would lose its mask", remedy="fill it first: a.filled()")
-    try:
-        found = np.asarray(values)
-    except (TypeError, ValueError) as error:
-        raise UsageError(
-            f"what is given is not an array: {error}", expected="what numpy makes one of"
-        ) from error
-    return found if found.dtype.names is None else flattened(found)

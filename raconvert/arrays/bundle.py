@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from raconvert.arrays.array import Array
 from raconvert.errors import Unsupported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
+    from typing import Any, TypeVar
+
+    Default = TypeVar("Default")
 
     from raconvert.arrays.alike import Alike
 
@@ -26,14 +30,78 @@ def _state(arrays: list[Array]) -> tuple[int, int]:
     return len(arrays), Array.renamed
 
 
+def _above(paths: list[str]) -> set[str]:
+    """The groups that something lies in."""
+    found: set[str] = set()
+    for path in paths:
+        while "/" in path and (path := path.rpartition("/")[0]) not in found:
+            found.add(path)
+    return found
+
+
 MAX_DEPTH = 500  # groups inside each other: as deep as HDF5 files are read
 MAX_GROUP_BYTES = 64 << 20  # of the paths of all groups on the way to all arrays
 
 
-class Bundle:
+class Group(Mapping[str, Array]):
+    """The arrays of a bundle in one group, by the names that they have there.
+
+    The arrays keep their own names, those of the bundle.
+
+    >>> with raconvert.open("groups.npz") as bundle:
+    ...     list(bundle["subj"]), bundle["subj"]["x"].shape
+    (['x', 'y'], (2, 3))
+    """
+
+    __slots__ = ("bundle", "path")
+
+    def __init__(self, bundle: Bundle, path: str) -> None:
+        self.bundle: Bundle = bundle
+        self.path: str = path
+
+    @property
+    def names(self) -> list[str]:
+        """The names in the group, in order."""
+        inside = f"{self.path}/"
+        return [name.removeprefix(inside) for name in self.bundle.names if name.startswith(inside)]
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What the file says of the group."""
+        return self.bundle.groups.get(self.path, {})
+
+    def __getitem__(self, name: str) -> Any:
+        """The array, or group, of this name in the group; raises `KeyError`."""
+        return self.bundle[f"{self.path}/{name}"]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        from raconvert.arrays.shown import tree
+
+        inside = f"{self.path}/"
+        arrays = {name: self.bundle.get(inside + name) for name in self.names}
+        groups = [
+            path.removeprefix(inside) for path in self.bundle.groups if path.startswith(inside)
+        ]
+        return tree(f"Group {self.path!r} of {len(arrays)} arrays", arrays, groups)
+
+
+class Bundle(Mapping[str, Array]):
     """Named arrays in order, what the file says of itself and of its groups, and notes.
 
-    It behaves as a read-only mapping from name to `Array`, owns what its arrays need open, and
+    It is a mapping from the names of all arrays, groups included, to `Array`; ``bundle["subj"]`` is
+    the `Group` of that name, a mapping of what lies in it. It owns what its arrays need open, and
     closes it at the end of a ``with`` block. `attributes` are those of the file; `groups` maps the
     path of each group that has attributes, or that no array lies in, to its attributes; `formats`
     holds one namespace per format about the file as a whole, as `Metadata.formats` does about an
@@ -44,13 +112,17 @@ class Bundle:
     begin and end as this one, or None.
 
     >>> with raconvert.open("two.npz") as bundle:
+    ...     print(bundle)
     ...     [(name, array.shape) for name, array in bundle.items()]
+    Bundle of 2 arrays, npz file 'two.npz'
+    ├── a  float64 (2, 3)
+    └── b  float64 (2,)
     [('a', (2, 3)), ('b', (2,))]
     """
 
     __slots__ = (
-        "_closers", "_known", "_places", "aliases", "alike", "arrays", "attributes", "format",
-        "formats", "groups", "header_tells", "notes", "path",
+        "_above", "_closers", "_known", "_places", "aliases", "alike", "arrays", "attributes",
+        "format", "formats", "groups", "header_tells", "notes", "path",
     )  # fmt: skip
 
     def __init__(
@@ -77,6 +149,7 @@ class Bundle:
         self._closers = [] if closers is None else closers
         self._places: dict[str, int] = {}  # of the arrays, by name, as they were when `_known`
         self._known: tuple[Any, ...] = ()
+        self._above: tuple[Any, ...] = (None, set())  # of the groups, as of the places
         # Set by the core: where the bundle comes from, and the name of the format it is in.
         self.path: str = ""
         self.format: str = ""
@@ -86,34 +159,49 @@ class Bundle:
         """The names, in order."""
         return [array.name for array in self.arrays]
 
-    def keys(self) -> list[str]:
-        """The names, in order. Raises nothing."""
-        return self.names
-
-    def items(self) -> list[tuple[str, Array]]:
-        """The pairs of name and array, in order. Raises nothing."""
-        return [(array.name, array) for array in self.arrays]
-
-    def __getitem__(self, name: str) -> Array:
-        """The array of this name, as `get` finds it; raises `KeyError`."""
+    def __getitem__(self, name: str) -> Any:
+        """The array of this name, as `get` finds it, else the `Group`; raises `KeyError`."""
         array = self.get(name)
-        if array is None:
+        if array is not None:
+            return array
+        group = self.group(name)
+        if group is None:
             raise KeyError(name)
-        return array
+        return group
 
-    def get(self, name: str) -> Array | None:
-        """Return the array of this name, the first if there are several, or None. Raises nothing.
+    def group(self, path: str) -> Group | None:
+        """Return the group of this path, or None. Raises nothing.
+
+        >>> with raconvert.open("groups.npz") as bundle:
+        ...     bundle.group("subj").names
+        ['x', 'y']
+        """
+        path = self.without_aliases(path.strip("/"))
+        if path not in self.groups:
+            state = self.arrays, *_state(self.arrays), len(self.groups)
+            if self._above[0] is not state[0] or self._above[1:-1] != state[1:]:
+                self._above = (*state, _above([*self.names, *self.groups]))
+            if path not in self._above[-1]:
+                return None
+        return Group(self, path)
+
+    def get(  # type: ignore[override] # one signature for all that are overloaded
+        self, name: str, default: Default | None = None
+    ) -> Array | Default | None:
+        """Return the array of this name, the first if there are several, or the default.
 
         An alias stands for its array; of two that share a name, the array's own goes first.
 
         >>> with raconvert.open("two.npz") as bundle:
         ...     bundle.get("b").nbytes, bundle.get("c")
         (16, None)
+
+        Raises nothing.
         """
         found = self._own(name)
         if found is None and self.aliases and (real := self.without_aliases(name)) != name:
             found = self._own(real)
-        return found
+        return default if found is None else found
 
     def without_aliases(self, path: str) -> str:
         """Return a path with every alias on its way replaced by what it stands for.
@@ -147,7 +235,9 @@ class Bundle:
         return self._places.get(name)
 
     def __contains__(self, name: object) -> bool:
-        return self.get(name) is not None  # type: ignore[arg-type]
+        return isinstance(name, str) and (
+            self.get(name) is not None or self.group(name) is not None
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
@@ -184,10 +274,7 @@ class Bundle:
 
         Raises nothing.
         """
-        shown: set[str] = set()
-        for path in [*self.names, *self.groups]:
-            while "/" in path and (path := path.rpartition("/")[0]) not in shown:
-                shown.add(path)
+        shown = _above([*self.names, *self.groups])
         return {path: own for path, own in self.groups.items() if own or path not in shown}
 
     @property
@@ -258,5 +345,26 @@ class Bundle:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle holds: the arrays are opened again, nothing that is open goes along."""
+        left_out = {"_above", "_closers", "_known", "_places", "alike"}
+        kept = {name: getattr(self, name) for name in self.__slots__ if name not in left_out}
+        empty = Bundle([])
+        return {**kept, **{name: getattr(empty, name) for name in left_out}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
     def __repr__(self) -> str:
-        return f"Bundle({self.arrays!r})"
+        from raconvert.arrays.shown import tree
+
+        head = f"Bundle of {len(self.arrays)} arrays"
+        head += f", {self.format} file {self.path!r}" if self.path else ""
+        return tree(head, {array.name: array for array in self.arrays}, list(self.groups))

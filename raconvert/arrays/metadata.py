@@ -54,6 +54,11 @@ class Axis:
         """
         return {f: getattr(self, f) for f in self.FIELDS if getattr(self, f) is not None}
 
+    def __repr__(self) -> str:
+        from raconvert.arrays.shown import axis_text
+
+        return f"Axis({axis_text(self)})"
+
 
 class Metadata:
     """Common fields that every plugin may read, and one namespace per format in `formats`.

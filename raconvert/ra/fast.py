@@ -208,7 +208,7 @@ def write(path: str | os.PathLike[str], array: Any, *, sync: bool = False) -> No
     if type(array) is np.ndarray:
         values = array
     else:
-        from raconvert.arrays.array import values_of
+        from raconvert.arrays.values import values_of
 
         values = values_of(array)
     code = _CODES.get(values.dtype.str)

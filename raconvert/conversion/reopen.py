@@ -1,0 +1,118 @@
+"""Files that are opened for a program, whose arrays know how to be opened again elsewhere.
+
+Another process, started by a fork or sent a pickle, shares no open file: it opens its own.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from raconvert.arrays.dtypes import needs_swap
+from raconvert.conversion.options import Settings
+from raconvert.conversion.read import open_spec
+from raconvert.errors import Unsupported, changed
+from raconvert.files.places import is_remote
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Bundle
+    from raconvert.files.source import Identity
+
+SMALL_BYTES = 2048  # of elements in memory: a pickle holds them
+
+
+class Origin:
+    """Where an array comes from: a file as it was, how it is read, and the place of the array.
+
+    `folder` is the working directory that relative paths are of.
+    """
+
+    def __init__(
+        self, spec: str, folder: str, reading: dict[str, Any], seen: dict[str, Identity]
+    ) -> None:
+        self.spec: str = spec
+        self.folder: str = folder
+        self.reading: dict[str, Any] = reading
+        self.seen: dict[str, Identity] = seen
+        self.place: int = 0
+
+    def at(self, place: int) -> Origin:
+        """Return the origin of another array of the file."""
+        other = Origin(self.spec, self.folder, self.reading, self.seen)
+        other.place = place
+        return other
+
+    def __call__(self) -> Array:
+        """Return the array, opened anew; `Changed` if the file is not what it was."""
+        spec = self.spec
+        if self.folder:
+            spec = os.path.join(self.folder, spec)
+        bundle = open_spec(spec, Settings(**self.reading)).bundle
+        try:
+            self._check(bundle)
+        except BaseException:
+            bundle.close()
+            raise
+        array = bundle.arrays[self.place]
+        array.owner = bundle
+        return array
+
+    def _check(self, bundle: Bundle) -> None:
+        """Compare sizes and times only: another machine knows the same file by other numbers."""
+        for path, known in self.seen.items():
+            if not is_remote(path):
+                status = os.stat(os.path.join(self.folder, path))
+                if (status.st_size, status.st_mtime_ns) != known[2:]:
+                    raise changed(path, shorter=status.st_size < known[2])
+        if self.place >= len(bundle.arrays):
+            raise changed(bundle.path)
+
+
+def open_here(spec: str | os.PathLike[str], *, mmap: bool, reading: dict[str, Any]) -> Bundle:
+    """Open one source as a bundle of arrays that are opened again in other processes.
+
+    With `mmap`, regions are views of a map: `Unsupported` for elements that are not in the file as
+    they are in memory.
+    """
+    spec = os.fspath(spec)
+    opened = open_spec(spec, Settings(**reading))
+    folder = "" if "://" in spec or os.path.isabs(spec) else os.getcwd()
+    origin = Origin(spec, folder, reading, opened.seen)
+    try:
+        for place, array in enumerate(opened.bundle.arrays):
+            if mmap and array.problem is None and array.nbytes:
+                _map(array)
+            if not _is_small(array):
+                array.comes_from(origin.at(place))
+    except BaseException:
+        opened.bundle.close()
+        raise
+    return opened.bundle
+
+
+def _is_small(array: Array) -> bool:
+    """True for few elements that are in memory already."""
+    return isinstance(array.source, np.ndarray) and array.nbytes <= SMALL_BYTES
+
+
+def _map(array: Array) -> None:
+    """Let the regions of an array be views of a map; refused where its bytes cannot be mapped."""
+    extent = array.extent
+    why = "are encoded in the file, or not in one piece"
+    if extent is not None:
+        if is_remote(extent.path):
+            why = "are not on this machine"
+        elif extent.swap == needs_swap(array.element):
+            array.data, array.mapped = None, True
+            return
+        else:
+            why = "are in an order of bytes that numpy does not have"
+    raise Unsupported(
+        f"array '{array.name}' cannot be mapped: its elements {why}",
+        remedy="leave out mmap=True: raconvert.open reads what is asked for, and no more",
+    )
