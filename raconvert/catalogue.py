@@ -101,6 +101,14 @@ ROWS: tuple[Row, ...] = (
         needs=(("PIL", "pillow"),),
     ),
     Row(
+        name="cfl",
+        module="raconvert.plugins.cfl",
+        title="BART CFL",
+        suffixes=(".cfl", ".hdr"),
+        magic=((0, b"# Dimensions"),),
+        index_orders="F",
+    ),
+    Row(
         name="gif",
         module="raconvert.plugins.image.gif",
         title="GIF image",
@@ -180,6 +188,16 @@ ROWS: tuple[Row, ...] = (
         many=True,
         index_orders="F",
         needs=(("h5py", "h5py"),),
+        names_files=True,
+    ),
+    Row(
+        name="metaimage",
+        module="raconvert.plugins.metaimage",
+        title="MetaImage (ITK)",
+        suffixes=(".mha", ".mhd"),
+        magic=((0, b"ObjectType"), (0, b"NDims"), (0, b"Comment")),
+        meta="some",
+        index_orders="",
         names_files=True,
     ),
     Row(
@@ -332,7 +350,6 @@ FOREIGN: tuple[Foreign, ...] = (
         "It is not HDF5 and shares nothing with it but the name; h4toh5 converts it to HDF5.",
     ),
     Foreign("a NIfTI-1 pair", ((344, b"ni1\x00"),), (".hdr",), "The single file .nii is read."),
-    Foreign("CFL", (), (".cfl",)),
 )
 
 # Compression wrappers are named together with what their name says is inside.

@@ -1140,3 +1140,13 @@ def nifti_of_extensions(size: int) -> bytes:
     head = head.ljust(108, b"\0") + struct.pack("<f", 352 + 16 * count)
     extensions = struct.pack("<ii8x", 16, 6) * count
     return head.ljust(344, b"\0") + b"n+1\0\1\0\0\0" + extensions + b"\7"
+
+
+# MetaImage ---------------------------------------------------------------------------------------
+
+
+@shape(".mha", 1 << 16)
+def metaimage_of_fields(size: int) -> bytes:
+    head = "ObjectType = Image\nNDims = 1\nDimSize = 1\nElementType = MET_UCHAR\n"
+    text = head + lines(min(size, 60_000), lambda n: f"key{n} = {n}\n")
+    return text.encode() + b"ElementDataFile = LOCAL\n\1"

@@ -483,7 +483,7 @@ def test_attributes_of_a_file_are_kept_or_named(b: str, tmp_path: Path, out: Pat
     import h5py
 
     with h5py.File(tmp_path / "vals.h5", "w") as file:
-        file[NAME] = values_of("uint8", PLAIN)
+        file[NAME] = values_of(FORMATS[b].usual, PLAIN)
         file.attrs["title"] = "of the file"
 
     report = convert(tmp_path / "vals.h5", in_format(out, b), to=b)
@@ -745,7 +745,7 @@ def test_keep_memory_lists_the_axes_in_reverse(
 def test_axes_permute_as_numpy_does(
     a: str, axes: str, source: Callable[..., Path], out: Path
 ) -> None:
-    name = "float32" if a == "har" else "uint8"
+    name = FORMATS[SOURCES[a][0]].usual
 
     convert(law_source(source, a, name, (4, 6, 3)), out / "vals.npy", axes=axes)
 

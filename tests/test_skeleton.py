@@ -29,6 +29,7 @@ OLD_WORDS = {
 }  # fmt: skip
 # folder -> module -> the part of the format that it is, and that no role covers
 FIELD = {
+    "cfl": {},
     "har": {
         "data": "checks the data records of every storage without reading elements",
         "index": "all headers of a file, parsed and checked, without data",
@@ -86,6 +87,7 @@ FIELD = {
         "values73": "the elements of v7.3",
         "write73": "writes v7.3",
     },
+    "metaimage": {},
     "nifti": {},
     "npy": {},
     "npz": {},

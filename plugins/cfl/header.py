@@ -1,0 +1,46 @@
+"""The header of a CFL file: text to lengths of axes, and back."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+
+from raconvert.arrays.dtypes import MAX_SPAN
+from raconvert.errors import Corrupt
+from raconvert.plugin import Array, Source, element
+
+ELEMENT = element("complex", 8)
+MAGIC = b"# Dimensions"
+MOST_AXES = 16  # BART's
+MAX_HEADER_BYTES = 1 << 16
+NAMESPACE = "cfl"
+_LENGTHS = re.compile(rb"^# Dimensions[ \t\r]*\n([0-9 \t]+)\r?(?:\n|\Z)", re.MULTILINE)
+
+
+def read_header(source: Source) -> tuple[tuple[int, ...], str]:
+    """The lengths, the fastest axis first, and the text of the other sections."""
+    text = (
+        source.read_exact(0, source.size, "the header") if source.size <= MAX_HEADER_BYTES else b""
+    )
+    found = _LENGTHS.search(text)
+    if found is None:
+        raise Corrupt(
+            "has no lengths of axes", path=source.path, where="byte 0",
+            expected=f"a line '# Dimensions' and numbers, in at most {MAX_HEADER_BYTES} bytes",
+            got=source.head[:40],
+        )  # fmt: skip
+    words = found[1].split()
+    dims = tuple(int(word) for word in words if len(word) < 20)
+    if not 1 <= len(words) <= MOST_AXES or len(dims) != len(words) or 0 in dims:
+        raise Corrupt("wrong lengths of axes", path=source.path, where="# Dimensions",
+                      expected="1 to 16 lengths of 1 or more", got=found[1][:80])  # fmt: skip
+    if prod(dims) * ELEMENT.nbytes > MAX_SPAN:
+        raise Corrupt("array is too large", path=source.path, expected="fewer than 2**63 bytes")
+    rest = text[: found.start()] + text[found.end() :]
+    return dims, rest.decode("utf-8", "surrogateescape")
+
+
+def header_bytes(array: Array, sections: str) -> bytes:
+    """The whole text of a header."""
+    lengths = " ".join(map(str, array.dims or (1,)))
+    return MAGIC + f"\n{lengths}\n".encode() + sections.encode("utf-8", "surrogateescape")

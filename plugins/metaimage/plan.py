@@ -1,0 +1,152 @@
+"""Whether arrays fit a MetaImage, and the file itself."""
+
+from __future__ import annotations
+
+import os
+import zlib
+
+from raconvert.arrays.dtypes import MAX_SPAN, spanned
+from raconvert.errors import Unsupported
+from raconvert.files.copy import write_all
+from raconvert.files.places import write_failed
+from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, file_fits, refused, refused_type
+
+from .header import header_bytes
+from .metadata import fields_of, has_channels
+from .tables import MAX_HEADER_BYTES, MAX_RANK, NAMES, ORDER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from io import FileIO
+
+    from raconvert.plugin import Target
+
+__all__ = ["plan"]
+
+SIZE_DIGITS = 20  # room for the size of compressed data, known when it is written
+
+
+def plan(bundle: Bundle, *, compress: str = "no") -> Plan:
+    """The header with what it holds of the metadata, and the elements, little-endian."""
+    found = [fit for array in bundle.arrays for fit in _fits(array)]
+    return Plan(
+        [*found, *file_fits(bundle, "MetaImage")],
+        lambda target: _write(bundle.arrays[0], target, compress == "zlib"),
+        names=bundle.names,
+    )
+
+
+def _type_of(array: Array) -> str | None:
+    kind = "uint" if array.element.kind == "bool" else array.element.kind
+    return NAMES.get((kind, array.element.nbytes))
+
+
+def _fits(array: Array) -> list[Fit]:
+    name, found = array.name, []
+    if _type_of(array) is None:
+        found.append(refused_type(array, "MetaImage", "float32"))
+    elif array.element.kind == "bool":
+        found.append(equivalent(name, "type", "bool becomes uint8"))
+    rank = array.ndim - has_channels(array)
+    if 0 in array.dims or rank > MAX_RANK:
+        reason = f"MetaImage has 1 to {MAX_RANK} axes, none of length 0"
+        found.append(refused(name, "shape", reason))
+    elif spanned(array.dims, array.element.nbytes) > MAX_SPAN:
+        found.append(refused(name, "shape", "2**63 bytes or more"))
+    elif not array.dims:
+        found.append(equivalent(name, "shape", "no axes become one of length 1"))
+    fields, lost = fields_of(array)
+    if len(header_bytes(fields)) > MAX_HEADER_BYTES // 2:
+        found.append(refused(name, "metadata", "the header would be too long"))
+    if lost:
+        found.append(equivalent(name, "metadata", f"not kept: {', '.join(dict.fromkeys(lost))}"))
+    return found
+
+
+def _fields(array: Array, packed: bool, data_file: str) -> dict[str, str]:
+    first = has_channels(array)
+    dims = array.dims[first:] or (1,)
+    more, _ = fields_of(array)
+    fields = {
+        "ObjectType": "Image",
+        "NDims": str(len(dims)),
+        "BinaryData": "True",
+        "BinaryDataByteOrderMSB": "False",
+        "CompressedData": str(packed),
+    }
+    fields |= {"CompressedDataSize": " " * SIZE_DIGITS} if packed else {}
+    fields |= {key: value for key, value in more.items() if key != "ElementSpacing"}
+    # ITK takes the spacing of a header without any for 1, and warns where it is not there.
+    fields["ElementSpacing"] = more.get("ElementSpacing", " ".join(["1"] * len(dims)))
+    if array.index_order == "F" and array.ndim > 1:
+        fields[ORDER] = "F"
+    fields["DimSize"] = " ".join(map(str, dims))
+    fields |= {"ElementNumberOfChannels": str(array.dims[0])} if first else {}
+    fields["ElementType"] = str(_type_of(array))
+    fields["ElementDataFile"] = data_file
+    return fields
+
+
+def _write(array: Array, target: Target, packed: bool) -> None:
+    if not target.path.lower().endswith(".mhd"):
+        _write_data(target, header_bytes(_fields(array, packed, "LOCAL")), array, packed)
+        return
+    data = target.beside(".zraw" if packed else ".raw")
+    name = os.path.basename(data.path)
+    text = name.encode("utf-8", "surrogateescape").decode("latin-1")
+    if (
+        len(text.splitlines()) != 1
+        or "%" in text
+        or text.strip() != text
+        or text[:4].upper() == "LIST"
+    ):
+        raise Unsupported(
+            "a MetaImage cannot name a data file with such a name", path=data.path, got=repr(name),
+            remedy="choose another name, or write a .mha",
+        )  # fmt: skip
+    size = _write_data(data, b"", array, packed)
+    header = header_bytes(_fields(array, packed, text))
+    try:
+        write_all(target.open(), [_sized(header, size) if packed else header])
+    except OSError as error:
+        raise write_failed(target.path, error) from error
+
+
+def _sized(header: bytes, size: int) -> bytes:
+    blank = b"CompressedDataSize = " + b" " * SIZE_DIGITS
+    return header.replace(
+        blank, blank.rstrip(b" ") + b" " + str(size).rjust(SIZE_DIGITS, "0").encode(), 1
+    )
+
+
+def _write_data(target: Target, header: bytes, array: Array, packed: bool) -> int:
+    """Write the data behind a header; the number of compressed bytes."""
+    from raconvert.arrays.blocks import write_raw
+
+    if not packed:
+        write_raw(target, header, array)
+        return 0
+    file = target.open()
+    try:
+        size = _write_packed(target, file, header, array)
+        if header:
+            file.seek(0)
+            write_all(file, [_sized(header, size)])
+            file.seek(0, os.SEEK_END)
+    except OSError as error:
+        raise write_failed(target.path, error) from error
+    return size
+
+
+def _write_packed(target: Target, file: FileIO, header: bytes, array: Array) -> int:
+    from raconvert.arrays.blocks import block_bytes, blocks
+
+    made, size = zlib.compressobj(), 0
+    write_all(file, [header])
+    for block in target.counted(blocks(array, block_bytes(target.max_memory))):
+        piece = made.compress(block.reshape(-1).view("u1").data)
+        size += len(piece)
+        write_all(file, [piece])
+    rest = made.flush()
+    write_all(file, [rest])
+    return size + len(rest)

@@ -1,0 +1,142 @@
+"""What is special to CFL: the program of BART, and its cfl.py, are the oracles."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pairs import Pairs, nothing_said
+
+import raconvert
+from raconvert.errors import Corrupt, ReadFailed, TargetExists, Unsafe, WouldLose
+
+VALUES = (np.arange(24) + 1j * np.arange(24)[::-1]).astype("<c8").reshape(2, 3, 4)
+
+
+def readcfl(path: Path) -> np.ndarray:
+    """What BART's cfl.py does, but for the lengths of 1 at the end, which it drops."""
+    lines = path.with_suffix(".hdr").read_text().splitlines()
+    dims = [int(word) for word in lines[1].split()]
+    return np.fromfile(path.with_suffix(".cfl"), "<c8").reshape(dims, order="F")
+
+
+def writecfl(path: Path, values: np.ndarray) -> None:
+    """What BART's cfl.py does."""
+    path.with_suffix(".hdr").write_text(
+        "# Dimensions\n" + "".join(f"{n} " for n in values.shape) + "\n"
+    )
+    values.T.astype("<c8").tofile(path.with_suffix(".cfl"))
+
+
+IN_PAIRS = (
+    Pairs(
+        name="cfl",
+        suffix=".cfl",
+        read=readcfl,
+        write=writecfl,
+        can_write=lambda values: values.dtype.str == "<c8" and values.ndim > 0 and values.size > 0,
+        order="F",
+        guest=True,
+        usual="complex64",
+        types="= complex64 x *",
+        shapes="= * ~ () x 0 4,0 0,4 2,0,3 3,0,2",
+        most_axes={"complex64": 16},
+        said=nothing_said,
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def bart(tool: Callable[..., str]) -> Callable[..., str]:
+    """Return `bart(*words, cwd)`, which runs the toolbox and returns its output."""
+
+    def run(*words: str, cwd: Path) -> str:
+        done = subprocess.run(
+            [tool("bart"), *words], cwd=cwd, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+        return done.stdout
+
+    return run
+
+
+def test_bart_writes_what_we_read(bart: Callable[..., str], tmp_path: Path) -> None:
+    bart("phantom", "-x", "16", "-s", "2", "x", cwd=tmp_path)
+    text = (tmp_path / "x.hdr").read_text()
+    assert len(text.splitlines()[1].split()) == 16
+    wanted = readcfl(tmp_path / "x.cfl")
+    assert wanted.shape == (16, 16, 1, 2) + (1,) * 12
+
+    for name in ("x.hdr", "x.cfl"):
+        assert np.array_equal(raconvert.read(tmp_path / name), wanted.reshape(16, 16, 1, 2))
+    values = raconvert.read(tmp_path / "x.cfl", in_opts={"dims": "all"})
+    assert np.array_equal(values, wanted)
+    with raconvert.open(tmp_path / "x.hdr") as array:
+        assert "phantom" in array.meta.formats["cfl"]["sections"]
+    raconvert.convert(tmp_path / "x.cfl", tmp_path / "y.cfl", strict=True)
+    assert "phantom" in (tmp_path / "y.hdr").read_text()
+    assert bart("nrmse", "-t", "0", "x", "y", cwd=tmp_path) is not None
+
+
+def test_bart_reads_what_we_write(bart: Callable[..., str], tmp_path: Path) -> None:
+    """Element [i,j,k] is where BART finds it, also of a real array in Fortran order."""
+    np.save(tmp_path / "x.npy", VALUES)
+    raconvert.convert(tmp_path / "x.npy", tmp_path / "x.cfl", strict=True)
+    bart("slice", "0", "1", "1", "2", "2", "3", "x", "one", cwd=tmp_path)
+    assert readcfl(tmp_path / "one.cfl").ravel().tolist() == [VALUES[1, 2, 3]]
+    np.save(tmp_path / "r.npy", np.asfortranarray(VALUES.real))
+    with pytest.raises(WouldLose, match="--dtype complex64"):
+        raconvert.convert(tmp_path / "r.npy", tmp_path / "r.cfl")
+    raconvert.convert(tmp_path / "r.npy", tmp_path / "r.cfl", dtype="complex64")
+    assert np.array_equal(readcfl(tmp_path / "r.cfl"), VALUES.real)
+
+
+@pytest.mark.parametrize("suffix", [".hdr", ".cfl"])
+def test_either_file_may_be_named(suffix: str, tmp_path: Path) -> None:
+    report = raconvert.write(tmp_path / f"x{suffix}", VALUES)
+    assert {Path(path).name for path in report.written} == {"x.hdr", "x.cfl"}
+    assert np.array_equal(readcfl(tmp_path / "x.cfl"), VALUES)
+    for name in ("x.hdr", "x.cfl"):
+        assert np.array_equal(raconvert.read(tmp_path / name), VALUES)
+
+
+def test_all_or_nothing(tmp_path: Path) -> None:
+    (tmp_path / "x.cfl").write_bytes(b"mine")
+    with pytest.raises(TargetExists):
+        raconvert.write(tmp_path / "x.hdr", VALUES)
+    assert os.listdir(tmp_path) == ["x.cfl"]
+    raconvert.write(tmp_path / "x.hdr", VALUES, overwrite=True)
+    assert np.array_equal(readcfl(tmp_path / "x.cfl"), VALUES)
+
+
+def test_a_partner_that_is_missing_cut_or_elsewhere(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    writecfl(folder / "x.cfl", VALUES)
+    data = (folder / "x.cfl").read_bytes()
+    (folder / "x.cfl").write_bytes(data[:-8])
+    with pytest.raises(Corrupt, match="as long as its header"):
+        raconvert.read(folder / "x.hdr")
+    (folder / "x.cfl").unlink()
+    with pytest.raises(ReadFailed, match="data of the header"):
+        raconvert.read(folder / "x.hdr")
+    (tmp_path / "secret").write_bytes(data)
+    (folder / "x.cfl").symlink_to(tmp_path / "secret")
+    with pytest.raises(Unsafe, match="outside"):
+        raconvert.read(folder / "x.hdr")
+
+
+@pytest.mark.parametrize(
+    "text", ["# Dimensions\n", "# Dimensions\n2 0\n", "# Dimensions\n-2\n", "# Dimensions\n2 x\n",
+             "# Dimensions\n" + "1 " * 17 + "\n", "# Dimensions\n" + "9" * 19 + "\n",
+             "# Dimensions\n" + "9" * 99 + "\n", "# Command\nx\n"],
+)  # fmt: skip
+def test_odd_headers_are_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "x.hdr").write_text(text)
+    (tmp_path / "x.cfl").write_bytes(bytes(16))
+    with pytest.raises(Corrupt):
+        raconvert.read(tmp_path / "x.cfl")
