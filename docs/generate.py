@@ -37,6 +37,7 @@ PLACES = (
 )
 CONVERT, MIGRATE = "raconvert/conversion/pipeline.py", "raconvert/migration/driver.py"
 NOTE = "<!-- Written by `python -m docs.generate` from the plugin. Edit that instead. -->"
+LISTENER = "Callable[[Progress], object]"  # what a caller gives, and inside is called with bytes
 PATH_LIKE = " | os.PathLike[str]"  # what a path may be beside a text
 META = {"all": "all", "some": "some", "none": "-"}
 # A table of the docstrings: a rule, rows (with another rule where there is a head), a rule.
@@ -152,11 +153,20 @@ def quotes(value: object) -> str:
 def settings() -> str:
     """The module of `Settings` with a fresh list of its fields."""
     text = (ROOT / "raconvert" / "conversion" / "options.py").read_text(encoding="utf-8")
-    lines = [
-        f"    {option.name}: {option.type.replace(PATH_LIKE, '')} = {default(option)}"
-        for option in OPTIONS
-    ]
+    lines = [f"    {option.name}: {inside(option.type)} = {default(option)}" for option in OPTIONS]
     return between(text, "    # options: begin", "    # options: end", lines)
+
+
+def inside(type_text: str) -> str:
+    """The type of an option once `convert` has it."""
+    return type_text.replace(PATH_LIKE, "").replace(LISTENER, "Callable[[int, int], object]")
+
+
+def taken(option: Any) -> str:
+    """What `convert` makes of the value of an option."""
+    if PATH_LIKE in option.type:
+        return f"text_of({option.name})"
+    return f"listening({option.name})" if LISTENER in option.type else option.name
 
 
 def signature(module: str, options: Sequence[Any], value: str) -> str:
@@ -164,10 +174,7 @@ def signature(module: str, options: Sequence[Any], value: str) -> str:
     text = (ROOT / module).read_text(encoding="utf-8")
     lines = [f"    {option.name}: {option.type} = {default(option)}," for option in options]
     text = between(text, "    # options: begin", "    # options: end", lines)
-    lines = [
-        "        " + value.format(o.name, f"text_of({o.name})" if PATH_LIKE in o.type else o.name)
-        for o in options
-    ]
+    lines = ["        " + value.format(o.name, taken(o)) for o in options]
     text = between(text, "        # values: begin", "        # values: end", lines)
     wrapper = TextWrapper(width=100, initial_indent="    * ", subsequent_indent="      ")
     lines = [line for o in options for line in wrapper.wrap(f"`{o.name}`: {o.help}")]

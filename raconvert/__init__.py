@@ -1,16 +1,39 @@
 """raconvert: move N-dimensional arrays between file formats, faithfully.
 
 Everything goes through one canonical core, RA (RawArray): a header of 64-bit integers followed by
-raw data. The public names are imported when they are first used, so that ``import raconvert``
-costs next to nothing::
+raw data. Whatever would be lost is refused, with the option that allows it; nothing is changed
+without a word.
+
+Read and write::
 
     import raconvert
 
-    raconvert.convert("scan.npy", "scan.ra")     # any pair of formats
-    x = raconvert.read("scan.ra")                # an ndarray
-    with raconvert.open("scan.ra") as lazy:      # mapped, nothing is read yet
-        plane = lazy[3]
-    raconvert.write("copy.ra", x)
+    x = raconvert.read("scan.ra")                  # an ndarray; of a container a dict of them
+    with raconvert.open("scan.h5") as lazy:        # nothing but headers is read
+        plane = lazy["group/x"][3]
+    raconvert.write("copy.nrrd", x)
+
+Convert::
+
+    report = raconvert.convert("scan.npy", "scan.ra")
+    raconvert.convert("mnist/*.png", "mnist.ra")   # a stack, in natural order
+    raconvert.convert("in/", out_dir="out", to="npy", recursive=True)
+    raconvert.migrate("lab", "lab-ra", to="ra")    # a tree, resumable
+
+Look and compare::
+
+    raconvert.info("scan.mat")["arrays"]           # types, shapes, metadata
+    raconvert.probe("scan.bin").format             # what a file is taken for, and why
+    raconvert.diff("a.npy", "b.ra", atol=1e-6)["same"]
+    raconvert.verify("mnist.ra", against="mnist/*.png")["same"]
+    raconvert.digest("scan.npy")                   # SHA-256 of the .ra that it would become
+    raconvert.formats()                            # what is read and written
+
+Sources are paths, ``FILE#name``, URLs, bytes, and files that are open for bytes; globs, folders and
+lists are stacked. Errors are one tree below `RaconvertError`, each with `what`, `path`, `where`,
+`expected`, `got`, `remedy` and an `exit_code`. `raconvert.ra` is the fast library for RA files
+alone. The public names are imported when they are first used, so that ``import raconvert`` costs
+next to nothing.
 """
 
 from __future__ import annotations
@@ -25,12 +48,31 @@ if TYPE_CHECKING:  # for type checkers, what `_PUBLIC` says at run time
     from raconvert.api import write as write
     from raconvert.arrays.array import Array as Array
     from raconvert.arrays.bundle import Bundle as Bundle
+    from raconvert.arrays.metadata import Axis as Axis
     from raconvert.arrays.metadata import Metadata as Metadata
     from raconvert.conversion.pipeline import convert as convert
+    from raconvert.conversion.progress import Progress as Progress
+    from raconvert.conversion.report import Report as Report
+    from raconvert.errors import Changed as Changed
+    from raconvert.errors import Corrupt as Corrupt
+    from raconvert.errors import MissingDependency as MissingDependency
+    from raconvert.errors import NotSupportedYet as NotSupportedYet
     from raconvert.errors import RaconvertError as RaconvertError
+    from raconvert.errors import ReadFailed as ReadFailed
+    from raconvert.errors import TargetExists as TargetExists
+    from raconvert.errors import TooLarge as TooLarge
+    from raconvert.errors import UnknownFormat as UnknownFormat
+    from raconvert.errors import Unsafe as Unsafe
+    from raconvert.errors import Unsupported as Unsupported
+    from raconvert.errors import UsageError as UsageError
+    from raconvert.errors import WouldLose as WouldLose
+    from raconvert.errors import WriteFailed as WriteFailed
+    from raconvert.inspect.diff import diff as diff
     from raconvert.inspect.digest import digest as digest
+    from raconvert.inspect.info import Probe as Probe
     from raconvert.inspect.info import formats as formats
     from raconvert.inspect.info import info as info
+    from raconvert.inspect.info import probe as probe
     from raconvert.inspect.verify import verify as verify
     from raconvert.migration.driver import migrate as migrate
     from raconvert.ra.description import query as query
@@ -40,15 +82,34 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "Array": "raconvert.arrays.array",
+    "Axis": "raconvert.arrays.metadata",
     "Bundle": "raconvert.arrays.bundle",
+    "Changed": "raconvert.errors",
+    "Corrupt": "raconvert.errors",
     "Metadata": "raconvert.arrays.metadata",
+    "MissingDependency": "raconvert.errors",
+    "NotSupportedYet": "raconvert.errors",
+    "Probe": "raconvert.inspect.info",
+    "Progress": "raconvert.conversion.progress",
     "RaconvertError": "raconvert.errors",
+    "ReadFailed": "raconvert.errors",
+    "Report": "raconvert.conversion.report",
+    "TargetExists": "raconvert.errors",
+    "TooLarge": "raconvert.errors",
+    "UnknownFormat": "raconvert.errors",
+    "Unsafe": "raconvert.errors",
+    "Unsupported": "raconvert.errors",
+    "UsageError": "raconvert.errors",
+    "WouldLose": "raconvert.errors",
+    "WriteFailed": "raconvert.errors",
     "convert": "raconvert.conversion.pipeline",
+    "diff": "raconvert.inspect.diff",
     "digest": "raconvert.inspect.digest",
     "formats": "raconvert.inspect.info",
     "info": "raconvert.inspect.info",
     "migrate": "raconvert.migration.driver",
     "open": "raconvert.api",
+    "probe": "raconvert.inspect.info",
     "query": "raconvert.ra.description",
     "read": "raconvert.api",
     "refresh": "raconvert.registry",
@@ -72,7 +133,8 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_PUBLIC})
+    """The public names: what is imported on the way is not for use."""
+    return sorted([*_PUBLIC, "ra", "__doc__", "__version__"])
 
 
 def _link_checkout() -> None:

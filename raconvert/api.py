@@ -16,30 +16,45 @@ from raconvert.arrays.labelled import array_among, bundle_of, kind_of, refuse_in
 from raconvert.arrays.memory import check_memory, machine_memory
 from raconvert.arrays.metadata import Metadata
 from raconvert.arrays.values import values_of
+from raconvert.conversion.combine import open_sources
+from raconvert.conversion.inputs import is_pattern
 from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import prepare_target, target_spec
 from raconvert.conversion.reopen import open_here
 from raconvert.conversion.report import Conversion, Report
 from raconvert.conversion.write import write_bundle
 from raconvert.declared import checked
-from raconvert.errors import RaconvertError, TooLarge, UsageError, listed
+from raconvert.errors import RaconvertError, TooLarge, Unsupported, UsageError, listed
+from raconvert.files.given import Kept, is_given, shown
+from raconvert.files.source import DEFAULT_MAX_MEMORY
 from raconvert.plugin import equivalent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
+
+    from raconvert.declared import Readable
 
 
 @checked
 def open(  # noqa: A001 - the verb that every array library uses
-    path: str | os.PathLike[str],
+    path: Readable | Sequence[str | os.PathLike[str]],
     array: str | None = None,
     *,
     mmap: bool = False,
-    **options: Any,
+    from_: str | None = None,
+    in_opts: dict[str, Any] | None = None,
+    meta: str = "auto",
+    index_order: str | None = None,
+    trust: Sequence[str] = (),
+    max_memory: int = DEFAULT_MAX_MEMORY,
 ) -> Array | Bundle:
     """Open a file lazily; nothing but headers is read.
+
+    `path` is a path, ``FILE#name``, a URL, bytes, or a file that is open for bytes (what has no
+    name is kept in a temporary file until it is closed); a glob, a folder or a list of paths is
+    stacked on a new first axis, as `convert` does.
 
     Returns an `Array` for formats of one array and for a chosen `array` (or ``FILE#name``), a
     `Bundle` (a mapping of names to arrays) for containers. Both are context managers. An array is
@@ -47,9 +62,12 @@ def open(  # noqa: A001 - the verb that every array library uses
     that is not encoded without copying it, and a map of a file that another program makes shorter
     ends the process, as any map does. With `mmap`, regions are views of such a map as well, and
     what cannot be mapped is refused. Both can be pickled, and used in a process that this one has
-    started, however it was: there, the file is opened again. `options` as in
-    `raconvert.conversion.read.open_bundle` (`from_`, `in_opts`, `meta`, `index_order`,
-    `max_memory` in bytes).
+    started, however it was: there, the file is opened again.
+
+    The options: `from_` names the format; `in_opts` are options of that format; ``meta="ignore"``
+    does not look at sidecars; `index_order` ("C" or "F") is how a bare .ra is indexed;
+    ``trust=["external"]`` reads files that a file names outside its own folder; `max_memory` is
+    the number of bytes that decoding may hold.
 
     >>> with raconvert.open("grid.ra") as lazy:
     ...     lazy.shape, lazy.dims, lazy[1, 2]
@@ -61,10 +79,51 @@ def open(  # noqa: A001 - the verb that every array library uses
     Raises `ReadFailed`, `UnknownFormat` or `Corrupt` for the file, `UsageError` for a name that is
     not there or matches several arrays, `Unsupported` for what `mmap` cannot map.
     """
-    reading = {**options, "arrays": [array] if array is not None else None}
-    bundle = open_here(path, mmap=mmap, reading=reading)
+    options: dict[str, Any] = {
+        "arrays": [array] if array is not None else None,
+        "from_": from_,
+        "in_opts": in_opts,
+        "meta": meta,
+        "index_order": index_order,
+        "trust": trust,
+        "max_memory": max_memory,
+    }
+    if not isinstance(path, (str, os.PathLike)) and is_given(path):
+        held = Kept(path)
+        try:
+            bundle = open_here(held.path, mmap=mmap, reading=options)
+        except BaseException as error:
+            if isinstance(error, RaconvertError):
+                held.rename(error)
+            held.close()
+            raise
+        bundle.close_with(held.close)
+        return _opened(bundle, held.path, array)
+    if isinstance(path, (str, os.PathLike)):
+        word = os.fspath(path)
+        several = is_pattern(word) or (
+            os.path.isdir(word) and not os.path.isfile(os.path.join(word, "bundle.yaml"))
+        )
+        if several:
+            bundle = _stacked([word], options, mmap=mmap)
+        else:
+            bundle = open_here(path, mmap=mmap, reading=options)
+    else:
+        paths: Any = path
+        word, bundle = "", _stacked([os.fspath(one) for one in paths], options, mmap=mmap)
+    return _opened(bundle, word, array)
+
+
+def _stacked(words: list[str], options: dict[str, Any], *, mmap: bool) -> Bundle:
+    if mmap:
+        raise Unsupported("several files are not one map", remedy="open each of them with mmap")
+    return open_sources(words, **options)
+
+
+def _opened(bundle: Bundle, path: str, array: str | None) -> Array | Bundle:
+    """The one array of a bundle that was opened by `path`, or all of a container."""
     chosen = array is not None or not _is_container(bundle)
-    if not chosen and len(bundle.arrays) == 1 and os.fspath(path) != bundle.path:
+    if not chosen and len(bundle.arrays) == 1 and path != bundle.path:
         chosen = True  # FILE#name
     if not chosen:
         return bundle
@@ -83,12 +142,16 @@ def _is_container(bundle: Bundle) -> bool:
 
 @checked
 def read(
-    path: str | os.PathLike[str],
+    path: Readable | Sequence[str | os.PathLike[str]],
     array: str | None = None,
     *,
     mmap: bool = False,
+    from_: str | None = None,
+    in_opts: dict[str, Any] | None = None,
+    meta: str = "auto",
+    index_order: str | None = None,
+    trust: Sequence[str] = (),
     max_memory: int = 1 << 62,
-    **options: Any,
 ) -> np.ndarray[Any, Any] | dict[str, np.ndarray[Any, Any]]:
     """Read a file into memory: an ndarray, or a dict of them for a container.
 
@@ -102,12 +165,25 @@ def read(
     >>> raconvert.read("two.npz", "b")
     array([1., 1.])
 
-    Raises what `open` does, and `TooLarge` if more than `max_memory` bytes are needed, or than
-    there are.
+    >>> raconvert.read(Path("two.npz").read_bytes(), "b")
+    array([1., 1.])
+
+    `path` and the options as in `open`. Raises what `open` does, and `TooLarge` if more than
+    `max_memory` bytes are needed, or than there are.
     """
     max_memory = min(max_memory, machine_memory())
     try:
-        with open(path, array, mmap=mmap, max_memory=max_memory, **options) as opened:
+        with open(
+            path,
+            array,
+            mmap=mmap,
+            from_=from_,
+            in_opts=in_opts,
+            meta=meta,
+            index_order=index_order,
+            trust=trust,
+            max_memory=max_memory,
+        ) as opened:
             if mmap:
                 return _views(opened)
             if not isinstance(opened, Bundle):
@@ -116,10 +192,11 @@ def read(
             check_memory(total, 1 << 62, f"reading all {len(opened)} arrays")
             return {name: _in_memory(one, max_memory) for name, one in opened.items()}
     except RaconvertError as error:
-        error.path = error.path or os.fspath(path)
+        if error.path is None or is_given(path):
+            error.path = shown(path)
         raise
     except MemoryError as error:
-        raise TooLarge("needs more memory than the system gives", path=path) from error
+        raise TooLarge("needs more memory than the system gives", path=shown(path)) from error
 
 
 def _views(opened: Array | Bundle) -> np.ndarray[Any, Any] | dict[str, np.ndarray[Any, Any]]:

@@ -21,8 +21,11 @@ from raconvert.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, ParamSpec, TypeVar
+    from typing import IO, Any, ParamSpec, TypeVar
     from typing import NamedTuple as Record
+
+    # What is read: a path or URL, content, or a file that is open for bytes.
+    Readable = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
 
     P = ParamSpec("P")
     T = TypeVar("T")
@@ -109,6 +112,18 @@ def _is_path(value: Any) -> bool:
     return text and "\0" not in os.fspath(value)
 
 
+def _is_readable(value: Any) -> bool:
+    return _is_path(value) or isinstance(value, (bytes, bytearray, memoryview)) or _is_file(value)
+
+
+def _is_file(value: Any) -> bool:
+    return callable(getattr(value, "read", None)) and not isinstance(value, type)
+
+
+def _is_sources(value: Any) -> bool:
+    return _is_readable(value) or (isinstance(value, Sequence) and all(map(_is_readable, value)))
+
+
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and "\0" not in value
 
@@ -154,6 +169,15 @@ def _is_metadata(value: Any) -> bool:
 _DECLARED: dict[str, tuple[Callable[[Any], bool], str]] = {
     PATH: (_is_path, "a path (str or os.PathLike, without NUL)"),
     "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]": (_is_paths, "a path or several"),
+    "Readable": (_is_readable, "a path, bytes, or a file open for bytes"),
+    "Readable | Sequence[str | os.PathLike[str]]": (
+        lambda value: _is_readable(value) or _is_paths(value),
+        "a path or several, bytes, or a file open for bytes",
+    ),
+    "Readable | Sequence[Readable]": (
+        _is_sources,
+        "a path or several, bytes, or a file open for bytes",
+    ),
     "str": (_is_text, "a str without NUL"),
     "Sequence[str]": (_is_texts, "a list of str"),
     "str | os.PathLike[str] | Sequence[str]": (_is_paths, "a path or several"),
@@ -163,7 +187,7 @@ _DECLARED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "dict[str, Any]": (_is_options, "a dict with names of options"),
     "bool | str | tuple[str, int]": (_is_stack, "True, a name, or a name and an axis"),
     "Metadata": (_is_metadata, "a Metadata"),
-    "Callable[[int, int], object]": (callable, "a function"),
+    "Callable[[Progress], object]": (callable, "a function"),
     "Callable[[Event], object]": (callable, "a function"),
 }
 # Of functions that pass on what concerns sources, as `convert` declares it.

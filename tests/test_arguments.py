@@ -28,6 +28,8 @@ READING = ["from_", "in_opts", "meta", "index_order", "max_memory", "trust"]
 # What is called, with what, and how it must be where that is not to be left to chance.
 CALLS: dict[str, tuple[Callable[..., Any], list[Any], dict[str, Any]]] = {
     "convert": (raconvert.convert, ["x.ra", "o.npy"], {"overwrite": True}),
+    "diff": (raconvert.diff, ["x.ra", "x.ra"], {}),
+    "probe": (raconvert.probe, ["x.ra"], {}),
     "digest": (raconvert.digest, ["x.ra"], {}),
     "info": (raconvert.info, ["x.ra"], {}),
     "migrate": (raconvert.migrate, ["d", "e"], {"to": "npy", "jobs": 1}),

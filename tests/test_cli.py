@@ -16,6 +16,7 @@ from raconvert.cli.console import Console, Progress, print_error
 from raconvert.cli.options import VERBS as TABLES
 from raconvert.cli.options import size
 from raconvert.cli.parser import parse
+from raconvert.conversion.progress import Listener
 from raconvert.errors import RaconvertError, UsageError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -410,9 +411,11 @@ def test_results_and_notes_have_their_own_streams(
 def test_progress_waits_half_a_second_and_wipes_its_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    clock = iter([0.0, 0.4, 0.6, 0.65, 0.8])
+    clock = iter([0.0, 0.0, 0.4, 0.4, 0.6, 0.6, 0.65, 0.65, 0.8, 0.8])
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
-    progress = Progress("x.ra")
+    monkeypatch.setattr("raconvert.conversion.progress.monotonic", lambda: next(clock))
+    shown = Progress("x.ra")
+    progress = Listener(shown)
 
     progress(1_000_000, 4_000_000)
     assert capsys.readouterr().err == ""
@@ -423,7 +426,7 @@ def test_progress_waits_half_a_second_and_wipes_its_line(
     assert capsys.readouterr().err == ""
     progress(4_000_000, 4_000_000)
     assert "100 %" in capsys.readouterr().err
-    progress.clear()
+    shown.clear()
     assert capsys.readouterr().err.strip("\r ") == ""
 
 

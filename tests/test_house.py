@@ -211,6 +211,8 @@ RARELY = {
     "raconvert.conversion.unreadable": "arrays that can be read",
     "raconvert.files.copy": "encoded .ra, and reports in a file",
     "raconvert.files.places": "reports in a file",
+    "raconvert.conversion.progress": "conversions without a listener",
+    "raconvert.files.given": "sources that are files with a name",
     "raconvert.files.references": "files that name no other",
     "raconvert.files.remote": "files that are not at URLs",
     "raconvert.files.remote.listing": "files that are not at URLs",

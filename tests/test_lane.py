@@ -584,7 +584,7 @@ def test_each_and_out_dir_make_and_report_the_same(
         steps: list[tuple[int, int]] = []
         report = raconvert.convert(
             tmp_path / "s", out_dir=tmp_path / out, to=to, recursive=True,
-            progress=lambda *step: steps.append(step),
+            progress=lambda now: steps.append((now.done, now.total)),
         )  # fmt: skip
         failed = [(path, str(error)) for path, error in report.failed]
         plain = json.loads(json.dumps(report.to_plain()).replace(f"/{out}/", "/"))

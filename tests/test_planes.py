@@ -309,7 +309,7 @@ def test_what_is_equivalent_is_said_once() -> None:
 def test_progress_is_that_of_the_whole() -> None:
     values = cube((3, 40, 50))
     seen = []
-    convert("x.npy", "out/{}.png", progress=lambda done, total: seen.append((done, total)))
+    convert("x.npy", "out/{}.png", progress=lambda now: seen.append((now.done, now.total)))
     assert seen
     assert seen[-1] == (values.nbytes, values.nbytes)
 

@@ -30,7 +30,7 @@ def test_the_disk_begins_while_more_is_written(
         writeback, "_sync_file_range", lambda: lambda *call: begun.append(call[3]) or 0
     )
     seen: list[int] = []
-    raconvert.convert(large, large.with_suffix(".ra"), progress=lambda done, _: seen.append(done))
+    raconvert.convert(large, large.with_suffix(".ra"), progress=lambda now: seen.append(now.done))
 
     assert begun == [writeback._WRITE] * len(begun)
     assert 2 <= len(begun) <= 3

@@ -10,8 +10,8 @@ import numpy as np
 
 import raconvert
 import raconvert.ra
-from raconvert import Array, Bundle, Metadata, RaconvertError
-from raconvert.plugin import Axis, Element, Fit, element, equivalent
+from raconvert import Array, Axis, Bundle, Metadata, Progress, RaconvertError
+from raconvert.plugin import Element, Fit, element, equivalent
 
 Values = np.ndarray[Any, Any]
 
@@ -45,9 +45,34 @@ def look(path: Path) -> str:
         return f"{array.name}: {array.element.kind} {array.shape}, sum {whole.sum()}"
 
 
+def show(now: Progress) -> None:
+    """Take what a conversion says of itself."""
+    assert_type(now.file, str)
+    assert_type(now.done, int)
+    assert_type(now.count, int)
+    assert_type(now.rate, float)
+
+
+def sources(path: Path) -> None:
+    """Read what is not one file with a name: bytes, an open file, a list, a pattern."""
+    data = path.read_bytes()
+    raconvert.read(data, from_="ra", in_opts={}, meta="ignore", index_order="C", trust=())
+    with path.open("rb") as file:
+        raconvert.info(file, arrays=["grid"], max_memory=1 << 20)
+        raconvert.convert(file, path.with_suffix(".png"), dtype="uint8", progress=show)
+    raconvert.open([path, path], max_memory=1 << 20).close()
+    assert_type(raconvert.probe(data).format, str | None)
+    assert_type(raconvert.diff(path, data, atol=0.5, ignore_meta=True), dict[str, Any])
+    try:
+        raconvert.read(b"nothing of the kind")
+    except (raconvert.UnknownFormat, raconvert.Corrupt) as error:
+        assert_type(error.remedy, str | None)
+
+
 def main(folder: Path) -> int:
     """Use every public name once."""
     path = write_files(folder)
+    sources(path)
     assert_type(raconvert.digest(path), str)
     assert_type(raconvert.query(path), str)
     assert_type(raconvert.info(path), dict[str, Any])

@@ -133,8 +133,14 @@ def _run(words: list[str], *, alone: bool) -> int:
 
         args = parse(verb, rest, VERBS[verb])
         console = Console(args)
+        module = import_module(f"raconvert.cli.{verb}")
         try:
-            code: int = import_module(f"raconvert.cli.{verb}").run(args, console)
+            if "-" in getattr(args, "files", ()) and not os.path.lexists("-"):
+                from raconvert.cli.sources import from_stdin
+
+                code: int = from_stdin(module.run, args, console)
+            else:
+                code = module.run(args, console)
             flush()
         except RaconvertError as error:
             console.json = _wants_json(words)

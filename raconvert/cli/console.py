@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from raconvert.errors import RaconvertError
+    from raconvert.conversion.progress import Progress as Event
 
 _BOLD, _RED, _RESET = "\033[1m", "\033[1;31m", "\033[0m"
 
@@ -24,12 +24,19 @@ class Console:
         self.quiet: bool = getattr(args, "quiet", False)
         self.verbose: int = getattr(args, "verbose", 0)
         self.json: bool = getattr(args, "json", False)
+        self._names: dict[str, str] = {}
         self._told = False  # parts of the result, as lines
         self._color = getattr(args, "color", "auto")
         self._detects = getattr(args, "from_", None) is None
 
+    def name(self, path: str, shown: str) -> None:
+        """Call a path otherwise in all that is printed."""
+        self._names[path] = shown
+
     def result(self, text: str) -> None:
         """Print a line of the result."""
+        for path, shown in self._names.items():
+            text = text.replace(path, shown)
         write(sys.stdout, text + "\n")
 
     def result_json(self, value: Any) -> None:
@@ -200,16 +207,19 @@ class Progress:
         self._next += self.LOGGED if log else self.DELAY
         self._width = 0
 
-    def __call__(self, done: int, total: int) -> None:
-        """Show that `done` of `total` bytes are written."""
+    def __call__(self, state: Event) -> None:
+        """Show how far a conversion is."""
         seconds = self.due()
         if seconds is None:
             return
         from raconvert.arrays.dtypes import size
 
+        done, total = state.done, state.total
         share = f"{100 * done // total} %" if total else ""
-        text = f"{share} of {size(total)}, {size(int(done / seconds))}/s"
-        if 0 < done < total:
+        text = f"{share} of {size(total)}, {size(int(state.rate))}/s"
+        if state.files > 1:
+            text = f"{state.count} of {state.files} files, {text}"
+        elif 0 < done < total:
             text += f", {duration(seconds * (total - done) / done)} left"
         self.show(text)
 

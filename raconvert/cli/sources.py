@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from raconvert.cli.console import Console
 
 
+def from_stdin(run: Callable[[Any, Console], int], args: Any, console: Console) -> int:
+    """Run a verb where ``-`` among its files is the standard input."""
+    from raconvert.files.given import kept, standard_input
+
+    with kept(standard_input()) as path:
+        args.files = [path if word == "-" else word for word in args.files]
+        console.name(path, "-")
+        return run(args, console)
+
+
 def reading(args: Any) -> dict[str, Any]:
     """Return the options that say how sources are read, as `open_bundle` takes them."""
     return {

@@ -10,6 +10,7 @@ from raconvert.conversion.goals import claim, each_target, place_of
 from raconvert.conversion.isolated import Jobs, outcomes
 from raconvert.conversion.loop import LaneOfMany
 from raconvert.conversion.losses import judge
+from raconvert.conversion.options import begin
 from raconvert.conversion.outputs import (
     file_of,
     is_folder,
@@ -96,6 +97,7 @@ class _Conversions(Jobs):
     def _convert(self, number: int) -> Report:
         source, target = self.sources[number], self.targets[number]
         self._known = len(self._places)
+        begin(self._rest[2], source, number, len(self.sources))
 
         def usual() -> Report:
             part = Report([source])

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any, TypeVar
 
+    from raconvert.conversion.progress import Listener, Progress
+
     T = TypeVar("T")
 
 META_MODES = ("auto", "sidecar", "trailer", "drop", "ignore")
@@ -51,6 +53,15 @@ def path_option(name: str, help: str, flags: str, metavar: str = "FILE") -> Opti
 def text_of(path: T | os.PathLike[str]) -> T | str:
     """A path as text; any other value stays as it is."""
     return os.fspath(path) if isinstance(path, os.PathLike) else path
+
+
+def listening(tell: Callable[[Progress], object] | None) -> Listener | None:
+    """What tells a listener how far a conversion is, by the bytes that it is called with."""
+    if tell is None:
+        return None
+    from raconvert.conversion.progress import Listener
+
+    return Listener(tell)
 
 
 def _flag(name: str, help: str, flags: str, exclusive: str = "") -> Option:
@@ -114,8 +125,8 @@ OPTIONS = (
     _flag("dry_run", "print the plan and its losses, write nothing", "-n --dry-run"),
     _flag("fail_fast", "stop at the first file that fails", "--fail-fast"),
     Option("sync", "bool", True, "wait until the data is on the disk"),
-    Option("progress", "Callable[[int, int], object] | None", None,
-           "called with bytes done and bytes in all"),
+    Option("progress", "Callable[[Progress], object] | None", None,
+           "called with a `Progress`: file, done and total bytes, count and number of files, rate"),
 )  # fmt: skip
 
 
@@ -182,6 +193,13 @@ class Settings:
     def allows(self, loss: str) -> bool:
         """True if ``--allow`` names this loss."""
         return loss in self.allow or "all" in self.allow
+
+
+def begin(settings: Settings, file: str, count: int = 0, files: int = 1) -> None:
+    """Let a listener know the source at hand, how many are done with, and how many there are."""
+    go_on = getattr(settings.progress, "begin", None)
+    if go_on is not None:
+        go_on(file, count, files)
 
 
 def _words(value: Any) -> list[str]:

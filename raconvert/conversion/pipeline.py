@@ -7,23 +7,27 @@ Nothing is written before `fits` has said yes; nothing is renamed before everyth
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from contextlib import ExitStack
 
 from raconvert import registry
-from raconvert.conversion.options import Settings, text_of
+from raconvert.conversion.options import Settings, begin, listening, text_of
 from raconvert.conversion.outputs import prepare_target, target_spec
 from raconvert.conversion.read import open_spec
 from raconvert.conversion.report import Conversion, Report
 from raconvert.conversion.write import write_bundle
 from raconvert.declared import checked
-from raconvert.files.source import DEFAULT_MAX_MEMORY
+from raconvert.files.source import DEFAULT_MAX_MEMORY, path_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Any
 
     from raconvert.catalogue import Row
     from raconvert.conversion.lane import Lane
+    from raconvert.conversion.progress import Progress
+    from raconvert.declared import Readable
 
 _FIRST = 2  # calls that go the usual way: who calls once or twice learns nothing
 _MOST = 16  # sets of options that are remembered
@@ -34,7 +38,7 @@ _lanes: dict[tuple[Any, ...], Lane] = {}
 
 @checked
 def convert(
-    src: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    src: Readable | Sequence[Readable],
     dst: str | os.PathLike[str] | None = None,
     *,
     # options: begin (written by `python -m docs.generate` from `OPTIONS`)
@@ -72,12 +76,13 @@ def convert(
     dry_run: bool = False,
     fail_fast: bool = False,
     sync: bool = True,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Callable[[Progress], object] | None = None,
     # options: end
 ) -> Report:
     """Convert files and return what was done.
 
-    `src` is a path, ``FILE#name``, a glob, a folder, or a list of them; `dst` a path,
+    `src` is a path, ``FILE#name``, a URL, a glob, a folder, bytes, a file that is open for bytes,
+    ``-`` for the standard input, or a list of them; `dst` a path,
     ``FILE#name``, or a template such as ``'out/{:05d}.png'`` or ``'{stem}.npy'``. The format of
     the source is found by content, that of the destination by `to` or its suffix.
 
@@ -131,7 +136,8 @@ def convert(
     * `dry_run`: print the plan and its losses, write nothing
     * `fail_fast`: stop at the first file that fails
     * `sync`: wait until the data is on the disk
-    * `progress`: called with bytes done and bytes in all
+    * `progress`: called with a `Progress`: file, done and total bytes, count and number of files,
+      rate
     """
     settings = Settings(
         # values: begin (written by `python -m docs.generate` from `OPTIONS`)
@@ -169,10 +175,36 @@ def convert(
         dry_run=dry_run,
         fail_fast=fail_fast,
         sync=sync,
-        progress=progress,
+        progress=listening(progress),
         # values: end
     )
-    words = [os.fspath(word) for word in ([src] if isinstance(src, (str, os.PathLike)) else src)]
+    several = isinstance(src, Sequence) and not isinstance(src, (str, bytes, bytearray, memoryview))
+    sources: list[Any] = list(src) if several else [src]  # type: ignore[arg-type]
+    if all(isinstance(source, (str, os.PathLike)) and source != "-" for source in sources):
+        return _converted_to([os.fspath(source) for source in sources], dst, settings)
+    return _convert_given(sources, dst, settings)
+
+
+def _convert_given(
+    sources: list[Any], dst: str | os.PathLike[str] | None, settings: Settings
+) -> Report:
+    """Convert what is not all in files with a name."""
+    from raconvert.files.given import shown, standard_input
+
+    with ExitStack() as stack:
+        words, names = [], {}
+        for source in sources:
+            stdin = source == "-" and not os.path.lexists("-")
+            words.append(path_of(standard_input() if stdin else source, stack))
+            names[words[-1]] = "-" if stdin else shown(source)
+        report = _converted_to(words, dst, settings)
+        report.rename(names)
+    return report
+
+
+def _converted_to(
+    words: list[str], dst: str | os.PathLike[str] | None, settings: Settings
+) -> Report:
     target = None if dst is None else os.fspath(dst)
     if "://" in f"{target} {settings.out_dir} {settings.labels}":
         from raconvert.conversion.remote import convert_to_url
@@ -182,6 +214,7 @@ def convert(
 
 
 def _converted(words: list[str], target: str | None, settings: Settings) -> Report:
+    begin(settings, words[0] if words else "")
     if target is not None and _is_one_to_one(words, target, settings):
         return _convert_one(words[0], target, settings)
     from raconvert.conversion import batch

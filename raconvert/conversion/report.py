@@ -121,6 +121,15 @@ class Report:
         """True if there is a line about the file besides that it was written."""
         return bool(self.notes or self.equivalent or self.allowed or self.skipped)
 
+    def rename(self, names: dict[str, str]) -> None:
+        """Let sources that were read by other names be called what they are."""
+        self.sources = [names.get(path, path) for path in self.sources]
+        self.failed = [(names.get(path, path), error) for path, error in self.failed]
+        self.about = {
+            remark: [names.get(path, path) for path in paths]
+            for remark, paths in self.about.items()
+        }
+
     def state(self) -> tuple[Any, ...]:
         """The state of the report by now, for `go_back`."""
         return (list(self.notes), list(self.equivalent), list(self.allowed), len(self.arrays),

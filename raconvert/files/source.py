@@ -20,8 +20,10 @@ from raconvert.files.places import close_file, is_remote
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import ExitStack
     from io import FileIO
 
+    from raconvert.declared import Readable
     from raconvert.files.places import Handle
 
     Identity = tuple[int, int, int, int]
@@ -290,6 +292,15 @@ class Source:
         if self._file != -1:
             held.discard(self._file)
             close(self._file)
+
+
+def path_of(source: Readable, stack: ExitStack) -> str:
+    """The path under which a source is read while `stack` is open."""
+    if isinstance(source, (str, os.PathLike)):
+        return os.fspath(source)
+    from raconvert.files.given import kept
+
+    return stack.enter_context(kept(source))
 
 
 def _pread(descriptor: Handle, nbytes: int, offset: int) -> bytes:

@@ -7,14 +7,15 @@ compared by structure, and values in it by type: 1, 1.0 and True are three value
 
 from __future__ import annotations
 
-import os
+from contextlib import ExitStack
 
 from raconvert import registry
 from raconvert.arrays.dtypes import little, type_name
 from raconvert.conversion.read import open_bundle
 from raconvert.conversion.unreadable import find, why
+from raconvert.declared import checked
 from raconvert.errors import UNREADABLE, UsageError, listed
-from raconvert.files.source import DEFAULT_MAX_MEMORY
+from raconvert.files.source import DEFAULT_MAX_MEMORY, path_of
 from raconvert.inspect.described import (
     differences_about,
     item_differences,
@@ -26,23 +27,31 @@ from raconvert.inspect.elements import NUMBERS, Rule, compare_data, letter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
+    from raconvert.declared import Readable
 
 
+@checked
 def diff(
-    a: str | os.PathLike[str],
-    b: str | os.PathLike[str],
+    a: Readable,
+    b: Readable,
     *,
     atol: float = 0.0,
     rtol: float = 0.0,
     bitwise: bool = False,
     ignore_meta: bool = False,
     ignore_singletons: bool = False,
+    arrays: Sequence[str] | None = None,
+    from_: str | None = None,
+    in_opts: dict[str, Any] | None = None,
+    meta: str = "auto",
+    index_order: str | None = None,
+    trust: Sequence[str] = (),
     max_memory: int = DEFAULT_MAX_MEMORY,
-    **reading: Any,
 ) -> dict[str, Any]:
     """The differences of two files; ``same`` is True if there are none.
 
@@ -54,7 +63,11 @@ def diff(
     only one side has; ``aliases`` the further names that the files have for arrays and groups;
     ``order`` is the first place at which the arrays that both have come in another order, or None.
     Of what a format keeps about a file as a whole for its own way back (`Bundle.formats`), only the
-    forms of groups count. `reading` as in `raconvert.conversion.read.open_bundle`.
+    forms of groups count. `a`, `b` and the options of reading as in `raconvert.open`.
+
+    >>> found = raconvert.diff("grid.ra", "grid.ra")
+    >>> found["same"], found["arrays"][0]["data"]["differ"]
+    (True, 0)
 
     Files whose arrays cannot be paired raise `UsageError`, and so do two single arrays whose
     elements cannot be compared (text with numbers); among several such arrays only differ in type.
@@ -64,24 +77,32 @@ def diff(
     if not (atol >= 0 and rtol >= 0):
         raise UsageError("a tolerance is not negative", got=f"atol {atol}, rtol {rtol}")
     rule = Rule(atol, rtol, bitwise, max_memory, singletons=not ignore_singletons)
-    with (
-        open_bundle(a, max_memory=max_memory, **reading) as left,
-        open_bundle(b, max_memory=max_memory, **reading) as right,
-    ):
+    reading: dict[str, Any] = {
+        "arrays": arrays,
+        "from_": from_,
+        "in_opts": in_opts,
+        "meta": meta,
+        "index_order": index_order,
+        "trust": trust,
+        "max_memory": max_memory,
+    }
+    with ExitStack() as stack:
+        paths = [path_of(one, stack) for one in (a, b)]
+        left, right = (stack.enter_context(open_bundle(path, **reading)) for path in paths)
         pairs, only_a, only_b = pair_arrays(left, right)
         formats = left.format, right.format
         alone = len(pairs) == 1
-        arrays = [
+        compared = [
             compare_arrays(x, y, rule, ignore_meta=ignore_meta, formats=formats, alone=alone)
             for x, y in pairs
         ]
         about = {} if ignore_meta else differences_about(left, right)
-        same = all(item["same"] for item in arrays) and not (only_a or only_b)
+        same = all(item["same"] for item in compared) and not (only_a or only_b)
         return {
-            "a": os.fspath(a),
-            "b": os.fspath(b),
+            "a": paths[0],
+            "b": paths[1],
             "same": same and not any(about.values()),
-            "arrays": arrays,
+            "arrays": compared,
             "only_in_a": only_a,
             "only_in_b": only_b,
             "metadata": about.get("metadata", []),

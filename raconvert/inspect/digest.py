@@ -9,35 +9,40 @@ checked against an .ra without writing one.
 from __future__ import annotations
 
 import hashlib
-import os
+from contextlib import ExitStack
 
 from raconvert.declared import checked
 from raconvert.errors import Corrupt, UsageError, listed
 from raconvert.files.copy import SLAB_BYTES, extent_slabs
-from raconvert.files.source import DEFAULT_MAX_MEMORY
+from raconvert.files.source import DEFAULT_MAX_MEMORY, path_of
 from raconvert.ra.header import canonical_header
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from raconvert.arrays.array import Array
+    from raconvert.declared import Readable
     from raconvert.files.source import Extent
 
 
 @checked
 def digest(
-    path: str | os.PathLike[str],
+    path: Readable,
     array: str | None = None,
     *,
+    from_: str | None = None,
+    in_opts: dict[str, Any] | None = None,
+    meta: str = "auto",
+    index_order: str | None = None,
+    trust: Sequence[str] = (),
     max_memory: int = DEFAULT_MAX_MEMORY,
-    **reading: Any,
 ) -> str:
     """Return the digest of the one array of a file, or of the one called `array`, as hex digits.
 
     It is the SHA-256 of the canonical .ra file that the array would become, in its stored order;
-    read in at most `max_memory` bytes, with `reading` as in
-    `raconvert.conversion.read.open_bundle`.
+    read in at most `max_memory` bytes. `path` and the options as in `raconvert.open`.
 
     >>> raconvert.digest("grid.ra") == hashlib.sha256(Path("grid.ra").read_bytes()).hexdigest()
     True
@@ -47,12 +52,22 @@ def digest(
     """
     from raconvert.conversion.read import open_bundle
 
-    chosen = None if array is None else [array]
-    with open_bundle(path, arrays=chosen, max_memory=max_memory, **reading) as bundle:
+    options: dict[str, Any] = {
+        "arrays": None if array is None else [array],
+        "from_": from_,
+        "in_opts": in_opts,
+        "meta": meta,
+        "index_order": index_order,
+        "trust": trust,
+        "max_memory": max_memory,
+    }
+    with ExitStack() as stack:
+        place = path_of(path, stack)
+        bundle = stack.enter_context(open_bundle(place, **options))
         if len(bundle.arrays) != 1:
             raise UsageError(
                 f"has {len(bundle.arrays)} arrays; a digest is of one",
-                path=path,
+                path=place,
                 remedy=f"choose with FILE#NAME: {listed(bundle.names)}",
             )
         return digest_array(bundle.arrays[0], max_memory)

@@ -6,6 +6,7 @@ Nothing here reads elements, and nothing prints. All values can be dumped as JSO
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 
 from raconvert import registry
 from raconvert.arrays.array import UNKNOWN
@@ -13,20 +14,22 @@ from raconvert.arrays.dtypes import type_name
 from raconvert.catalogue import ROWS, Row
 from raconvert.conversion.options import Settings
 from raconvert.conversion.read import open_spec
-from raconvert.declared import checked
-from raconvert.errors import RaconvertError
+from raconvert.declared import Record, checked
+from raconvert.errors import RaconvertError, ReadFailed
 from raconvert.files.folders import walk
 from raconvert.files.places import is_remote, public_name
-from raconvert.files.source import Source
+from raconvert.files.source import DEFAULT_MAX_MEMORY, Source, path_of
 from raconvert.plugin import NO, SURE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
     from raconvert.arrays.dtypes import Element
+    from raconvert.declared import Readable
 
 _ORDERS = {"<": "little", ">": "big", "|": None}
 
@@ -35,12 +38,21 @@ _ORDERS = {"<": "little", ">": "big", "|": None}
 
 
 @checked
-def info(path: str | os.PathLike[str], **reading: Any) -> dict[str, Any]:
+def info(
+    path: Readable,
+    *,
+    arrays: Sequence[str] | None = None,
+    from_: str | None = None,
+    in_opts: dict[str, Any] | None = None,
+    meta: str = "auto",
+    index_order: str | None = None,
+    trust: Sequence[str] = (),
+    max_memory: int = DEFAULT_MAX_MEMORY,
+) -> dict[str, Any]:
     """The content of a file: format, sizes, arrays with type and both axis views, metadata.
 
-    Only headers are read; sizes are in bytes. `reading` as in
-    `raconvert.conversion.read.open_bundle` (`from_`, `arrays`, `in_opts`, `meta`, `index_order`,
-    `max_memory`).
+    Only headers are read; sizes are in bytes. `path` and the options as in `raconvert.open`;
+    `arrays` are the names or globs of those to show.
 
     >>> (one,) = raconvert.info("grid.ra")["arrays"]
     >>> one["type"], one["shape"], one["dims"], one["nbytes"]
@@ -48,8 +60,18 @@ def info(path: str | os.PathLike[str], **reading: Any) -> dict[str, Any]:
 
     Raises `ReadFailed`, `UnknownFormat` or `Corrupt` for the file.
     """
-    place = public_name(os.fspath(path))
-    with open_spec(place, Settings(**reading)) as opened:
+    settings = Settings(
+        arrays=arrays or (),
+        from_=from_,
+        in_opts=in_opts,
+        meta=meta,
+        index_order=index_order,
+        trust=trust,
+        max_memory=max_memory,
+    )
+    with ExitStack() as stack:
+        place = public_name(path_of(path, stack))
+        opened = stack.enter_context(open_spec(place, settings))
         return describe(opened.bundle, place, opened.reason)
 
 
@@ -250,21 +272,57 @@ def _option(option: Any) -> dict[str, Any]:
 _CHOICES = {int: "whole number", float: "number", bool: ["yes", "no"], str: "text"}
 
 
+class Probe(Record):
+    """What a file is taken for: the name of the format, and why.
+
+    `format` is None where no format claims the file, and `error` then says what it is and what can
+    be done.
+    """
+
+    path: str
+    format: str | None
+    reason: str
+    error: RaconvertError | None = None
+
+
+@checked
+def probe(path: Readable) -> Probe:
+    r"""The format that a file is taken for, by its first bytes and its suffix; no array is read.
+
+    `path` as in `raconvert.open`.
+
+    >>> found = raconvert.probe("grid.ra")
+    >>> found.format, found.reason
+    ('ra', 'signature at byte 0')
+    >>> raconvert.probe(b"a,b\n1,2\n").format is None
+    True
+
+    Raises `ReadFailed` for a file that cannot be read.
+    """
+    with ExitStack() as stack:
+        place = public_name(path_of(path, stack))
+        source = Source(place)
+        try:
+            detection = registry.detect(source)
+        except ReadFailed:
+            raise
+        except RaconvertError as error:
+            return Probe(place, None, error.what, error)
+        finally:
+            source.close()
+        return Probe(place, detection.row.name, detection.reason)
+
+
 def why(path: str) -> dict[str, Any]:
     """The format that a file is taken for, and the answer of every candidate, even if all deny.
 
     `format` is None when detection refuses; `reason` then says why.
     """
-    path = public_name(path)
-    source = Source(path)
-    try:
-        detection = registry.detect(source)
-    except RaconvertError as error:
-        found: dict[str, Any] = {"path": path, "format": None, "reason": error.what}
-        found["exit_code"] = error.exit_code
-    else:
-        found = {"path": path, "format": detection.row.name, "reason": detection.reason}
-        found["exit_code"] = 0
+    taken = probe(path)
+    source = Source(taken.path)
+    code = 0 if taken.error is None else taken.error.exit_code
+    found: dict[str, Any] = {"path": taken.path, "format": taken.format, "reason": taken.reason}
+    found["exit_code"] = code
     found["candidates"] = [_verdict(source, row) for row in registry.rows()]
     found["candidates"] += [
         {"name": name, "verdict": "broken", "reason": error.what, "suffix": False}

@@ -33,3 +33,8 @@ def __getattr__(name: str) -> object:
     value = getattr(import_module(_PUBLIC[name]), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    """The public names: what is imported on the way is not for use."""
+    return sorted([*_PUBLIC, "__doc__"])

@@ -1,0 +1,48 @@
+"""How far a conversion is, as its listener is told."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+from raconvert.declared import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Progress(Record):
+    """How far a conversion is: what `progress` of `raconvert.convert` is called with."""
+
+    file: str  # the source at hand
+    done: int  # bytes of it that are written
+    total: int  # bytes of it in all
+    count: int  # type: ignore[assignment] # sources that are done with
+    files: int  # sources in all
+    seconds: float  # since the run began
+    rate: float  # bytes written a second, of all sources
+
+
+class Listener:
+    """Calls a listener with what it is told: bytes done and in all of the source at hand."""
+
+    def __init__(self, tell: Callable[[Progress], object]) -> None:
+        self.tell = tell
+        self._begin = monotonic()
+        self._file, self._count, self._files = "", 0, 1
+        self._before = self._done = 0  # bytes of other sources, and of the one at hand
+
+    def begin(self, file: str, count: int = 0, files: int = 1) -> None:
+        """Go on to the next source."""
+        self._file, self._count, self._files = file, count, files
+        self._before += self._done
+        self._done = 0
+
+    def __call__(self, done: int, total: int) -> None:
+        """Hand on that `done` of `total` bytes are written."""
+        self._done = done
+        seconds = monotonic() - self._begin
+        rate = (self._before + done) / max(seconds, 1e-9)
+        last = done == total and self._count + 1 == self._files
+        count = self._files if last else self._count
+        self.tell(Progress(self._file, done, total, count, self._files, seconds, rate))
