@@ -109,6 +109,13 @@ ROWS: tuple[Row, ...] = (
         index_orders="F",
     ),
     Row(
+        name="cifar",
+        module="raconvert.plugins.cifar",
+        title="CIFAR-10/100 (binary)",
+        suffixes=(".cifar.bin",),
+        many=True,
+    ),
+    Row(
         name="gif",
         module="raconvert.plugins.image.gif",
         title="GIF image",
@@ -264,6 +271,14 @@ ROWS: tuple[Row, ...] = (
         stream=True,
         meta="some",
         needs=(("PIL", "pillow"),),
+    ),
+    Row(
+        name="raw",
+        module="raconvert.plugins.raw",
+        title="Plain bytes without a header",
+        suffixes=(),
+        writes=False,
+        index_orders="CF",
     ),
     Row(
         name="safetensors",

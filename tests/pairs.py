@@ -48,6 +48,7 @@ class Pairs(NamedTuple):
     keeps_file: bool = False  # has a place for attributes of the file, which are text
     few: bool = False  # another form of a format of which everything is tried
     guest: bool = False  # paired with the eight formats of the mission and itself only
+    reads_only: bool = False  # is in no table, since nothing is converted to it
     says_more: bool = False  # what `write` makes says more than the array
     usual: str = "uint8"  # the type in which it has all shapes
     types: str = ""  # empty: not in the tables, see `images`

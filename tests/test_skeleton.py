@@ -30,6 +30,7 @@ OLD_WORDS = {
 # folder -> module -> the part of the format that it is, and that no role covers
 FIELD = {
     "cfl": {},
+    "cifar": {},
     "har": {
         "data": "checks the data records of every storage without reading elements",
         "index": "all headers of a file, parsed and checked, without data",
@@ -105,6 +106,7 @@ FIELD = {
         "pixels": "from compressed rows to samples",
         "stack": "tens of thousands of small files as one array",
     },
+    "raw": {},
     "safetensors": {},
     "scidb": {
         "columns": "the column that holds an array",
@@ -120,7 +122,7 @@ FIELD = {
         "values": "array sources over columns",
     },
 }
-NO_PLAN = {"image/tiff": "the plan of all images, image/plan.py"}
+NO_PLAN = {"image/tiff": "the plan of all images, image/plan.py", "raw": "read only"}
 
 
 def files_of(folder: str) -> set[str]:

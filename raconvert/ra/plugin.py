@@ -100,6 +100,7 @@ FORMAT = Format(
             (RAW, LZ4, LEB128, BITARRAY),
             "none opens everywhere; lz4 as the C tool, leb128 (integers) and bits (bool) as Julia",
         ),
+        Option("profile", RAW, (RAW, "bart"), "bart: complex64 of 16 axes, as BART reads .ra"),
     ),
     samples={"three_bytes.ra": _SAMPLE},
     spec="https://github.com/davidssmith/RawArray.jl (README)",
@@ -173,9 +174,17 @@ def read(source: Source, *, unknown_flags: bool = False, encoding: str = AUTO) -
 _ENCODABLE = {LEB128: ("int", "uint", "bool"), BITARRAY: ("bool",)}
 
 
-def plan(bundle: Bundle, *, encoding: str = RAW) -> Plan:
-    """Everything in the core fits RA; only an encoding may not suit the element type."""
+def plan(bundle: Bundle, *, encoding: str = RAW, profile: str = RAW) -> Plan:
+    """Everything in the core fits RA; only an encoding may not suit the element type.
+
+    Programs that read some .ra only have a `profile` (`raconvert.ra.profiles`).
+    """
     found = []
+    if profile != RAW:
+        from raconvert.ra import profiles
+
+        found = [fit for array in bundle.arrays for fit in profiles.fits(array)]
+        bundle = profiles.padded(bundle)
     for array in bundle.arrays:
         found += span_fits(array, encoding)
         kinds = _ENCODABLE.get(encoding)

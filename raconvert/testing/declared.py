@@ -177,9 +177,13 @@ def _is_choice(option: Any) -> bool:
 def check_samples_are_sure(plugin: ModuleType) -> None:
     """There is a sample; each has a suffix of the format and one of its magics, and is sure.
 
+    A format without suffix and magic is read only where it is named, and needs none.
+
     Raises `AssertionError` that lists what is wrong.
     """
     form = plugin.FORMAT
+    if not (form.samples or form.suffixes or form.magic):
+        return
     require(form.samples, "magic bytes may be declared only together with a sample")
     with sample_files(plugin) as paths:
         for path in paths:

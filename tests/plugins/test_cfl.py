@@ -12,6 +12,7 @@ import pytest
 from pairs import Pairs, nothing_said
 
 import raconvert
+from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import Corrupt, ReadFailed, TargetExists, Unsafe, WouldLose
 
 VALUES = (np.arange(24) + 1j * np.arange(24)[::-1]).astype("<c8").reshape(2, 3, 4)
@@ -140,3 +141,44 @@ def test_odd_headers_are_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "x.cfl").write_bytes(bytes(16))
     with pytest.raises(Corrupt):
         raconvert.read(tmp_path / "x.cfl")
+
+
+# .ra as BART reads it ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_bart_reads_an_ra_of_16_axes(order: str, bart: Callable[..., str], tmp_path: Path) -> None:
+    """RA lists the axes, the fastest first: the last index of NumPy is the first of BART."""
+    np.save(tmp_path / "x.npy", np.asarray(VALUES, order=order))
+    report = raconvert.convert(tmp_path / "x.npy", tmp_path / "x.ra", out_opts={"profile": "bart"})
+    assert ["16" in str(fit) for fit in report.equivalent] == [True]
+    bart("copy", "x.ra", "y", cwd=tmp_path)
+    assert readcfl(tmp_path / "y.cfl").shape == (4, 3, 2) + (1,) * 13
+    assert np.array_equal(readcfl(tmp_path / "y.cfl").squeeze().T, VALUES)
+    bart("copy", "y", "z.ra", cwd=tmp_path)
+    assert (tmp_path / "z.ra").read_bytes()[:192] == (tmp_path / "x.ra").read_bytes()[:192]
+    assert (tmp_path / "z.ra").read_bytes() == (tmp_path / "x.ra").read_bytes()
+    assert np.array_equal(raconvert.read(tmp_path / "z.ra").squeeze(), VALUES)
+
+
+def test_what_bart_reads_not_is_refused(tmp_path: Path) -> None:
+    bart_ra = {"profile": "bart"}
+    path, odd = tmp_path / "x.ra", [np.zeros((2, 3), "f4"), np.zeros((2, 0), "c8")]
+    for values, words in zip(odd, ("--dtype complex64", "none of length 0"), strict=True):
+        with pytest.raises(WouldLose, match=words):
+            raconvert.write(path, values, out_opts=bart_ra)
+    meta = Metadata(axes=[Axis(name="x"), Axis()])
+    with pytest.raises(WouldLose, match="--meta drop"):
+        raconvert.write(path, np.zeros((2, 3), "c8"), meta=meta, out_opts=bart_ra)
+    np.save(tmp_path / "r.npy", odd[0])
+    raconvert.convert(tmp_path / "r.npy", path, dtype="complex64", out_opts=bart_ra)
+    with raconvert.open(path) as array:
+        assert array.dims == (3, 2) + (1,) * 14
+
+
+def test_a_cfl_becomes_an_ra_for_bart_and_back(bart: Callable[..., str], tmp_path: Path) -> None:
+    bart("phantom", "-x", "8", "x", cwd=tmp_path)
+    raconvert.convert(tmp_path / "x.cfl", tmp_path / "x.ra", out_opts={"profile": "bart"})
+    bart("nrmse", "-t", "0", "x", "x.ra", cwd=tmp_path)
+    raconvert.convert(tmp_path / "x.ra", tmp_path / "y.cfl")
+    bart("nrmse", "-t", "0", "x", "y", cwd=tmp_path)
