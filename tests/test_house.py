@@ -230,6 +230,7 @@ RARELY = {
     "raconvert.metadata.sidecar": "info on single files",
     "raconvert.ra.dialect": "encoded .ra",
     "raconvert.ra.lz4": "compressed .ra",
+    "raconvert.ra.profiles": ".ra for one program",
     "raconvert.registry": "errors that say what a file is",
 }
 
