@@ -336,6 +336,9 @@ class Foreign(Record):
     read_as: str | None = None
 
 
+# Words for a format that are neither its name nor a suffix of its files.
+ALSO_CALLED = {"hdf": "hdf5", "matlab": "mat", "numpy": "npy", "rawarray": "ra"}
+
 FOREIGN: tuple[Foreign, ...] = (
     Foreign(
         "RawArray with a byte-swapped magic",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from raconvert.catalogue import ROWS, Row
+from raconvert.catalogue import ALSO_CALLED, ROWS, Row
 from raconvert.declared import Record
 from raconvert.errors import (
     MissingDependency,
@@ -137,10 +137,6 @@ def rows() -> tuple[Row, ...]:
     return ROWS + third_party()
 
 
-# Words for a format that are neither its name nor a suffix of its files.
-_ALSO = {"hdf": "hdf5", "matlab": "mat", "numpy": "npy", "rawarray": "ra"}
-
-
 def by_name(name: str) -> Row:
     """Return the format of this name, whatever its case, or of the files with this suffix.
 
@@ -168,7 +164,7 @@ def _called(name: str, rows: tuple[Row, ...]) -> Row | None:
 def _as_said(word: str, rows: tuple[Row, ...]) -> Row | None:
     """The format that a word means: its name in capitals, a suffix of its files, a program."""
     word = word.lower().lstrip(".")
-    return _called(_ALSO.get(word, word), rows) or by_suffix(f".{word}", rows)
+    return _called(ALSO_CALLED.get(word, word), rows) or by_suffix(f".{word}", rows)
 
 
 def folder_row() -> Row:

@@ -484,7 +484,7 @@ def test_a_new_folder_without_write_permission_is_named(public_npy: Path) -> Non
 
 def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
     source = save(tmp_path / "x.npy", noise((3,)))
-    with unchanged(tmp_path), pytest.raises(WriteFailed, match="No such file or directory"):
+    with unchanged(tmp_path), pytest.raises(WriteFailed, match="missing' does not exist"):
         convert(source, tmp_path / "missing" / "x.ra")
 
 
