@@ -131,7 +131,7 @@ FLOORS = (
     ("conversion",),
     ("inspect",),
     ("migration",),
-    ("api", "imageio", "testing"),
+    ("api", "imageio", "testing", "xarray"),
     ("cli",),
     ("__main__",),
 )

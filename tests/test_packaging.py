@@ -168,7 +168,7 @@ def test_dependencies_are_those_that_the_code_imports() -> None:
     project = pyproject()["project"]
     extras = project["optional-dependencies"]
     listed = list(project["dependencies"])
-    for name in ("bfloat16", "filters", "distributed", "remote"):
+    for name in ("bfloat16", "filters", "distributed", "remote", "xarray"):
         listed += extras[name]
     # Imported by imageio and by fsspec, which are told to by name.
     backends = {"tifffile", "s3fs", "aiohttp"}

@@ -294,9 +294,13 @@ class Array(Protocols):
             values = read_region(self.element, self.dims, extent, stored)
             return values.T if self.index_order == "F" else values
         data = self.data
-        if self.index_order == "F":
+        if self.index_order != "F":
+            values = data[key]
+        elif isinstance(data, np.ndarray) or not _is_basic(key):
             data = data.T if isinstance(data, np.ndarray) else self.__array__()
-        values = data[key]
+            values = data[key]
+        else:
+            values = np.asarray(data[key[::-1]]).T
         if isinstance(values, np.ndarray):
             return np.asarray(values)  # of no subclass
         return np.asarray(values, dtype=data.dtype)  # a scalar has forgotten its byte order
@@ -306,13 +310,8 @@ class Array(Protocols):
 
         A map of a file that another program cuts short would end the process.
         """
-        import numpy as np
-
-        basic = all(
-            type(part) is not bool and isinstance(part, slice | int | np.integer) for part in key
-        )
         extent = self.extent
-        if not basic or self.problem is not None or extent is None or not self.nbytes:
+        if not _is_basic(key) or self.problem is not None or extent is None or not self.nbytes:
             return None
         if self.mapped:
             return None
@@ -383,6 +382,14 @@ def _out_of_memory(array: Array) -> Exception:
     from raconvert.arrays.memory import out_of_memory
 
     return out_of_memory(array.name, array.nbytes, array.storage)
+
+
+def _is_basic(key: tuple[Any, ...]) -> bool:
+    import numpy as np
+
+    return all(
+        type(part) is not bool and isinstance(part, slice | int | np.integer) for part in key
+    )
 
 
 def _are_values(data: Any) -> bool:

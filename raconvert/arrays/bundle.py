@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, TypeVar
 
+    from xarray import Dataset
+
     Default = TypeVar("Default")
 
     from raconvert.arrays.alike import Alike
@@ -322,6 +324,22 @@ class Bundle(Mapping[str, Array]):
         )
         other.path, other.format = self.path, self.format
         return other
+
+    def to_xarray(self) -> Dataset:
+        """Return a Dataset of all arrays, which reads their elements when they are asked for.
+
+        Axes of one name are one dimension; see `Array.to_xarray`. It can be used as long as the
+        bundle is open.
+
+        >>> with raconvert.open("two.npz") as bundle:
+        ...     dict(bundle.to_xarray().sizes)
+        {'a_dim_0': 2, 'a_dim_1': 3, 'b_dim_0': 2}
+
+        Raises the `problem` of an array that cannot be read.
+        """
+        from raconvert.arrays.datasets import opened
+
+        return opened(self.arrays, self.attributes, self.formats)
 
     def add_notes_of(self, other: Bundle) -> None:
         """Take over the notes of another bundle, and the duty to close it. Raises nothing."""

@@ -10,6 +10,7 @@ exactly, else labels; attributes stay attributes. What has no place is refused, 
 from __future__ import annotations
 
 from raconvert.arrays.array import Array
+from raconvert.arrays.axes import meta_for
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import element_of, flattened
 from raconvert.arrays.metadata import Axis, Metadata
@@ -27,6 +28,7 @@ _KINDS = {
     ("pandas", "ExtensionArray"),
 }  # fmt: skip
 _PLAIN = {bool, int, float, complex, str, bytes}
+KEEPS = "raconvert"  # what `raconvert.arrays.datasets` keeps in the encoding
 _MANY = "Dataset", "DataFrame"  # of arrays, with attributes of their own
 
 
@@ -60,7 +62,10 @@ def bundle_of(values: Any, name: str, changes: list[tuple[str, str]]) -> Bundle:
         arrays = [_data_array(values[key], str(key), changes) for key in names]
         empty = [key for key in values.coords if key in values.dims and not _used(values, key)]
         arrays += [_data_array(values[key], str(key), changes) for key in empty]
-        return Bundle(arrays, attributes=_attributes("", values.attrs, changes))
+        own = values.encoding.get(KEEPS)
+        formats = {key: dict(one) for key, one in own["formats"].items()} if own else {}
+        attributes = _attributes("", values.attrs, changes)
+        return Bundle(arrays, attributes=attributes, formats=formats)
     if kind == "NamedArray":
         axes = [Axis(name=str(dim)) for dim in values.dims]
         made = _array(_without_objects(values.values, name, values), name, axes)
@@ -135,32 +140,63 @@ def _refuse_twins(values: Any, names: list[Any]) -> None:
 
 
 def _data_array(values: Any, name: str, changes: list[tuple[str, str]]) -> Array:
+    kept = values.encoding.get(KEEPS)
+    fresh = isinstance(kept, dict) and (kept["dims"], kept["shape"]) == (values.dims, values.shape)
     axes = []
-    for dim in values.dims:
-        axis = Axis(name=str(dim))
+    for place, dim in enumerate(values.dims):
+        known = [kept["axes"][place]] if fresh else []
         if dim in values.coords:
-            coord = values.coords[dim]
-            _refuse_levels(coord.to_index(), values)
-            _place(axis, coord.values, name, changes)
-            attributes = dict(coord.attrs)
-            units = attributes.pop("units", None)
-            if isinstance(units, str):
-                axis.units = units
-            elif units is not None:
-                attributes["units"] = units
-            if attributes:
-                left = f"left out: {_listed(list(attributes))} of coordinate '{dim}'"
-                changes.append((name, left))
-        axes.append(axis)
+            axes.append(_axis(values, dim, known, name, changes))
+        else:
+            axes.append(Axis(**known[0]) if known else Axis(name=str(dim)))
     made = _array(_without_objects(values.values, name, values), name, axes)
     _describe(made.meta, name, values.attrs, changes)
+    if fresh:
+        listed = Metadata(formats={key: dict(own) for key, own in kept["formats"].items()})
+        listed.index_order = kept["index_order"]
+        made.meta.formats = meta_for(made, listed).formats
+        made.meta.encoding = kept["encoding"]
     return made
+
+
+def _axis(
+    values: Any, dim: Any, known: list[dict[str, Any]], name: str, changes: list[tuple[str, str]]
+) -> Axis:
+    """Return the axis of a coordinate: as it was read if that still says the same."""
+    coord = values.coords[dim]
+    _refuse_levels(coord.to_index(), values)
+    was = coord.encoding.get(KEEPS)
+    axis = Axis(name=str(dim))
+    for fields in [*known, *([was["axis"]] if isinstance(was, dict) and "axis" in was else [])]:
+        before = Axis(**fields)
+        if _same(before.values(coord.size), coord.values):
+            axis = before
+            break
+    else:
+        _place(axis, coord.values, name, changes)
+    attributes = dict(coord.attrs)
+    units = attributes.pop("units", None)
+    axis.units = units if isinstance(units, str) else None
+    if units is not None and axis.units is None:
+        attributes["units"] = units
+    if attributes:
+        left = f"left out: {_listed(list(attributes))} of coordinate '{dim}'"
+        changes.append((name, left))
+    return axis
+
+
+def _same(before: Any, now: np.ndarray[Any, Any]) -> bool:
+    if before is None or before.dtype.kind != now.dtype.kind:
+        return before is not None and before.astype(object).tolist() == now.tolist()
+    return bool(before.shape == now.shape and (before == now).all())
 
 
 def _describe(meta: Metadata, name: str, attrs: Any, changes: list[tuple[str, str]]) -> None:
     meta.attributes = _attributes(name, attrs, changes)
     if isinstance(meta.attributes.get("units"), str) and meta.attributes["units"]:
         meta.units = meta.attributes.pop("units")
+    if isinstance(meta.attributes.get("long_name"), str) and meta.attributes["long_name"]:
+        meta.description = meta.attributes.pop("long_name")
 
 
 def _attributes(name: str, attrs: Any, changes: list[tuple[str, str]]) -> dict[str, Any]:

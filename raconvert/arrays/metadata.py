@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, ClassVar
 
+    import numpy as np
+
 
 RA = "ra"  # the namespace of the core itself (`raconvert.arrays.namespace`)
 
@@ -53,6 +55,35 @@ class Axis:
         {'name': 'time', 'units': 's', 'spacing': 0.5}
         """
         return {f: getattr(self, f) for f in self.FIELDS if getattr(self, f) is not None}
+
+    def values(self, length: int) -> np.ndarray[Any, Any] | None:
+        """Return the labels, or the regular numbers, along the axis; None if it has neither.
+
+        Without an origin the numbers begin at 0.
+
+        >>> Axis(spacing=0.5, origin=1).values(3)
+        array([1. , 1.5, 2. ])
+
+        Raises nothing.
+        """
+        import numpy as np
+
+        if self.labels is not None and len(self.labels) == length:
+            values = np.empty(length, object)
+            values[:] = self.labels
+            kinds = set(map(type, self.labels))
+            if len(kinds) == 1 and kinds <= {str, bytes, bool, float, int}:
+                one_type = np.array(self.labels)  # too large numbers stay objects
+                return one_type if one_type.tolist() == self.labels else values
+            return values
+        spacing, origin = self.spacing, 0 if self.origin is None else self.origin
+        if spacing is None:
+            if not isinstance(self.origin, int):
+                return None
+            spacing = 1  # the number of the first place
+        if all(isinstance(one, int) and abs(one) < 1 << 31 for one in (origin, spacing, length)):
+            return np.arange(length, dtype=np.int64) * spacing + origin
+        return origin + np.arange(length, dtype=np.float64) * spacing
 
     def __repr__(self) -> str:
         from raconvert.arrays.shown import axis_text

@@ -1,4 +1,4 @@
-"""What array libraries ask of an array: length, iteration, NumPy's interface, DLPack.
+"""What array libraries ask of an array: length, iteration, NumPy's interface, DLPack, xarray.
 
 All of it goes through the three ways to the elements that an `Array` has itself: `shape`, regions
 (``array[key]``) and the whole (``numpy.asarray(array)``).
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     import numpy as np
+    from xarray import DataArray
 
 BLOCK_BYTES = 4 << 20  # read at once while somebody iterates along the first axis
 STRIDED_BLOCK_BYTES = 64 << 20  # of an array whose first axis is the fastest: each reads it all
@@ -101,6 +102,22 @@ class Protocols:
         Raises what reading the elements raises.
         """
         return self.__array__().tobytes(order)  # type: ignore[arg-type]
+
+    def to_xarray(self) -> DataArray:
+        """Return a DataArray that reads the elements when they are asked for.
+
+        Labels, or origin and spacing, are coordinates; units and description are the attributes
+        ``units`` and ``long_name``. It can be used as long as the array is open.
+
+        >>> with raconvert.open("grid.ra") as array:
+        ...     array.to_xarray().isel(dim_0=1).values
+        array([4, 5, 6, 7], dtype=int32)
+
+        Raises `problem` if there is one.
+        """
+        from raconvert.arrays.datasets import data_array
+
+        return data_array(self)
 
     def __len__(self) -> int:
         if not self.shape:

@@ -1,0 +1,237 @@
+"""Arrays as variables of xarray: dimensions, coordinates and attributes; no element is read.
+
+Axes become dimensions of their names (``dim_0``, or ``NAME_dim_0`` among several arrays, where they
+have none). Labels, or origin and spacing, become a coordinate. A name that stands for two axes at
+once (other lengths, other labels, twice in one array) is given once; the other axis becomes
+``NAME_axis``, or ``axis_2``. What xarray has no place for is kept in ``encoding["raconvert"]`` of
+the variable or the coordinate, where `raconvert.arrays.labelled` finds it when it is written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from xarray import DataArray, Dataset, Variable, open_dataset
+from xarray.backends.locks import SerializableLock
+from xarray.core import indexing
+
+KEY = "raconvert"  # in the encoding of variables and coordinates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    class _BackendArray:  # of xarray's classes, which need not be there for type checkers
+        """Elements in a file."""
+
+    class _Engine:
+        """What opens files."""
+
+else:
+    from xarray.backends import BackendArray as _BackendArray
+    from xarray.backends import BackendEntrypoint as _Engine
+
+
+class LazyArray(_BackendArray):
+    """The elements of an array, read region by region when xarray asks for them."""
+
+    def __init__(self, array: Any, lock: SerializableLock) -> None:
+        self.array = array
+        self.shape: tuple[int, ...] = array.shape
+        self.dtype: np.dtype[Any] = array.dtype
+        self.lock = lock
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        return indexing.explicit_indexing_adapter(
+            key, self.shape, indexing.IndexingSupport.BASIC, self._region
+        )
+
+    def _region(self, key: tuple[Any, ...]) -> Any:
+        turned = tuple(slice(None, None, -1) for part in key if _is_backward(part))
+        if turned:
+            back = tuple(
+                slice(None, None, -1) if _is_backward(part) else slice(None)
+                for part in key
+                if isinstance(part, slice)
+            )
+            key = tuple(_forward(part, n) for part, n in zip(key, self.shape, strict=True))
+            return self._region(key)[back]
+        if self.array.extent is not None:  # each region is read by itself
+            return self.array[key]
+        with self.lock:
+            return self.array[key]
+
+
+def _is_backward(part: Any) -> bool:
+    return isinstance(part, slice) and part.step is not None and part.step < 0
+
+
+def _forward(part: Any, length: int) -> Any:
+    """The same places of an axis in ascending order."""
+    if not _is_backward(part):
+        return part
+    places = range(length)[part][::-1]
+    return slice(places.start, places.stop, places.step) if places else slice(0, 0)
+
+
+class Opened(_Engine):
+    """The way into xarray for arrays that are open: it loads and caches them as those of a file."""
+
+    def open_dataset(
+        self,
+        filename_or_obj: Any,
+        *,
+        drop_variables: str | Iterable[str] | None = None,
+    ) -> Dataset:
+        """Return a Dataset of arrays, attributes and namespaces."""
+        arrays, attributes, formats = filename_or_obj
+        return dataset_of(arrays, attributes, drop_variables, formats=formats)
+
+
+def opened(
+    arrays: Sequence[Any],
+    attributes: dict[str, Any] | None = None,
+    formats: dict[str, dict[str, Any]] | None = None,
+) -> Dataset:
+    """Return open arrays as a Dataset that reads them when it is asked for their values."""
+    given: Any = (arrays, attributes or {}, formats or {})
+    engine: Any = Opened
+    return open_dataset(given, engine=engine)
+
+
+def data_array(array: Any) -> DataArray:
+    """Return one open array as a DataArray that reads it when it is asked for its values."""
+    name = array.name or "values"
+    made = opened([array.replace(name=name)])
+    if name in made.data_vars:
+        found = made[name]
+    else:  # the values of its own axis
+        found = DataArray(made[name].variable, coords=made.coords, name=name)
+    return found if array.name else found.rename(None)
+
+
+def dataset_of(
+    arrays: Sequence[Any],
+    attributes: dict[str, Any],
+    drop_variables: str | Iterable[str] | None = None,
+    *,
+    inside: str = "",
+    formats: dict[str, dict[str, Any]] | None = None,
+) -> Dataset:
+    """Return arrays as a Dataset; `inside` is left out before their names.
+
+    Raises the `problem` of an array that cannot be read and is not dropped.
+    """
+    dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
+    chosen = {array.name.removeprefix(inside): array for array in arrays}
+    chosen = {name: array for name, array in chosen.items() if name not in dropped}
+    for name, array in chosen.items():
+        if array.problem is not None:
+            problem = array.problem
+            problem.remedy = f"drop_variables=['{name}'] leaves it out"
+            raise problem
+    dims = _Dimensions(chosen)
+    lock = SerializableLock()
+    variables = {name: _variable(array, dims.of(name), lock) for name, array in chosen.items()}
+    coordinates = {name: own for name, own in dims.coordinates().items() if name not in variables}
+    as_coordinates = [name for name, own in variables.items() if own.dims == (name,)]
+    coordinates.update({name: variables.pop(name) for name in as_coordinates})
+    made = Dataset(variables, coordinates, attributes)
+    if formats:
+        made.encoding[KEY] = {"formats": formats}
+    return made
+
+
+def _variable(array: Any, dims: tuple[str, ...], lock: SerializableLock) -> Variable:
+    meta = array.meta
+    attributes = dict(meta.attributes)
+    for name, value in (("units", meta.units), ("long_name", meta.description)):
+        if value:
+            attributes[_free(name, attributes)] = value
+    kept = {
+        "dims": dims,
+        "shape": array.shape,
+        "axes": [axis.to_dict() for axis in array.axes],
+        "formats": {name: dict(space) for name, space in meta.formats.items() if space},
+        "encoding": meta.encoding,
+        "index_order": array.index_order,  # of the lists in `formats`
+    }
+    data = indexing.LazilyIndexedArray(LazyArray(array, lock))
+    return Variable(dims, data, attributes, encoding={KEY: kept})
+
+
+def _free(name: str, taken: Any) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+class _Dimensions:
+    """The dimensions of arrays that share them: a name, a length and what stands along it."""
+
+    def __init__(self, arrays: dict[str, Any]) -> None:
+        self._arrays = arrays
+        self._lengths: dict[str, int] = {}
+        self._axes: dict[str, Any] = {}  # what an axis says of its places, if anything
+        self._found: dict[str, tuple[str, ...]] = {}
+        used = {axis.name for one in arrays.values() if one.ndim for axis in one.axes if axis.name}
+        own = [name for name, one in arrays.items() if one.ndim == 1 and name in used]
+        for name in own:  # the values of the dimension of this name
+            if arrays[name].axes[0].name in (None, name):
+                self._lengths[name], self._found[name] = arrays[name].count, (name,)
+        for name in arrays:
+            if name not in self._found:
+                self._found[name] = self._dims_of(name)
+
+    def of(self, name: str) -> tuple[str, ...]:
+        """The dimensions of an array."""
+        return self._found[name]
+
+    def coordinates(self) -> dict[str, Variable]:
+        """The coordinates that axes amount to, by dimension."""
+        found = {}
+        for dim, axis in self._axes.items():
+            values = axis.values(self._lengths[dim])
+            if values is not None:
+                attributes = {"units": axis.units} if axis.units else {}
+                kept = {KEY: {"axis": axis.to_dict()}}
+                found[dim] = Variable((dim,), values, attributes, encoding=kept)
+        return found
+
+    def _dims_of(self, name: str) -> tuple[str, ...]:
+        array = self._arrays[name]
+        dims: list[str] = []
+        for place, axis in enumerate(array.axes):
+            many = len(self._arrays) > 1
+            unnamed = f"{name}_dim_{place}" if many else f"dim_{place}"
+            for dim in _proposals(name, axis.name, unnamed, axis.name in dims):
+                if dim not in dims and self._takes(dim, array.shape[place], axis):
+                    dims.append(dim)
+                    break
+        return tuple(dims)
+
+    def _takes(self, dim: str, length: int, axis: Any) -> bool:
+        """True if an axis can be the dimension of this name; it is, from now on."""
+        if dim in self._arrays and self._found.get(dim) != (dim,):
+            return False  # a variable of another shape has the name
+        if self._lengths.get(dim, length) != length:
+            return False
+        if self._found.get(dim) != (dim,) and _says(axis):  # else an array says what stands there
+            if dim in self._axes and _says(self._axes[dim]) != _says(axis):
+                return False
+            self._axes[dim] = axis
+        self._lengths[dim] = length
+        return True
+
+
+def _says(axis: Any) -> dict[str, Any]:
+    return {key: value for key, value in axis.to_dict().items() if key != "name"}
+
+
+def _proposals(name: str, axis: str | None, unnamed: str, repeated: bool) -> Iterable[str]:
+    if not repeated:
+        yield from [axis, f"{name}_{axis}"] if axis else [unnamed]
+    number = 2
+    while True:
+        yield f"{axis or unnamed}_{number}"
+        number += 1

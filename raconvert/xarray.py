@@ -1,0 +1,168 @@
+"""Any format in xarray: ``xarray.open_dataset("x.mat", engine="raconvert")``.
+
+xarray finds the engine by itself once raconvert is installed. Nothing but headers is read until
+values are asked for::
+
+    import xarray as xr
+
+    ds = xr.open_dataset("x.mat", engine="raconvert")                      # every array of a file
+    ds = xr.open_dataset("x.h5", engine="raconvert", group="subject")      # those of one group
+    tree = xr.open_datatree("x.h5", engine="raconvert")                    # each group by itself
+
+Names, dimensions, coordinates and attributes are as `raconvert.arrays.datasets` says;
+`Array.to_xarray` and `Bundle.to_xarray` give the same of what is open already. `raconvert.write`
+takes it back.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from xarray import DataTree
+
+from raconvert.arrays.datasets import dataset_of
+from raconvert.catalogue import ROWS
+from raconvert.conversion.reopen import open_here
+from raconvert.errors import UsageError, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from xarray import Dataset
+
+    from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Bundle
+
+    class _Engine:  # of xarray's class, which need not be there for type checkers
+        """What opens files."""
+
+else:
+    from xarray.backends import BackendEntrypoint as _Engine
+
+# Suffixes that are left to the engines for them, unless this one is named.
+_OTHERS = (".h5", ".hdf5", ".he5", ".nc", ".tif", ".tiff", ".png", ".jpg", ".jpeg", ".gif", ".webp")
+
+
+class RaconvertBackend(_Engine):
+    """The engine ``raconvert`` of xarray."""
+
+    description: ClassVar[str] = "Open any file that raconvert reads"
+    url: ClassVar[str] = "https://pypi.org/project/raconvert/"
+    open_dataset_parameters: ClassVar[tuple[str, ...]] = (
+        "filename_or_obj", "drop_variables", "group", "from_", "in_opts", "meta", "index_order",
+        "max_memory",
+    )  # fmt: skip
+    supports_groups: ClassVar[bool] = True
+
+    def open_dataset(
+        self,
+        filename_or_obj: Any,
+        *,
+        drop_variables: str | Iterable[str] | None = None,
+        group: str | None = None,
+        from_: str | None = None,
+        in_opts: dict[str, Any] | None = None,
+        meta: str | None = None,
+        index_order: str | None = None,
+        max_memory: int | None = None,
+    ) -> Dataset:
+        """Return the arrays of a file, or of one group of it, as a Dataset; nothing is read yet.
+
+        ``FILE#name`` is one array. The other options are those of `raconvert.open`. Raises what
+        `raconvert.open` does, `UsageError` for a group that is not there.
+        """
+        reading = _given(from_, in_opts, meta, index_order, max_memory)
+        bundle = open_here(_path(filename_or_obj), mmap=False, reading=reading)
+        try:
+            made = _dataset(bundle, group, drop_variables)
+        except BaseException:
+            bundle.close()
+            raise
+        made.set_close(bundle.close)
+        return made
+
+    def guess_can_open(self, filename_or_obj: Any) -> bool:
+        """Return True for the suffixes that no other engine is for."""
+        if not isinstance(filename_or_obj, str | os.PathLike):
+            return False
+        suffix = os.path.splitext(os.fspath(filename_or_obj))[1].lower()
+        known = {own for row in ROWS for own in row.suffixes}
+        return suffix in known and suffix not in _OTHERS
+
+    def open_groups_as_dict(
+        self,
+        filename_or_obj: Any,
+        *,
+        drop_variables: str | Iterable[str] | None = None,
+        from_: str | None = None,
+        in_opts: dict[str, Any] | None = None,
+        meta: str | None = None,
+        index_order: str | None = None,
+        max_memory: int | None = None,
+    ) -> dict[str, Dataset]:
+        """Return the arrays of each group by the path of the group, as a Dataset each.
+
+        Raises what `open_dataset` does.
+        """
+        reading = _given(from_, in_opts, meta, index_order, max_memory)
+        bundle = open_here(_path(filename_or_obj), mmap=False, reading=reading)
+        try:
+            groups: dict[str, list[Array]] = {"": [], **{path: [] for path in bundle.groups}}
+            for array in bundle.arrays:
+                groups.setdefault(array.name.rpartition("/")[0], []).append(array)
+            known = {**bundle.groups, "": bundle.attributes}
+            found = {
+                f"/{path}": dataset_of(
+                    arrays, known.get(path, {}), drop_variables, inside=f"{path}/" if path else ""
+                )
+                for path, arrays in groups.items()
+            }
+        except BaseException:
+            bundle.close()
+            raise
+        found["/"].set_close(bundle.close)
+        return found
+
+    def open_datatree(
+        self,
+        filename_or_obj: Any,
+        *,
+        drop_variables: str | Iterable[str] | None = None,
+        **options: Any,
+    ) -> DataTree:
+        """Return each group as a node, its arrays as variables.
+
+        Raises what `open_dataset` does.
+        """
+        found = self.open_groups_as_dict(filename_or_obj, drop_variables=drop_variables, **options)
+        return DataTree.from_dict(found)
+
+
+def _given(*options: Any) -> dict[str, Any]:
+    names = ("from_", "in_opts", "meta", "index_order", "max_memory")
+    return {name: own for name, own in zip(names, options, strict=True) if own is not None}
+
+
+def _path(given: Any) -> str:
+    if isinstance(given, str | os.PathLike):
+        return os.fspath(given)
+    raise UsageError(
+        "the engine 'raconvert' opens files by their paths or URLs",
+        expected="str or PathLike",
+        got=type(given).__name__,
+    )
+
+
+def _dataset(bundle: Bundle, group: str | None, dropped: str | Iterable[str] | None) -> Dataset:
+    path = (group or "").strip("/")
+    if not path:
+        return dataset_of(bundle.arrays, bundle.attributes, dropped, formats=bundle.formats)
+    found = bundle.group(path)
+    if found is None:
+        raise UsageError(
+            f"group '{group}' does not exist", path=bundle.path,
+            remedy=f"the arrays are {listed(bundle.names)}",
+        )  # fmt: skip
+    arrays = [array for array in bundle.arrays if array.name.startswith(f"{found.path}/")]
+    return dataset_of(arrays, found.attributes, dropped, inside=f"{found.path}/")

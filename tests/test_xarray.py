@@ -1,0 +1,287 @@
+"""All formats in xarray and back, with files that other programs wrote, read by other programs."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from harpy import HarFileIO, HeaderArrayObj
+from pairs import quiet
+
+import raconvert
+from raconvert.errors import Corrupt, RaconvertError, UsageError
+from raconvert.plugin import Axis
+
+xr = pytest.importorskip("xarray")
+nrrd = pytest.importorskip("nrrd")
+scipy_io = pytest.importorskip("scipy.io")
+Image = pytest.importorskip("PIL.Image")
+PngInfo = pytest.importorskip("PIL.PngImagePlugin").PngInfo
+
+SHAPE = (40, 50, 60)
+VALUES = np.random.default_rng(0).integers(0, 255, SHAPE).astype("<f4")
+SLICE = VALUES[:, :, 30]
+REGIONS = ["EU", "USA", "Row"]
+
+
+# Reading: one file of each format, written by another program -------------------------------------
+
+
+def ra_file(path: Path) -> None:
+    axes = [Axis("x", units="mm", spacing=0.5, origin=1), Axis(), Axis("t")]
+    meta = raconvert.Metadata("field", "T", axes, {"run": 7})
+    raconvert.write(path, VALUES, meta=meta)
+
+
+def npy_file(path: Path) -> None:
+    np.save(path, np.asfortranarray(VALUES))
+
+
+def npz_file(path: Path) -> None:
+    np.savez(path, values=VALUES, other=np.arange(3))
+
+
+def mat_file(path: Path) -> None:
+    scipy_io.savemat(path, {"values": VALUES, "s": {"x": np.arange(3.0)}})
+
+
+def hdf5_file(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        data = file.create_dataset("values", data=VALUES)
+        data.attrs.update(units="T", long_name="field", run=7)
+        scale = file.create_dataset("x", data=1 + 0.5 * np.arange(60))
+        scale.make_scale()
+        scale.attrs["units"] = "mm"
+        data.dims[2].attach_scale(scale)
+        data.dims[0].label = "t"
+        file.attrs["title"] = "whole"
+        file.create_group("g")["inner"] = np.arange(4)
+
+
+def nrrd_file(path: Path) -> None:
+    told = {"encoding": "raw", "spacings": [0.5, 1, 1], "content": "field",
+            "labels": ["x", "y", "t"], "units": ["mm", "", ""], "run": "7"}  # fmt: skip
+    nrrd.write(str(path), VALUES, told, index_order="C")
+
+
+def scidb_file(path: Path) -> None:
+    path.write_bytes(VALUES.tobytes())
+    schema = "<values:float NOT NULL>[t=0:39:0:40; y=0:49:0:50; x=1:60:0:60]"
+    path.with_name(f"{path.name}.schema").write_text(schema)
+
+
+def har_file(path: Path) -> None:
+    names = ("T", "Y", "X")
+    sets = [
+        {"name": name, "status": "k", "dim_type": "Set", "dim_desc": [f"{name}{i}" for i in range(n)]}
+        for name, n in zip(names, SHAPE, strict=True)
+    ]  # fmt: skip
+    with quiet():
+        made = HeaderArrayObj.HeaderArrayFromData("VALS", VALUES, "COEF", "field", sets=sets)
+        HarFileIO.writeHeaders(str(path), [made])
+
+
+def png_file(path: Path) -> None:
+    text = PngInfo()
+    text.add_text("Title", "field")
+    Image.fromarray(VALUES[0].astype("u1")).save(path, pnginfo=text)
+
+
+ALL: dict[str, tuple[Callable[[Path], None], str, tuple[str, ...], dict[str, Any], dict[str, Any]]]
+ALL = {  # file -> who writes it, name, dimensions, coordinates, attributes
+    "f.ra": (ra_file, "f", ("t", "dim_1", "x"), {"x": 1 + 0.5 * np.arange(60)},
+             {"units": "T", "long_name": "field", "run": 7}),
+    "x.npy": (npy_file, "x", ("dim_0", "dim_1", "dim_2"), {}, {}),
+    "x.npz": (npz_file, "values", ("values_dim_0", "values_dim_1", "values_dim_2"), {}, {}),
+    "x.mat": (mat_file, "values", ("values_dim_0", "values_dim_1", "values_dim_2"), {}, {}),
+    "x.h5": (hdf5_file, "values", ("t", "values_dim_1", "x"), {"x": 1 + 0.5 * np.arange(60)},
+             {"units": "T", "long_name": "field", "run": 7}),
+    "f.nrrd": (nrrd_file, "f", ("t", "y", "x"), {"x": 0.5 * np.arange(60), "t": np.arange(40)},
+               {"long_name": "field", "run": "7"}),
+    "x.scidb": (scidb_file, "values", ("t", "y", "x"), {"x": np.arange(1, 61)}, {}),
+    "x.har": (har_file, "VALS", ("T", "Y", "X"), {"X": [f"X{i}" for i in range(60)]},
+              {"long_name": "field"}),
+    "x.png": (png_file, "x", ("dim_0", "dim_1"), {}, {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("file", ALL)
+def test_names_coordinates_and_attributes(tmp_path: Path, file: str) -> None:
+    write, name, dims, coordinates, attributes = ALL[file]
+    write(tmp_path / file)
+    with xr.open_dataset(tmp_path / file, engine="raconvert") as dataset:
+        found = dataset[name]
+        assert found.dims == dims
+        for key, values in coordinates.items():
+            assert np.array_equal(found.coords[key], values)
+        assert {key: found.attrs.get(key) for key in attributes} == attributes
+        whole = VALUES[0] if file == "x.png" else VALUES
+        assert np.array_equal(found.values, whole)
+        assert np.array_equal(found[3:1:-1, ::7], whole[3:1:-1, ::7])
+        assert np.array_equal(found[[5, 1]], whole[[5, 1]])
+    if file == "x.png":
+        assert found.encoding["raconvert"]["formats"]["png"]["text"][0][:2] == ["Title", "field"]
+    if file in ("f.ra", "x.h5", "f.nrrd"):
+        assert found.coords["x"].attrs["units"] == "mm"
+
+
+def bytes_read() -> int:
+    """What this process has read from files, as the kernel counts it."""
+    fields = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(fields["rchar"])
+
+
+# Of compressed data, as in PNG, whatever is asked for is behind the rest; members of NPZ are checked
+# as a whole before any element of them is believed.
+LAZY = {"f.ra": 0, "x.npy": 2, "x.mat": 2, "x.h5": 0, "f.nrrd": 0, "x.scidb": 0}
+
+
+@pytest.mark.parametrize("file", LAZY)
+def test_a_slice_reads_at_most_twice_its_bytes(tmp_path: Path, file: str) -> None:
+    write, name, dims, *_ = ALL[file]
+    write(tmp_path / file)
+    with xr.open_dataset(tmp_path / file, engine="raconvert") as dataset:
+        slowest = LAZY[file]
+        part = dataset[name].isel({dims[slowest]: slice(10, 30)})
+        part.isel({dims[slowest]: 0}).load()  # what is imported on first use
+        before = bytes_read()
+        values = part.values
+        read = bytes_read() - before
+    picked = [slice(None)] * 3
+    picked[slowest] = slice(10, 30)
+    assert np.array_equal(values, VALUES[tuple(picked)])
+    assert values.nbytes // 2 < read <= 2 * values.nbytes
+
+
+def test_groups(tmp_path: Path) -> None:
+    hdf5_file(tmp_path / "x.h5")
+    with xr.open_dataset(tmp_path / "x.h5", engine="raconvert", group="g") as dataset:
+        assert dataset["inner"].values.tolist() == [0, 1, 2, 3]
+    with xr.open_dataset(tmp_path / "x.h5", engine="raconvert") as dataset:
+        assert set(dataset.data_vars) == {"values", "g/inner"}
+        assert dataset.attrs == {"title": "whole"}
+    with xr.open_datatree(tmp_path / "x.h5", engine="raconvert") as tree:
+        assert tree["g/inner"].values.tolist() == [0, 1, 2, 3]
+        assert np.array_equal(tree["values"], VALUES)
+    with pytest.raises(UsageError, match="group 'h' does not exist"):
+        xr.open_dataset(tmp_path / "x.h5", engine="raconvert", group="h")
+
+
+def test_the_engine_is_found_by_the_suffix(tmp_path: Path) -> None:
+    mat_file(tmp_path / "x.mat")
+    code = f"import xarray; print(xarray.open_dataset({str(tmp_path / 'x.mat')!r})['s/x'].sum().item())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "3.0\n"
+
+
+def test_errors_name_the_file(tmp_path: Path) -> None:
+    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\1\0\0\0")
+    with pytest.raises(Corrupt, match="x.npy"):
+        xr.open_dataset(tmp_path / "x.npy", engine="raconvert")
+    with pytest.raises(RaconvertError, match="missing.npy"):
+        xr.open_dataset(tmp_path / "missing.npy", engine="raconvert")
+
+
+def test_pickled_it_is_opened_again(tmp_path: Path) -> None:
+    hdf5_file(tmp_path / "x.h5")
+    with xr.open_dataset(tmp_path / "x.h5", engine="raconvert") as dataset:
+        sent = pickle.dumps(dataset["values"])
+    assert len(sent) < 16384
+    assert np.array_equal(pickle.loads(sent)[:, :, 30], SLICE)
+
+
+def test_one_name_for_two_axes(tmp_path: Path) -> None:
+    bundle = raconvert.Bundle([])
+    for name, labels in (("a", ["p", "q"]), ("b", ["p", "q"]), ("c", ["r", "s"]), ("d", ["p"])):
+        array = raconvert.open(_labelled(tmp_path, f"{name}.ra", labels))
+        bundle.arrays.append(array.replace(name=name))
+    dataset = bundle.to_xarray()
+    assert {name: one.dims for name, one in dataset.items()} == {
+        "a": ("k",), "b": ("k",), "c": ("c_k",), "d": ("d_k",),
+    }  # fmt: skip
+    assert dataset["c"].coords["c_k"].values.tolist() == ["r", "s"]
+    report = raconvert.write(tmp_path / "all.h5", dataset)
+    assert report.equivalent == []
+    with raconvert.open(tmp_path / "all.h5") as again:
+        assert [again[name].axes[0].name for name in "abcd"] == ["k"] * 4
+
+
+def _labelled(folder: Path, name: str, labels: list[str]) -> Path:
+    values = np.arange(len(labels))
+    raconvert.write(folder / name, xr.DataArray(values, coords={"k": labels}, dims="k"))
+    return folder / name
+
+
+def test_to_xarray_reads_when_it_is_asked(tmp_path: Path) -> None:
+    ra_file(tmp_path / "f.ra")
+    with raconvert.open(tmp_path / "f.ra") as array:
+        found = array.to_xarray()
+        assert found.name == "f"
+        found.isel(t=0).load()
+        before = bytes_read()
+        found.isel(t=7).load()
+        assert VALUES[7].nbytes <= bytes_read() - before <= VALUES[7].nbytes + 512
+        found[0, 0, 0] = -1.0
+        assert found[0, 0, 0] == -1.0
+    assert raconvert.read(tmp_path / "f.ra")[0, 0, 0] == VALUES[0, 0, 0]
+
+
+# Back -------------------------------------------------------------------------------------------
+
+
+def test_what_was_read_is_written_as_it_was(tmp_path: Path) -> None:
+    nrrd_file(tmp_path / "f.nrrd")
+    with xr.open_dataset(tmp_path / "f.nrrd", engine="raconvert") as dataset:
+        report = raconvert.write(tmp_path / "y.nrrd", dataset["f"])
+    assert report.equivalent == []
+    values, told = nrrd.read(str(tmp_path / "y.nrrd"), index_order="C")
+    assert np.array_equal(values, VALUES)
+    _, before = nrrd.read(str(tmp_path / "f.nrrd"))
+    for key in ("spacings", "labels", "units", "content", "run"):
+        assert np.array_equal(told[key], before[key]), key
+
+
+def har_of(path: Path) -> dict[str, Any]:
+    with quiet():
+        found = HarFileIO.readHeaderArraysFromFile(str(path))
+    return {one["name"].strip(): one for one in found}
+
+
+def test_har_edited_in_xarray_and_back(tmp_path: Path) -> None:
+    trade = np.arange(18, dtype="f4").reshape(3, 2, 3)
+    sets = [
+        {"name": "REG", "status": "k", "dim_type": "Set", "dim_desc": REGIONS},
+        {"name": "COM", "status": "k", "dim_type": "Set", "dim_desc": ["food", "mnfc"]},
+        {"name": "REG", "status": "k", "dim_type": "Set", "dim_desc": REGIONS},
+    ]
+    with quiet():
+        made = [
+            HeaderArrayObj.HeaderArrayFromData("TRAD", trade, "VXMD", "bilateral", sets=sets),
+            HeaderArrayObj.HeaderArrayFromData("INCM", trade[:, 0, 0], "Y", "income", sets=sets[:1]),
+        ]  # fmt: skip
+        HarFileIO.writeHeaders(str(tmp_path / "x.har"), made)
+    with xr.open_dataset(tmp_path / "x.har", engine="raconvert") as dataset:
+        dataset.load()
+    assert dataset["TRAD"].dims == ("REG", "COM", "REG_2")
+    dataset["TRAD"].loc[{"REG": "USA", "COM": "food", "REG_2": "EU"}] = 99
+    dataset["INCM"] = dataset["INCM"] * np.float32(2)
+    report = raconvert.write(tmp_path / "y.har", dataset)
+    assert report.equivalent == []
+    trade[1, 0, 0] = 99
+    found = har_of(tmp_path / "y.har")
+    assert np.array_equal(found["TRAD"]["array"], trade)
+    assert found["TRAD"]["coeff_name"].strip() == "VXMD"
+    assert found["TRAD"]["long_name"].strip() == "bilateral"
+    assert [one["name"].strip() for one in found["TRAD"]["sets"]] == ["REG", "COM", "REG"]
+    assert [[word.strip() for word in one["dim_desc"]] for one in found["TRAD"]["sets"]] == [
+        REGIONS, ["food", "mnfc"], REGIONS,
+    ]  # fmt: skip
+    assert found["INCM"]["array"].tolist() == [0, 12, 24]
+    assert [one["name"].strip() for one in found["INCM"]["sets"]] == ["REG"]
