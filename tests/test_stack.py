@@ -533,21 +533,28 @@ def test_two_trees_side_by_side() -> None:
     assert tree("out") == ["a.ra", "b.ra"]
 
 
-def test_sources_that_would_become_one_file_are_an_error() -> None:
+def test_of_sources_that_would_become_one_file_the_first_one_does() -> None:
     save("s/a.npy", np.zeros(1))
-    save("t/a.npy", np.zeros(1))
-    for options in ({"out_dir": "out", "to": "ra"}, {"dst": "out/{stem}.ra"}):
-        with pytest.raises(UsageError, match="out/a.ra") as caught:
-            convert(["s/a.npy", "t/a.npy"], **options)
-        assert "s/a.npy" in str(caught.value)
-        assert not Path("out").exists()
+    save("t/a.npy", np.ones(1))
+    for options in ({"out_dir": "out", "to": "ra"}, {"dst": "more/{stem}.ra"}):
+        report = convert(["s/a.npy", "t/a.npy"], **options)
+        ((source, error),) = report.failed
+        assert (source, type(error)) == ("t/a.npy", UsageError)
+        assert "a.ra" in str(error)
+        assert "s/a.npy" in str(error)
+        assert [raconvert.read(path).tolist() for path in report.written] == [[0.0]]
+    with pytest.raises(UsageError, match="last/a.ra"):
+        convert(["s/a.npy", "t/a.npy"], out_dir="last", to="ra", fail_fast=True)
+    assert not Path("last").exists()
 
 
-def test_the_same_stem_in_two_formats_is_an_error() -> None:
+def test_the_same_stem_in_two_formats_fails_one_of_them() -> None:
     save("in/a.npy", np.zeros((2, 3), "u1"))
     save("in/a.png", np.zeros((2, 3), "u1"))
-    with pytest.raises(UsageError, match=r"out/a\.ra"):
-        convert("in", out_dir="out", to="ra")
+    report = convert("in", out_dir="out", to="ra")
+    assert report.written == ["out/a.ra"]
+    ((source, error),) = report.failed
+    assert (source, "out/a.ra" in str(error)) == ("in/a.png", True)
 
 
 @pytest.mark.parametrize("dst", ["out/", "out"], ids=["slash", "existing"])
@@ -608,7 +615,7 @@ def test_an_array_of_a_container_into_a_folder() -> None:
     assert [raconvert.read(path).tolist() for path in report.written] == [[2]]
 
 
-@pytest.mark.parametrize("target", ["out.xyz", "out", "out.nii", "out.npy.gz"])
+@pytest.mark.parametrize("target", ["out.xyz", "out", "out.cdf", "out.npy.gz"])
 def test_a_destination_of_no_known_format(target: str) -> None:
     series(".npy")
     with pytest.raises(UnknownFormat) as caught:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import raconvert
+from raconvert import Progress
 from raconvert.cli.console import Console, duration
 from raconvert.cli.console import Progress as Line
 from raconvert.cli.display import Display, state_of
@@ -169,6 +170,6 @@ def test_a_conversion_says_the_time_left(
     clock = iter([0.0, 6.0])
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
 
-    Line("x.ra", log=True)(1_000_000, 4_000_000)
+    Line("x.ra", log=True)(Progress("x.npy", 1_000_000, 4_000_000, 0, 1, 6.0, 1_000_000 / 6))
 
     assert capsys.readouterr().err == "x.ra: 25 % of 4.0 MB, 166.7 kB/s, 18 s left\n"
