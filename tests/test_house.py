@@ -214,6 +214,7 @@ RARELY = {
     "raconvert.conversion.progress": "conversions without a listener",
     "raconvert.files.given": "sources that are files with a name",
     "raconvert.files.references": "files that name no other",
+    "raconvert.conversion.skipping": "runs that leave nothing out",
     "raconvert.files.remote": "files that are not at URLs",
     "raconvert.files.remote.listing": "files that are not at URLs",
     "raconvert.files.remote.objects": "files that are not at URLs",

@@ -160,12 +160,21 @@ def _remarks(report: Report, verbose: int) -> list[str]:
     else:
         lines = [*report.notes, *_equivalent(report, verbose)]
         lines += [f"allowed loss: {fit._replace(flag=None)}" for fit in report.allowed]
+    lines += _left_out(report, verbose)
     if verbose or len(report.skipped) == 1:
         lines += [f"kept {path}: {reason}" for path, reason in report.skipped]
     else:
         reasons = [reason for _, reason in report.skipped]
         lines += [f"kept {reasons.count(r)} files: {r}" for r in dict.fromkeys(reasons)]
     return lines
+
+
+def _left_out(report: Report, verbose: int) -> list[str]:
+    """Return one line for each source that cannot be read; without -v for the first ones."""
+    shown = report.left_out if verbose else report.left_out[:_MOST_LINES]
+    lines = [f"left out {path}: {reason}" for path, reason in shown]
+    more = len(report.left_out) - len(shown)
+    return [*lines, f"left out {more} more files"] if more else lines
 
 
 def _tell_plan(report: Report, console: Console) -> None:
@@ -215,6 +224,7 @@ def _as_dict(report: Report) -> dict[str, Any]:
         "target_format": report.target_format,
         "written": report.written,
         "skipped": [{"path": path, "reason": reason} for path, reason in report.skipped],
+        "left_out": [{"path": path, "reason": reason} for path, reason in report.left_out],
         "failed": [_failure([path], error) for path, error in report.failed],
         "arrays": [
             {"name": name, "type": type_name, "shape": list(shape)}
@@ -257,6 +267,10 @@ def _journal_lines(report: Report) -> list[dict[str, Any]]:
         *(
             {"status": "skipped", "path": path, "exit_code": 0, "reason": reason}
             for path, reason in report.skipped
+        ),
+        *(
+            {"status": "left out", "path": path, "exit_code": 0, "reason": reason}
+            for path, reason in report.left_out
         ),
         *(_failure([path], error) for path, error in report.failed),
         *({"status": "lost", **_fit(one)} for one in report.allowed),

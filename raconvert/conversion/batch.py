@@ -22,12 +22,19 @@ from raconvert.conversion.inputs import (
     repeated,
     sequence_note,
 )
-from raconvert.conversion.labels import check_labels, labels_array, stage_labels
+from raconvert.conversion.labels import (
+    add_labels,
+    check_labels,
+    is_in_container,
+    labels_array,
+    stage_labels,
+)
 from raconvert.conversion.losses import judge, lost_items
 from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import (
     EACH_FIELDS,
     PLANE_FIELDS,
+    array_name,
     is_folder,
     prepare_target,
     target_spec,
@@ -53,6 +60,7 @@ if TYPE_CHECKING:
     from raconvert.conversion.read import Opened
 
 _OURS = "raconvert.plugins."
+STACK_NAME = "images"  # of a stack with its labels beside it in one container
 
 
 def convert_many(words: list[str], dst: str | None, settings: Settings) -> Report:
@@ -72,6 +80,11 @@ def convert_many(words: list[str], dst: str | None, settings: Settings) -> Repor
         if settings.labels or settings.planes:
             flag = "--labels" if settings.labels else "--planes"
             raise UsageError(f"{flag} goes with one destination, not with one file for each source")
+        if settings.skip_bad:
+            raise UsageError(
+                "--skip-bad goes with one destination for all sources",
+                remedy="leave it out: of one file for each source a bad one fails alone",
+            )
         return convert_each(words, gathered, dst, settings)
     if dst is None:
         raise UsageError("no destination", remedy="name one with -o FILE or --out-dir DIR")
@@ -145,12 +158,19 @@ def _convert_to_one(
     """
     path, name = (dst, None) if literal else target_spec(dst, settings.to)
     row = registry.target_row(path, settings.to)
+    name = array_name(name, row, settings)
     planes = not literal and (bool(template_fields(dst) & PLANE_FIELDS) or settings.planes)
     report = Report(few(gathered.paths))
     report.source_count = len(gathered.paths)
     if not planes and not prepare_target(path, row, gathered.paths, settings, report):
         return report
     report.target, report.target_format = path, row.name
+    if settings.skip_bad:
+        from raconvert.conversion.skipping import without_bad
+
+        gathered = without_bad(gathered, settings, report)
+    if settings.labels and not planes and is_in_container(settings, row):
+        return _write_labelled(gathered, path, row, name, settings, report)
     if settings.labels:
         check_labels(settings.labels, path, gathered.paths, settings)
         labels = labels_array(gathered.paths)
@@ -171,6 +191,18 @@ def _convert_to_one(
         else:
             write()
     return report
+
+
+def _write_labelled(
+    gathered: Gathered, path: str, row: Row, name: str | None, settings: Settings, report: Report
+) -> Report:
+    """Write a stack, its labels and their classes into one container."""
+    stacked = settings if isinstance(settings.stack, tuple) else settings.replace(stack=True)
+    with _open(gathered, row, name, stacked, report) as source:
+        run = Conversion(path, row, settings, report, opened=source)
+        labels = str(settings.labels)
+        run.as_is = add_labels(source, gathered.paths, name or STACK_NAME, labels)
+        return write_bundle(run, source.bundle)
 
 
 def _write_with_labels(

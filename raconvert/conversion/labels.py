@@ -8,6 +8,7 @@ from raconvert import registry
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import element
+from raconvert.conversion.options import is_bare
 from raconvert.conversion.outputs import refuse_sources
 from raconvert.conversion.report import Conversion, Report
 from raconvert.conversion.write import write_bundle
@@ -18,7 +19,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from raconvert.catalogue import Row
     from raconvert.conversion.options import Settings
+    from raconvert.conversion.read import Opened
     from raconvert.conversion.transaction import Staging
 
 
@@ -37,6 +40,43 @@ def labels_array(paths: list[str]) -> Array:
     if words is not None:
         labels.meta.attributes["labels"] = words
     return labels
+
+
+def is_in_container(settings: Settings, row: Row) -> bool:
+    """True if the labels are named as an array of the destination, not as a file."""
+    name = settings.labels
+    return name is not None and row.many and is_bare(name)
+
+
+def add_labels(opened: Opened, paths: list[str], name: str, labels: str) -> set[str]:
+    """Name the stack, and add its labels and their classes; the names of what was added.
+
+    The classes are not there where the folders have numbers that do not count from 0: these are
+    the labels themselves.
+    """
+    import numpy as np
+
+    from raconvert.arrays.dtypes import element_of
+
+    added = labels_array(paths)
+    words = added.meta.attributes.pop("labels", None)
+    added.name = labels
+    numbers = sorted(set(added.data.tolist()))
+    if words is None and numbers == [*range(len(numbers))]:
+        words = [str(number) for number in numbers]
+    arrays = [opened.array.replace(name=name), added]
+    if words is not None:
+        values = np.array(words)
+        arrays.append(
+            Array(element_of(values.dtype), values.shape, name="classes", index_order="C",
+                  data=values)
+        )  # fmt: skip
+    names = [array.name for array in arrays]
+    if len(set(names)) < len(names):
+        raise UsageError(f"two arrays would be named '{max(names, key=names.count)}'",
+                         remedy="choose others with --name and --labels")  # fmt: skip
+    opened.bundle.arrays = arrays
+    return set(names[1:])
 
 
 def check_labels(path: str, data: str, sources: list[str], settings: Settings) -> None:

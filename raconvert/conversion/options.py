@@ -111,7 +111,10 @@ OPTIONS = (
           choices=("C", "F")),
     Option("meta", "str", "auto", "where metadata goes (auto: a sidecar beside .ra)", "--meta",
            choices=META_MODES),
-    path_option("labels", "write the folder names of the sources as a label array", "--labels"),
+    path_option("labels", "write the folder names of the sources as labels: to this file, or as "
+                "arrays of this name in the container with the stack", "--labels"),
+    _text("name", "name of the array in a container", "--name"),
+    _flag("skip_bad", "leave sources that cannot be read out of a stack", "--skip-bad"),
     _text("scale", "none | unit | minmax | LO:HI: map values to whole numbers", "--scale",
           "RANGE"),
     Option("bits", "int", 8, "8 | 16: width of scaled values", "--bits", metavar="N",
@@ -160,6 +163,8 @@ class Settings:
     index_order: str | None = None
     meta: str = "auto"
     labels: str | None = None
+    name: str | None = None
+    skip_bad: bool = False
     scale: str | None = None
     bits: int = 8
     jobs: int | None = None
@@ -204,6 +209,11 @@ def begin(settings: Settings, file: str, count: int = 0, files: int = 1) -> None
 
 def _words(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(value or ())
+
+
+def is_bare(name: str) -> bool:
+    """True for a word that is the name of an array, not the path of a file."""
+    return not set(name) & {"/", os.sep, "."}
 
 
 def check_jobs(jobs: int | None) -> None:

@@ -87,6 +87,22 @@ def target_spec(dst: str, to: str | None) -> tuple[str, str | None]:
     return dst, None
 
 
+def array_name(name: str | None, row: Row, settings: Settings) -> str | None:
+    """The name of the array in a container: of ``FILE#NAME``, or as ``--name`` says.
+
+    Raises `UsageError` for a format of one array, and where both say another.
+    """
+    if settings.name is None:
+        return name
+    if not row.many:
+        raise UsageError(
+            f"--name names an array in a container; {row.name} holds one, without name"
+        )
+    if name not in (None, settings.name):
+        raise UsageError(f"the array has two names: '{name}' and '{settings.name}'")
+    return settings.name
+
+
 def prepare_target(
     path: str, row: Row, sources: list[str], settings: Settings, report: Report
 ) -> bool:

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 
 from raconvert import registry
 from raconvert.conversion.options import Settings, begin, listening, text_of
-from raconvert.conversion.outputs import prepare_target, target_spec
+from raconvert.conversion.outputs import array_name, prepare_target, target_spec
 from raconvert.conversion.read import open_spec
 from raconvert.conversion.report import Conversion, Report
 from raconvert.conversion.write import write_bundle
@@ -68,6 +68,8 @@ def convert(
     index_order: str | None = None,
     meta: str = "auto",
     labels: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+    skip_bad: bool = False,
     scale: str | None = None,
     bits: int = 8,
     jobs: int | None = None,
@@ -127,7 +129,10 @@ def convert(
     * `axes`: c | fortran | keep-memory | 2,0,1: order of the axes
     * `index_order`: how axes of a bare .ra are indexed
     * `meta`: where metadata goes (auto: a sidecar beside .ra)
-    * `labels`: write the folder names of the sources as a label array
+    * `labels`: write the folder names of the sources as labels: to this file, or as arrays of this
+      name in the container with the stack
+    * `name`: name of the array in a container
+    * `skip_bad`: leave sources that cannot be read out of a stack
     * `scale`: none | unit | minmax | LO:HI: map values to whole numbers
     * `bits`: 8 | 16: width of scaled values
     * `jobs`: processes that read the files of a stack (default 1)
@@ -167,6 +172,8 @@ def convert(
         index_order=index_order,
         meta=meta,
         labels=text_of(labels),
+        name=name,
+        skip_bad=skip_bad,
         scale=scale,
         bits=bits,
         jobs=jobs,
@@ -245,6 +252,7 @@ def _is_bundle(path: str) -> bool:
 def _convert_one(word: str, dst: str, settings: Settings) -> Report:
     path, name = target_spec(dst, settings.to)
     row = registry.target_row(path, settings.to)
+    name = array_name(name, row, settings)
     if name is not None:
         return _convert_usually(word, path, row, settings, name)
     return _convert_again(

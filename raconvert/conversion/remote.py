@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 
+from raconvert.conversion.options import is_bare
 from raconvert.conversion.outputs import file_of, is_folder, metadata_pieces, template_fields
 from raconvert.conversion.report import Report
 from raconvert.conversion.write import progress_of
@@ -45,6 +46,7 @@ def convert_to_url(
         name: located(value)
         for name in ("out_dir", "labels")
         if (value := getattr(settings, name)) is not None
+        and not (name == "labels" and is_bare(value))
     }
     url = places.get("out_dir") or dst
     if url is None or not is_url(url):

@@ -52,17 +52,17 @@ class _Once(list["Any"]):
 class Report:
     """The result of `convert`.
 
-    `sources`, `written` and `skipped` are paths; `notes` one-line remarks about the sources;
-    `equivalent` and `allowed` the changes that were made; `arrays` (name, type, shape, dims) of
-    what was written; `nbytes` the size of its elements; `failed` (path, error) pairs of a batch
-    that went on; `planned` True if this was a dry run; `about` maps each note and each change of a
-    batch to the sources that it is about.
+    `sources`, `written` and `skipped` are paths; `left_out` are sources that cannot be read, and
+    why; `notes` one-line remarks about the sources; `equivalent` and `allowed` the changes that
+    were made; `arrays` (name, type, shape, dims) of what was written; `nbytes` the size of its
+    elements; `failed` (path, error) pairs of a batch that went on; `planned` True if this was a
+    dry run; `about` maps each note and each change of a batch to the sources that it is about.
     """
 
     __slots__ = (
-        "about", "allowed", "arrays", "by_lane", "equivalent", "failed", "files", "nbytes", "notes",
-        "planned", "skipped", "source_count", "source_format", "sources", "target",
-        "target_format", "written",
+        "about", "allowed", "arrays", "by_lane", "equivalent", "failed", "files", "left_out",
+        "nbytes", "notes", "planned", "skipped", "source_count", "source_format", "sources",
+        "target", "target_format", "written",
     )  # fmt: skip
 
     def __init__(self, sources: list[str]) -> None:
@@ -74,6 +74,7 @@ class Report:
         self.written: list[str] = []
         self.skipped: list[tuple[str, str]] = []
         self.failed: list[tuple[str, Exception]] = []
+        self.left_out: list[tuple[str, str]] = []
         self.notes: _Once = _Once()
         self.equivalent: _Once = _Once()
         self.allowed: _Once = _Once()
@@ -156,6 +157,7 @@ class Report:
         for name, value in values.items():
             setattr(report, name, value)
         report.skipped = [(path, why) for path, why in report.skipped]
+        report.left_out = [(path, why) for path, why in report.left_out]
         report.arrays = [(n, kind, tuple(shape), text) for n, kind, shape, text in report.arrays]
         for name in ("notes", "equivalent", "allowed"):
             kept = _Once()
@@ -199,7 +201,7 @@ class Report:
         else:
             what = f"{len(self.arrays)} arrays"
         text = f"{verb} {name}: {what}, {size(self.nbytes)}"
-        done = self.source_count - len(self.failed) - len(self.skipped)
+        done = self.source_count - len(self.failed) - len(self.skipped) - len(self.left_out)
         if self.source_count == 1:
             return f"{text}, from {self.sources[0]}"
         return f"{text}, from {done} file{'s' if done != 1 else ''}" if self.source_count else text
@@ -227,12 +229,12 @@ class Conversion:
 
     Set stage by stage: `origins`, the arrays as they were read; `bundle`, as they are written;
     `plan`, what the plugin makes of it; `forms`, by name how their form differs when they are read
-    back.
+    back. `as_is` are arrays that no --dtype, --scale or --axes concerns.
     """
 
     __slots__ = (
-        "bundle", "forms", "name", "opened", "options", "origins", "path", "plan", "plugin",
-        "report", "row", "settings",
+        "as_is", "bundle", "forms", "name", "opened", "options", "origins", "path", "plan",
+        "plugin", "report", "row", "settings",
     )  # fmt: skip
 
     bundle: Bundle
@@ -248,6 +250,7 @@ class Conversion:
         name: str | None = None,
         opened: Opened | None = None,
     ) -> None:
+        self.as_is: set[str] = set()
         self.path: str = path
         self.row: Row = row
         self.settings: Settings = settings

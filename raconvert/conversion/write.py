@@ -162,9 +162,18 @@ def _adapt(run: Conversion, bundle: Bundle) -> None:
     run.origins = list(bundle.arrays)
     # Of several arrays only the numbers are cast and scaled; text stays what it is.
     text = settings.replace(dtype=None, scale=None) if len(run.origins) > 1 else settings
+    as_is = text.replace(axes=None) if run.as_is else text
     run.bundle = bundle.like(
-        [adapted(a, run.row, text if a.element.kind == "user" else settings) for a in run.origins]
-    )
+        [
+            adapted(
+                array,
+                run.row,
+                as_is if array.name in run.as_is
+                else text if array.element.kind == "user" else settings,
+            )
+            for array in run.origins
+        ]
+    )  # fmt: skip
     if run.name is not None:
         run.bundle.arrays = [run.bundle.arrays[0].replace(name=run.name)]
         run.bundle.aliases = {}
