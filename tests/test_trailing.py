@@ -24,8 +24,10 @@ RULES = {
     "nrrd bzip2": "noted", "nrrd ascii": "noted", "nrrd hex": "uncounted", "png": "noted",
     "pgm": "noted", "gif": "noted", "bmp": "noted", "dib": "noted", "h5": "noted", "mat 7.3": "noted",
     "tar": "padded", "mat 7": "padded to 8", "ra": "kept", "har": "forbidden", "scidb": "forbidden",
+    "idx": "noted", "idx.gz": "noted", "nii": "noted", "nii.gz": "noted", "mha": "noted",
+    "mha zlib": "noted", "safetensors": "forbidden",
 }  # fmt: skip
-OPTIONS = {"nrrd": "encoding", "mat": "version"}
+OPTIONS = {"nrrd": "encoding", "mat": "version", "mha": "compress"}
 
 
 def written(form: str, folder: Path) -> tuple[Path, np.ndarray]:

@@ -49,13 +49,19 @@ PARSERS: dict[str, Parser] = {
     "webp": Parser(("x.webp",), "image/*.webp", None, "webp"),
     "bmp": Parser(("x.bmp",), "image/*.bmp", None, "bmp"),
     "netpbm": Parser(("x.pnm",), "image/*.p?m", None, "netpbm"),
+    "idx": Parser(("x.idx",), "", None, "idx"),
+    "safetensors": Parser(("x.safetensors",), "", None, "safetensors"),
+    "nifti": Parser(("x.nii",), "", None, "nifti"),
+    "metaimage": Parser(("x.mha",), "", None, "metaimage"),
+    "cfl": Parser(("x.hdr", "x.cfl"), "", None, "cfl"),
     "detect": Parser(("x.dat",), "*/*"),
 }
 _SHAPE_SUFFIXES = {
     "ra": (".ra",), "zip": (".zip",), "tar": (".tar",), "npy": (".npy",), "npz": (".npz",),
     "png": (".png",), "nrrd": (".nrrd",), "har": (".har",), "mat": (".mat",), "hdf5": (".h5",),
     "gif": (".gif",), "tiff": (".tif",), "jpeg": (".jpg",), "webp": (".webp",), "bmp": (".bmp",),
-    "netpbm": (".ppm", ".pgm", ".pam"),
+    "netpbm": (".ppm", ".pgm", ".pam"), "idx": (".idx.gz",), "safetensors": (".safetensors",),
+    "nifti": (".nii",), "metaimage": (".mha",),
 }  # fmt: skip
 
 
@@ -82,6 +88,9 @@ def _made(name: str) -> list[bytes]:
         return [
             files[end] for files in made if isinstance(files, dict) and end in files
         ] + _OURS.get(name, [])
+    if name == "cfl":
+        texts = b"# Dimensions\n2 3 1 \n# Command\nx\n", b"# Dimensions\n6 " + b"1 " * 15 + b"\n"
+        return [text + SPLIT + bytes(48) for text in texts]
     if name == "scidb":
         made = [s.make(SHAPE_BYTES) for s in shapes.SHAPES.values() if s.suffix == ".scidb"]
         good = [
