@@ -13,11 +13,17 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
+LONG, FIRST = 3072, 256  # bytes
+
 
 def prefixes(plugin: ModuleType) -> Iterator[tuple[str, bytes]]:
-    """Every sample cut after each of its bytes: name and content."""
+    """Every sample cut after each of its bytes: name and content.
+
+    One above 3 KiB, which is mostly data, is cut after its first bytes and then after every 16th.
+    """
     for name, contents in plugin.FORMAT.samples.items():
-        for length in range(len(contents)):
+        whole = len(contents) if len(contents) <= LONG else FIRST
+        for length in (*range(whole), *range(whole, len(contents), 16)):
             yield f"{name} cut to {length} bytes", contents[:length]
 
 
