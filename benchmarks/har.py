@@ -67,7 +67,12 @@ def make(path: str, megabytes: int, *, sparse: bool) -> None:
         for name, size in zip(("COM", "SEC", "REG"), dims, strict=True)
     ]
     array = Array(
-        element("float", 4), dims, name=NAME, index_order="F", data=values, meta=Metadata(axes=axes)
+        element("float", 4),
+        dims,
+        name=NAME,
+        index_order="F",
+        data=values,
+        meta=Metadata(ra_axes=axes),
     )
     with Target(path) as target:
         har.plan(Bundle([array]), storage="sparse" if sparse else "full").write(target)

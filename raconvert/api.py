@@ -8,13 +8,13 @@ import numpy as np
 
 from raconvert import registry
 from raconvert.arrays.array import Array
-from raconvert.arrays.axes import meta_for
 from raconvert.arrays.blocks import as_ndarray
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import element_of
 from raconvert.arrays.labelled import array_among, bundle_of, kind_of, refuse_inside
 from raconvert.arrays.memory import check_memory, machine_memory
 from raconvert.arrays.metadata import Metadata
+from raconvert.arrays.placed import meta_for
 from raconvert.arrays.values import values_of
 from raconvert.conversion.combine import open_sources
 from raconvert.conversion.inputs import is_pattern

@@ -139,7 +139,7 @@ class RaPlugin(_Base):
         has made use of: ``dims`` (fastest axis first), ``element``, ``index_order``.
         """
         array = self._opened(index)
-        fields = array.meta.to_dict()
+        fields = array.meta.shown()
         if not exclude_applied:
             fields["dims"] = list(array.dims)
             fields["element"] = type_name(array.element)
@@ -187,7 +187,10 @@ def _metadata(fields: dict[str, Any]) -> Metadata | None:
             f"RA files have no option or metadata field '{min(unknown)}'",
             expected=", ".join(Metadata.FIELDS),
         )
-    return Metadata.from_dict(fields) if fields else None
+    meta = Metadata.from_dict(fields) if fields else None
+    if meta is not None:
+        meta.axes = meta.ra_axes  # as given: in the order of the shape
+    return meta
 
 
 def register() -> None:

@@ -32,7 +32,7 @@ SUFFIXES = {"bundle": "", "zip": ".zip", "tar": ".tar"}
 def column_major(values: np.ndarray, name: str) -> Array:
     """Return an array with the elements [i, j, k] of `values`, stored in column-major order."""
     array = array_of(np.ascontiguousarray(values.T), name)
-    return array.replace(index_order="F")
+    return array.listed("F")
 
 
 def place(folder: Path, form: str, name: str = "scan") -> Path:
@@ -105,7 +105,7 @@ def rich() -> Bundle:
     )
     bundle["g/x"].meta = Metadata(
         description="a scan",
-        axes=[
+        ra_axes=[
             Axis(name="x", spacing=0.5, units="mm"),
             Axis(),
             Axis(name="t", labels=["a", "b", "c"]),

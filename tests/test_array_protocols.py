@@ -200,7 +200,7 @@ def test_large_files_have_small_pickles(tmp_path: Path) -> None:
 
 def test_a_pickle_keeps_what_is_known_and_values_of_its_own(tmp_path: Path) -> None:
     values = np.arange(6.0).reshape(2, 3)
-    meta = Metadata(units="m", attributes={"a": 1}, axes=[Axis(labels=list("xyz")), Axis("row")])
+    meta = Metadata(units="m", attributes={"a": 1}, axes=[Axis("row"), Axis(labels=list("xyz"))])
     raconvert.write(tmp_path / "x.ra", values, meta=meta)
     with raconvert.open(tmp_path / "x.ra") as array:
         array.meta.attributes["b"] = 2

@@ -6,6 +6,7 @@ anybody would do to change them. What was written is read by an independent read
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +15,11 @@ import yaml
 from pairs import quiet
 
 import raconvert
+from raconvert import Array, Bundle
 from raconvert.api import array_of
 from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import UsageError
+from raconvert.inspect.diff import diff
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +73,8 @@ def nrrd(path: Path) -> tuple[np.ndarray, Told]:
 
     values, header = pynrrd.read(str(path), index_order="F")
     spacings = header.get("spacings", [None] * values.ndim)
-    told = [{"name": a, "spacing": b} for a, b in zip(header["labels"], spacings, strict=True)]
+    names = header.get("labels", [None] * values.ndim)
+    told = [{"name": a, "spacing": b} for a, b in zip(names, spacings, strict=True)]
     return values.T, told[::-1]  # fastest first: the last axis of a row-major array
 
 
@@ -85,12 +89,27 @@ def sidecar(path: Path) -> tuple[np.ndarray, Told]:
     return values, told[::-1]
 
 
+def scidb(path: Path) -> tuple[np.ndarray, Told]:
+    dims = re.findall(r"(\w+)=0:(\d+)", scidb_schema(path).partition("[")[2].partition("]")[0])
+    values = np.frombuffer(path.read_bytes(), "<f4")
+    return values.reshape([int(last) + 1 for _, last in dims]), [{"name": one} for one, _ in dims]
+
+
+def nifti(path: Path) -> tuple[np.ndarray, Told]:
+    import nibabel
+
+    image = nibabel.load(path)
+    told = [{"spacing": float(zoom)} for zoom in image.header.get_zooms()]
+    return np.asarray(image.dataobj), told
+
+
 def bundle(path: Path) -> tuple[np.ndarray, Told]:
     return sidecar(path / "X.ra")
 
 
 READERS: dict[str, Callable[[Path], tuple[np.ndarray, Told]]] = {
-    "har": har, "h5": hdf5, "nrrd": nrrd, "ra": sidecar, "bundle": bundle,
+    "har": har, "h5": hdf5, "nrrd": nrrd, "ra": sidecar, "bundle": bundle, "scidb": scidb,
+    "nii": nifti,
 }  # fmt: skip
 FIELDS = {
     "har": ("name", "labels"),
@@ -98,6 +117,8 @@ FIELDS = {
     "nrrd": ("name", "spacing"),
     "ra": ("name", "labels", "spacing"),
     "bundle": ("name", "labels", "spacing"),
+    "scidb": ("name",),
+    "nii": ("spacing",),
 }
 MANY = ("har", "h5", "bundle")
 
@@ -119,8 +140,9 @@ def test_labels_stay_on_their_axis(
 ) -> None:
     """From any format with labels to any, through numpy, in both orders in memory."""
     values, axes = values_of(shape), axes_of(shape, FIELDS[first])
-    save(place(tmp_path, first, "in"), first, values, Metadata(axes=axes[::-1]))
-    with raconvert.open(place(tmp_path, first, "in"), "X" if first in MANY else None) as array:
+    save(place(tmp_path, first, "in"), first, values, Metadata(ra_axes=axes[::-1]))
+    with raconvert.open(place(tmp_path, first, "in")) as opened:
+        array = next(iter(opened.values())) if isinstance(opened, Bundle) else opened
         taken, meta = np.array(array), array.meta
     assert np.array_equal(taken, values)
     for order in "CF":
@@ -169,7 +191,7 @@ def test_new_values_are_taken_in_the_order_of_the_shape(
 
 def test_names_labels_and_namespaces_of_what_does_not_fit_are_refused(tmp_path: Path) -> None:
     values = values_of((2, 3))
-    save(tmp_path / "in.har", "har", values, Metadata(axes=axes_of((2, 3), FIELDS["har"])[::-1]))
+    save(tmp_path / "in.har", "har", values, Metadata(ra_axes=axes_of((2, 3), FIELDS["har"])[::-1]))
     with raconvert.open(tmp_path / "in.har", "X") as array:
         meta = array.meta
     for other in (values.T, values[:1], values[0], values[None], np.zeros((3, 3), "f4")):
@@ -177,26 +199,140 @@ def test_names_labels_and_namespaces_of_what_does_not_fit_are_refused(tmp_path: 
             with pytest.raises(UsageError, match="the metadata for array"):
                 raconvert.write(tmp_path / f"out.{suffix}", other, meta=meta)
             assert not (tmp_path / f"out.{suffix}").exists()
-    meta.axes = []
+    meta.ra_axes = []
     raconvert.write(tmp_path / "out.har", values.T, meta=meta)
 
 
-def test_metadata_made_by_hand_is_parallel_to_the_dims(tmp_path: Path) -> None:
-    """The last axis of the shape first, as documented; what is given stays as it is."""
-    meta = Metadata(axes=[Axis(name="x"), Axis(name="y")])
+def test_metadata_made_by_hand_is_in_the_order_of_the_shape(tmp_path: Path) -> None:
+    """Of whatever index order the array is that gets it; what is given stays as it is."""
+    meta = Metadata(axes=[Axis(name="y"), Axis(name="x")])
+    column = Array(values_of((2, 2)), index_order="F")
     raconvert.write(tmp_path / "a.ra", values_of((2, 2)), meta=meta)
-    assert [one["name"] for one in sidecar(tmp_path / "a.ra")[1]] == ["y", "x"]
-    assert [axis.name for axis in meta.axes] == ["x", "y"]
+    raconvert.write(tmp_path / "b.ra", column, meta=meta)
+    raconvert.write(tmp_path / "c.ra", Array(values_of((2, 2)), meta=meta))
+    raconvert.write(tmp_path / "d.ra", Array(values_of((2, 2)), index_order="F", meta=meta))
+    column.axes = meta.axes
+    raconvert.write(tmp_path / "e.ra", column)
+    column.axes, column.meta = [], meta.copy()
+    raconvert.write(tmp_path / "f.ra", column)
+    for name in "abcdef":
+        values, told = sidecar(tmp_path / f"{name}.ra")
+        assert [one["name"] for one in told] == ["y", "x"], name
+        assert np.array_equal(values, values_of((2, 2)))
+    assert [axis.name for axis in meta.axes] == ["y", "x"]
+    assert [axis.name for axis in meta.ra_axes] == ["x", "y"]
+
+
+def labelled(index_order: str, shape: tuple[int, ...] = (2, 2)) -> Array:
+    axes = axes_of(shape, FIELDS["ra"])
+    return Array(values_of(shape), name="X", index_order=index_order, meta=Metadata(axes=axes))
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (1, 3), (2, 2, 2)], ids=str)
+@pytest.mark.parametrize("orders", ["CC", "CF", "FC", "FF"])
+def test_no_way_to_give_values_or_metadata_moves_a_label(
+    tmp_path: Path, orders: str, shape: tuple[int, ...]
+) -> None:
+    one, other = (labelled(order, shape) for order in orders)
+    values = np.asarray(one) * 2
+    plain = Array(np.asarray(other), index_order=orders[1])
+    plain.meta = one.meta
+    made = {
+        "like": Array(values, like=one),
+        "like-order": Array(values, like=one, index_order=orders[1]),
+        "like-meta": Array(values, like=other, meta=one.meta),
+        "data": one.replace(data=values),
+        "data-order": one.replace(data=values, index_order=orders[1]),
+        "meta": other.replace(meta=one.meta, data=values),
+        "setter": plain.replace(data=values),
+        "fortran": one.replace(data=np.asfortranarray(values)),
+        "closed": Array(values, like=one.astype("f8")).astype("f4"),
+    }
+    for way, array in made.items():
+        raconvert.write(tmp_path / f"{way}.ra", array)
+        found, told = sidecar(tmp_path / f"{way}.ra")
+        assert np.array_equal(found, values), way
+        assert told == [axis.to_dict() for axis in axes_of(shape, FIELDS["ra"])], way
+    turned = one.T
+    raconvert.write(tmp_path / "t.ra", turned)
+    found, told = sidecar(tmp_path / "t.ra")
+    assert np.array_equal(found, values.T / 2)
+    assert told == [axis.to_dict() for axis in axes_of(shape, FIELDS["ra"])][::-1]
+    if orders[0] != orders[1]:
+        with pytest.raises(UsageError, match="transposed"):
+            one.replace(index_order=orders[1])
+
+
+def test_labels_of_another_length_are_refused_where_they_are_given() -> None:
+    array = labelled("F", (2, 3))
+    for axes in ([Axis(labels=["a", "b", "c"]), Axis()], [Axis("a")], [Axis("a")] * 3):
+        with pytest.raises(UsageError, match="the metadata for array 'X'"):
+            array.axes = axes
+        with pytest.raises(UsageError, match="the metadata for array 'X'"):
+            Array(values_of((2, 3)), name="X", meta=Metadata(axes=axes))
+    with pytest.raises(UsageError, match="3 labels for axis 0 'row'; expected 2"):
+        array.axes = [Axis("row", labels=["a", "b", "c"]), Axis()]
+    assert [axis.name for axis in array.axes] == ["COM", "REG"]
+
+
+@pytest.mark.parametrize("format", ["har", "h5", "nrrd", "ra", "bundle"])
+@pytest.mark.parametrize("shape", [(2, 2), (1, 3), (2, 3, 4, 2)], ids=str)
+def test_axes_are_in_the_order_of_the_shape(
+    tmp_path: Path, format: str, shape: tuple[int, ...]
+) -> None:
+    """In Python and in `info`; an RA header and a sidecar list them the other way round."""
+    wanted = axes_of(shape, FIELDS[format])
+    path = place(tmp_path, format, "in")
+    save(path, format, values_of(shape), Metadata(axes=wanted))
+    with raconvert.open(path, "X" if format in MANY else None) as array:
+        assert array.shape == shape
+        for axes in (array.axes, array.meta.axes):
+            assert [axis.to_dict().items() >= want.to_dict().items()
+                    for axis, want in zip(axes, wanted, strict=True)] == [True] * len(shape)  # fmt: skip
+        listed = [axis.name for axis in array.meta.ra_axes]
+        assert listed == [axis.name for axis in wanted][:: 1 if array.index_order == "F" else -1]
+        text = repr(array)
+        assert ", ".join(f"{a.name}: {n}" for a, n in zip(wanted, shape, strict=True)) in text
+        if "labels" in FIELDS[format]:
+            assert f"axis {len(shape) - 1}: {NAMES[len(shape) - 1]!r}, " in text
+    [told] = raconvert.info(path)["arrays"]
+    assert told["shape"] == list(shape)
+    assert [one["name"] for one in told["metadata"]["axes"]] == [axis.name for axis in wanted]
+
+
+def test_labels_on_the_other_axis_are_a_difference(tmp_path: Path) -> None:
+    """Of an array of each index order; what is the same says so."""
+    for name, order, turn in (("a", "C", 1), ("b", "F", 1), ("c", "F", -1)):
+        array = labelled(order)
+        array.axes = array.axes[::turn]
+        raconvert.write(tmp_path / f"{name}.ra", array)
+    assert diff(tmp_path / "a.ra", tmp_path / "b.ra")["same"]
+    assert not diff(tmp_path / "b.ra", tmp_path / "c.ra")["same"]
+    assert not diff(tmp_path / "a.ra", tmp_path / "c.ra")["same"]
+
+
+def test_axes_are_shown_short() -> None:
+    axis = Axis("REG", units="t", labels=[f"r{n}" for n in range(99)])
+    assert repr(axis) == "Axis('REG', units='t', labels=['r0', 'r1', 'r2', 'r3', … 'r98': 99])"
+    assert repr(Axis(spacing=0.5)) == "Axis(spacing=0.5)"
+    assert len(repr(Axis(labels=["x" * 1000] * 3))) < 100
+    assert repr(Array(np.zeros((2, 3)), name="x")) == "<Array 'x' float64 (2, 3)>"
+    lines = repr(labelled("F")).splitlines()
+    assert lines == [
+        "<Array 'X' float32 (COM: 2, REG: 2)",
+        "  axis 0: 'COM', spacing=0.5, labels=['com0', 'com1']",
+        "  axis 1: 'REG', spacing=1.5, labels=['reg0', 'reg1']>",
+    ]
 
 
 def test_metadata_that_was_taken_stays_that_of_its_array(tmp_path: Path) -> None:
     """Though the array has been written to a format of another order since."""
     axes = axes_of((2, 2), ("name",))
-    raconvert.write(tmp_path / "a.ra", values_of((2, 2)), meta=Metadata(axes=axes[::-1]))
+    raconvert.write(tmp_path / "a.ra", values_of((2, 2)), meta=Metadata(ra_axes=axes[::-1]))
     with raconvert.open(tmp_path / "a.ra") as array:
         meta = array.meta
         raconvert.write(tmp_path / "a.har", array)
-        array.replace(index_order="F")
+        array.listed("F")
         raconvert.write(tmp_path / "b.ra", np.asarray(array), meta=meta)
     assert [one["name"] for one in sidecar(tmp_path / "b.ra")[1]] == ["COM", "REG"]
 
@@ -223,7 +359,7 @@ def test_items_of_a_stack_stay_on_the_first_axis(tmp_path: Path) -> None:
     array.meta.items = lambda: iter([{"description": "a"}, {"description": "b"}])
     raconvert.write(tmp_path / "a.ra", np.asarray(array), meta=array.meta)
     assert (tmp_path / "a.ra.items.jsonl").read_text().count("\n") == 2
-    column = array.replace(index_order="F")
+    column = array.listed("F")
     with pytest.raises(UsageError, match="items"):
         raconvert.write(tmp_path / "b.ra", np.asarray(column), meta=column.meta)
 
@@ -234,7 +370,7 @@ def scidb_schema(path: Path) -> str:
 
 def test_dimensions_of_scidb_without_a_name_stay_without_one(tmp_path: Path) -> None:
     """SciDB wants a name for every dimension; one that was made up does not spread."""
-    meta = Metadata(axes=[Axis(), Axis(name="y")])
+    meta = Metadata(ra_axes=[Axis(), Axis(name="y")])
     raconvert.write(tmp_path / "a.scidb", values_of((2, 3)))
     raconvert.write(tmp_path / "b.scidb", values_of((2, 3)), meta=meta)
     assert "[i=0:1:0:2; j=0:2:0:3]" in scidb_schema(tmp_path / "a.scidb")
@@ -244,7 +380,7 @@ def test_dimensions_of_scidb_without_a_name_stay_without_one(tmp_path: Path) -> 
         for path in (f"{stem}.scidb", f"{stem}.ra", f"{stem}2.scidb"):
             with raconvert.open(tmp_path / path) as found:
                 array = found if hasattr(found, "dims") else found[found.names[0]]
-                axes = array.meta.axes or [Axis(), Axis()]
+                axes = array.meta.ra_axes or [Axis(), Axis()]
                 assert [axis.name for axis in axes] == names
 
 
@@ -253,10 +389,10 @@ def test_dimensions_of_a_schema_are_names(tmp_path: Path) -> None:
     (tmp_path / "a.scidb").write_bytes(values_of((2, 3)).tobytes())
     (tmp_path / "a.scidb.schema").write_text("<v:float NOT NULL>[i=0:1:0:2; j=0:2:0:3]")
     with raconvert.open(tmp_path / "a.scidb", "v") as array:
-        assert [axis.name for axis in array.meta.axes] == ["j", "i"]
+        assert [axis.name for axis in array.meta.ra_axes] == ["j", "i"]
     (tmp_path / "b.scidb").write_bytes(values_of((6,)).tobytes())
     with raconvert.open(tmp_path / "b.scidb", "a0", in_opts={"format": "(float)"}) as array:
-        assert not any(axis.name for axis in array.meta.axes)
+        assert not any(axis.name for axis in array.meta.ra_axes)
 
 
 @pytest.mark.parametrize("meta", [{"axes": []}, {}, [Axis()], "keep", 3])

@@ -129,7 +129,7 @@ def test_a_dataset_becomes_its_variables(tmp_path: Path) -> None:
         assert np.array_equal(file["t"][()], VALUES)
     with raconvert.open(tmp_path / "x.h5") as bundle:
         for name in "tp":
-            assert bundle[name].meta.axes[0].labels == ["a", "b", "c"]
+            assert bundle[name].meta.ra_axes[0].labels == ["a", "b", "c"]
     with pytest.raises(UsageError, match="holds one"):
         raconvert.write(tmp_path / "x.ra", dataset)
 

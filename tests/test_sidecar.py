@@ -1017,12 +1017,12 @@ def test_what_all_files_share_is_kept_when_they_are_concatenated(tmp_path: Path,
 
 def test_axes_of_the_items_are_the_faster_axes_of_the_stack(tmp_path: Path, out: Path) -> None:
     axes = [Axis(name="x", spacing=0.5), Axis(name="y")]
-    write_items(tmp_path, *(Metadata(axes=axes, attributes={"n": n}) for n in range(2)))
+    write_items(tmp_path, *(Metadata(ra_axes=axes, attributes={"n": n}) for n in range(2)))
     convert(tmp_path / "?.ra", out / "x.ra")
     with raconvert.open(out / "x.ra") as array:
         assert array.dims == (4, 3, 2)
-        assert [axis.name for axis in array.meta.axes] == ["x", "y", None]
-        assert array.meta.axes[0].spacing == 0.5
+        assert [axis.name for axis in array.meta.ra_axes] == ["x", "y", None]
+        assert array.meta.ra_axes[0].spacing == 0.5
 
 
 def test_trailers_of_the_items_are_named(tmp_path: Path, out: Path) -> None:

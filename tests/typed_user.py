@@ -39,7 +39,8 @@ def look(path: Path) -> str:
         assert_type(array.element, Element)
         assert_type(array.element.nbytes, int)
         assert_type(array.index_order, str | None)
-        assert_type(array.meta.axes, list[Axis])
+        assert_type(array.meta.axes, tuple[Axis, ...])
+        assert_type(array.axes, tuple[Axis, ...])
         assert_type(array.meta.units, str | None)
         whole: Values = np.asarray(array)
         return f"{array.name}: {array.element.kind} {array.shape}, sum {whole.sum()}"

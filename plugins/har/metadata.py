@@ -103,7 +103,7 @@ def plan_texts(header: HeaderPlan) -> None:
     last = array.name.rpartition("/")[2]
     default = ""
     if not header.own:
-        axes = array.meta.axes
+        axes = array.meta.ra_axes
         is_set = header.type == TEXT and len(axes) == 1 and axes[0].name == last
         if is_set:  # how GEMPACK and ViewHAR recognise a set
             default = f"Set {last}"
@@ -139,7 +139,7 @@ def plan_sets(header: HeaderPlan) -> None:
     array, rank = header.array, header.array.ndim
     if header.type != REAL or rank > MAX_RANK:
         return
-    axes = array.meta.axes if len(array.meta.axes) == rank else [Axis()] * rank
+    axes = array.meta.ra_axes if len(array.meta.ra_axes) == rank else [Axis()] * rank
     kept = header.own.get("sets", [])
     usual = kept if len(kept) == rank else set_names([None] * rank)
     words = [axis.name or name for axis, name in zip(axes, usual, strict=True)]
@@ -237,7 +237,7 @@ def say_lost(header: HeaderPlan) -> None:
     others = [name for name, space in meta.formats.items() if space and name != NAMESPACE]
     lost += [f"the namespace {name}" for name in others]
     lost += ["what single items have"] if meta.items is not None else []
-    lost += [f"{field} of axes" for field in _lost_of_axes(header, meta.axes)]
+    lost += [f"{field} of axes" for field in _lost_of_axes(header, meta.ra_axes)]
     if lost:
         header.equivalent("metadata", f"left out: {', '.join(lost)}")
 

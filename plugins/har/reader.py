@@ -116,7 +116,7 @@ def _array(source: Source, framing: str, header: Header) -> Array:
         index_order="F",
         meta=Metadata(
             description=header.long.rstrip(" ") or None,
-            axes=header.axes,
+            ra_axes=header.axes,
             formats={NAMESPACE: header.own},
         ),
         storage={

@@ -80,8 +80,8 @@ def apply(
         if any(entry["axis"] for entry in entries):
             if any(entry["scales"] for entry in entries):
                 array.meta.formats.setdefault(NAMESPACE, {})["dimensions"] = entries
-            if not array.meta.axes:
-                array.meta.axes = axes_of(entries, array, by_name, cache)
+            if not array.meta.ra_axes:
+                array.meta.ra_axes = axes_of(entries, array, by_name, cache)
 
 
 def _attached_to(dataset: h5d.DatasetID, file: File) -> list[tuple[str, list[Key]]]:
@@ -188,7 +188,7 @@ def matched(array: Array) -> list[dict[str, Any] | None]:
     entries = array.meta.formats.get(NAMESPACE, {}).get("dimensions")
     left = [entry for entry in entries if _is_entry(entry)] if isinstance(entries, list) else []
     found: list[dict[str, Any] | None] = []
-    for axis in array.meta.axes[::-1]:
+    for axis in array.meta.ra_axes[::-1]:
         entry = next((entry for entry in left if entry["axis"] == (axis.name or "")), None)
         if entry is not None:
             left.remove(entry)

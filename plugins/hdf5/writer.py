@@ -219,7 +219,7 @@ class Writer:
         return {
             array.name: self._attach(array, by_name, cache)
             for array in self.bundle.arrays
-            if array.meta.axes
+            if array.meta.ra_axes
         }
 
     def _attach(self, array: Array, by_name: dict[str, Array], cache: dict[str, Any]) -> bool:
@@ -228,7 +228,7 @@ class Writer:
         entries = scales.matched(array)
         entries_made = []
         for index, entry in enumerate(entries[: dataset.rank]):
-            axis = array.meta.axes[::-1][index]
+            axis = array.meta.ra_axes[::-1][index]
             attached: list[str] = []
             for path in entry["scales"] if entry else ():
                 if path in self.scales and path != array.name:
@@ -246,12 +246,12 @@ class Writer:
             if not attached:
                 self._make_scale(array, index)
         again = scales.axes_of(entries_made, array, by_name, cache)
-        wanted = [axis.to_dict() for axis in array.meta.axes]
+        wanted = [axis.to_dict() for axis in array.meta.ra_axes]
         return [axis.to_dict() for axis in again] == wanted
 
     def _make_scale(self, array: Array, index: int) -> None:
         """Make a scale from what an axis says, for other programs; ours read the axis itself."""
-        axis = array.meta.axes[::-1][index]
+        axis = array.meta.ra_axes[::-1][index]
         values = scales.values_of(axis, array.dims[::-1][index])
         if values is None:
             return

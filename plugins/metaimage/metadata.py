@@ -55,7 +55,7 @@ def metadata_of(header: Header) -> Metadata:
     if rest := {key: value for key, value in fields.items() if value not in ("", "??")}:
         own["fields"] = rest
     return Metadata(
-        description=comment or None, axes=axes, formats={NAMESPACE: own} if own else None
+        description=comment or None, ra_axes=axes, formats={NAMESPACE: own} if own else None
     )
 
 
@@ -114,7 +114,7 @@ def fields_of(array: Array) -> tuple[dict[str, str], list[str]]:
 
 
 def _take_axes(array: Array, first: bool, found: dict[str, str], lost: list[str]) -> None:
-    axes = array.meta.axes
+    axes = array.meta.ra_axes
     spatial = axes[first:]
     spacings = [axis.spacing for axis in spatial]
     if any(spacing is not None for spacing in spacings):

@@ -40,7 +40,7 @@ def metadata_of(header: Header, start: Start, notes: list[str]) -> Metadata:
         notes.append(f"values are as stored; the header says: value * {slope:g} + {inter:g}")
     if extensions := extensions_of(header, start, notes):
         own["extensions"] = extensions
-    meta = Metadata(description=_text(fields["descrip"]) or None, axes=_axes(header))
+    meta = Metadata(description=_text(fields["descrip"]) or None, ra_axes=_axes(header))
     if own:
         if own.get("sform") or own.get("quatern") or own.get("qoffset"):
             own["axes"] = [{"place": place} for place in range(len(header.dims))]
@@ -178,7 +178,7 @@ def _turn(axes: Any, array: Array, found: dict[str, Any], lost: list[str]) -> No
 
 
 def _take_axes(array: Array, found: dict[str, Any], lost: list[str], real: str) -> None:
-    axes, units = array.meta.axes, 0
+    axes, units = array.meta.ra_axes, 0
     rest = found.get("xyzt_units", 0)
     space = {axis.units for axis in axes[:3]} - {None}
     for place, axis in enumerate(axes[:7]):

@@ -19,7 +19,7 @@ Everything else of the header lies in the namespace ``nrrd``: ``space`` or ``spa
 ``space_units``, ``space_origin``, ``measurement_frame``, ``old_min``, ``old_max``, ``number``,
 ``min``, ``max``, ``comments``, ``charset`` (``latin-1`` where the header is not UTF-8), ``endian``
 (of blocks, whose bytes are kept as they are) and ``axes``: one mapping per axis, parallel to
-`Metadata.axes`, of ``direction``, ``center``, ``min``, ``max``, ``thickness``, and ``spacing``
+`Metadata.ra_axes`, of ``direction``, ``center``, ``min``, ``max``, ``thickness``, and ``spacing``
 where it is given and minimum and maximum say the same. ``complex_axis`` is the mapping of the axis
 that complex numbers were made of, with its ``name``, ``units``, ...
 
@@ -113,7 +113,7 @@ def metadata_of(header: Header) -> Metadata:
     return Metadata(
         description=fields.get("content") or None,
         units=fields.get("sample units") or None,
-        axes=axes if any(axis.to_dict() for axis in axes) else [],
+        ra_axes=axes if any(axis.to_dict() for axis in axes) else [],
         attributes=dict(header.attributes),
         formats={NAMESPACE: own} if own else {},
     )
@@ -317,7 +317,7 @@ class _Draft:
         """Add the fields with one value per axis; what they cannot hold goes to the record."""
         ndim = self.array.ndim
         entries = self._entries(ndim)
-        axes = self.meta.axes
+        axes = self.meta.ra_axes
         if len(axes) != ndim:
             if axes:
                 self.lost.append(f"what is known of {len(axes)} axes, as there are {ndim}")

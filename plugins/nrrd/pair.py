@@ -110,13 +110,13 @@ def _restored(stored: Array, was: Record, notes: list[str], path: str) -> Array:
 
 def _have_parts(stored: Array) -> bool:
     """True if the fastest axis is one of the two parts of complex numbers."""
-    kind = stored.meta.axes[0].kind if stored.meta.axes else None
+    kind = stored.meta.ra_axes[0].kind if stored.meta.ra_axes else None
     return stored.element.kind == "float" and stored.dims[0] == 2 and kind == "complex"
 
 
 def _take_axis_of_parts(meta: Metadata) -> None:
     """Take the axis of the parts out of the metadata, but for what makes it again."""
-    first = meta.axes[0]
+    first = meta.ra_axes[0]
     own = meta.formats.get(NAMESPACE, {})
     entry = own["axes"].pop(0) if "axes" in own else {}
     if "axes" in own and not any(own["axes"]):
@@ -127,4 +127,4 @@ def _take_axis_of_parts(meta: Metadata) -> None:
     fields.pop("origin", None)
     if entry or fields:
         meta.formats.setdefault(NAMESPACE, own)["complex_axis"] = {**entry, **fields}
-    meta.axes = meta.axes[1:] if any(axis.to_dict() for axis in meta.axes[1:]) else []
+    meta.ra_axes = meta.ra_axes[1:] if any(axis.to_dict() for axis in meta.ra_axes[1:]) else []

@@ -289,7 +289,7 @@ class _Reader:
                 own["role"] = "coordinate"
             pair = role == "values" and column.items > 1
             if role in ("values", "null"):
-                meta.axes = self._axes(pair=pair)
+                meta.ra_axes = self._axes(pair=pair)
         storage = {"layout": "records", "record_bytes": self.layout.width or "variable"}
         return Array(
             kind,

@@ -14,9 +14,9 @@ import os
 from math import prod
 
 from raconvert.arrays.dtypes import Element, dtype_of, needs_swap
-from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.arrays.metadata import Metadata
 from raconvert.arrays.protocols import Protocols
-from raconvert.errors import changed
+from raconvert.errors import UsageError, changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,15 +73,16 @@ class Array(Protocols):
         storage: dict[str, Any] | None = None,
         row_major: bool = False,
     ) -> None:
-        if dims is None:  # values
+        new_values = dims is None
+        if dims is None:
             from raconvert.arrays.values import fields_of
 
             index_order = index_order or (like.index_order if like else "C")
             element, dims, data = fields_of(element, index_order, like)
             if like is not None:
-                name, meta = name or like.name, like.meta.copy() if meta is None else meta
-                meta.later = None  # it was about other values
+                name = name or like.name
                 row_major = like.row_major and index_order == like.index_order
+                meta = like.meta.without_later() if meta is None else meta
         self.element: Element = element
         self.dims: tuple[int, ...] = tuple(dims)
         self.index_order: str | None = index_order
@@ -96,6 +97,12 @@ class Array(Protocols):
         self.problem: RaconvertError | None = None
         self.row_major: bool = row_major
         self._data = data
+        if meta is not None and new_values:
+            from raconvert.arrays.placed import meta_for
+
+            self._meta = meta_for(self, meta)
+        elif meta is not None:
+            meta.belongs_to(index_order or "C")
 
     @classmethod
     def unreadable(cls, name: str, problem: RaconvertError) -> Array:
@@ -124,20 +131,12 @@ class Array(Protocols):
         """What is known of the array; it says in which index order its axes are listed."""
         if self._meta is None:
             self._meta = Metadata()
-        self._meta.index_order = self.index_order
+        self._meta.belongs_to(self.index_order or "C")
         return self._meta
 
     @meta.setter
     def meta(self, meta: Metadata) -> None:
-        self._meta = meta
-
-    @property
-    def axes(self) -> tuple[Axis, ...]:
-        """What is known of each axis, in the order of `shape`."""
-        listed = [] if self._meta is None else self._meta.axes
-        if len(listed) != self.ndim:
-            return tuple(Axis() for _ in self.dims)
-        return tuple(listed if self.index_order == "F" else listed[::-1])
+        self._meta = _placed(meta, self.index_order, self.ndim)
 
     @property
     def described(self) -> bool:
@@ -147,8 +146,7 @@ class Array(Protocols):
     @property
     def bare(self) -> bool:
         """True if an .ra holds all that there is to say of the array."""
-        usual = self.element.kind != "user" and self.index_order != "F"
-        return usual and not self.described
+        return self.element.kind != "user" and self.index_order != "F" and not self.described
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -205,7 +203,7 @@ class Array(Protocols):
         """Take the data from where it is: what another process has opened is not shared."""
         found = origin()
         if (found.dims, found.element) != (self.dims, self.element):
-            raise changed(getattr(found.owner, "path", self.name))
+            raise changed(getattr(found.owner, "path", ""))
         self._data, self.owner, self._opened_by = found.data, found, os.getpid()
 
     @property
@@ -243,23 +241,32 @@ class Array(Protocols):
         fields.update(changes)
         if fields["index_order"] == self.index_order:
             fields.setdefault("row_major", self.row_major)
-        elif self._meta is not None and fields["meta"] is self._meta:
-            fields["meta"] = self._meta.copy()  # it says in which order it is
-        new_values = "data" in changes and _are_values(changes["data"])
+        data = changes.get("data")
+        new_values = data is not None and not callable(data) and not hasattr(data, "stream")
+        turned = self.ndim > 1 and (fields["index_order"] == "F") != (self.index_order == "F")
+        if turned and "dims" not in changes:
+            if not new_values:
+                raise UsageError(
+                    f"array '{self.name}' would be transposed by another index order alone",
+                    remedy="transpose it with array.T, or give its values too, in logical order",
+                )
+            fields["dims"] = self.dims[::-1]
+        if fields["meta"] is not None and "dims" not in changes:
+            fields["meta"] = _placed(fields["meta"], fields["index_order"], self.ndim)
+        if fields["meta"] is self._meta and self.index_order != fields["index_order"]:
+            fields["meta"] = self._meta and self._meta.copy()  # it says in which order it is
         if new_values:
             from raconvert.arrays.values import take_values
 
             take_values(fields, changes)
-            if (
-                fields["meta"] is not None and fields["meta"].later is not None
-            ):  # it was about other values
-                fields["meta"] = fields["meta"].copy()
-                fields["meta"].later = None
+            if fields["meta"] is not None and fields["meta"].later is not None:
+                fields["meta"] = fields["meta"].without_later()
         other = Array(fields.pop("element"), fields.pop("dims"), **fields)
         other.owner = self.owner
         if not new_values:
             other.problem = self.problem
-        if not changes.keys() & {"element", "dims", "extent", "data"}:
+        moved = changes.get("dims", self.dims) != self.dims
+        if not moved and not changes.keys() & {"element", "extent", "data"}:
             other.origin, other._opened_by = self.origin, self._opened_by
             other.mapped = self.mapped
         return other
@@ -276,12 +283,14 @@ class Array(Protocols):
         try:
             return self._region(key)
         except MemoryError as error:
-            raise _out_of_memory(self) from error
+            from raconvert.arrays.memory import out_of_memory
+
+            raise out_of_memory(self.name, self.nbytes, self.storage) from error
 
     def _region(self, key: Any) -> Any:
         import numpy as np
 
-        from raconvert.arrays.indexing import full_key
+        from raconvert.arrays.indexing import full_key, is_basic
 
         key = full_key(key, self.ndim)
         extent = self._read_from(key)
@@ -296,7 +305,7 @@ class Array(Protocols):
         data = self.data
         if self.index_order != "F":
             values = data[key]
-        elif isinstance(data, np.ndarray) or not _is_basic(key):
+        elif isinstance(data, np.ndarray) or not is_basic(key):
             data = data.T if isinstance(data, np.ndarray) else self.__array__()
             values = data[key]
         else:
@@ -311,7 +320,9 @@ class Array(Protocols):
         A map of a file that another program cuts short would end the process.
         """
         extent = self.extent
-        if not _is_basic(key) or self.problem is not None or extent is None or not self.nbytes:
+        from raconvert.arrays.indexing import is_basic
+
+        if not is_basic(key) or self.problem is not None or extent is None or not self.nbytes:
             return None
         if self.mapped:
             return None
@@ -333,7 +344,9 @@ class Array(Protocols):
         try:
             return self._whole(dtype, copy)
         except MemoryError as error:
-            raise _out_of_memory(self) from error
+            from raconvert.arrays.memory import out_of_memory
+
+            raise out_of_memory(self.name, self.nbytes, self.storage) from error
 
     def _whole(self, dtype: Any, copy: bool | None) -> np.ndarray[Any, Any]:
         import numpy as np
@@ -378,20 +391,10 @@ class Array(Protocols):
         return "\n".join(array_lines(self))
 
 
-def _out_of_memory(array: Array) -> Exception:
-    from raconvert.arrays.memory import out_of_memory
+def _placed(meta: Metadata, index_order: str | None, ndim: int) -> Metadata:
+    """Metadata, maybe of an array of another index order, with each entry on its axis of this."""
+    if meta.index_order is None or (meta.index_order == "F") == (index_order == "F") or ndim < 2:
+        return meta
+    from raconvert.arrays.placed import turned
 
-    return out_of_memory(array.name, array.nbytes, array.storage)
-
-
-def _is_basic(key: tuple[Any, ...]) -> bool:
-    import numpy as np
-
-    return all(
-        type(part) is not bool and isinstance(part, slice | int | np.integer) for part in key
-    )
-
-
-def _are_values(data: Any) -> bool:
-    """True if data is values, in logical order: no lazy source, and nothing that opens one."""
-    return data is not None and not callable(data) and not hasattr(data, "stream")
+    return turned(meta, index_order, ndim)

@@ -25,3 +25,12 @@ def full_key(key: Any, rank: int) -> tuple[Any, ...]:
             f"but {len(before) + len(behind)} were indexed"
         )
     return (*before, *[slice(None)] * missing, *behind)
+
+
+def is_basic(key: tuple[Any, ...]) -> bool:
+    """True if all parts of a whole key are integers and slices."""
+    import numpy as np
+
+    return all(
+        type(part) is not bool and isinstance(part, slice | int | np.integer) for part in key
+    )

@@ -10,10 +10,10 @@ exactly, else labels; attributes stay attributes. What has no place is refused, 
 from __future__ import annotations
 
 from raconvert.arrays.array import Array
-from raconvert.arrays.axes import meta_for
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import element_of, flattened
 from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.arrays.placed import meta_for
 from raconvert.errors import UsageError, WouldLose
 
 TYPE_CHECKING = False
@@ -294,7 +294,7 @@ def _array(values: np.ndarray[Any, Any], name: str, axes: list[Axis]) -> Array:
         name=name,
         index_order="C",
         data=values,
-        meta=Metadata(axes=axes[::-1]),
+        meta=Metadata(ra_axes=axes[::-1]),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any, ClassVar
 
     import numpy as np
@@ -94,10 +94,11 @@ class Axis:
 class Metadata:
     """Common fields that every plugin may read, and one namespace per format in `formats`.
 
-    `axes` is parallel to `dims` (fastest axis first) or empty, and so is a list `axes` in any
-    namespace: both are permuted together with the data. `index_order` is that of the array that
-    the dims are of (`Array.meta` sets it), so that `raconvert.write` can put each entry on its axis
-    of an ndarray; None: as of row-major arrays, the last axis of the shape first. A plugin reads
+    `axes` has an entry for each axis in the order of `shape`, or is empty. `ra_axes` are the same
+    entries in the order of `dims`, fastest axis first, as an RA header and a sidecar list them, and
+    so does a list `axes` in any namespace: all are permuted together with the data. `index_order`
+    is that of the array (`Array.meta` sets it; None: of no array yet), so that each entry is put on
+    its axis of any other array that is given the metadata. A plugin reads
     the common fields and its own namespace; the others travel through untouched. `encoding` says
     how bytes are text (``utf-8``; None: they are bytes, or ASCII). `items` is set on stacks whose
     sources differ in metadata: a callable that returns an iterator of one mapping per item. `later`
@@ -106,8 +107,8 @@ class Metadata:
     """
 
     __slots__ = (
-        "attributes", "axes", "description", "encoding", "formats", "index_order", "items",
-        "later", "units",
+        "_in_shape_order", "_listed", "attributes", "description", "encoding", "formats",
+        "index_order", "items", "later", "units",
     )  # fmt: skip
     FIELDS = ("description", "units", "encoding", "axes", "attributes", "formats")
 
@@ -115,20 +116,62 @@ class Metadata:
         self,
         description: str | None = None,
         units: str | None = None,
-        axes: list[Axis] | None = None,
+        axes: Iterable[Axis] | None = None,
         attributes: dict[str, Any] | None = None,
         formats: dict[str, dict[str, Any]] | None = None,
         encoding: str | None = None,
+        *,
+        ra_axes: list[Axis] | None = None,
     ) -> None:
         self.description: str | None = description
         self.units: str | None = units
         self.encoding: str | None = encoding
         self.index_order: str | None = None
-        self.axes: list[Axis] = axes or []
+        self._listed: list[Axis] = list(axes) if axes is not None else ra_axes or []
+        self._in_shape_order: bool = axes is not None  # not known yet in which order the dims are
         self.attributes: dict[str, Any] = attributes or {}
         self.formats: dict[str, dict[str, Any]] = formats or {}
         self.items: Callable[[], Iterator[dict[str, Any]]] | None = None
         self.later: Any = None
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """What is known of each axis, in the order of `shape`; nothing if it is empty.
+
+        >>> meta = Metadata(axes=[Axis("row"), Axis("column", units="m")])
+        >>> [axis.name for axis in meta.axes], [axis.name for axis in meta.ra_axes]
+        (['row', 'column'], ['column', 'row'])
+        """
+        same = self._in_shape_order or self.index_order == "F"
+        return tuple(self._listed if same else self._listed[::-1])
+
+    @axes.setter
+    def axes(self, axes: Iterable[Axis]) -> None:
+        self._listed, self._in_shape_order = list(axes), True
+        if self.index_order is not None:
+            self.belongs_to(self.index_order)
+
+    @property
+    def ra_axes(self) -> list[Axis]:
+        """What is known of each axis, in the order of `dims`: the fastest first."""
+        if self._in_shape_order:
+            self.belongs_to(self.index_order)
+        return self._listed
+
+    @ra_axes.setter
+    def ra_axes(self, axes: list[Axis]) -> None:
+        self._listed, self._in_shape_order = axes, False
+
+    def belongs_to(self, index_order: str | None) -> None:
+        """Take the index order of an array; axes that were given keep their place in its shape.
+
+        Raises nothing.
+        """
+        if self._in_shape_order:
+            self._in_shape_order = False
+            if index_order != "F":
+                self._listed = self._listed[::-1]
+        self.index_order = index_order
 
     @property
     def companions(self) -> dict[str, str]:
@@ -156,12 +199,20 @@ class Metadata:
         other = Metadata(
             self.description,
             self.units,
-            list(self.axes),
+            None,
             dict(self.attributes),
             {name: dict(space) for name, space in self.formats.items()},
             self.encoding,
+            ra_axes=list(self._listed),
         )
+        other._in_shape_order = self._in_shape_order
         other.items, other.later, other.index_order = self.items, self.later, self.index_order
+        return other
+
+    def without_later(self) -> Metadata:
+        """Return metadata of its own, for other values: those tell nothing more. Raises nothing."""
+        other = self.copy()
+        other.later = None
         return other
 
     def complete(self) -> bool:
@@ -181,7 +232,9 @@ class Metadata:
     def to_dict(self) -> dict[str, Any]:
         """Return plain YAML-safe values of the fields that are set; empty when there is nothing.
 
-        >>> Metadata(units="m", axes=[Axis(name="x"), Axis()]).to_dict()
+        Axes are listed as in a sidecar, in the order of `dims`.
+
+        >>> Metadata(units="m", axes=[Axis(), Axis(name="x")]).to_dict()
         {'units': 'm', 'axes': [{'name': 'x'}, {}]}
 
         Raises nothing.
@@ -193,13 +246,23 @@ class Metadata:
             fields["units"] = self.units
         if self.encoding:
             fields["encoding"] = self.encoding
-        if any(axis.to_dict() for axis in self.axes):
-            fields["axes"] = [axis.to_dict() for axis in self.axes]
+        if any(axis.to_dict() for axis in self._listed):
+            fields["axes"] = [axis.to_dict() for axis in self.ra_axes]
         if self.attributes:
             fields["attributes"] = self.attributes
         formats = {name: space for name, space in self.formats.items() if space}
         if formats:
             fields["formats"] = formats
+        return fields
+
+    def shown(self) -> dict[str, Any]:
+        """Return the fields as `to_dict` does, but with the axes in the order of `shape`.
+
+        Raises nothing.
+        """
+        fields = self.to_dict()
+        if "axes" in fields:
+            fields["axes"] = [axis.to_dict() for axis in self.axes]
         return fields
 
     @classmethod
@@ -213,8 +276,8 @@ class Metadata:
         """
         known = {name: fields[name] for name in cls.FIELDS if name in fields}
         if "axes" in known:
-            known["axes"] = [
-                Axis(**{f: axis[f] for f in Axis.FIELDS if f in axis}) for axis in known["axes"]
+            known["ra_axes"] = [
+                Axis(**{f: axis[f] for f in Axis.FIELDS if f in axis}) for axis in known.pop("axes")
             ]
         return cls(**known)
 

@@ -6,13 +6,17 @@ All of it goes through the three ways to the elements that an `Array` has itself
 
 from __future__ import annotations
 
+from raconvert.arrays.metadata import Axis
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any, Self
 
     import numpy as np
     from xarray import DataArray
+
+    from raconvert.arrays.metadata import Metadata
 
 BLOCK_BYTES = 4 << 20  # read at once while somebody iterates along the first axis
 STRIDED_BLOCK_BYTES = 64 << 20  # of an array whose first axis is the fastest: each reads it all
@@ -33,7 +37,12 @@ class Protocols:
         def count(self) -> int: ...  # noqa: D102
 
         index_order: str | None
+        dims: tuple[int, ...]
         origin: Any
+        meta: Metadata
+
+        @property
+        def described(self) -> bool: ...  # noqa: D102
 
         def replace(self, **changes: Any) -> Self: ...  # noqa: D102
         def comes_from(self, origin: Any) -> None: ...  # noqa: D102
@@ -41,6 +50,27 @@ class Protocols:
         def __array__(
             self, dtype: Any = None, copy: bool | None = None
         ) -> np.ndarray[Any, Any]: ...
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """What is known of each axis, in the order of `shape`."""
+        listed = self.meta.axes if self.described else ()
+        return listed if len(listed) == len(self.shape) else tuple(Axis() for _ in self.shape)
+
+    @axes.setter
+    def axes(self, axes: Iterable[Axis]) -> None:
+        from raconvert.arrays.placed import check_axes
+
+        found = list(axes)
+        check_axes(self, found)
+        self.meta.axes = found
+
+    def listed(self, index_order: str | None, **changes: Any) -> Self:
+        """Return the array with the same dims, listed in an index order: F after C transposes it.
+
+        `changes` as of `replace`, and raises what that does.
+        """
+        return self.replace(index_order=index_order, dims=self.dims, **changes)
 
     @property
     def size(self) -> int:
@@ -60,7 +90,7 @@ class Protocols:
         ...     array.T.shape, array.T[3, 1]
         ((4, 3), array(7, dtype=int32))
         """
-        return self.replace(index_order="C" if self.index_order == "F" else "F")
+        return self.listed("C" if self.index_order == "F" else "F")
 
     def astype(self, dtype: Any, *, casting: str = "unsafe") -> Self:
         """Return the array with its elements converted as numpy does, when they are read.

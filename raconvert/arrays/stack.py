@@ -67,8 +67,8 @@ def stack(
     one = source.first
     meta = Metadata.from_dict(source.items_meta.common)
     meta.items = source.items_meta.items
-    if meta.axes:
-        meta.axes.append(Axis())
+    if meta.ra_axes:
+        meta.ra_axes.append(Axis())
     return Array(
         little(one.element),
         (*one.dims, len(paths)),

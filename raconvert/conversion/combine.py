@@ -161,12 +161,12 @@ def concatenated(array: Array, axis: int, max_memory: int) -> Array:
     joined = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
     meta = moved.meta.copy()
     meta.items = None  # there are no items any more
-    if meta.axes:
+    if meta.ra_axes:
         at = moved.ndim - 1 - axis  # of the axis that the stack added; axes are fastest first
-        del meta.axes[at]
-        kept = meta.axes[at - 1].to_dict()
+        del meta.ra_axes[at]
+        kept = meta.ra_axes[at - 1].to_dict()
         kept.pop("labels", None)  # they named the positions of one item
-        meta.axes[at - 1] = Axis(**kept)
+        meta.ra_axes[at - 1] = Axis(**kept)
     return moved.replace(dims=joined[::-1], data=Reshaped(moved, joined), meta=meta)
 
 

@@ -154,7 +154,7 @@ def _planes(array: Array, leading: int, max_memory: int) -> Iterator[Array]:
 def _plane_meta(array: Array, leading: int, item: dict[str, Any]) -> Any:
     """Return the metadata of one plane: what is common, and what the sources had of their own."""
     meta = Metadata.from_dict(array.meta.to_dict())
-    meta.axes = meta.axes[: array.ndim - leading]
+    meta.ra_axes = meta.ra_axes[: array.ndim - leading]
     own = Metadata.from_dict(item)
     meta.description = own.description or meta.description
     meta.units = own.units or meta.units

@@ -241,7 +241,7 @@ def _stripped(bundle: Bundle) -> Bundle:
     arrays = []
     for array in bundle.arrays:
         meta = Metadata(formats=own_only(array.meta))
-        bare = undescribed(array).replace(meta=meta, index_order=None)
+        bare = undescribed(array).listed(None, meta=meta)
         arrays.append(bare)
     return Bundle(arrays, notes=bundle.notes)
 
@@ -277,7 +277,7 @@ def adapted(array: Array, row: Row, settings: Settings) -> Array:
         array = _with_axes(array, settings.axes, settings.max_memory)
     order, wanted = array.index_order, row.index_orders
     if order is None and wanted == "F":  # what says nothing of indices is read as it is listed
-        array = array.replace(index_order="F")
+        array = array.listed("F")
     elif array.row_major and not wanted:
         from raconvert.arrays import cast as casting
 

@@ -219,7 +219,7 @@ def _meta_of(array: Array, rule: Rule) -> dict[str, Any]:
     axes = fields.get("axes")
     if rule.singletons or not axes or len(axes) != array.ndim:
         return fields
-    axes = [axis for axis, length in zip(axes, array.dims, strict=True) if length != 1]
+    axes = [axis for axis, length in zip(axes, array.shape, strict=True) if length != 1]
     rest = {name: value for name, value in fields.items() if name != "axes"}
     return {**rest, "axes": axes} if any(axes) else rest
 

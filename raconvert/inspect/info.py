@@ -139,7 +139,7 @@ def _describe_array(array: Array, row: Row, path: str) -> dict[str, Any]:
         "nbytes": array.nbytes,
         "layout": layout,
         "storage": plain(array.storage),
-        "metadata": plain(array.meta.to_dict()),
+        "metadata": plain(array.meta.shown()),
         "to_ra": _to_ra(array, row),
         "problem": None if array.problem is None else _reason(array.problem, path),
     }

@@ -119,7 +119,7 @@ def apply(
     meta.description = stored.description or meta.description
     meta.units = stored.units or meta.units
     meta.encoding = stored.encoding or meta.encoding
-    meta.axes = _merged(meta.axes, stored.axes)
+    meta.ra_axes = _merged(meta.ra_axes, stored.ra_axes)
     meta.attributes = {**meta.attributes, **stored.attributes}
     for name, space in stored.formats.items():
         meta.formats[name] = {**meta.formats.get(name, {}), **space}
@@ -128,7 +128,7 @@ def apply(
 
 def forget_axes(meta: Metadata) -> None:
     """Drop what is parallel to the axes: the array had others."""
-    meta.axes = []
+    meta.ra_axes = []
     for space in meta.formats.values():
         if isinstance(space.get("axes"), list):
             del space["axes"]
@@ -252,7 +252,7 @@ def difference(origin: Array, array: Array, back: Array) -> dict[str, Any]:
         back.row_major and array.index_order == "F" and not array.row_major
     ):
         was["index_order"] = array.index_order
-        back = back.replace(index_order=array.index_order)
+        back = back.listed(array.index_order)
     if array.shape != back.shape:
         was["shape"] = list(array.shape)
     if origin.index_order is None and back.index_order == "F":
@@ -283,10 +283,10 @@ def restored(
     if order not in ("C", "F", None):
         raise Corrupt("metadata has an unknown index order", path=path, expected="C or F")
     own = array.row_major and "index_order" not in was
-    array = array.replace(index_order=order or array.index_order, row_major=own)
+    array = array.listed(order or array.index_order, row_major=own)
     if "shape" in was:
         array = as_shape(array, was["shape"], path)
-    array = array.replace(index_order=order)  # none last: the shape is said in the order it had
+    array = array.listed(order)  # none last: the shape is said in the order it had
     if "name" in was:
         if not isinstance(was["name"], str):
             raise Corrupt("metadata gives an array a name that is not text", path=path)

@@ -186,7 +186,7 @@ def assert_sets(array: Array, header: dict[str, Any]) -> None:
     known = zip(header["sets"], header["status"], strict=True)
     distinct = dict.fromkeys(name for name, status in known if status == "k")
     lists = dict(zip(distinct, header["elements"], strict=True))
-    axes = array.meta.axes or [Axis() for _ in header["sets"]]
+    axes = array.meta.ra_axes or [Axis() for _ in header["sets"]]
     for axis, name, status in zip(axes, header["sets"], header["status"], strict=True):
         if status == "u":
             assert axis.labels is None
@@ -310,7 +310,7 @@ def test_every_type_in_every_framing(framing: str) -> None:
     assert decode(bundle["RLS1"]).tolist() == [[0, 0], [0, 7]]
     meta = bundle["LAB1"].meta
     assert meta.description == "over two sets"
-    assert [axis.to_dict() for axis in meta.axes] == [
+    assert [axis.to_dict() for axis in meta.ra_axes] == [
         {"name": "REG", "labels": ["EU", "USA", "Row"]},
         {"name": "COM", "labels": ["food", "Mnfc"]},
     ]
@@ -347,14 +347,16 @@ def test_sets_and_status() -> None:
     many = read(FIXTURES / "good" / "many_labels.har").arrays[0]
 
     assert unlabelled.shape == (3, 4, 1)
-    assert [(axis.name, axis.labels) for axis in unlabelled.meta.axes] == [
+    assert [(axis.name, axis.labels) for axis in unlabelled.meta.ra_axes] == [
         ("REG", ["EU", "USA", "Row"]), (None, None), ("TIME", None),
     ]  # fmt: skip
-    assert [axis.name for axis in repeated.meta.axes] == ["REG", "COM", "REG"]
-    assert repeated.meta.axes[0].labels == repeated.meta.axes[2].labels == ["EU", "USA", "Row"]
-    assert (empty.shape, empty.meta.axes[0].labels) == ((0,), [])
-    assert element.meta.axes[1].labels == ["food"]
-    assert many.meta.axes[0].labels == [f"e{n}" for n in range(3000)]
+    assert [axis.name for axis in repeated.meta.ra_axes] == ["REG", "COM", "REG"]
+    assert (
+        repeated.meta.ra_axes[0].labels == repeated.meta.ra_axes[2].labels == ["EU", "USA", "Row"]
+    )
+    assert (empty.shape, empty.meta.ra_axes[0].labels) == ((0,), [])
+    assert element.meta.ra_axes[1].labels == ["food"]
+    assert many.meta.ra_axes[0].labels == [f"e{n}" for n in range(3000)]
 
 
 def test_names_keep_their_case_and_doubles_are_noted() -> None:
@@ -657,7 +659,7 @@ def test_selecting_headers_reads_only_those(
 
 
 def sets_of(*axes: Axis, **fields: Any) -> Metadata:
-    return Metadata(axes=list(axes), **fields)
+    return Metadata(ra_axes=list(axes), **fields)
 
 
 def test_axes_become_sets(tmp_path: Path) -> None:
@@ -671,7 +673,9 @@ def test_axes_become_sets(tmp_path: Path) -> None:
     assert har.plan(bundle).fits == []
     back = read(write(bundle, tmp_path / "x.har")).arrays[0]
 
-    assert [axis.to_dict() for axis in back.meta.axes] == [axis.to_dict() for axis in meta.axes]
+    assert [axis.to_dict() for axis in back.meta.ra_axes] == [
+        axis.to_dict() for axis in meta.ra_axes
+    ]
     assert back.meta.description == "Élan of regions"
     assert back.meta.formats["har"]["coefficient"] == "ARR1"
     data = (tmp_path / "x.har").read_bytes()
@@ -685,7 +689,7 @@ def test_a_repeated_set_is_stored_once(tmp_path: Path) -> None:
     write(Bundle([array]), tmp_path / "x.har")
 
     assert (tmp_path / "x.har").read_bytes().count(b"USA") == 1
-    assert read(tmp_path / "x.har").arrays[0].meta.axes[1].labels == ["EU", "USA"]
+    assert read(tmp_path / "x.har").arrays[0].meta.ra_axes[1].labels == ["EU", "USA"]
 
 
 def test_one_name_with_two_label_lists_becomes_two_sets(tmp_path: Path) -> None:
@@ -695,7 +699,7 @@ def test_one_name_with_two_label_lists_becomes_two_sets(tmp_path: Path) -> None:
     assert texts(har.plan(bundle).fits, EQUIVALENT) == [
         "array 'ARR1': metadata: axis 'REG' becomes the set 'REG2'"
     ]
-    axes = read(write(bundle, tmp_path / "x.har")).arrays[0].meta.axes
+    axes = read(write(bundle, tmp_path / "x.har")).arrays[0].meta.ra_axes
     assert [(axis.name, axis.labels) for axis in axes] == [
         ("REG", ["a", "b"]),
         ("REG2", ["c", "d"]),
@@ -708,7 +712,7 @@ def test_labels_that_do_not_fit_are_shortened_and_said(tmp_path: Path) -> None:
     bundle = Bundle([array_of(np.ones(6, "f4"), meta=meta)])
 
     said = texts(har.plan(bundle).fits, EQUIVALENT)
-    [axis] = read(write(bundle, tmp_path / "x.har")).arrays[0].meta.axes
+    [axis] = read(write(bundle, tmp_path / "x.har")).arrays[0].meta.ra_axes
 
     assert axis.labels == ["United King2", "United Kings", "2007", "1.5", "??", "United Kingd"]
     assert axis.name == "a very long"
@@ -826,7 +830,7 @@ def test_small_integers_with_labels_become_reals(tmp_path: Path) -> None:
 
     assert back.meta.formats["har"]["type"] == "RE"
     assert decode(back).tolist() == [1, 255]
-    assert back.meta.axes[0].labels == ["a", "b"]
+    assert back.meta.ra_axes[0].labels == ["a", "b"]
 
 
 def test_strings_are_padded_with_blanks_and_come_back(tmp_path: Path) -> None:
@@ -902,7 +906,7 @@ def test_dimension_scales_of_hdf5_become_sets(tmp_path: Path) -> None:
     back = read(tmp_path / "x.har")
 
     assert report.allowed == []
-    assert [(axis.name, axis.labels) for axis in back["flow"].meta.axes] == [
+    assert [(axis.name, axis.labels) for axis in back["flow"].meta.ra_axes] == [
         (name, [label.decode() for label in labels]) for name, labels in sets.items()
     ]
     assert decode(back["flow"]).tolist() == [[0, 1, 2], [3, 4, 5]]
@@ -1016,7 +1020,7 @@ def test_any_array_comes_back(
     for size in values.shape:
         labels = st.lists(NAMES, min_size=size, max_size=size)
         axes.append(Axis(name=data.draw(SETS), labels=data.draw(st.none() | labels)))
-    bundle = Bundle([array_of(values, name, Metadata(axes=axes))])
+    bundle = Bundle([array_of(values, name, Metadata(ra_axes=axes))])
     said = har.plan(bundle).fits
     path = tmp_path_factory.mktemp("har") / "x.har"
 
@@ -1027,7 +1031,7 @@ def test_any_array_comes_back(
     assert back.arrays[0].shape == values.shape
     assert decode(back.arrays[0]).tobytes() == values.astype("<f4").tobytes()
     if not any(fit.property == "metadata" for fit in said) and values.ndim:
-        got = [(axis.name, axis.labels) for axis in back.arrays[0].meta.axes]
+        got = [(axis.name, axis.labels) for axis in back.arrays[0].meta.ra_axes]
         expected = [(None if a.name == "Unk2" else a.name, a.labels) for a in axes]
         assert (got or [(None, None)] * len(axes)) == expected
     again = write(through_yaml(back), path.with_name("y.har"))
@@ -1091,7 +1095,7 @@ def test_what_harpy3_wrote_is_read(harpy: Any) -> None:
     assert np.array_equal(decode(bundle["INTS"]).ravel("F"), np.arange(9000))
     for name in ("FULL", "THIN", "INTS"):
         assert np.array_equal(decode(bundle[name]), expected[name]["array"])
-    for axis, one in zip(bundle["FULL"].meta.axes, expected["FULL"]["sets"], strict=True):
+    for axis, one in zip(bundle["FULL"].meta.ra_axes, expected["FULL"]["sets"], strict=True):
         assert (axis.name, axis.labels) == (one["name"], one["dim_desc"])
 
 

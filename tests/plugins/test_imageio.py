@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 import raconvert
 from raconvert.errors import Corrupt, Unsupported, UsageError
@@ -136,6 +137,8 @@ def test_metadata_goes_from_file_to_file(iio) -> None:
 
     assert iio.immeta("z.ra") == iio.immeta("y.ra")
     assert iio.immeta("z.ra")["axes"] == axes
+    text = Path("z.ra.yaml").read_text(encoding="utf-8")
+    assert [axis.get("name") for axis in yaml.safe_load(text)["axes"]] == ["Z", None, "X"]
 
 
 def test_arguments_that_mean_nothing_to_ra(iio) -> None:

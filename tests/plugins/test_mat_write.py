@@ -767,7 +767,7 @@ def test_types_that_matlab_has_not_are_refused_or_written_as_documented(tmp_path
 def test_metadata_is_named() -> None:
     array = array_of("x", np.ones((2, 3)))
     array.meta = Metadata(
-        units="m", axes=[Axis(name="r"), Axis()], formats={"mat": {}, "png": {"a": 1}}
+        units="m", ra_axes=[Axis(name="r"), Axis()], formats={"mat": {}, "png": {"a": 1}}
     )
     bundle = Bundle([array], attributes={"by": "me"}, groups={"g": {"a": 1}, "h": {}})
     fits = mat.plan(bundle).fits

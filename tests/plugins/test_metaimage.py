@@ -98,7 +98,7 @@ def test_what_itk_writes_comes_back(suffix: str, packed: bool, tmp_path: Path) -
     raconvert.convert(tmp_path / f"a{suffix}", tmp_path / "c.ra", strict=True)
     raconvert.convert(tmp_path / "c.ra", tmp_path / f"c{suffix}", strict=True, out_opts=out_opts)
     with raconvert.open(tmp_path / f"a{suffix}") as array:
-        assert [axis.spacing for axis in array.meta.axes] == [0.5, 1.25, 3.0]
+        assert [axis.spacing for axis in array.meta.ra_axes] == [0.5, 1.25, 3.0]
         assert array.shape == (2, 3, 4)
         assert array[1, 2, 3] == VALUES[1, 2, 3]
     for name in "bc":
@@ -165,14 +165,14 @@ def test_what_is_said_is_kept_or_named(tmp_path: Path) -> None:
         Axis(spacing=2.0, units="mm"),
         Axis(spacing=3, units="mm"),
     ]
-    report = raconvert.write(tmp_path / "a.mha", VALUES, meta=Metadata("a comment", axes=axes))
+    report = raconvert.write(tmp_path / "a.mha", VALUES, meta=Metadata("a comment", ra_axes=axes))
     assert not report.equivalent
     image = itk.ReadImage(tmp_path / "a.mha")
     assert image.GetSpacing() == (0.1, 2.0, 3.0)
     assert b"Comment = a comment\n" in (tmp_path / "a.mha").read_bytes()
     with raconvert.open(tmp_path / "a.mha") as array:
-        assert [axis.to_dict() for axis in array.meta.axes] == [axis.to_dict() for axis in axes]
-    meta = Metadata("two\nlines", axes=[Axis(name="x"), *axes[1:]], attributes={"k": 1})
+        assert [axis.to_dict() for axis in array.meta.ra_axes] == [axis.to_dict() for axis in axes]
+    meta = Metadata("two\nlines", ra_axes=[Axis(name="x"), *axes[1:]], attributes={"k": 1})
     (said,) = map(str, raconvert.write(tmp_path / "b.mha", VALUES, meta=meta).equivalent)
     assert all(
         word in said for word in ("description", "axes (name)", "axes (spacing)", "attributes")

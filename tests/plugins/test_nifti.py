@@ -158,14 +158,14 @@ def test_long_axes_need_version_2(tmp_path: Path) -> None:
 def test_what_is_said_of_axes_is_kept_or_named(tmp_path: Path) -> None:
     """Spacing and units of both kinds are in the header, the rest is named."""
     axes = [Axis(spacing=0.5 * n, units="mm") for n in (1, 2, 3)] + [Axis(spacing=2.0, units="s")]
-    meta = Metadata(axes=axes[::-1], description="d")
+    meta = Metadata(ra_axes=axes[::-1], description="d")
     values = np.zeros((2, 3, 4, 5), "u1")
     report = raconvert.write(tmp_path / "a.nii", values, meta=meta)
     header = nib.load(tmp_path / "a.nii").header
     assert not report.equivalent
     assert header.get_zooms() == (0.5, 1.0, 1.5, 2.0)
     assert header.get_xyzt_units() == ("mm", "sec")
-    meta = Metadata(axes=[Axis(name="x", spacing=0.1), *axes[1:]], attributes={"k": 1})
+    meta = Metadata(ra_axes=[Axis(name="x", spacing=0.1), *axes[1:]], attributes={"k": 1})
     report = raconvert.write(tmp_path / "b.nii", values, meta=meta)
     (said,) = map(str, report.equivalent)
     assert {"axes (name)", "attributes", "spacing (rounded to float32)"} <= {

@@ -425,7 +425,7 @@ def test_refused_types_need_their_flag(tmp_path: Path) -> None:
 def test_schema_of_several_arrays(tmp_path: Path) -> None:
     axes = [Axis(name="x", origin=-3), Axis(name="time")]
     one = Array(element_of(np.dtype("<i4")), (3, 2), name="one", index_order="C",
-                data=np.arange(6, dtype="<i4").reshape(2, 3), meta=Metadata(axes=axes))  # fmt: skip
+                data=np.arange(6, dtype="<i4").reshape(2, 3), meta=Metadata(ra_axes=axes))  # fmt: skip
     two = bundle_of(**{"two words": np.arange(6.0).reshape(2, 3)}).arrays[0]
     bundle = Bundle([one, two])
 
@@ -442,7 +442,7 @@ def test_schema_of_several_arrays(tmp_path: Path) -> None:
     )
     again = read(tmp_path / "x.scidb")
     assert again.names == ["one", "two words"]
-    assert [(axis.name, axis.origin) for axis in again["one"].meta.axes] == [
+    assert [(axis.name, axis.origin) for axis in again["one"].meta.ra_axes] == [
         ("x", -3),
         ("time", None),
     ]
@@ -510,7 +510,7 @@ def test_names_come_back(
     names: list[str], axes: list[str | None], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     bundle = bundle_of(**dict.fromkeys(names, np.zeros((2, 1), "i1")))
-    bundle.arrays[0].meta.axes = [Axis(name=name) for name in axes]
+    bundle.arrays[0].meta.ra_axes = [Axis(name=name) for name in axes]
     path = tmp_path_factory.getbasetemp() / "names.scidb"
 
     written(bundle, path)
@@ -519,14 +519,14 @@ def test_names_come_back(
     parsed, _ = parse_schema((path.parent / "names.scidb.schema").read_text())
     assert [attribute.name for attribute in parsed.attributes] == names
     kept = not any(fit.property == "metadata" for fit in scidb.plan(bundle).fits)
-    got = [axis.name for axis in read(path).arrays[0].meta.axes]
+    got = [axis.name for axis in read(path).arrays[0].meta.ra_axes]
     assert not kept or all(want in (None, "", name) for want, name in zip(axes, got, strict=True))
 
 
 def test_metadata_that_has_no_place_is_named() -> None:
     bundle = bundle_of(v=np.zeros(3))
     bundle.arrays[0].meta = Metadata(
-        description="d", units="m", axes=[Axis(spacing=0.5)], attributes={"a": 1},
+        description="d", units="m", ra_axes=[Axis(spacing=0.5)], attributes={"a": 1},
         formats={"nrrd": {"space": "LPS"}},
     )  # fmt: skip
     bundle.attributes = {"by": "me"}

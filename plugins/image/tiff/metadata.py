@@ -106,8 +106,8 @@ def add_axes(meta: Metadata, file: Any, series: Any, shape: tuple[int, ...]) -> 
     if series.shape == shape and len(series.axes) == len(shape):
         own = meta.formats.setdefault(NAMESPACE, {})
         steps = _steps(text, file.imagej_metadata, own.get("resolution"))
-        meta.axes = [_axis(name, *steps.get(name, (None, None))) for name in reversed(series.axes)]
-        own["series"] = {"shape": list(shape), "axes": [axis.to_dict() for axis in meta.axes]}
+        meta.ra_axes = [_axis(n, *steps.get(n, (None, None))) for n in reversed(series.axes)]
+        own["series"] = {"shape": list(shape), "axes": [axis.to_dict() for axis in meta.ra_axes]}
 
 
 def _steps(text: str, imagej: Any, resolution: Any) -> dict[str, tuple[Any, Any]]:

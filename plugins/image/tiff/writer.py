@@ -78,7 +78,7 @@ def _options(array: Array, samples: int, compression: str) -> dict[str, Any]:
 def _tells_axes(array: Array) -> bool:
     """True if the description tells shape and axes: both are as they were read."""
     series = field(array, "series", dict) or {}
-    axes = [axis.to_dict() for axis in array.meta.axes]
+    axes = [axis.to_dict() for axis in array.meta.ra_axes]
     return series.get("shape") == list(array.shape) and series.get("axes") == axes
 
 

@@ -1,0 +1,89 @@
+"""Metadata of an array whose axes are moved, or that is given that of another: each on its axis."""
+
+from __future__ import annotations
+
+from raconvert.arrays.metadata import RA, Metadata
+from raconvert.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from raconvert.arrays.metadata import Axis
+
+
+def permuted_meta(meta: Metadata, axes: tuple[int, ...]) -> Metadata:
+    """Return metadata for an array whose axes, seen slowest first, are taken in this order."""
+    meta = meta.copy()
+    if axes[0] != 0:  # they belong to the slowest axis
+        meta.items = None
+    if axes[-1] != len(axes) - 1 and RA in meta.formats:
+        from raconvert.arrays.namespace import split_pairs
+
+        split_pairs(meta)
+    if meta.ra_axes:
+        meta.ra_axes = _permuted_list(meta.ra_axes, axes)
+    for space in meta.formats.values():
+        listed = space.get("axes")
+        if isinstance(listed, list) and len(listed) == len(axes):
+            space["axes"] = _permuted_list(listed, axes)
+    return meta
+
+
+def meta_for(array: Any, meta: Metadata) -> Metadata:
+    """Return metadata for an array, with every entry on the logical axis that it was about.
+
+    `UsageError` where it is no `Metadata`, the entries are of another rank, or labels of another
+    length.
+    """
+    if not isinstance(meta, Metadata):
+        raise UsageError(
+            f"the metadata for array '{array.name}' is of the wrong type",
+            expected="raconvert.Metadata, such as array.meta",
+            got=type(meta).__name__,
+            remedy="keys and values of your own: raconvert.Metadata(attributes={...})",
+        )
+    meta = meta.copy()
+    if meta.index_order is None:  # of no array yet
+        meta.belongs_to(array.index_order or "C")
+    elif array.ndim > 1 and (meta.index_order == "F") != (array.index_order == "F"):
+        if meta.items is not None:
+            raise _misfit(array, "has items along the last axis", "the first")
+        if len(meta.ra_axes) in (0, array.ndim):
+            meta = turned(meta, array.index_order, array.ndim)
+    check_axes(array, meta.axes)
+    return meta
+
+
+def turned(meta: Metadata, index_order: str | None, ndim: int) -> Metadata:
+    """Return metadata of an array of the other index order, each entry on its axis of this one."""
+    if len(meta.ra_axes) not in (0, ndim):
+        return meta
+    meta = permuted_meta(meta, tuple(range(ndim))[::-1])
+    meta.index_order = index_order or "C"
+    return meta
+
+
+def check_axes(array: Any, axes: Sequence[Axis]) -> None:
+    """Refuse (`UsageError`) entries, in the order of `shape`, that an array has no axes for."""
+    if len(axes) != array.ndim and any(axis.to_dict() for axis in axes):
+        raise _misfit(array, f"names {len(axes)} axes", array.ndim)
+    for number, (axis, length) in enumerate(zip(axes, array.shape, strict=False)):
+        if axis.labels is not None and len(axis.labels) != length:
+            place = f"axis {number}" + (f" {axis.name!r}" if axis.name else "")
+            raise _misfit(array, f"has {len(axis.labels)} labels for {place}", length)
+
+
+def _misfit(array: Any, what: str, expected: Any) -> UsageError:
+    return UsageError(
+        f"the metadata for array '{array.name}' of shape {array.shape} {what}",
+        expected=expected,
+        remedy="change its `axes`, or leave them out: meta.axes = []",
+    )
+
+
+def _permuted_list(listed: list[Any], axes: tuple[int, ...]) -> list[Any]:
+    """The axes of metadata, fastest first, for data whose axes `axes` permutes."""
+    seen = listed[::-1]
+    return [seen[axis] for axis in axes][::-1]
