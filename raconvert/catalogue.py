@@ -137,7 +137,7 @@ ROWS: tuple[Row, ...] = (
         name="hdf5",
         module="raconvert.plugins.hdf5",
         title="HDF5",
-        suffixes=(".h5", ".hdf5", ".he5"),
+        suffixes=(".h5", ".hdf5", ".he5", ".nc"),
         magic=(
             (0, b"\x89HDF\r\n\x1a\n"), (512, b"\x89HDF\r\n\x1a\n"),
             (1024, b"\x89HDF\r\n\x1a\n"), (2048, b"\x89HDF\r\n\x1a\n"),

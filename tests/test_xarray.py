@@ -35,7 +35,7 @@ REGIONS = ["EU", "USA", "Row"]
 
 
 def ra_file(path: Path) -> None:
-    axes = [Axis("x", units="mm", spacing=0.5, origin=1), Axis(), Axis("t")]
+    axes = [Axis("t"), Axis(), Axis("x", units="mm", spacing=0.5, origin=1)]
     meta = raconvert.Metadata("field", "T", axes, {"run": 7})
     raconvert.write(path, VALUES, meta=meta)
 
@@ -285,3 +285,89 @@ def test_har_edited_in_xarray_and_back(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert found["INCM"]["array"].tolist() == [0, 12, 24]
     assert [one["name"].strip() for one in found["INCM"]["sets"]] == ["REG"]
+
+
+# HDF5 as netCDF ----------------------------------------------------------------------------------
+
+
+def labelled() -> Any:
+    height = ("height", [0.0, 0.5, 1.0, 1.5], {"units": "m"})
+    field = np.arange(12, dtype="f4").reshape(3, 4)
+    return xr.Dataset(
+        {
+            "field": (("REG", "height"), field, {"units": "K", "long_name": "the field"}),
+            "count": ("height", np.arange(4)),
+            "pairs": (("REG", "run"), np.ones((3, 2), "i2")),
+        },
+        {"REG": REGIONS, "height": height},
+        {"title": "whole"},
+    )
+
+
+# In a process of its own: netCDF4 brings another HDF5 library, which plugins for filters take for
+# that of h5py.
+LOOK = """
+import pickle, sys, xarray
+seen = {}
+for engine in ("h5netcdf", "netcdf4"):
+    with xarray.open_dataset(sys.argv[1], engine=engine, group=sys.argv[2] or None) as found:
+        seen[engine] = found.load().to_dict(data="array")
+sys.stdout.buffer.write(pickle.dumps(seen))
+"""
+MAKE = "import pickle, sys; pickle.load(sys.stdin.buffer).to_netcdf(sys.argv[1], engine='netcdf4')"
+
+
+def seen_in(path: Path, group: str = "") -> dict[str, Any]:
+    """The dataset as the other engines read it, by engine."""
+    pytest.importorskip("h5netcdf")
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK, str(path), group], capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    seen = pickle.loads(done.stdout)
+    assert list(seen) == ["h5netcdf", "netcdf4"]
+    return {engine: xr.Dataset.from_dict(one) for engine, one in seen.items()}
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".h5"])
+def test_hdf5_of_labelled_arrays_is_netcdf(tmp_path: Path, suffix: str) -> None:
+    dataset = labelled()
+    report = raconvert.write(tmp_path / f"x{suffix}", dataset)
+    assert report.equivalent == []
+    for found in seen_in(tmp_path / f"x{suffix}").values():
+        assert dict(found.sizes) == {"REG": 3, "height": 4, "run": 2}
+        assert found.attrs == {"title": "whole"}
+        assert set(found.variables) == set(dataset.variables)
+        for name, one in dataset.variables.items():
+            assert found[name].dims == one.dims
+            assert np.array_equal(found[name], one)
+            assert found[name].dtype.kind == one.dtype.kind or name == "REG"
+        assert found["field"].attrs["units"] == "K"
+        assert found["height"].attrs["units"] == "m"
+        assert found["field"].attrs.get("long_name") == ("the field" if suffix == ".nc" else None)
+    with xr.open_dataset(tmp_path / f"x{suffix}", engine="raconvert") as again:
+        assert again.identical(dataset)
+
+
+def test_arrays_without_names_of_axes_in_netcdf(tmp_path: Path) -> None:
+    raconvert.write(tmp_path / "x.nc", {"a": VALUES, "g/b": np.arange(3)})
+    for found in seen_in(tmp_path / "x.nc").values():
+        assert np.array_equal(found["a"], VALUES)
+        assert list(found.variables) == ["a"]
+    for found in seen_in(tmp_path / "x.nc", "g").values():
+        assert found["b"].values.tolist() == [0, 1, 2]
+
+
+def test_netcdf_by_xarray_and_back(tmp_path: Path) -> None:
+    dataset = labelled()
+    command = [sys.executable, "-c", MAKE, str(tmp_path / "x.nc")]
+    subprocess.run(command, input=pickle.dumps(dataset), check=True)
+    with xr.open_dataset(tmp_path / "x.nc", engine="raconvert") as found:
+        for name, one in dataset.variables.items():
+            assert found[name].dims == one.dims
+            assert np.array_equal(found[name], one)
+        raconvert.write(tmp_path / "y.nc", found)
+    for again in seen_in(tmp_path / "y.nc").values():
+        for name, one in dataset.variables.items():
+            assert again[name].dims == one.dims
+            assert np.array_equal(again[name], one)

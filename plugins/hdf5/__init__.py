@@ -57,7 +57,9 @@ is one attribute ``raconvert`` of JSON text, taken away again on reading.
 
 Writes: superblock 0, readable since HDF5 1.8; contiguous data, or chunks with ``compress`` or
 ``chunks``, whatever layout, filters and unlimited axes there were; creation order kept; no times,
-so that equal arrays give equal files. Axes with regular or labelled values make dimension scales.
+so that equal arrays give equal files. The axes of arrays that name them, or say what stands along
+them, make dimension scales, shared by the arrays of a group as netCDF shares dimensions: netCDF4,
+h5netcdf and xarray open such files. In ``.nc`` all axes do, and the description is ``long_name``.
 
 Noted and left out: references, sequences of variable length, long doubles and other floats beyond
 float64, integers beyond 64 bits, times, structures with any of these, user-defined links, named
@@ -97,7 +99,7 @@ FORMAT = Format(
     name="hdf5",
     title="HDF5",
     names_files=True,
-    suffixes=(".h5", ".hdf5", ".he5"),
+    suffixes=(".h5", ".hdf5", ".he5", ".nc"),
     magic=tuple((at, SIGNATURE) for at in PLACES),
     many=True,
     meta="all",

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .files import File, Key
 
 MAX_VALUES = 1 << 16  # longer scales give an axis only name and units
+MOST_WRITTEN = 1 << 22  # values of a scale that is made from an axis
 MAX_LABELS = 1000  # and so do irregular ones above this
 ALWAYS = frozenset(["DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS"])
 ON_SCALES = frozenset(["CLASS", "NAME"])
@@ -206,14 +207,28 @@ def _is_entry(entry: Any) -> bool:
 
 def values_of(axis: Axis, length: int) -> Any:
     """The values of a scale that an axis amounts to: an array, a list of texts, or None."""
-    if not 1 <= length <= MAX_VALUES:
+    if not 1 <= length <= MOST_WRITTEN:
         return None
     labels = axis.labels
     if labels is not None and len(labels) == length:
+        if all(type(label) is int and abs(label) < 1 << 63 for label in labels):
+            return np.array(labels, np.int64)
         if all(type(label) in (int, float) for label in labels):
             return np.array(labels, np.float64)
         if all(isinstance(label, str) and "\0" not in label for label in labels):
             return labels
-    if axis.spacing is not None and axis.origin is not None:
-        return axis.origin + axis.spacing * np.arange(length, dtype=np.float64)
+    if axis.spacing is not None:
+        return axis.values(length)
     return None
+
+
+def shared_name(axis: Axis, before: list[Axis]) -> str:
+    """The name of the scale that an axis has together with others; `before`: of the same array.
+
+    It is the name of the axis, with a number where the array has several of that name.
+    """
+    name = axis.name or ""
+    if not name or "/" in name:
+        return ""
+    number = 1 + sum(other.name == name for other in before)
+    return name if number == 1 else f"{name}_{number}"

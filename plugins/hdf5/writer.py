@@ -15,7 +15,7 @@ from raconvert.arrays.dtypes import little
 from raconvert.errors import WriteFailed
 from raconvert.files.places import name_of_open
 from raconvert.metadata import roundtrip
-from raconvert.plugin import dtype_of
+from raconvert.plugin import Axis, dtype_of
 
 from . import scales
 from .attributes import write_attribute
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from .options import Options
     from .structure import Structure
 
+NUMBERS = {"_Netcdf4Dimid", "_Netcdf4Coordinates"}  # of dimensions in a file that netCDF wrote
+NETCDF = {"description": "long_name"}  # what its programs call it
+
 
 class Writer:
     """One file being written: the library's handle, groups made so far, elements yet to copy."""
@@ -58,6 +61,8 @@ class Writer:
         self.taken = frozenset(self.links.values())
         self.paths: set[str] = set()
         self.scales: set[str] = set()  # names of datasets that are dimension scales
+        self.made: dict[str, tuple[int, str]] = {}  # scales of axes: what the axes say
+        self.netcdf = target.path.lower().endswith(".nc")
         self.raw: list[tuple[int, Array]] = []
         self.held: list[h5d.DatasetID] = []  # with data that the library may still have to write
         space = bundle.formats.get(NAMESPACE)
@@ -191,7 +196,9 @@ class Writer:
                 continue
             self._link(path, dataset)
             self.scales.add(path)
-            write_each(dataset, _mapping(facts.get("attributes")), _mapping(facts.get("types")))
+            values = _mapping(facts.get("attributes"))
+            values = _unnumbered(values) if self.netcdf else values
+            write_each(dataset, values, _mapping(facts.get("types")))
 
     def _empties(self) -> None:
         """Write the datasets with a null space, which are not arrays."""
@@ -219,16 +226,18 @@ class Writer:
         return {
             array.name: self._attach(array, by_name, cache)
             for array in self.bundle.arrays
-            if array.meta.ra_axes
+            if array.meta.ra_axes or self.netcdf
         }
 
     def _attach(self, array: Array, by_name: dict[str, Array], cache: dict[str, Any]) -> bool:
         """Attach the remembered scales of an array, else make some; True if they say it all."""
         dataset = self._opened(array.name)
-        entries = scales.matched(array)
+        axes = array.meta.ra_axes[::-1] or [Axis()] * array.ndim
+        dims = array.dims[::-1]
+        entries = scales.matched(array) or [None] * array.ndim
         entries_made = []
         for index, entry in enumerate(entries[: dataset.rank]):
-            axis = array.meta.ra_axes[::-1][index]
+            axis = axes[index]
             attached: list[str] = []
             for path in entry["scales"] if entry else ():
                 if path in self.scales and path != array.name:
@@ -243,39 +252,64 @@ class Writer:
                 label = None
             name = label or (attached[0].rsplit("/", 1)[-1] if attached else "")
             entries_made.append({"axis": name, "label": bool(label), "scales": attached})
-            if not attached:
+            known = entry is not None and not self.netcdf  # a dimension without a scale, as it was
+            if not attached and not (known and scales.values_of(axis, dims[index]) is None):
                 self._make_scale(array, index)
         again = scales.axes_of(entries_made, array, by_name, cache)
         wanted = [axis.to_dict() for axis in array.meta.ra_axes]
         return [axis.to_dict() for axis in again] == wanted
 
     def _make_scale(self, array: Array, index: int) -> None:
-        """Make a scale from what an axis says, for other programs; ours read the axis itself."""
-        axis = array.meta.ra_axes[::-1][index]
-        values = scales.values_of(axis, array.dims[::-1][index])
-        if values is None:
-            return
+        """Attach a scale made from what an axis says, for other programs; ours read the axis.
+
+        Axes of one group that say the same share it, as dimensions of netCDF do. Where an axis
+        says nothing, the scale has a length and no values.
+        """
+        axes = array.meta.ra_axes[::-1] or [Axis()] * array.ndim
+        axis, length = axes[index], array.dims[::-1][index]
         above, _, name = self.links[array.name].rpartition("/")
-        last = str(index) if "/" in (axis.name or "") else component(axis.name or str(index))
-        path = f"{above}/" * bool(above) + f"{name}.{last}"
-        if not self._free(path) or path in self.aliases:
-            return
-        if isinstance(values, list):
+        above += "/" * bool(above)
+        path = above + component(scales.shared_name(axis, axes[:index]))
+        says = (length, repr(axis.to_dict()))
+        if path != above + "_" and self.made.get(path) != says and not self._may_be(path):
+            path = above + "_"
+        if path == above + "_":
+            last = str(index) if "/" in (axis.name or "") else component(axis.name or str(index))
+            path = f"{above}{name}.{last}"
+        if self.made.get(path) != says:
+            if not self._may_be(path):
+                return
+            self.made[path] = says
+            self._new_scale(path, axis, length, array)
+        h5ds.attach_scale(self._opened(array.name), self._opened(path), index)
+
+    def _may_be(self, path: str) -> bool:
+        return self._free(path) and path not in self.aliases
+
+    def _new_scale(self, path: str, axis: Axis, length: int, array: Array) -> None:
+        """Write the scale of an axis: numbers, texts, or nothing but a length."""
+        values = scales.values_of(axis, length)
+        name = _utf8_bytes(axis.name or "")
+        if values is None:
+            tid = memory = type_of(">f4")  # as the netCDF library does
+            buffer = None
+            name = f"{scales.NO_VARIABLE}.{length:10}".encode()
+        elif isinstance(values, list):
             tid = type_of({"class": "string", "padding": "nullterm", "charset": "utf-8"})
             memory = kind_of(tid).memory
             buffer = np.empty(len(values), object)
             buffer[:] = [_utf8_bytes(value) for value in values]
         else:
-            tid = memory = type_of("<f8")
+            tid = memory = type_of("<i8" if values.dtype.kind == "i" else "<f8")
             buffer = values
-        dataset = self._unlinked(tid, h5s.create_simple(buffer.shape))
-        dataset.write(h5s.ALL, h5s.ALL, buffer, memory)
-        h5ds.set_scale(dataset, _utf8_bytes(axis.name or ""))
+        dataset = self._unlinked(tid, h5s.create_simple((length,)))
+        if buffer is not None:
+            dataset.write(h5s.ALL, h5s.ALL, buffer, memory)
+        h5ds.set_scale(dataset, name)
         if axis.units:
             write_attribute(dataset, "units", axis.units)
         write_record(dataset, axis_of=array.name)
         self._link(path, dataset)
-        h5ds.attach_scale(self._opened(array.name), dataset, index)
 
     # attributes
 
@@ -286,8 +320,10 @@ class Writer:
         if not fields and not was:
             return
         dataset = self._opened(array.name)
-        common = common_names(fields, own)
+        common = common_names(fields, own if "description" in own or not self.netcdf else NETCDF)
         values, others = divided(fields, common, array.name in self.scales)
+        if self.netcdf or self.made:  # the dimensions are others, and have no numbers
+            values = _unnumbered(values)
         left = write_each(dataset, values, _mapping(own.get("attributes")))
         again = {field: fields[field] for name, field in common.items() if name in left}
         rest = {**others, **{name: value for name, value in left.items() if name not in common}}
@@ -422,6 +458,10 @@ def _set_fill_value(plist: h5p.PropDCID, array: Array) -> None:
 
 def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _unnumbered(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in NUMBERS}
 
 
 def _surrogates(text: str) -> bool:

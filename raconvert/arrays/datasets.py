@@ -132,7 +132,9 @@ def dataset_of(
             raise problem
     dims = _Dimensions(chosen)
     lock = SerializableLock()
-    variables = {name: _variable(array, dims.of(name), lock) for name, array in chosen.items()}
+    variables = {
+        name: _variable(array, name, dims.of(name), lock) for name, array in chosen.items()
+    }
     coordinates = {name: own for name, own in dims.coordinates().items() if name not in variables}
     as_coordinates = [name for name, own in variables.items() if own.dims == (name,)]
     coordinates.update({name: variables.pop(name) for name in as_coordinates})
@@ -142,7 +144,7 @@ def dataset_of(
     return made
 
 
-def _variable(array: Any, dims: tuple[str, ...], lock: SerializableLock) -> Variable:
+def _variable(array: Any, own: str, dims: tuple[str, ...], lock: SerializableLock) -> Variable:
     meta = array.meta
     attributes = dict(meta.attributes)
     for name, value in (("units", meta.units), ("long_name", meta.description)):
@@ -156,8 +158,18 @@ def _variable(array: Any, dims: tuple[str, ...], lock: SerializableLock) -> Vari
         "encoding": meta.encoding,
         "index_order": array.index_order,  # of the lists in `formats`
     }
-    data = indexing.LazilyIndexedArray(LazyArray(array, lock))
+    data: Any = indexing.LazilyIndexedArray(LazyArray(array, lock))
+    if dims == (own,) and array.dtype.kind == "S" and meta.encoding == "utf-8":
+        data = _as_texts(array[...])
     return Variable(dims, data, attributes, encoding={KEY: kept})
+
+
+def _as_texts(values: Any) -> Any:
+    """The labels of a dimension as texts, if they are."""
+    try:
+        return np.char.decode(values, "utf-8")
+    except UnicodeDecodeError:
+        return values
 
 
 def _free(name: str, taken: Any) -> str:
