@@ -287,6 +287,28 @@ def test_har_edited_in_xarray_and_back(tmp_path: Path) -> None:
     assert [one["name"].strip() for one in found["INCM"]["sets"]] == ["REG"]
 
 
+def test_har_as_a_long_table_and_back(tmp_path: Path) -> None:
+    values = np.arange(6, dtype="f4").reshape(3, 2)
+    sets = [
+        {"name": name, "status": "k", "dim_type": "Set", "dim_desc": labels}
+        for name, labels in (("REG", REGIONS), ("COM", ["food", "mnfc"]))
+    ]
+    with quiet():
+        made = HeaderArrayObj.HeaderArrayFromData("INCM", values, "Y", "income", sets=sets)
+        HarFileIO.writeHeaders(str(tmp_path / "x.har"), [made])
+    with raconvert.open(tmp_path / "x.har") as bundle:
+        table = bundle["INCM"].to_xarray().to_dataframe()
+    assert table.index.names == ["REG", "COM"]
+    assert table.loc[("USA", "mnfc"), "INCM"] == 3
+    table.loc[("USA", "mnfc"), "INCM"] = 30
+    raconvert.write(tmp_path / "y.har", table.sort_index(ascending=False)["INCM"].to_xarray())
+    found = har_of(tmp_path / "y.har")["INCM"]
+    labels = [[word.strip() for word in one["dim_desc"]] for one in found["sets"]]
+    assert [one["name"].strip() for one in found["sets"]] == ["REG", "COM"]
+    assert found["array"][labels[0].index("USA"), labels[1].index("mnfc")] == 30
+    assert found["array"][labels[0].index("Row"), labels[1].index("food")] == 4
+
+
 # HDF5 as netCDF ----------------------------------------------------------------------------------
 
 
