@@ -9,7 +9,7 @@ import numpy as np
 from raconvert import registry
 from raconvert.arrays.array import Array
 from raconvert.arrays.blocks import as_ndarray
-from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.bundle import Bundle, Group
 from raconvert.arrays.dtypes import element_of
 from raconvert.arrays.labelled import array_among, bundle_of, kind_of, refuse_inside
 from raconvert.arrays.memory import check_memory, machine_memory
@@ -221,7 +221,7 @@ def write(
     sync: bool = False,
     out_opts: dict[str, Any] | None = None,
 ) -> Report:
-    """Write an ndarray (or an `Array`, or a mapping of names to them) to a file.
+    """Write an ndarray (or an `Array`, a `Bundle`, or a mapping of names to them) to a file.
 
     The same checks and the same atomic rename as `convert`; `sync` also waits for the disk.
     numpy arrays are written in C order, so that an RA file lists their shape reversed. `meta` as of
@@ -262,6 +262,10 @@ def _write(
     changes: list[tuple[str, str]] = []
     if kind_of(arrays):
         bundle = bundle_of(arrays, stem, changes)
+    elif isinstance(arrays, Bundle):  # with what it says of itself: attributes, groups, aliases
+        bundle = arrays.like([array_of(array) for array in arrays.arrays])
+    elif isinstance(arrays, Group):
+        bundle = _bundle_of_group(arrays)
     elif hasattr(arrays, "keys") and not isinstance(arrays, Array):
         keys = list(arrays.keys())
         bundle = Bundle([_named_array(arrays[key], key, changes) for key in keys])
@@ -273,6 +277,22 @@ def _write(
     prepare_target(place, row, [], settings, report)
     report.equivalent.add(equivalent(one, "metadata", what) for one, what in changes)
     return write_bundle(Conversion(place, row, settings, report, name=name), bundle)
+
+
+def _bundle_of_group(group: Group) -> Bundle:
+    """The arrays of a group, and what its file says of it and of what is inside."""
+    inside = f"{group.path}/"
+    groups, aliases = group.bundle.groups, group.bundle.aliases
+    return Bundle(
+        [array_of(group[name], name) for name in group.names],
+        attributes=group.attributes,
+        groups={at.removeprefix(inside): groups[at] for at in groups if at.startswith(inside)},
+        aliases={
+            at.removeprefix(inside): to.removeprefix(inside)
+            for at, to in aliases.items()
+            if at.startswith(inside) and to.startswith(inside)
+        },
+    )
 
 
 def _named_array(values: Any, name: str, changes: list[tuple[str, str]]) -> Array:

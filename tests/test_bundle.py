@@ -15,6 +15,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import ra_bytes
@@ -830,6 +831,32 @@ def test_one_file_for_each_array_is_all_or_nothing(
     assert not os.path.exists("png")
     assert main([npz, "-o", "files/", "--to", "npy", "--overwrite", "-q"]) == 0
     assert len(tree(Path("files"))["g/y.npy"]) > 3
+
+
+def test_a_bundle_is_written_with_what_it_says_of_itself(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.attrs["title"] = "survey"
+        file["g/x"] = np.arange(3)
+        file["g"].attrs["part"] = 2
+        file.create_group("empty")
+        file.create_group("g/deep").attrs["k"] = "v"
+        file["g/same"] = file["g/x"]
+    with raconvert.open(tmp_path / "x.h5") as bundle:
+        raconvert.write(tmp_path / "y.h5", bundle)
+        raconvert.write(tmp_path / "g.h5", bundle["g"])
+        lost = raconvert.write(tmp_path / "y.npz", bundle).equivalent
+
+    assert raconvert.diff(tmp_path / "x.h5", tmp_path / "y.h5")["same"]
+    assert any("title" in str(said) for said in lost)
+    with h5py.File(tmp_path / "y.h5") as file:
+        assert file.attrs["title"] == "survey"
+        assert file["g"].attrs["part"] == 2
+        assert file["g/same"] == file["g/x"]
+        assert list(file["empty"]) == []
+    with h5py.File(tmp_path / "g.h5") as file:
+        assert file.attrs["part"] == 2
+        assert file["x"] == file["same"]
+        assert file["deep"].attrs["k"] == "v"
 
 
 def test_several_files_become_one_container(npz: str) -> None:
