@@ -88,7 +88,7 @@ def test_every_verb_says_that_two_runs_are_mixed(
         ["diff", whole, mixed], [mixed, "-o", str(tmp_path / "y.npz")],
     ):  # fmt: skip
         capsys.readouterr()
-        assert main(words) == 1, words
+        assert main(words) == (2 if words[0] == "diff" else 1), words
         said = "".join(capsys.readouterr())
         assert "does not belong together" in said or "describes another file" in said, words
     assert not (tmp_path / "y.npz").exists()

@@ -335,7 +335,7 @@ class Bundle(Mapping[str, Array]):
         ...     dict(bundle.to_xarray().sizes)
         {'a_dim_0': 2, 'a_dim_1': 3, 'b_dim_0': 2}
 
-        Raises the `problem` of an array that cannot be read.
+        Raises `RaconvertError`, the `problem` of an array that cannot be read.
         """
         from raconvert.arrays.datasets import opened
 

@@ -86,7 +86,7 @@ class Report:
         self.files: int = 0  # destinations written, or planned, whatever belongs to each
 
     def begin(self, bundle: Bundle, row: Row, path: str) -> None:
-        """Record what is about to be written."""
+        """Record what is about to be written. Raises nothing."""
         self.target_format = row.name
         self.target = path
         for array in bundle.arrays:
@@ -95,7 +95,10 @@ class Report:
             self.nbytes += array.nbytes
 
     def add_order(self, origins: list[Array], arrays: list[Array]) -> None:
-        """Record the arrays that were moved to another order, or read with the axes as listed."""
+        """Record the arrays that were moved to another order, or read with the axes as listed.
+
+        Raises nothing.
+        """
         moved: dict[str, list[str]] = {}
         for origin, array in zip(origins, arrays, strict=True):
             if array.ndim < 2:
@@ -123,7 +126,7 @@ class Report:
         return bool(self.notes or self.equivalent or self.allowed or self.skipped)
 
     def rename(self, names: dict[str, str]) -> None:
-        """Let sources that were read by other names be called what they are."""
+        """Let sources that were read by other names be called what they are. Raises nothing."""
         self.sources = [names.get(path, path) for path in self.sources]
         self.failed = [(names.get(path, path), error) for path, error in self.failed]
         self.about = {
@@ -132,12 +135,15 @@ class Report:
         }
 
     def state(self) -> tuple[Any, ...]:
-        """The state of the report by now, for `go_back`."""
+        """The state of the report by now, for `go_back`. Raises nothing."""
         return (list(self.notes), list(self.equivalent), list(self.allowed), len(self.arrays),
                 self.nbytes)  # fmt: skip
 
     def go_back(self, state: tuple[Any, ...]) -> None:
-        """Forget what was added since `state`: what it was about was not written."""
+        """Forget what was added since `state`: what it was about was not written.
+
+        Raises nothing.
+        """
         for name, items in zip(("notes", "equivalent", "allowed"), state, strict=False):
             kept = _Once()
             kept.add(items)
@@ -146,13 +152,13 @@ class Report:
         self.nbytes = state[4]
 
     def to_plain(self) -> dict[str, Any]:
-        """The report of one file as values of JSON."""
+        """The report of one file as values of JSON. Raises nothing."""
         names = [name for name in self.__slots__ if name not in _OF_A_RUN]
         return {name: getattr(self, name) for name in names}
 
     @classmethod
     def from_plain(cls, sources: list[str], values: dict[str, Any]) -> Report:
-        """Return the report that `to_plain` made values of."""
+        """Return the report that `to_plain` made values of. Raises nothing."""
         report = cls(sources)
         for name, value in values.items():
             setattr(report, name, value)
@@ -166,13 +172,13 @@ class Report:
         return report
 
     def add_notes(self, notes: list[str]) -> None:
-        """Add remarks, each once."""
+        """Add remarks, each once. Raises nothing."""
         self.notes.add(notes)
 
     def absorb(self, part: Report, *, paths: bool = True, source: str | None = None) -> None:
         """Take over what the report of one file of many says; fits and notes once each.
 
-        `source` is the file that it is about, in a batch.
+        `source` is the file that it is about, in a batch. Raises nothing.
         """
         if source is not None and part.says_something:
             for remark in (*part.notes, *part.equivalent, *part.allowed):
