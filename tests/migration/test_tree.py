@@ -216,12 +216,12 @@ def test_files_that_headers_name_go_with_them(tmp_path: Path) -> None:
 def test_a_format_that_is_known_but_not_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "s").mkdir()
     np.save(tmp_path / "s/x.npy", A)
-    (tmp_path / "s/old.nc").write_bytes(b"CDF\x01" + bytes(100))
+    (tmp_path / "s/old.h4").write_bytes(b"\x0e\x03\x13\x01" + bytes(100))
 
     ((path, reason),) = migrate(tmp_path).left_out
 
-    assert path == "old.nc"
-    assert "netCDF classic" in reason
+    assert path == "old.h4"
+    assert "HDF4" in reason
 
 
 def test_files_are_chosen_by_path_and_by_name(root: Path) -> None:
