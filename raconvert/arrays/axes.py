@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.dtypes import little
-from raconvert.arrays.placed import permuted_meta
 from raconvert.arrays.transpose import Transposed
 from raconvert.errors import UsageError
 from raconvert.files.source import DEFAULT_MAX_MEMORY
@@ -60,7 +59,7 @@ def _moved(array: Array, axes: tuple[int, ...], max_memory: int) -> Array:
     return array.replace(
         element=little(array.element),
         dims=new_shape[::-1],
-        meta=permuted_meta(array.meta, axes),
+        meta=array.meta.permuted(axes),
         extent=None,
         data=lambda: Transposed(array, axes, max_memory),
     )

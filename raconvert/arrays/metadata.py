@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 
 RA = "ra"  # the namespace of the core itself (`raconvert.arrays.namespace`)
+PAIR_BYTES = 4  # of complex32, carried as pairs of float16 on a new fastest axis
 
 
 class Axis:
@@ -209,6 +210,26 @@ class Metadata:
         other.items, other.later, other.index_order = self.items, self.later, self.index_order
         return other
 
+    def permuted(self, axes: tuple[int, ...]) -> Metadata:
+        """Return metadata for an array whose axes, slowest first, are taken in this order.
+
+        Items go once another axis is the slowest, and the name of complex32 for pairs of float16
+        once another axis is the fastest. Raises nothing.
+        """
+        meta = self.copy()
+        own = meta.formats.get(RA, {})
+        if axes[0] != 0:
+            meta.items = None
+        if axes[-1] != len(axes) - 1 and own.get("elbyte") == PAIR_BYTES:
+            del own["eltype"], own["elbyte"]
+        if meta.ra_axes:
+            meta.ra_axes = _permuted_list(meta.ra_axes, axes)
+        for space in meta.formats.values():
+            listed = space.get("axes")
+            if isinstance(listed, list) and len(listed) == len(axes):
+                space["axes"] = _permuted_list(listed, axes)
+        return meta
+
     def without_later(self) -> Metadata:
         """Return metadata of its own, for other values: those tell nothing more. Raises nothing."""
         other = self.copy()
@@ -286,3 +307,9 @@ class Metadata:
 
     def __repr__(self) -> str:
         return f"Metadata({self.to_dict()})"
+
+
+def _permuted_list(listed: list[Any], axes: tuple[int, ...]) -> list[Any]:
+    """The axes of metadata, fastest first, for data whose axes `axes` permutes."""
+    seen = listed[::-1]
+    return [seen[axis] for axis in axes][::-1]

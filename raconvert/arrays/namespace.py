@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from raconvert.arrays.metadata import Metadata
 
 NAME = RA
-PAIR_BYTES = 4  # of complex32, carried as pairs of float16 on a new fastest axis
 
 
 def own_of(meta: Metadata) -> dict[str, Any]:
@@ -59,9 +58,3 @@ def carried(meta: Metadata) -> tuple[Any, Any]:
     """The type in the file where NumPy lacks it: element type and bytes; else None and None."""
     own = own_of(meta)
     return own.get("eltype"), own.get("elbyte")
-
-
-def split_pairs(meta: Metadata) -> None:
-    """Forget that float16 pairs on the fastest axis are complex32, once that axis is another."""
-    if carried(meta)[1] == PAIR_BYTES:
-        del own_of(meta)["eltype"], own_of(meta)["elbyte"]

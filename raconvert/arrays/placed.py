@@ -1,8 +1,8 @@
-"""Metadata of an array whose axes are moved, or that is given that of another: each on its axis."""
+"""Metadata that is given to another array: each entry on the axis that it was about."""
 
 from __future__ import annotations
 
-from raconvert.arrays.metadata import RA, Metadata
+from raconvert.arrays.metadata import Metadata
 from raconvert.errors import UsageError
 
 TYPE_CHECKING = False
@@ -11,24 +11,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.arrays.metadata import Axis
-
-
-def permuted_meta(meta: Metadata, axes: tuple[int, ...]) -> Metadata:
-    """Return metadata for an array whose axes, seen slowest first, are taken in this order."""
-    meta = meta.copy()
-    if axes[0] != 0:  # they belong to the slowest axis
-        meta.items = None
-    if axes[-1] != len(axes) - 1 and RA in meta.formats:
-        from raconvert.arrays.namespace import split_pairs
-
-        split_pairs(meta)
-    if meta.ra_axes:
-        meta.ra_axes = _permuted_list(meta.ra_axes, axes)
-    for space in meta.formats.values():
-        listed = space.get("axes")
-        if isinstance(listed, list) and len(listed) == len(axes):
-            space["axes"] = _permuted_list(listed, axes)
-    return meta
 
 
 def meta_for(array: Any, meta: Metadata) -> Metadata:
@@ -60,7 +42,7 @@ def turned(meta: Metadata, index_order: str | None, ndim: int) -> Metadata:
     """Return metadata of an array of the other index order, each entry on its axis of this one."""
     if len(meta.ra_axes) not in (0, ndim):
         return meta
-    meta = permuted_meta(meta, tuple(range(ndim))[::-1])
+    meta = meta.permuted(tuple(range(ndim))[::-1])
     meta.index_order = index_order or "C"
     return meta
 
@@ -81,9 +63,3 @@ def _misfit(array: Any, what: str, expected: Any) -> UsageError:
         expected=expected,
         remedy="change its `axes`, or leave them out: meta.axes = []",
     )
-
-
-def _permuted_list(listed: list[Any], axes: tuple[int, ...]) -> list[Any]:
-    """The axes of metadata, fastest first, for data whose axes `axes` permutes."""
-    seen = listed[::-1]
-    return [seen[axis] for axis in axes][::-1]
