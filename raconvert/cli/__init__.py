@@ -28,14 +28,15 @@ if TYPE_CHECKING:
 VERBS = {
     "convert": "convert files; the verb may be left out where -o, --to or --out-dir is given",
     "info": "show what files hold, both axis orders included; reads headers only",
+    "peek": "show what files hold as a picture or a plot, with a few numbers; reads little",
     "formats": "list the formats, everything about one of them, or why a file is taken for one",
     "diff": "compare two files by type, shape, elements and metadata",
     "verify": "read a file to its end, and compare it with the sources it was made from",
     "digest": "print the SHA-256 of the .ra that an array would become",
+    "refs": "write a view for other readers of arrays where they lie, and a proof of the files",
     "migrate": "convert a whole tree of files, and go on where an interrupted run was",
     "completion": "print the completion script of a shell",
 }
-RESERVED = ("peek",)  # promised names of later verbs
 
 _USAGE = "raconvert SRC... -o DST\n       raconvert VERB ..."
 _EPILOG = """
@@ -75,6 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         silence(sys.stdout)
         return RaconvertError.exit_code
     except KeyboardInterrupt:
+        if remote := sys.modules.get("raconvert.files.remote.filesystem"):
+            remote.cancel_requests()
         _say("interrupted")
         return _INTERRUPTED
     except MemoryError:
@@ -155,7 +158,7 @@ def top_help() -> str:
         f"usage: {_USAGE}\n\n"
         "Convert N-dimensional arrays between file formats, through the RA (RawArray) core.\n\n"
         f"verbs ('raconvert VERB --help' shows their options):\n{verbs}"
-        f"  {', '.join(RESERVED)}: not available yet\n\nexamples:{_EPILOG}"
+        f"\nexamples:{_EPILOG}"
     )
 
 
@@ -163,7 +166,7 @@ def choose_verb(words: list[str]) -> tuple[str, list[str]]:
     """Return the verb and its words; without a verb it is `convert` if a destination is named."""
     first = words[0]
     bare = _names_target(words)
-    if first in VERBS or first in RESERVED:
+    if first in VERBS:
         if os.path.lexists(first) and (bare or len(words) == 1):
             usage = f"raconvert {first} FILE, without -o, --to or --out-dir"
             raise UsageError(
@@ -171,8 +174,6 @@ def choose_verb(words: list[str]) -> tuple[str, list[str]]:
                 remedy=f"for the file: raconvert ./{first} -o DST\nfor the verb: "
                 + ("leave it out, raconvert SRC... -o DST" if first == "convert" else usage),
             )
-        if first in RESERVED:
-            raise UsageError(f"the verb '{first}' is not available yet")
         return first, words[1:]
     maybe_file = first.startswith("-") or _is_path(first)
     hint = "" if maybe_file else did_you_mean(first, list(VERBS))

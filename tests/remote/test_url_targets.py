@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -14,11 +15,13 @@ import pytest
 
 import raconvert
 from raconvert import metadata
+from raconvert.cli import main
 from raconvert.errors import ReadFailed, TargetExists, UsageError, WriteFailed
 from raconvert.files.remote import filesystem, store, target, uploads
 from tests.remote.s3server import CODES, EVERY, call, cut, lose_answer, status
 
 if TYPE_CHECKING:
+    import concurrent.futures
     from collections.abc import Callable
 
     from tests.remote.s3server import Bucket, S3Server
@@ -268,6 +271,22 @@ def test_an_interruption_leaves_nothing(files: Path, s3: S3Server, bucket: Bucke
         _, err = process.communicate()
     assert process.returncode == 130, err
     assert "Traceback" not in err
+    assert (bucket.names(), bucket.uploads()) == ([], [])
+
+
+def test_an_interruption_cancels_what_nobody_waits_for(
+    files: Path, s3: S3Server, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that comes between a request and the wait for its answer: nobody knows the request."""
+    sent: list[concurrent.futures.Future[None]] = []
+
+    def send(upload: uploads.S3Upload, data: bytes) -> None:
+        sent.append(asyncio.run_coroutine_threadsafe(asyncio.sleep(3600), upload._fs.loop))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(uploads.S3Upload, "_send", send)
+    assert main([str(files / "large.npy"), "-o", bucket.url("x.ra")]) == 130
+    assert [request.cancelled() for request in sent] == [True]
     assert (bucket.names(), bucket.uploads()) == ([], [])
 
 

@@ -8,6 +8,7 @@ Attempts are repeated here and nowhere below, so that their number is known.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from importlib.util import find_spec
 from time import sleep
 
@@ -55,6 +56,7 @@ CREDENTIALS = {
     "az": "check the credentials: AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
     "http": "check the address; a signed one may have expired",
 }
+_CANCELLED = 2.0  # seconds within which requests that are cancelled end
 _open: dict[Any, Any] = {}  # file systems by process, protocol, host and environment
 
 
@@ -75,6 +77,24 @@ def filesystem(url: str) -> Any:
     if key not in _open:
         _open[key] = _made(url, protocol)
     return _open[key]
+
+
+def cancel_requests() -> None:
+    """Cancel the requests that nobody waits for any more, and wait until they have ended.
+
+    After an interruption: what a process that ends leaves pending is told on standard error.
+    """
+    import asyncio
+
+    async def cancel() -> None:
+        pending = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+
+    for loop in {found.loop for found in _open.values() if getattr(found, "loop", None)}:
+        with suppress(Exception):  # a loop that does not answer; the process ends all the same
+            asyncio.run_coroutine_threadsafe(cancel(), loop).result(_CANCELLED)
 
 
 def key_of(url: str) -> str:
