@@ -19,6 +19,7 @@ Convert::
     raconvert.convert("mnist/*.png", "mnist.ra")   # a stack, in natural order
     raconvert.convert("in/", out_dir="out", to="npy", recursive=True)
     raconvert.migrate("lab", "lab-ra", to="ra")    # a tree, resumable
+    raconvert.refs("scan.ra", "scan.json")         # a view for zarr of the bytes where they lie
 
 Look and compare::
 
@@ -76,6 +77,7 @@ if TYPE_CHECKING:  # for type checkers, what `_PUBLIC` says at run time
     from raconvert.inspect.verify import verify as verify
     from raconvert.migration.driver import migrate as migrate
     from raconvert.ra.description import query as query
+    from raconvert.references.make import refs as refs
     from raconvert.registry import refresh as refresh
 
 __version__ = "0.1.0"
@@ -113,6 +115,7 @@ _PUBLIC = {
     "query": "raconvert.ra.description",
     "read": "raconvert.api",
     "refresh": "raconvert.registry",
+    "refs": "raconvert.references.make",
     "verify": "raconvert.inspect.verify",
     "write": "raconvert.api",
 }

@@ -10,6 +10,7 @@ from raconvert import registry
 from raconvert.arrays.array import Array
 from raconvert.arrays.blocks import as_ndarray
 from raconvert.arrays.bundle import Bundle, Group
+from raconvert.arrays.delayed import Delayed, is_delayed
 from raconvert.arrays.dtypes import element_of
 from raconvert.arrays.labelled import array_among, bundle_of, kind_of, refuse_inside
 from raconvert.arrays.memory import check_memory, machine_memory
@@ -101,9 +102,7 @@ def open(  # noqa: A001 - the verb that every array library uses
         return _opened(bundle, held.path, array)
     if isinstance(path, (str, os.PathLike)):
         word = os.fspath(path)
-        several = is_pattern(word) or (
-            os.path.isdir(word) and not os.path.isfile(os.path.join(word, "bundle.yaml"))
-        )
+        several = is_pattern(word) or (os.path.isdir(word) and registry.row_of_folder(word) is None)
         if several:
             bundle = _stacked([word], options, mmap=mmap)
         else:
@@ -228,6 +227,9 @@ def write(
     another array (``array.meta``) keeps what it says of each axis on the axis of that number; where
     that cannot be (another rank, labels of another length), `UsageError`.
 
+    A dask array, also that of a DataArray or Dataset, is computed block by block while it is
+    written, and never held as a whole.
+
     A DataArray, Dataset, Series, DataFrame or Index keeps its dimensions, coordinates, attributes,
     columns and index (`raconvert.arrays.labelled`); what has no place is refused or named in the
     report.
@@ -270,7 +272,8 @@ def _write(
         keys = list(arrays.keys())
         bundle = Bundle([_named_array(arrays[key], key, changes) for key in keys])
     else:
-        bundle = Bundle([array_of(arrays, stem)])
+        own = arrays.name if isinstance(arrays, Array) else ""
+        bundle = Bundle([array_of(arrays, name or own or stem)])
     for array in bundle.arrays:
         array.meta = meta_for(array, array.meta if meta is None else meta)
     report = Report([])
@@ -309,6 +312,8 @@ def array_of(values: Any, name: str = "") -> Array:
     """
     if isinstance(values, Array):
         return values.replace(name=name or values.name)
+    if is_delayed(values):
+        return _delayed(values, name)
     given, values = values, values_of(values)
     refuse_inside(given, values.ndim)
     return Array(
@@ -318,3 +323,15 @@ def array_of(values: Any, name: str = "") -> Array:
         index_order="C",
         data=values,
     )
+
+
+def _delayed(values: Any, name: str) -> Array:
+    """An `Array` over a dask array, whose blocks are computed when they are asked for."""
+    if any(length != length for length in values.shape):  # noqa: PLR0124 - NaN: not known
+        raise UsageError(
+            "the dask array does not know its shape", got=values.shape,
+            remedy="call its compute_chunk_sizes() before",
+        )  # fmt: skip
+    source = Delayed(values)
+    kind = element_of(source.dtype)
+    return Array(kind, source.shape[::-1], name=name, index_order="C", data=source)

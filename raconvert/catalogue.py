@@ -29,6 +29,7 @@ class Row(Record):
     sidecar: str = "asked"
     trailer: bool = False
     folder: bool = False
+    marks: tuple[str, ...] = ()
     raw_bools: bool = False
     names_files: bool = False
     native: bool = False
@@ -63,6 +64,7 @@ ROWS: tuple[Row, ...] = (
         index_orders="",
         sidecar="never",
         folder=True,
+        marks=("bundle.yaml",),
         raw_bools=True,
         names_files=True,
     ),
@@ -221,10 +223,15 @@ ROWS: tuple[Row, ...] = (
         name="nifti",
         module="raconvert.plugins.nifti",
         title="NIfTI",
-        suffixes=(".nii", ".nii.gz"),
-        magic=((344, b"n+1\x00"), (4, b"n+2\x00\r\n\x1a\n"), (0, b"\x1f\x8b\x08")),
+        suffixes=(".nii", ".nii.gz", ".img", ".img.gz", ".hdr", ".hdr.gz"),
+        magic=(
+            (344, b"n+1\x00"), (4, b"n+2\x00\r\n\x1a\n"), (344, b"ni1\x00"),
+            (4, b"ni2\x00\r\n\x1a\n"), (0, b"\x1f\x8b\x08"), (0, b"\\\x01\x00\x00"),
+            (0, b"\x00\x00\x01\\"),
+        ),
         meta="some",
         index_orders="F",
+        names_files=True,
     ),
     Row(
         name="npy",
@@ -318,6 +325,20 @@ ROWS: tuple[Row, ...] = (
         magic=((8, b"WEBP"),),
         needs=(("PIL", "pillow"),),
     ),
+    Row(
+        name="zarr",
+        module="raconvert.plugins.zarr",
+        title="Zarr",
+        suffixes=(".zarr",),
+        magic=((0, b"{"),),
+        many=True,
+        meta="all",
+        needs=(("numcodecs", "numcodecs"), ("google_crc32c", "google-crc32c")),
+        sidecar="never",
+        folder=True,
+        marks=("zarr.json", ".zgroup", ".zarray"),
+        names_files=True,
+    ),
 )
 # fmt: on
 # rows: end
@@ -367,7 +388,6 @@ FOREIGN: tuple[Foreign, ...] = (
         (".h4", ".hdf4"),
         "It is not HDF5 and shares nothing with it but the name; h4toh5 converts it to HDF5.",
     ),
-    Foreign("a NIfTI-1 pair", ((344, b"ni1\x00"),), (".hdr",), "The single file .nii is read."),
 )
 
 # Compression wrappers are named together with what their name says is inside.

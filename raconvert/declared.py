@@ -45,7 +45,11 @@ if not TYPE_CHECKING:
                 body["_field_defaults"] = {f: body.pop(f) for f in fields if f in body}
                 last, count = tuple(body["_field_defaults"].values()), len(fields)
                 body["_rests"] = {count - n: last[len(last) - n :] for n in range(len(last) + 1)}
-                body.update((f, property(operator.itemgetter(i))) for i, f in enumerate(fields))
+                types = body["__annotations__"]  # what `help` shows of a field
+                getters = [
+                    property(operator.itemgetter(i), doc=types[f]) for i, f in enumerate(fields)
+                ]
+                body.update(zip(fields, getters, strict=True))
             body.setdefault("__slots__", ())
             return super().__new__(cls, name, bases, body)
 

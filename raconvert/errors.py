@@ -74,7 +74,14 @@ def without_secrets(text: str) -> str:
 
 
 class RaconvertError(Exception):
-    """Base of all errors of raconvert; `exit_code` is what the command line returns."""
+    """Base of all errors of raconvert; `exit_code` is what the command line returns.
+
+    >>> try:
+    ...     raconvert.read("none.ra")
+    ... except raconvert.RaconvertError as error:
+    ...     print(type(error).__name__, error.path, error.exit_code)
+    ReadFailed none.ra 1
+    """
 
     exit_code = 1
 
@@ -98,7 +105,7 @@ class RaconvertError(Exception):
 
     def __str__(self) -> str:
         text = self.what
-        if self.path is not None:
+        if self.path:  # values in memory have none
             text = f"'{self.path}': {text}"
         if self.where is not None:
             text += f", at {self.where}"
@@ -117,63 +124,127 @@ class RaconvertError(Exception):
 
 
 class UsageError(RaconvertError):
-    """The call itself is wrong: an unknown option, a contradiction, two things not comparable."""
+    """The call itself is wrong: an unknown option, a contradiction, two things not comparable.
+
+    >>> raconvert.read("grid.ra", meta="all")
+    Traceback (most recent call last):
+    raconvert.errors.UsageError: ...
+    """
 
     exit_code = 2
 
 
 class UnknownFormat(RaconvertError):
-    """No format claims the file, or no format has the given name."""
+    """No format claims the file, or no format has the given name.
+
+    >>> raconvert.read(b"nothing of the kind")
+    Traceback (most recent call last):
+    raconvert.errors.UnknownFormat: ...no format claims this file...
+    """
 
     exit_code = 3
 
 
 class NotSupportedYet(UnknownFormat):
-    """The file was recognised by name, but there is no plugin for its format."""
+    """The file was recognised by name, but there is no plugin for its format.
+
+    >>> raconvert.write("x.jld2", np.zeros(3))
+    Traceback (most recent call last):
+    raconvert.errors.NotSupportedYet: 'x.jld2': JLD2 is not supported yet as a destination...
+    """
 
 
 class MissingDependency(UnknownFormat):
-    """The plugin is there; a package that it needs is not. The remedy is the install line."""
+    """The plugin is there; a package that it needs is not. The remedy is the install line.
+
+    >>> issubclass(raconvert.MissingDependency, raconvert.UnknownFormat)
+    True
+    """
 
 
 class Corrupt(RaconvertError):
-    """The file contradicts its own format: damaged, cut off or hostile."""
+    """The file contradicts its own format: damaged, cut off or hostile.
+
+    >>> raconvert.read(Path("grid.ra").read_bytes()[:-1])
+    Traceback (most recent call last):
+    raconvert.errors.Corrupt: ...
+    """
 
 
 class Changed(Corrupt):
-    """The file was changed, replaced or cut while it was read."""
+    """The file was changed, replaced or cut while it was read.
+
+    >>> issubclass(raconvert.Changed, raconvert.Corrupt)
+    True
+    """
 
 
 class Unsupported(RaconvertError):
-    """A valid file or array that lies beyond what the plugin can read or write."""
+    """A valid file or array that lies beyond what the plugin can read or write.
+
+    >>> raconvert.write("x.bin", np.zeros(3), to="raw")
+    Traceback (most recent call last):
+    raconvert.errors.Unsupported: 'x.bin': format raw is read only
+    """
 
 
 class ReadFailed(RaconvertError):
-    """The operating system refused to open or read the source."""
+    """The operating system refused to open or read the source.
+
+    >>> raconvert.read("none.ra")
+    Traceback (most recent call last):
+    raconvert.errors.ReadFailed: 'none.ra': ...
+    """
 
 
 class WriteFailed(RaconvertError):
-    """The operating system refused to write the destination."""
+    """The operating system refused to write the destination.
+
+    >>> raconvert.write("nowhere/x.ra", np.zeros(3))
+    Traceback (most recent call last):
+    raconvert.errors.WriteFailed: 'nowhere/x.ra': cannot be written: folder 'nowhere' does not...
+    """
 
 
 class WouldLose(RaconvertError):
-    """The target cannot hold what the source has; the message names the flag that allows it."""
+    """The target cannot hold what the source has; the message names the flag that allows it.
+
+    >>> raconvert.write("x.png", np.zeros((2, 3)))
+    Traceback (most recent call last):
+    raconvert.errors.WouldLose: 'x.png': png cannot hold this as it is...
+    """
 
     exit_code = 4
 
 
 class Unsafe(RaconvertError):
-    """Refused for safety: pickled objects, paths outside the folder, devices."""
+    """Refused for safety: pickled objects, paths outside the folder, devices.
+
+    >>> np.save("objects.npy", np.array([{}]), allow_pickle=True)
+    >>> raconvert.read("objects.npy")
+    Traceback (most recent call last):
+    raconvert.errors.Unsafe: 'objects.npy': ...
+    """
 
     exit_code = 4
 
 
 class TooLarge(Unsafe):
-    """The operation needs more memory than `max_memory` allows; the need was computed first."""
+    """The operation needs more memory than `max_memory` allows; the need was computed first.
+
+    >>> raconvert.read("grid.ra", max_memory=8)
+    Traceback (most recent call last):
+    raconvert.errors.TooLarge: ...
+    """
 
 
 class TargetExists(RaconvertError):
-    """The destination exists and neither overwriting nor skipping was asked for."""
+    """The destination exists and neither overwriting nor skipping was asked for.
+
+    >>> raconvert.write("grid.ra", np.zeros(3))
+    Traceback (most recent call last):
+    raconvert.errors.TargetExists: 'grid.ra': ...
+    """
 
     exit_code = 5
 

@@ -8,8 +8,7 @@ state, no registration by import:
 ``sniff(source) -> NO | MAYBE | SURE``
     Pure look at a `Source` (`head`, `name`, `size`, `read_at`); never raises on foreign bytes.
 ``read(source, *, named options) -> Bundle``
-    Lazy: checks the header, maps or promises the data. The bundle closes what it opened, by its
-    `closers`.
+    Lazy: checks headers, maps or promises data. `closers` of the bundle close what was opened.
 ``plan(bundle, *, named options) -> Plan``
     What the file will be, worked out once, from types, shapes, names and metadata, before any data
     is read: `fits` (what would be changed or lost; nothing to say means exact), `names` (under
@@ -19,18 +18,14 @@ state, no registration by import:
     `Target.allows` it, and to `Target.notes`.
 
 Optional functions, of which the Protocols below say shapes, units and errors: ``read_stack`` (many
-small files as one array), ``check`` (what `verify` looks at besides), ``target`` (of a format that
-is not a single file), ``data_range`` (for sidecars that are written where needed), ``split`` (for
-formats of low rank).
+small files as one array), ``check`` (what `verify` looks at besides), ``target``, ``check_target``
+(of a format that is not one file), ``data_range`` (for sidecars), ``split`` (formats of low rank).
 
 A plugin that reads files which its file names asks `Source.named` for each, and `Source.beside` for
 one of its own name; one that writes a second file takes it from `Target.beside`. `file_fits` names
-what is lost of file and groups where a format keeps arrays only. The property of a `Fit` is one of
-`PROPERTIES`.
-
-What a format keeps about a file as a whole for its own way back (``Bundle.formats``) is not a loss
-to name when another cannot hold it. A container format with ``meta="all"`` keeps
-``Bundle.aliases``; for the others the core names that loss.
+what is lost of file and groups where a format keeps arrays only; ``Bundle.formats``, for its own
+way back, does not count as lost. A container with ``meta="all"`` keeps ``Bundle.aliases``; for
+the others the core names that loss. The property of a `Fit` is one of `PROPERTIES`.
 
 The core does temporary files, overwriting, the loss policy, progress, digests and sidecars. Writers
 of raw data use `raconvert.arrays.blocks.write_raw`, others `raconvert.arrays.blocks`.
@@ -53,9 +48,8 @@ if TYPE_CHECKING:
 
     from raconvert.files.target import Target
 
-    # The functions of a plugin. Options are further keyword-only parameters of its own.
-    # Sizes, offsets and `max_memory` are in bytes. `dims` are the lengths of the axes, the fastest
-    # first; array sources are sliced slowest axis first. Every error is one of `raconvert.errors`.
+    # The functions of a plugin; options are further keyword-only parameters. Sizes are in bytes,
+    # `dims` fastest axis first; array sources are sliced slowest axis first.
 
     class Sniff(Protocol):
         """`NO`, `MAYBE` or `SURE`, by a look at `head`, `name`, `size` and `read_at` of a source.
@@ -104,13 +98,17 @@ if TYPE_CHECKING:
         def __call__(self, source: Source, /) -> None: ...
 
     class MakeTarget(Protocol):
-        """The target of a format that is not a single file.
+        """The target of a format that is not one file; raises nothing, its methods as `Target`'s.
 
-        Named: `max_memory`, `progress` (called with numbers of bytes), `overwrite`. Raises nothing;
-        its methods raise what those of `Target` do.
+        Named: `max_memory`, `progress` (called with numbers of bytes), `overwrite`.
         """
 
         def __call__(self, path: str, /, **named: Any) -> Target: ...
+
+    class CheckTarget(Protocol):
+        """Raises `TargetExists` or `UsageError` if a destination may not be written."""
+
+        def __call__(self, path: str, /, *, overwrite: bool) -> None: ...
 
     class DataRange(Protocol):
         """Where the data of a file begin and end, in bytes, and fields that describe the file.
@@ -189,6 +187,7 @@ class Format(Record):
     sidecar: "asked": on request; "auto": where needed; "never": its parts have their own
     trailer: takes bytes behind the data, and so metadata with --meta trailer
     folder: is a folder, not a file
+    marks: files in a folder that is one of the format
     raw_bools: keeps the byte of a bool, whatever it is
     names_files: a file may name others, which are read with it
     native: read by native code that a damaged file may crash: in runs, in another process
@@ -218,6 +217,7 @@ class Format(Record):
     sidecar: str = "asked"
     trailer: bool = False
     folder: bool = False
+    marks: tuple[str, ...] = ()
     raw_bools: bool = False
     names_files: bool = False
     native: bool = False
@@ -278,12 +278,10 @@ def refused(array: str, property: str, reason: str, flag: str | None = None) -> 
 
 
 def refused_type(array: Array, title: str, dtype: str) -> Fit:
-    """The format called `title` has no such elements; numbers and bools may become `dtype`.
+    """Format `title` has no such elements; numbers may become `dtype`. Raises nothing.
 
     >>> str(refused_type(Array(element("float", 2), (3,), name="x"), "TOY", "float64"))
     "array 'x': type: TOY has no float16 (allow with --dtype float64)"
-
-    Raises nothing.
     """
     flag = None if array.element.kind == "user" else f"--dtype {dtype}"
     return refused(array.name, "type", f"{title} has no {type_name(little(array.element))}", flag)
@@ -292,22 +290,23 @@ def refused_type(array: Array, title: str, dtype: str) -> Fit:
 class Plan:
     """What a file will be that holds a bundle: decided once, before any data is read.
 
-    `fits` lists what would be changed or lost; `names`, parallel to the arrays of the bundle, says
-    under which names they are found again; `write` fills a `Target`. `header` makes what is before
-    the elements, if the file is just both (`write_raw`), whatever the name of the array is; `whole`
-    makes all of another file of its elements, little-endian.
+    `fits` lists what would be changed or lost; `names`, parallel to the arrays, says under which
+    names they are found again, read with `in_opts`; `write` fills a `Target`. `header` makes what
+    is before the elements of any name (`write_raw`); `whole` makes all of a file of its elements.
 
     >>> Plan([], lambda target: None, names=["x"]).names
     ['x']
     """
 
-    __slots__ = ("fits", "header", "names", "whole", "write")
+    __slots__ = ("fits", "header", "in_opts", "names", "whole", "write")
 
     def __init__(
         self, fits: list[Fit], write: Callable[[Any], None], *, names: list[str],
         header: Callable[[], bytes] | None = None, whole: Callable[[bytes], bytes] | None = None,
+        in_opts: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self.fits: list[Fit] = fits
+        self.in_opts: dict[str, Any] = in_opts or {}
         self.whole: Callable[[bytes], bytes] | None = whole
         self.header: Callable[[], bytes] | None = header
         self.write: Callable[[Any], None] = write
@@ -321,7 +320,8 @@ class Plugin:
     """
 
     __slots__ = (
-        "FORMAT", "check", "data_range", "plan", "read", "read_stack", "sniff", "split", "target",
+        "FORMAT", "check", "check_target", "data_range", "plan", "read", "read_stack", "sniff",
+        "split", "target",
     )  # fmt: skip
 
     def __init__(self, module: Any) -> None:
@@ -332,6 +332,7 @@ class Plugin:
         self.read_stack: ReadStack | None = _function(module, "read_stack")
         self.check: Check | None = _function(module, "check")
         self.target: MakeTarget | None = _function(module, "target")
+        self.check_target: CheckTarget | None = _function(module, "check_target")
         self.data_range: DataRange | None = _function(module, "data_range")
         self.split: Split | None = _function(module, "split")
 

@@ -8,6 +8,7 @@ format name, and for `raconvert formats`.
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 
 from raconvert.catalogue import ALSO_CALLED, ROWS, Row
@@ -54,7 +55,12 @@ _broken: dict[str, RaconvertError] = {}
 
 
 def refresh() -> None:
-    """Forget the scanned entry points: newly installed plugins are found. Raises nothing."""
+    """Forget the scanned entry points: newly installed plugins are found. Raises nothing.
+
+    >>> raconvert.refresh()
+    >>> "ra" in [row["name"] for row in raconvert.formats()]
+    True
+    """
     global _third_party
     _third_party = None
 
@@ -168,8 +174,22 @@ def _as_said(word: str, rows: tuple[Row, ...]) -> Row | None:
 
 
 def folder_row() -> Row:
-    """The format of which a destination or source is a folder."""
+    """The format of a folder that nothing says more of."""
     return next(row for row in ROWS if row.folder)
+
+
+def row_of_folder(path: str) -> Row | None:
+    """The format of which a folder is one source, by the files in it; None for any other."""
+    for row in ROWS:
+        if any(os.path.isfile(os.path.join(path, mark)) for mark in row.marks):
+            return row
+    return None
+
+
+def names_folder(path: str) -> bool:
+    """True if the name of a destination, or of a URL, is that of a format that is a folder."""
+    row = by_suffix(path.rstrip("/" + os.sep))
+    return row is not None and row.folder
 
 
 def load(row: Row) -> Plugin:
@@ -224,7 +244,8 @@ def by_suffix(path: str, candidates: tuple[Row, ...] = ROWS) -> Row | None:
 
 def target_row(path: str, to: str | None = None) -> Row:
     """Return the format to write: by name, else by the suffix of the destination."""
-    row = by_name(to) if to else by_suffix(path) or by_suffix(path, third_party())
+    there = path.rstrip("/" + os.sep) if names_folder(path) else path
+    row = by_name(to) if to else by_suffix(there) or by_suffix(there, third_party())
     if row is None:
         from raconvert.unsupported import unknown_target
 
@@ -273,8 +294,9 @@ def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple
     likely: list[tuple[Row, str]] = []
     certain: list[tuple[Row, str]] = []
     # Those without a magic are only asked where nobody with one is sure: it takes their plugins.
-    fits = {row: by_suffix(source.path, (row,)) is not None for row in rows}
-    for row in sorted(rows, key=lambda row: (not row.magic, not fits[row])):
+    name = source.path.lower()
+    fitting = {row.name for row in rows if name.endswith(tuple(row.suffixes))}
+    for row in sorted(rows, key=lambda row: (not row.magic, row.name not in fitting)):
         if not row.magic and (certain or likely):
             break
         try:
@@ -287,7 +309,7 @@ def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple
             certain.append((row, reason))
             if row.proof:
                 return row, reason
-        elif verdict == MAYBE and fits[row]:
+        elif verdict == MAYBE and row.name in fitting:
             likely.append((row, f"{reason}; suffix {suffix_of(source.path, row)}"))
     for group in (certain, likely):
         if len(group) > 1:

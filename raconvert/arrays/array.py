@@ -290,7 +290,7 @@ class Array(Protocols):
     def _region(self, key: Any) -> Any:
         import numpy as np
 
-        from raconvert.arrays.indexing import full_key, is_basic
+        from raconvert.arrays.indexing import full_key, is_basic, picked
 
         key = full_key(key, self.ndim)
         extent = self._read_from(key)
@@ -304,12 +304,12 @@ class Array(Protocols):
             return values.T if self.index_order == "F" else values
         data = self.data
         if self.index_order != "F":
-            values = data[key]
+            values = picked(data, key)
         elif isinstance(data, np.ndarray) or not is_basic(key):
             data = data.T if isinstance(data, np.ndarray) else self.__array__()
             values = data[key]
         else:
-            values = np.asarray(data[key[::-1]]).T
+            values = np.asarray(picked(data, key[::-1])).T
         if isinstance(values, np.ndarray):
             return np.asarray(values)  # of no subclass
         return np.asarray(values, dtype=data.dtype)  # a scalar has forgotten its byte order

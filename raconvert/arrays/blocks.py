@@ -295,9 +295,21 @@ def as_ndarray(array: Array, max_memory: int = DEFAULT_MAX_MEMORY) -> np.ndarray
     check_memory(array.nbytes + more, max_memory, what, stored_bytes(array.storage))
     dtype = dtype_of(little(array.element))
     try:
+        if array.extent is not None and array.extent.nbytes == array.nbytes > 0:
+            return _read_whole(array.extent, dtype).reshape(array.dims[::-1])
         return gathered(blocks(array), array.dims[::-1], dtype, f"array '{array.name}'")
     except MemoryError as error:
         raise out_of_memory(array.name, array.nbytes, array.storage) from error
+
+
+def _read_whole(extent: Extent, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Read an extent into memory of its own, where it stays: no byte of it is copied twice."""
+    import numpy as np
+
+    raw = np.empty(extent.nbytes, np.uint8)
+    for _ in extent_slabs(extent, LARGEST_BLOCK, raw):
+        pass
+    return raw.view(dtype)
 
 
 def write_raw(target: Target, header: bytes, array: Array, trailer: bytes = b"") -> FileIO:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from raconvert.arrays.array import Array
+from raconvert.arrays.protocols import Shown
 from raconvert.errors import Unsupported
 
 TYPE_CHECKING = False
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, TypeVar
 
+    from pandas import DataFrame
     from xarray import Dataset
 
     Default = TypeVar("Default")
@@ -99,7 +101,7 @@ class Group(Mapping[str, Array]):
         return tree(f"Group {self.path!r} of {len(arrays)} arrays", arrays, groups)
 
 
-class Bundle(Mapping[str, Array]):
+class Bundle(Shown, Mapping[str, Array]):
     """Named arrays in order, what the file says of itself and of its groups, and notes.
 
     It is a mapping from the names of all arrays, groups included, to `Array`; ``bundle["subj"]`` is
@@ -340,6 +342,15 @@ class Bundle(Mapping[str, Array]):
         from raconvert.arrays.datasets import opened
 
         return opened(self.arrays, self.attributes, self.formats)
+
+    def to_dataframe(self, *, index: bool = True) -> DataFrame:
+        """Return arrays over the same axes as columns of a long table; see `Array.to_dataframe`.
+
+        Raises what that raises, and `UsageError` for arrays over other axes.
+        """
+        from raconvert.arrays.frames import table_of
+
+        return table_of(self.arrays, index=index)
 
     def add_notes_of(self, other: Bundle) -> None:
         """Take over the notes of another bundle, and the duty to close it. Raises nothing."""

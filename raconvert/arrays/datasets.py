@@ -185,6 +185,7 @@ class _Dimensions:
         self._arrays = arrays
         self._lengths: dict[str, int] = {}
         self._axes: dict[str, Any] = {}  # what an axis says of its places, if anything
+        self._numbered: dict[str, Any] = {}  # axes of which a format says more: where they lie
         self._found: dict[str, tuple[str, ...]] = {}
         used = {axis.name for one in arrays.values() if one.ndim for axis in one.axes if axis.name}
         own = [name for name, one in arrays.items() if one.ndim == 1 and name in used]
@@ -206,12 +207,18 @@ class _Dimensions:
             values = axis.values(self._lengths[dim])
             if values is not None:
                 attributes = {"units": axis.units} if axis.units else {}
-                kept = {KEY: {"axis": axis.to_dict()}}
+                kept = {KEY: {"axis": axis.to_dict(), "dim": dim}}
                 found[dim] = Variable((dim,), values, attributes, encoding=kept)
+        for dim, axis in self._numbered.items():  # so that it shows when they are moved
+            if dim not in found and self._found.get(dim) != (dim,):
+                numbers = np.arange(self._lengths[dim])
+                kept = {KEY: {"axis": axis.to_dict(), "dim": dim}}
+                found[dim] = Variable((dim,), numbers, {}, encoding=kept)
         return found
 
     def _dims_of(self, name: str) -> tuple[str, ...]:
         array = self._arrays[name]
+        placed = any("axes" in space for space in array.meta.formats.values())
         dims: list[str] = []
         for place, axis in enumerate(array.axes):
             many = len(self._arrays) > 1
@@ -219,6 +226,8 @@ class _Dimensions:
             for dim in _proposals(name, axis.name, unnamed, axis.name in dims):
                 if dim not in dims and self._takes(dim, array.shape[place], axis):
                     dims.append(dim)
+                    if placed:
+                        self._numbered.setdefault(dim, axis)
                     break
         return tuple(dims)
 

@@ -34,3 +34,9 @@ def is_basic(key: tuple[Any, ...]) -> bool:
     return all(
         type(part) is not bool and isinstance(part, slice | int | np.integer) for part in key
     )
+
+
+def picked(data: Any, key: Any) -> Any:
+    """The region of an array source that somebody asks for, read by itself where that can be."""
+    part = getattr(data, "part", None)
+    return data[key] if part is None else part(key)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.delayed import Delayed, is_delayed
 from raconvert.arrays.dtypes import element_of, flattened
 from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.arrays.placed import meta_for
@@ -28,7 +29,7 @@ _KINDS = {
     ("pandas", "ExtensionArray"),
 }  # fmt: skip
 _PLAIN = {bool, int, float, complex, str, bytes}
-KEEPS = "raconvert"  # what `raconvert.arrays.datasets` keeps in the encoding
+KEEPS = "raconvert"  # what `datasets` keeps in the encoding, and `frames` in the attributes
 _MANY = "Dataset", "DataFrame"  # of arrays, with attributes of their own
 
 
@@ -46,9 +47,10 @@ def bundle_of(values: Any, name: str, changes: list[tuple[str, str]]) -> Bundle:
 
     A Dataset becomes one array for each variable, and for each coordinate that is not a dimension's
     own; a DataFrame one for each column, and one for its index if that is more than the row's
-    number. `changes` gets (array, what changed) for everything that takes another form. Raises
-    `WouldLose` for what has no place: several coordinates of a DataArray, indices of several
-    levels, columns of mixed objects or with missing values.
+    number. Of an index of several levels each is an axis, labelled in the order in which its labels
+    come first. `changes` gets (array, what changed) for everything that takes another form. Raises
+    `WouldLose` for what has no place: several coordinates of a DataArray, rows of a long table that
+    are missing or there twice, columns of mixed objects or with missing values.
     """
     kind = kind_of(values)
     if kind == "DataArray":
@@ -68,7 +70,7 @@ def bundle_of(values: Any, name: str, changes: list[tuple[str, str]]) -> Bundle:
         return Bundle(arrays, attributes=attributes, formats=formats)
     if kind == "NamedArray":
         axes = [Axis(name=str(dim)) for dim in values.dims]
-        made = _array(_without_objects(values.values, name, values), name, axes)
+        made = _array(_elements(values, name), name, axes)
         _describe(made.meta, name, values.attrs, changes)
         return Bundle([made])
     if kind == "Series":
@@ -141,22 +143,33 @@ def _refuse_twins(values: Any, names: list[Any]) -> None:
 
 def _data_array(values: Any, name: str, changes: list[tuple[str, str]]) -> Array:
     kept = values.encoding.get(KEEPS)
-    fresh = isinstance(kept, dict) and (kept["dims"], kept["shape"]) == (values.dims, values.shape)
+    kept = kept if isinstance(kept, dict) and "dims" in kept else {}  # a coordinate has an axis
+    fresh = bool(kept) and (kept["dims"], kept["shape"]) == (values.dims, values.shape)
     axes = []
     for place, dim in enumerate(values.dims):
         known = [kept["axes"][place]] if fresh else []
         if dim in values.coords:
             axes.append(_axis(values, dim, known, name, changes))
         else:
-            axes.append(Axis(**known[0]) if known else Axis(name=str(dim)))
-    made = _array(_without_objects(values.values, name, values), name, axes)
+            axes.append(_without_coordinate(dim, known))
+    made = _array(_elements(values, name), name, axes)
     _describe(made.meta, name, values.attrs, changes)
-    if fresh:
-        listed = Metadata(formats={key: dict(own) for key, own in kept["formats"].items()})
+    if kept:
+        moved = [*map(_places, axes)] != [_places(Axis(**one)) for one in kept["axes"]]
+        said = kept["formats"]
+        left = [key for key in said if not fresh or (moved and "axes" in said[key])]
+        changes.extend((name, f"left out: what {key} says of its axes") for key in left)
+        listed = Metadata(formats={key: dict(said[key]) for key in said if key not in left})
         listed.index_order = kept["index_order"]
         made.meta.formats = meta_for(made, listed).formats
         made.meta.encoding = kept["encoding"]
     return made
+
+
+def _without_coordinate(dim: Any, known: list[dict[str, Any]]) -> Axis:
+    """The axis of a dimension; labels and spacing that were read went with its coordinate."""
+    before = Axis(**known[0]) if known else Axis(name=str(dim))
+    return Axis(name=before.name, kind=before.kind, units=before.units)
 
 
 def _axis(
@@ -169,8 +182,10 @@ def _axis(
     axis = Axis(name=str(dim))
     for fields in [*known, *([was["axis"]] if isinstance(was, dict) and "axis" in was else [])]:
         before = Axis(**fields)
-        if _same(before.values(coord.size), coord.values):
+        if _same(before.values(coord.size), coord.values, bool(known)):
             axis = before
+            if not known and was.get("dim", dim) != dim:  # it was renamed
+                axis.name = str(dim)
             break
     else:
         _place(axis, coord.values, name, changes)
@@ -185,7 +200,14 @@ def _axis(
     return axis
 
 
-def _same(before: Any, now: np.ndarray[Any, Any]) -> bool:
+def _places(axis: Axis) -> tuple[Any, ...]:
+    return axis.labels, axis.spacing, axis.origin
+
+
+def _same(before: Any, now: np.ndarray[Any, Any], known: bool) -> bool:
+    """True if a coordinate says what was read; of a `known` axis without places, their numbers."""
+    if before is None and known:
+        return now.dtype.kind == "i" and bool(now.tolist() == [*range(now.size)])
     if before is None or before.dtype.kind != now.dtype.kind:
         return before is not None and before.astype(object).tolist() == now.tolist()
     return bool(before.shape == now.shape and (before == now).all())
@@ -225,7 +247,8 @@ def _refuse_levels(index: Any, values: Any) -> None:
 
 
 def _series(values: Any, name: str, changes: list[tuple[str, str]]) -> Array:
-    _refuse_levels(values.index, values)
+    if values.index.nlevels > 1:
+        return _long(values, [(name, values)], changes)[0]
     axis = Axis(name=None if values.index.name is None else str(values.index.name))
     if not _is_count(values.index):
         _place(axis, _column(values.index, name, values), name, changes)
@@ -235,8 +258,14 @@ def _series(values: Any, name: str, changes: list[tuple[str, str]]) -> Array:
 
 
 def _frame(values: Any, changes: list[tuple[str, str]]) -> Bundle:
-    _refuse_levels(values.index, values)
     _refuse_levels(values.columns, values)
+    known = values.attrs.get(KEEPS)
+    if values.index.nlevels > 1 or (known and known["dims"] == list(values.index.names)):
+        _refuse_twins(values, list(values.columns))
+        pairs = [(str(key), values.iloc[:, place]) for place, key in enumerate(values.columns)]
+        attrs = {key: own for key, own in values.attrs.items() if key != KEEPS}
+        about = {} if len(pairs) == 1 else _attributes("", attrs, changes)
+        return Bundle(_long(values, pairs, changes), attributes=about)
     columns = {str(key): values.iloc[:, place] for place, key in enumerate(values.columns)}
     if not _is_count(values.index) or values.index.name is not None:
         index = _text(values.index.name, "index")
@@ -247,6 +276,52 @@ def _frame(values: Any, changes: list[tuple[str, str]]) -> Bundle:
     if values.columns.name is not None:
         changes.append(("", f"left out: the name of the columns, '{values.columns.name}'"))
     return Bundle(arrays, attributes=_attributes("", values.attrs, changes))
+
+
+def _long(
+    table: Any, columns: list[tuple[str, Any]], changes: list[tuple[str, str]]
+) -> list[Array]:
+    """The columns of a long table as arrays whose axes are the levels of its index."""
+    import numpy as np
+
+    from raconvert.arrays.levels import levels_of
+
+    known = table.attrs.get(KEEPS)
+    if not known or known["dims"] != list(table.index.names):
+        known = {"axes": [], "shape": []}
+    kept, orders = known["axes"], []
+    for fields, length in zip(kept, known["shape"], strict=True):
+        own = Axis(**fields).values(length)
+        orders.append(list(range(length)) if own is None else own.tolist())
+    places, levels = levels_of(table, orders)
+    axes = []
+    for number, (title, labels) in enumerate(zip(table.index.names, levels, strict=True)):
+        axis = Axis(name=title)
+        if kept and labels.tolist() == orders[number]:
+            axis = Axis(**kept[number])
+        elif kept:
+            axis = Axis(**{**kept[number], "origin": None, "spacing": None, "labels": None})
+            _place(axis, _column(labels, str(title), table), "", changes)
+        elif title is not None or not _is_range(labels):
+            _place(axis, _column(labels, str(title), table), "", changes)
+        axes.append(axis)
+    arrays = []
+    for name, values in columns:
+        own = _column(values, name, table)
+        placed = np.empty(own.shape, own.dtype)
+        placed[places] = own
+        shape = tuple(map(len, levels))
+        made = _array(placed.reshape(shape), name, [Axis(**axis.to_dict()) for axis in axes])
+        if len(columns) == 1:
+            attrs = {key: value for key, value in table.attrs.items() if key != KEEPS}
+            _describe(made.meta, name, attrs, changes)
+        arrays.append(made)
+    return arrays
+
+
+def _is_range(labels: Any) -> bool:
+    """True if labels only count from 0."""
+    return labels.dtype.kind in "iu" and labels.tolist() == list(range(len(labels)))
 
 
 def _is_count(index: Any) -> bool:
@@ -270,6 +345,13 @@ def _column(values: Any, name: str, whole: Any) -> np.ndarray[Any, Any]:
     return _without_objects(values.to_numpy(), name, whole)
 
 
+def _elements(values: Any, name: str) -> Any:
+    """The elements of a DataArray or Variable: a dask array as it is, if it is not of objects."""
+    if is_delayed(values.data) and values.dtype.kind not in "OT":
+        return values.data
+    return _without_objects(values.values, name, values)
+
+
 def _without_objects(values: np.ndarray[Any, Any], name: str, whole: Any) -> np.ndarray[Any, Any]:
     """Return values as they are, or texts that are objects as texts of one width."""
     import numpy as np
@@ -286,8 +368,8 @@ def _without_objects(values: np.ndarray[Any, Any], name: str, whole: Any) -> np.
 # Both --------------------------------------------------------------------------------------------
 
 
-def _array(values: np.ndarray[Any, Any], name: str, axes: list[Axis]) -> Array:
-    values = flattened(values)
+def _array(values: Any, name: str, axes: list[Axis]) -> Array:
+    values = Delayed(values) if is_delayed(values) else flattened(values)
     return Array(
         element_of(values.dtype),
         values.shape[::-1],

@@ -84,9 +84,13 @@ class Decoded:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
         return np.array(self.whole(), dtype=dtype, copy=copy)
 
+    def held(self) -> Values | None:
+        """The memory of all elements, as long as anybody looks at a part of them."""
+        return self._owner() if self._owner is not None else None
+
     def whole(self) -> Values:
         """All elements, decoded once as long as anybody looks at them; `TooLarge` if too many."""
-        owner = self._owner() if self._owner is not None else None
+        owner = self.held()
         if owner is None:
             check_memory(self.nbytes, self.max_memory, f"{self.what} whole in memory")
             values = self.load()

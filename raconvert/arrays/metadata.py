@@ -15,7 +15,13 @@ PAIR_BYTES = 4  # of complex32, carried as pairs of float16 on a new fastest axi
 
 
 class Axis:
-    """What is known of one axis: name, labels, spacing and origin in `units`, and its kind."""
+    """What is known of one axis: name, labels, spacing and origin in `units`, and its kind.
+
+    >>> axes = [Axis("time", spacing=0.5, units="s"), Axis("place", labels=["here", "there"])]
+    >>> report = raconvert.write("named.ra", np.zeros((3, 2)), meta=Metadata(axes=axes))
+    >>> raconvert.open("named.ra").meta.axes[1].labels
+    ['here', 'there']
+    """
 
     __slots__ = ("kind", "labels", "name", "origin", "spacing", "units")
     TYPES: ClassVar[dict[str, type | tuple[type, ...]]] = {
@@ -105,6 +111,11 @@ class Metadata:
     sources differ in metadata: a callable that returns an iterator of one mapping per item. `later`
     is an array source that knows more when all elements have been read (`complete`): `common`, a
     mapping as of `to_dict`, and `items`.
+
+    >>> meta = Metadata("a test", units="K", attributes={"by": "hand"})
+    >>> report = raconvert.write("told.ra", np.zeros((3, 2)), meta=meta)
+    >>> raconvert.open("told.ra").meta.attributes
+    {'by': 'hand'}
     """
 
     __slots__ = (

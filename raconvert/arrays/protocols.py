@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     import numpy as np
+    from pandas import DataFrame
     from xarray import DataArray
 
     from raconvert.arrays.metadata import Metadata
@@ -22,7 +23,19 @@ BLOCK_BYTES = 4 << 20  # read at once while somebody iterates along the first ax
 STRIDED_BLOCK_BYTES = 64 << 20  # of an array whose first axis is the fastest: each reads it all
 
 
-class Protocols:
+class Shown:
+    """Base of what a notebook shows as HTML: arrays, bundles, reports."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        from importlib import import_module  # by its name: the views look at all that is shown
+
+        found: str = import_module("raconvert.views.cell").cell_of(self)
+        return found
+
+
+class Protocols(Shown):
     """Base of `Array`: what follows from its shape, its regions, and its elements as a whole."""
 
     __slots__ = ()
@@ -148,6 +161,22 @@ class Protocols:
         from raconvert.arrays.datasets import data_array
 
         return data_array(self)
+
+    def to_dataframe(self, *, index: bool = True) -> DataFrame:
+        """Return a long table: a row for each element, a level of the index for each axis.
+
+        `index=False` gives the levels as columns. A table is written back as the array it is of.
+
+        >>> with raconvert.open("grid.ra") as array:
+        ...     array.to_dataframe().loc[(1, 2)].item()
+        6
+
+        Raises `TooLarge` for a table beyond the usual memory, `UsageError` for elements that pandas
+        has no type for, and `problem` if there is one.
+        """
+        from raconvert.arrays.frames import table_of
+
+        return table_of([self], index=index)
 
     def __len__(self) -> int:
         if not self.shape:

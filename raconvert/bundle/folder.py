@@ -8,17 +8,14 @@ is nothing else in it.
 from __future__ import annotations
 
 import os
-import shutil
-from stat import S_IMODE
 
 from raconvert.bundle import manifest, members
 from raconvert.bundle.names import MANIFEST
-from raconvert.errors import RaconvertError, TargetExists, Unsupported, UsageError
+from raconvert.errors import RaconvertError, Unsupported
 from raconvert.files.copy import write_all
-from raconvert.files.folders import rename_by_way_of, rename_new, walk
-from raconvert.files.places import PERMISSIONS, exchanged, exists, identity, write_failed
-from raconvert.files.syncing import sync_tree
-from raconvert.files.target import Target
+from raconvert.files.folders import walk
+from raconvert.files.foldertarget import Folder, check_folder
+from raconvert.files.places import write_failed
 from raconvert.metadata import sidecar
 from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source, first_of
 from raconvert.ra import plugin as ra
@@ -43,6 +40,7 @@ FORMAT = Format(
     index_orders="",
     sidecar="never",
     folder=True,
+    marks=(MANIFEST,),
     read_options=members.READ_OPTIONS,
     samples={MANIFEST: manifest.MARK + b"1\narrays: []\n...\n"},
     spec=members.SPEC,
@@ -98,33 +96,7 @@ def check_target(path: str, *, overwrite: bool) -> None:
 
     With `overwrite` a bundle may be replaced, if every file in it is one of the bundle's.
     """
-    if os.path.basename(path.rstrip("/" + os.sep)) in ("", os.curdir, os.pardir):
-        raise UsageError(
-            "a bundle takes the place of a folder, which must be named by its own name", path=path
-        )
-    if not os.path.lexists(path):
-        return
-    if not os.path.isdir(path):
-        raise TargetExists("is a file, where a folder is to be written", path=path)
-    if not os.listdir(path):
-        return
-    if not overwrite:
-        raise TargetExists(
-            "exists already, and is left as it was",
-            path=path,
-            remedy="use --overwrite to replace a bundle, or name another folder",
-        )
-    strange = _strangers(path)
-    if strange:
-        raise _strange(path, strange)
-
-
-def _strange(path: str, strange: str) -> TargetExists:
-    return TargetExists(
-        f"holds what is not part of a bundle, such as '{strange}', and is left as it was",
-        path=path,
-        remedy="move that elsewhere, or name another folder",
-    )
+    check_folder(path, overwrite=overwrite, strangers=_strangers, what="a bundle")
 
 
 def _strangers(folder: str) -> str | None:
@@ -149,88 +121,15 @@ def _strangers(folder: str) -> str | None:
     return None
 
 
-class FolderTarget(Target):
-    """A folder to be written: as `temp` beside `path`, then renamed to it."""
+class FolderTarget(Folder):
+    """A bundle to be written: as `temp` beside `path`, then renamed to it."""
 
     __slots__ = ()
+    WHAT = "a bundle"
 
-    def member(self, file: str) -> Target:
-        """Return the target of one file in the folder."""
-        path = os.path.join(self.temp, *file.split("/"))
-        try:
-            if not self._used:
-                self._used = True
-                self._make()
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-        except OSError as error:
-            raise write_failed(self.path, error) from error
-        return Target(path, max_memory=self.max_memory, progress=self.progress)
-
-    def _make(self) -> None:
-        """Make the folder itself, for its owner alone; not what leads to it."""
-        os.mkdir(self.temp)
-        status = os.stat(self.temp)
-        self._mode = S_IMODE(status.st_mode) & PERMISSIONS  # what the umask leaves
-        self._identity = status.st_dev, status.st_ino
-        os.chmod(self.temp, 0o700)
-
-    def finish(self, *, sync: bool = True) -> None:
-        """Wait until all files are on the disk, ready for `rename`."""
-        try:
-            if sync:
-                sync_tree(self.temp)
-        except OSError as error:
-            raise write_failed(self.path, error) from error
-
-    def rename(self) -> None:
-        """Put the folder in its place; what was there goes when the new one is."""
-        check_target(self.path, overwrite=self.overwrite)
-        try:
-            old = S_IMODE(os.stat(self.place).st_mode) if os.path.isdir(self.place) else None
-            os.chmod(self.temp, self._mode if old is None else old & PERMISSIONS)
-            if old is None or not self.overwrite:
-                rename_new(self.temp, self.place)
-            else:
-                self._replace()
-        except FileExistsError as error:
-            raise exists(self.path, "appeared while it was written") from error
-        except OSError as error:
-            raise write_failed(self.path, error) from error
-        self._used = False
-        for left in (self.temp, self._aside):  # one of them is what was there
-            shutil.rmtree(left, ignore_errors=True)
-
-    @property
-    def _aside(self) -> str:
-        return f"{self.temp.removesuffix('.tmp')}-old.tmp"
-
-    def _replace(self) -> None:
-        """Take the place of a folder: in one step where the system can, else by way of `_aside`.
-
-        A process that is killed between two steps would leave nothing in the place. What somebody
-        put into the old folder meanwhile brings it back.
-        """
-        if exchanged(self.temp, self.place):
-            there, back = self.temp, self.place
-        else:
-            rename_by_way_of(self.temp, self.place, self._aside)
-            there, back = self._aside, self.place
-        strange = _strangers(there) if os.listdir(there) else None
-        if strange is None:
-            return
-        if there == self.temp:
-            exchanged(there, back)
-        else:
-            os.rename(back, self.temp)
-            os.rename(there, back)
-        raise _strange(self.path, strange)
-
-    def abort(self) -> None:
-        """Remove what was written; the destination is as it was."""
-        if self._used:
-            self._used = False
-            if self._identity is None or identity(self.place) != self._identity:
-                shutil.rmtree(self.temp, ignore_errors=True)
+    def strangers(self, folder: str) -> str | None:
+        """The path of what is not part of the bundle in a folder, or None."""
+        return _strangers(folder)
 
 
 def target(path: str, **named: Any) -> FolderTarget:

@@ -25,6 +25,10 @@ _MOST_FIELDS = 20  # of metadata, for each array; -v and --json show all
 
 def run(args: Any, console: Console) -> int:
     """Show every file; one that fails is reported and does not stop the others."""
+    if args.html or args.output is not None or args.full:
+        from raconvert.cli.page import run as write_page
+
+        return write_page(args, console)
     found: list[dict[str, Any]] = []
 
     def tell(_: str, facts: dict[str, Any]) -> int:
@@ -38,7 +42,7 @@ def run(args: Any, console: Console) -> int:
             console.result(line)
         return 0
 
-    paths = expand(args.files, **below(args))
+    paths = expand(args.files, views=True, **below(args))
     summed = len(paths) > max(_MOST_FILES, len(args.files)) and not (
         args.short or console.verbose or console.json
     )
@@ -72,15 +76,17 @@ def short_lines(facts: dict[str, Any]) -> Iterator[str]:
 
 def lines(facts: dict[str, Any], console: Console) -> Iterator[str]:
     """Yield the lines of the long form."""
+    stored = facts["stored_bytes"]
     yield (
         f"{console.bold(one_line(facts['path']))}   {facts['title']} "
-        f"({facts['reason']}; plugin {facts['plugin']})   {size(facts['stored_bytes'])}"
+        f"({facts['reason']}; plugin {facts['plugin']})"
+        + (f"   {size(stored)}" if stored is not None else "")
     )
     if facts["container"]:
         yield from _tree(facts, console)
     else:
         for array in facts["arrays"]:
-            yield f"  {_array(array)}"
+            yield f"  {array_text(array)}"
             for line in _metadata(array, console):
                 yield f"    {line}"
     about = list(_fields(facts["attributes"]))
@@ -95,7 +101,22 @@ def lines(facts: dict[str, Any], console: Console) -> Iterator[str]:
         yield f"  note: {one_line(note)}"
     if len(facts["notes"]) > LISTED:
         yield f"  note: and {len(facts['notes']) - LISTED} more (--json shows all)"
-    yield f"to RA: {_to_ra(facts)}"
+    yield from _references(facts["references"] or {"files": 0})
+    if facts["reason"] != "its proof":
+        yield f"to RA: {_to_ra(facts)}"
+
+
+def _references(said: dict[str, Any]) -> Iterator[str]:
+    """Yield what is said of the files that a view names."""
+    if not said["files"]:
+        return
+    digests = " and SHA-256" if said["digests"] else ""
+    proof = f"proof of size, time{digests} in {one_line(said['proof'])}"
+    yield f"  references: {said['files']} file{'s' * (said['files'] != 1)}, {proof}"
+    for row in said["odd"][:_MOST_FILES]:
+        yield f"    {row['problem'].upper()} {one_line(row['path'])}   {one_line(row['found'])}"
+    if len(said["odd"]) > _MOST_FILES:
+        yield f"    and {len(said['odd']) - _MOST_FILES} more (raconvert verify shows all)"
 
 
 def _tree(facts: dict[str, Any], console: Console) -> Iterator[str]:
@@ -108,7 +129,7 @@ def _tree(facts: dict[str, Any], console: Console) -> Iterator[str]:
         indent = "  " * len(path)
         name = f"{indent}{one_line(path[-1])}"
         if path in arrays:
-            yield f"{name:<{width}}   {_array(arrays[path], types)}"
+            yield f"{name:<{width}}   {array_text(arrays[path], types)}"
             for line in _metadata(arrays[path], console):
                 yield f"{indent}    {line}"
         if above or path in groups:
@@ -133,7 +154,7 @@ def _in_tree_order(paths: list[tuple[str, ...]]) -> Iterator[tuple[tuple[str, ..
         waiting += list(inside.get(path, ()))[::-1]
 
 
-def _array(array: dict[str, Any], width: int = 0) -> str:
+def array_text(array: dict[str, Any], width: int = 0) -> str:
     """Return type, both views of the axes, size and storage of an array as one line."""
     order = ", big-endian" if array["byte_order"] == "big" else ""
     return _unless_broken(

@@ -12,6 +12,7 @@ from raconvert.conversion.options import OPTIONS, TRUSTS, Option
 from raconvert.declared import Record
 from raconvert.errors import UsageError, did_you_mean
 from raconvert.migration.options import MIGRATION
+from raconvert.references import KINDS as VIEWS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -237,17 +238,40 @@ CONVERT = (
     PROGRESS,
 )  # fmt: skip
 
+GRAPHICS = ("auto", "kitty", "iterm2", "sixel", "blocks", "plain", "none")  # of `peek`
 _SOURCES = ("src", "*", "files, FILE#NAME, quoted globs, or folders")
-_FILES = ("files", "+", "files, or FILE#NAME for one array of a container")
+_FILES = ("files", "+", "files, folders, or FILE#NAME for one array of a container")
 
 VERBS = {
     "convert": Verb("[convert] SRC... -o DST [options]", _SOURCES, (*CONVERT, *COMMON)),
     "info": Verb(
         "info FILE... [options]",
         _FILES,
-        (Opt("-s --short", "one line per array", how="flag"), *BELOW, *READING, *COMMON),
+        (
+            Opt("-s --short", "one line per array", how="flag"),
+            Opt("--html", "a page about the file, written to -o", how="flag"),
+            Opt("-o --output", "where the page of --html goes, - for stdout", metavar="PAGE"),
+            Opt("--overwrite", "replace a page that exists", how="flag"),
+            Opt("--full", "with --html: read all elements, however many", how="flag"),
+            *BELOW,
+            *READING,
+            *COMMON,
+        ),
         "a folder of more than 10 files is summed up, unless -s, -v or --json is given; "
         "-v shows all metadata that single formats keep, one field a line; --json whole values too",
+    ),
+    "peek": Verb(
+        "peek FILE... [options]",
+        _FILES,
+        (
+            Opt("--full", "read all elements, for exact numbers", how="flag"),
+            Opt("--graphics", "how pictures are shown", choices=GRAPHICS, default="auto"),
+            *BELOW,
+            *READING,
+            *COMMON,
+        ),
+        "of a container the largest array is shown, unless FILE#NAME or --array names another; "
+        "numbers are of the part that is shown, which is said, unless --full is given",
     ),
     "formats": Verb(
         "formats [NAME] [--why FILE] [options]",
@@ -303,6 +327,22 @@ VERBS = {
             *COMMON,
         ),
         "for a canonical .ra file the digest is that of sha256sum",
+    ),
+    "refs": Verb(
+        "refs SRC... -o DST [options]",
+        _SOURCES,
+        (
+            Opt("-o --output", "the view to write", metavar="DST"),
+            Opt("--as", "kind of view; else by the suffix of DST", dest="kind", choices=(*VIEWS,)),
+            Opt("--digest", "keep the SHA-256 of every file in the proof; reads them", how="flag"),
+            Opt("--allow", "arrays: leave out what no view can show", metavar="arrays", kind=words),
+            Opt("--overwrite", "replace DST", how="flag"),
+            *BELOW,
+            *READING,
+            *COMMON,
+        ),
+        "no element is read or copied; raconvert verify DST finds files that were edited, cut, "
+        "moved or deleted since",
     ),
     "migrate": Verb(
         "migrate SRC_TREE DST_TREE --to FORMAT [options]",

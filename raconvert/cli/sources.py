@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
-from raconvert.errors import RaconvertError, UsageError
+from raconvert.errors import RaconvertError, ReadFailed, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,8 +58,12 @@ def no_destination(words: Sequence[str], verb: str = "") -> UsageError:
 
 
 def is_tree(path: str) -> bool:
-    """True for a folder, unless it is a bundle."""
-    return os.path.isdir(path) and not os.path.isfile(os.path.join(path, "bundle.yaml"))
+    """True for a folder, unless it is one source, as a bundle is."""
+    if not os.path.isdir(path):
+        return False
+    from raconvert.registry import row_of_folder
+
+    return row_of_folder(path) is None
 
 
 def below(args: Any) -> dict[str, Any]:
@@ -70,10 +75,11 @@ def below(args: Any) -> dict[str, Any]:
     }
 
 
-def expand(words: Sequence[str], **below: Any) -> list[str]:
+def expand(words: Sequence[str], *, views: bool = False, **below: Any) -> list[str]:
     """Return the files that words mean: files as they are, the content of folders and globs.
 
-    `below` as in `raconvert.conversion.inputs.gather`.
+    With `views` those of `raconvert refs` that are in folders, too, whatever their suffix. `below`
+    as in `raconvert.conversion.inputs.gather`.
     """
     found: list[str] = []
     for word in words:
@@ -82,9 +88,32 @@ def expand(words: Sequence[str], **below: Any) -> list[str]:
             continue
         from raconvert.conversion.inputs import gather, is_pattern
 
+        if views and is_tree(word) and (proved := _views(word, **below)):
+            found += proved
+            continue
         several = "://" in word or os.path.isdir(word) or is_pattern(word)
         found += gather([word], **below).paths if several else [word]
     return found
+
+
+def _views(
+    folder: str, *, recursive: bool, include: Sequence[str], exclude: Sequence[str]
+) -> list[str]:
+    """Return the views in a folder and its other files; nothing if it has no views."""
+    from raconvert.conversion.below import wanted
+    from raconvert.conversion.inputs import gather, natural_sorted
+    from raconvert.references.check import views_below
+
+    views = {
+        path
+        for path in views_below(folder, recursive=recursive)
+        if wanted(os.path.basename(path), include, exclude)
+    }
+    if not views:
+        return []
+    with suppress(ReadFailed):  # it holds nothing else
+        views.update(gather([folder], recursive=recursive, include=include, exclude=exclude).paths)
+    return natural_sorted(views)
 
 
 def failing(console: Console, found: list[Any]) -> Callable[[str, RaconvertError], int]:

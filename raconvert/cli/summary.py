@@ -29,7 +29,7 @@ class Summary:
         """Count a file; the code is 0."""
         self._count += 1
         self._folders.add(path.rpartition("/")[0])
-        self._stored += facts["stored_bytes"]
+        self._stored += facts["stored_bytes"] or 0
         self._nbytes += facts["nbytes"]
         arrays = facts["arrays"]
         if facts["container"]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from raconvert.arrays.dtypes import few_lengths
 from raconvert.cli.console import one_line
 from raconvert.cli.options import GATHERING
-from raconvert.cli.sources import each, expand, failing, is_tree, reading
-from raconvert.errors import UsageError
+from raconvert.cli.sources import below, each, expand, failing, is_tree, reading
+from raconvert.errors import UsageError, listed
 from raconvert.inspect.verify import verify
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ def run(args: Any, console: Console) -> int:
             remedy="usage: raconvert verify TREE --against TREE --combined LIST",
         )
     against = args.against or ([] if args.files_from is not None else None)
-    paths = args.files if against is not None else expand(args.files)
+    paths = args.files if against is not None else expand(args.files, views=True, **below(args))
     if against is not None and len(paths) != 1:
         raise UsageError("--against compares one FILE", got=f"{len(paths)} files")
     gathering = {option.dest: getattr(args, option.dest) for option in GATHERING}
@@ -40,7 +40,7 @@ def run(args: Any, console: Console) -> int:
     found = []
 
     def look(path: str) -> dict[str, Any]:
-        return verify(path, against, gathering=gathering, go_on=True, **reading(args))
+        return verify(path, against, go_on=True, **gathering, **reading(args))
 
     def tell(path: str, facts: dict[str, Any]) -> int:
         console.notes(facts["notes"], f"{path}: ")
@@ -65,7 +65,20 @@ def _trees(args: Any) -> bool:
     return is_tree(words[0]) or (args.combined is not None and is_tree(words[1]))
 
 
+def _references(facts: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each file of a view that is not what it was, and one for all."""
+    for row in facts["problems"]:
+        arrays = f"   arrays {listed(row['arrays'], 3)}" if row["arrays"] else ""
+        yield f"{row['problem'].upper()} {one_line(row['path'])}   {one_line(row['found'])}{arrays}"
+    counts = facts["references"]
+    words = (f"{word} {counts[word]}" for word in ("ok", "changed", "cut", "missing"))
+    yield f"{'ok' if facts['same'] else 'FAILED'} {one_line(facts['path'])}   {'   '.join(words)}"
+
+
 def _lines(facts: dict[str, Any]) -> Iterator[str]:
+    if "references" in facts:
+        yield from _references(facts)
+        return
     compared = facts.get("against")
     if compared is not None:
         parts = [f"ok {compared['ok']}"]

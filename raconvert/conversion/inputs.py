@@ -1,8 +1,7 @@
 """Many sources: which files are meant, in which order, and what is odd about their names.
 
-An existing path is always taken literally, before any glob or ``#`` meaning. Order: as given;
-natural order (2 before 10) inside each glob or folder, and for literal arguments that all lie in
-one folder; a list from ``--files-from`` keeps its order.
+An existing path is taken literally, before any glob or ``#`` meaning. Order: as given and listed;
+natural (2 before 10) inside each glob or folder, and for literal arguments that share a folder.
 """
 
 from __future__ import annotations
@@ -13,13 +12,19 @@ from contextlib import suppress
 from itertools import islice, pairwise
 from operator import lt, methodcaller
 
-from raconvert.catalogue import ROWS
+from raconvert.conversion.below import (
+    files_in,
+    is_whole,
+    marks_of_whole,
+    row_of_url,
+    wanted,
+    with_whole,
+)
 from raconvert.declared import Record
 from raconvert.errors import ReadFailed, UsageError
 from raconvert.files.places import folders_of, is_folder, is_in_doubt, is_remote, public_name
-from raconvert.files.trees import entries_below, visible
 from raconvert.metadata import ITEMS_SUFFIX, SUFFIX
-from raconvert.registry import by_suffix
+from raconvert.registry import by_suffix, names_folder, row_of_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -215,11 +220,11 @@ def _expand(
     What is seen of the sidecars of a folder is added to those that are `known`.
     """
     if is_remote(word := public_name(word)):
-        return _expand_url(word, recursive, include, exclude)
-    if os.path.isfile(os.path.join(word, "bundle.yaml")):
+        return _at_url(word, recursive, include, exclude)
+    if row_of_folder(word) is not None:
         return [word], True
     if os.path.isdir(word):
-        paths = natural_sorted(_folder(word, recursive, include, exclude))
+        paths = natural_sorted(files_in(word, recursive, include, exclude))
         if not paths:
             raise ReadFailed(
                 "folder holds no file of a known format",
@@ -230,35 +235,27 @@ def _expand(
     if os.path.lexists(split_spec(word)[0]):
         return [word], True
     if not is_pattern(word):
-        raise ReadFailed("does not exist", path=word)
+        from raconvert.files.nearest import did_you_mean_file
+
+        raise ReadFailed("does not exist" + did_you_mean_file(word), path=word)
     paths = _without_sidecars(_glob(word, known))
     if include or exclude:
-        paths = [path for path in paths if _wanted(os.path.basename(path), include, exclude)]
+        paths = [path for path in paths if wanted(os.path.basename(path), include, exclude)]
     if not paths:
         raise ReadFailed("pattern matches no file", path=word)
     return natural_sorted(paths), False
 
 
-def _expand_url(
-    word: str, recursive: bool, include: Sequence[str], exclude: Sequence[str]
-) -> tuple[list[str], bool]:
-    """What `_expand` does, for a URL; one with the suffix of a format is taken for a file."""
-    from raconvert.files.remote import listing
-
-    found = listing.candidates(word, recursive, by_suffix, every=bool(include))
-    if found is None:
-        return [word], True
-    names = [path for path in found if _wanted(os.path.basename(path), include, exclude)]
-    return natural_sorted(_without_sidecars(names)), False
-
-
 def _glob(pattern: str, known: dict[str, list[str]]) -> list[str]:
-    """Return the files that a pattern matches; as `glob.glob`, without a look at every file."""
+    """The sources that a pattern matches; as `glob.glob`, without a look at every file.
+
+    What is seen of the sidecars of its folder is added to those that are `known`.
+    """
     folder, name = os.path.split(pattern)
     if _GLOB.search(folder) or "**" in name:
         from glob import glob
 
-        return [path for path in glob(pattern, recursive=True) if not os.path.isdir(path)]
+        return with_whole(glob(pattern, recursive=True))
     from fnmatch import translate
 
     ignore_case = re.IGNORECASE if os.path.normcase("A") == "a" else 0
@@ -278,7 +275,8 @@ def _glob(pattern: str, known: dict[str, list[str]]) -> list[str]:
     found = [
         start + one
         for one, entry in zip(names, entries, strict=True)
-        if matches(one) and (entry.is_file(follow_symlinks=False) or not is_folder(entry))
+        if matches(one)
+        and (entry.is_file(follow_symlinks=False) or not is_folder(entry) or is_whole(entry.path))
     ]
     if name.startswith(".") or "\n." not in text:
         return found
@@ -295,25 +293,23 @@ def _without_sidecars(paths: list[str]) -> list[str]:
     return [path for path in paths if path not in beside]
 
 
-def _folder(
-    folder: str, recursive: bool, include: Sequence[str], exclude: Sequence[str]
-) -> Iterable[str]:
-    """Yield the files of a folder that have the suffix of a readable format."""
-    readable = tuple(row for row in ROWS if row.reads)
-    for entry in entries_below(folder) if recursive else visible(folder):
-        known = include or by_suffix(entry.name, readable)
-        if known and _wanted(entry.name, include, exclude) and (recursive or not is_folder(entry)):
-            yield entry.path
+def _at_url(
+    word: str, recursive: bool, include: Sequence[str], exclude: Sequence[str]
+) -> tuple[list[str], bool]:
+    """What `_expand` does, for a URL; one with the suffix of a format is taken for a file."""
+    from raconvert.files.remote import listing
 
-
-def _wanted(name: str, include: Sequence[str], exclude: Sequence[str]) -> bool:
-    if not include and not exclude:
-        return True
-    from fnmatch import fnmatch
-
-    if any(fnmatch(name, pattern) for pattern in exclude):
-        return False
-    return not include or any(fnmatch(name, pattern) for pattern in include)
+    if names_folder(word):
+        return [word], True
+    if listing.is_listed(word) and not by_suffix(word) and row_of_url(word.rstrip("/")):
+        return [word.rstrip("/")], True
+    found = listing.candidates(
+        word, recursive, by_suffix, every=bool(include), marks=marks_of_whole()
+    )
+    if found is None:
+        return [word], True
+    names = [path for path in found if wanted(os.path.basename(path), include, exclude)]
+    return natural_sorted(_without_sidecars(names)), False
 
 
 def _listed(files_from: str | Iterable[str], null_separated: bool) -> list[str]:
@@ -340,10 +336,9 @@ def sequence_note(gathered: Gathered, verb: str = "stacking") -> str:
     """Return one line: how many files, first and last, the order, gaps and duplicates."""
     paths = gathered.paths
     first, last = os.path.basename(paths[0]), os.path.basename(paths[-1])
-    odd = _oddities(paths) if gathered.odd is None else gathered.odd
-    files = "file" if len(paths) == 1 else "files"
+    said = [gathered.order, *(_oddities(paths) if gathered.odd is None else gathered.odd)]
     span = first if len(paths) == 1 else f"{first} … {last}"
-    return f"{verb} {len(paths)} {files}: {span} ({'; '.join([gathered.order, *odd])})"
+    return f"{verb} {len(paths)} file{'s' * (len(paths) != 1)}: {span} ({'; '.join(said)})"
 
 
 def _oddities(paths: Sequence[str]) -> list[str]:

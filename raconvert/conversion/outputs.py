@@ -37,7 +37,9 @@ def is_folder(dst: str | None, settings: Settings) -> bool:
     """True if every source becomes a file of its own in a folder."""
     if settings.stack == "each" or settings.out_dir is not None:
         return True
-    return dst is not None and (dst.endswith(("/", os.sep)) or os.path.isdir(dst))
+    if dst is None or registry.names_folder(dst):
+        return False
+    return dst.endswith(("/", os.sep)) or os.path.isdir(dst)
 
 
 def template_fields(dst: str | None) -> set[str]:
@@ -72,9 +74,13 @@ def template_fields(dst: str | None) -> set[str]:
 
 
 def stem_of(path: str) -> str:
-    """Return the last part of a path without its suffix; of a folder, all of it."""
+    """Return the last part of a path without its suffix; of a folder only that of a format."""
     name = os.path.basename(path.rstrip("/" + os.sep))
-    return name if os.path.isdir(path) else os.path.splitext(name)[0]
+    return (
+        name
+        if os.path.isdir(path) and not registry.names_folder(name)
+        else os.path.splitext(name)[0]
+    )
 
 
 def target_spec(dst: str, to: str | None) -> tuple[str, str | None]:
@@ -112,10 +118,9 @@ def prepare_target(
     if not (row.folder or settings.update or os.path.lexists(path)):  # nothing is in the way
         return True
     refuse_sources([path], sources)
-    check = check_target
+    check: Callable[..., None] = check_target
     if row.folder:
-        from raconvert.bundle.folder import check_target as check
-
+        check = registry.load(row).check_target or check
         _refuse_sources_inside(path, sources)
     return bool(replaceable([path], sources, settings, report, check))
 
@@ -199,7 +204,7 @@ def read_back(run: Conversion, target: Target) -> None:
     stand_ins = {os.path.realpath(other.path): other.temp for other in target.partners}
     source = Source(target.temp, max_memory=target.max_memory, stand_ins=stand_ins,
                     place=target.place)  # fmt: skip
-    with _read_written(run.plugin, row, source, names, in_opts) as written:
+    with _read_written(run, source, in_opts) as written:
         parts = zip(run.origins, run.bundle.arrays, names, strict=True)
         for number, (origin, array, name) in enumerate(parts):
             found = written.get(name) if row.many else written.arrays[number]
@@ -235,14 +240,13 @@ def _way_back(
         return {key: form[key] for key in ("name",) if key in form}, None
 
 
-def _read_written(
-    plugin: Plugin, row: Row, source: Source, names: list[str], in_opts: dict[str, Any] | None
-) -> Bundle:
+def _read_written(run: Conversion, source: Source, in_opts: dict[str, Any] | None) -> Bundle:
     """Read a written file as anybody will; as its source was read only where arrays are missing."""
-    written = plugin.read(source)
-    if len(written.arrays) != len(names) and in_opts and row.many:
+    written = run.plugin.read(source, **run.plan.in_opts)
+    if len(written.arrays) != len(run.plan.names) and in_opts and run.row.many:
         written.close()
-        written = plugin.read(source, **registry.check_options(row, "read", in_opts))
+        options = registry.check_options(run.row, "read", in_opts)
+        written = run.plugin.read(source, **{**options, **run.plan.in_opts})
     return written
 
 

@@ -240,13 +240,9 @@ def _is_one_to_one(words: list[str], dst: str, settings: Settings) -> bool:
         and not settings.planes
         and "{" not in dst
         and not dst.endswith(("/", os.sep))
-        and not os.path.isdir(dst)
-        and (os.path.isfile(words[0]) or _is_bundle(words[0]))
+        and (not os.path.isdir(dst) or registry.names_folder(dst))
+        and (os.path.isfile(words[0]) or registry.row_of_folder(words[0]) is not None)
     )
-
-
-def _is_bundle(path: str) -> bool:
-    return os.path.isfile(os.path.join(path, "bundle.yaml"))
 
 
 def _convert_one(word: str, dst: str, settings: Settings) -> Report:

@@ -12,15 +12,29 @@ if TYPE_CHECKING:
 
 
 class Progress(Record):
-    """How far a conversion is: what `progress` of `raconvert.convert` is called with."""
+    """How far a conversion is: what `progress` of `raconvert.convert` is called with.
 
-    file: str  # the source at hand
-    done: int  # bytes of it that are written
-    total: int  # bytes of it in all
-    count: int  # type: ignore[assignment] # sources that are done with
-    files: int  # sources in all
-    seconds: float  # since the run began
-    rate: float  # bytes written a second, of all sources
+    file: the source at hand
+    done: bytes of it that are written
+    total: bytes of it in all
+    count: sources that are done with
+    files: sources in all
+    seconds: since the run began
+    rate: bytes written a second, of all sources
+
+    >>> seen = []
+    >>> report = raconvert.convert("grid.ra", "watched.npy", progress=seen.append)
+    >>> seen[-1].file, seen[-1].done, seen[-1].total, seen[-1].count
+    ('grid.ra', 48, 48, 1)
+    """
+
+    file: str
+    done: int
+    total: int
+    count: int  # type: ignore[assignment]
+    files: int
+    seconds: float
+    rate: float
 
 
 class Listener:

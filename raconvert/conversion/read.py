@@ -9,7 +9,7 @@ from raconvert import registry
 from raconvert.catalogue import ROWS
 from raconvert.conversion.options import Settings
 from raconvert.declared import Record
-from raconvert.errors import Corrupt, UsageError, did_you_mean, listed
+from raconvert.errors import Corrupt, ReadFailed, UsageError, did_you_mean, listed
 from raconvert.files.places import is_in_doubt, is_remote
 from raconvert.files.source import HEAD_BYTES, Source
 from raconvert.metadata import SUFFIX
@@ -82,6 +82,7 @@ def find(spec: str, settings: Settings) -> Found:
         mode = stat.S_IFDIR if os.path.isdir(path) else 0
     if "://" in spec:
         path, name, mode = *_located(spec), 0
+        path = path.rstrip("/") if registry.names_folder(path) else path
     if is_in_doubt([path]):
         from raconvert.files.unfinished import refuse_unfinished
 
@@ -128,7 +129,7 @@ def open_found(found: Found, settings: Settings) -> Opened:
     bundle.path, bundle.format = source.path, row.name
     bundle.close_with(source.close)
     source.used.add(source.path)
-    if is_remote(source.path):
+    if is_remote(source.path) and not row.folder:
         from raconvert.files.remote.objects import notes_of
 
         bundle.notes.extend(notes_of(source.path, source.identity))
@@ -154,12 +155,33 @@ def open_found(found: Found, settings: Settings) -> Opened:
 
 
 def _detect(source: Source, name: str | None, *, folder: bool) -> tuple[Row, str]:
-    """Return the format of a source and the reason; folders are bundles."""
+    """Return the format of a source and the reason; of folders by what lies in them."""
     if folder:
-        row = registry.by_name(name) if name else registry.folder_row()
+        there = registry.row_of_folder(source.path)
+        row = registry.by_name(name) if name else there or registry.folder_row()
         if not row.folder:
             raise UsageError(f"is a folder, no file in format {row.name}", path=source.path)
-        return row, "a folder with bundle.yaml"
+        return row, f"a folder with {row.marks[0]}"
+    if is_remote(source.path):
+        return _detect_at_url(source, name)
+    detection = registry.detect(source, name)
+    return detection.row, detection.reason
+
+
+def _detect_at_url(source: Source, name: str | None) -> tuple[Row, str]:
+    """What `_detect` does; the formats that are folders are known by their suffix, or files."""
+    from raconvert.conversion.below import row_of_url
+    from raconvert.files.remote.listing import is_missing
+
+    if registry.names_folder(source.path) and name is None:
+        return registry.target_row(source.path), "suffix of a URL"
+    try:
+        _ = source.head if name is None else b""
+    except ReadFailed as error:
+        row = row_of_url(source.path) if is_missing(error) else None
+        if row is None:
+            raise
+        return row, "files at the URL"
     detection = registry.detect(source, name)
     return detection.row, detection.reason
 

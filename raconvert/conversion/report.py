@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from raconvert import registry
 from raconvert.arrays.dtypes import few_lengths, little, size, type_name
+from raconvert.arrays.protocols import Shown
 from raconvert.plugin import Fit, first_of
 
 TYPE_CHECKING = False
@@ -49,7 +50,7 @@ class _Once(list["Any"]):
                 self.append(item)
 
 
-class Report:
+class Report(Shown):
     """The result of `convert`.
 
     `sources`, `written` and `skipped` are paths; `left_out` are sources that cannot be read, and
@@ -57,6 +58,12 @@ class Report:
     were made; `arrays` (name, type, shape, dims) of what was written; `nbytes` the size of its
     elements; `failed` (path, error) pairs of a batch that went on; `planned` True if this was a
     dry run; `about` maps each note and each change of a batch to the sources that it is about.
+
+    >>> report = raconvert.convert("grid.ra", "grid.mat")
+    >>> report.written, report.source_format, report.target_format, report.nbytes
+    (['grid.mat'], 'ra', 'mat', 48)
+    >>> [str(fit) for fit in report.equivalent]
+    []
     """
 
     __slots__ = (

@@ -236,17 +236,18 @@ class _Copy:
             slab = slab[written:]
 
 
-def extent_slabs(extent: Extent, step: int) -> Iterator[memoryview]:
+def extent_slabs(extent: Extent, step: int, whole: Any = None) -> Iterator[memoryview]:
     """Yield the bytes of an extent, little-endian, `step` at a time, each in the same buffer.
 
-    `step` is a multiple of the width of a number.
+    `step` is a multiple of the width of a number. `whole` takes them all, one behind the other.
     """
     source = extent.open()
     try:
         running = Running(source, extent)
-        buffer = memoryview(bytearray(min(step, extent.nbytes)))
+        buffer = memoryview(bytearray(min(step, extent.nbytes)) if whole is None else whole)
         for start in range(0, extent.nbytes, step):
-            slab = buffer[: min(step, extent.nbytes - start)]
+            at = 0 if whole is None else start
+            slab = buffer[at : at + min(step, extent.nbytes - start)]
             read_extent_into(source, slab, extent, start)
             running.add(slab)
             if extent.swap > 1:

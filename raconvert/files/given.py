@@ -62,6 +62,8 @@ class Kept:
         """Let an error name the source, and not the temporary file."""
         if error.path is not None and self._folder is not None:
             error.path = error.path.replace(self.path, self.shown)
+        if error.remedy is not None and self._folder is not None:
+            error.remedy = error.remedy.replace(self.path, "FILE")
 
 
 @contextmanager

@@ -331,11 +331,11 @@ def exchanged(a: str, b: str) -> bool:
 
 def _renameat2(a: str, b: str, flags: int) -> int:
     """Call the system's renameat2; return 0, or the number of its error."""
-    import ctypes
-
     try:
+        import ctypes
+
         call = ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, AttributeError, TypeError):  # no Linux, or an old C library
+    except (ImportError, OSError, AttributeError, TypeError):  # no Linux, or an old C library
         return errno.ENOSYS
     here = -100  # AT_FDCWD
     failed = call(here, os.fsencode(a), here, os.fsencode(b), flags)
@@ -392,3 +392,9 @@ def sync_folder(path: str) -> None:
             os.close(descriptor)
     except OSError:  # not readable, or a network file system; the rename itself is done
         pass
+
+
+def without_ending(path: str, ending: str) -> str:
+    """A path without its ending, where it has that, else without its last suffix."""
+    has = bool(ending) and path.lower().endswith(ending)
+    return path[: -len(ending)] if has else os.path.splitext(path)[0]

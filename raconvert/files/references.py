@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from raconvert.errors import ReadFailed, Unsafe, changed
+from raconvert.errors import RaconvertError, ReadFailed, Unsafe, changed
 from raconvert.files.places import is_remote, is_there
 
 TYPE_CHECKING = False
@@ -151,3 +151,10 @@ def folders_of(source: Source) -> list[str]:
 
 def _is_below(folder: str, path: str) -> bool:
     return path.startswith(os.path.join(folder, ""))
+
+
+def of_header(error: RaconvertError, header: str) -> RaconvertError:
+    """An error about a data file with the path of the header that names it."""
+    if error.path not in (None, header):
+        error.what += f" (a data file of '{header}')"
+    return error

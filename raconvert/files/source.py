@@ -15,7 +15,7 @@ from stat import S_ISDIR, S_ISREG
 
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, ReadFailed, Unsafe, changed
-from raconvert.files.places import close_file, is_remote
+from raconvert.files.places import close_file, is_remote, without_ending
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,9 +91,9 @@ class Source:
     `max_memory` is the number of bytes that decoding may hold at once; `trust_external` allows
     the file to name others outside its own folder; `stand_ins` maps the real path of a file that
     it names to another that is read in its place (what was written and is not yet renamed). Both
-    are for `raconvert.files.references`, which adds to `used` the path of every file that is read
-    besides. `place` is where the file will be, if it has not its name yet: there `beside` looks for
-    partners. `seen` maps the path of every file that was opened to what it was (`Identity`).
+    are for `raconvert.files.references`, which adds to `used` the path of every other file. `place`
+    is where the file will be, if it has not its name yet: there `beside` looks for partners. `seen`
+    maps the path of every file that was opened to what it was (`Identity`).
 
     >>> source = Source("grid.ra")
     >>> source.name, source.stem, source.size, source.head[:8]
@@ -135,25 +135,26 @@ class Source:
         """The last part of the path without its suffix: the natural name of a single array."""
         return os.path.splitext(self.name)[0]
 
-    def beside(self, suffix: str | Sequence[str], what: str, *, appended: bool = False) -> Source:
+    def beside(
+        self, suffix: str | Sequence[str], what: str, *, appended: bool = False, ending: str = ""
+    ) -> Source:
         """The partner of this file: of the same name but for the suffix, in the same folder.
 
-        Of several suffixes the first with which there is such a file. `appended`: the suffix
-        follows the whole name. `what` is in messages what the file is: "the header". Raises what
-        `named` raises.
+        Of several suffixes the first with which there is such a file. `appended`: it follows the
+        whole name; `ending`: it replaces that. `what` is in messages what the file is: "the
+        header". Raises what `named` does.
         """
         from raconvert.files.references import first_there
 
         name = os.path.basename(self.place)
-        own = name if appended else os.path.splitext(name)[0]
+        own = name if appended else without_ending(name, ending)
         names = [own + suffix] if isinstance(suffix, str) else [own + one for one in suffix]
         return self.named(first_there(self, names) or names[0], what)
 
     def named(self, name: str, what: str) -> Source:
         """The file that this one names, relative to its folder.
 
-        Raises `Unsafe` for a file outside that folder and for anything but a regular file,
-        `ReadFailed` for one that is not there (`raconvert.files.references.resolve`).
+        Raises `Unsafe` and `ReadFailed` as `raconvert.files.references.resolve` does.
         """
         from raconvert.files.references import resolve
 
@@ -162,11 +163,9 @@ class Source:
     def at(self, path: str) -> Source:
         """The source of another file, with the same rules and the same `used`; raises nothing."""
         other = Source(
-            path,
-            max_memory=self.max_memory,
-            trust_external=self.trust_external,
+            path, max_memory=self.max_memory, trust_external=self.trust_external,
             stand_ins=self.stand_ins,
-        )
+        )  # fmt: skip
         other.used, other.seen = self.used, self.seen
         return other
 
@@ -370,21 +369,21 @@ def opened(path: str, known: Identity | None = None) -> tuple[Handle, Identity]:
 
         file = RemoteFile(path, known)
         return file, file.identity
+    return _opened_here(path, known)
+
+
+def open_regular(path: str, known: Identity | None = None) -> int:
+    """The descriptor of a regular file, which must be the one that is `known` (else `Changed`)."""
+    return _opened_here(path, known)[0]
+
+
+def _opened_here(path: str, known: Identity | None) -> tuple[int, Identity]:
     descriptor, status = open_file(path)
     found = identity_of(status)
     if known is not None and found != known:
         os.close(descriptor)
         raise changed(path, shorter=found[2] < known[2])
     return descriptor, found
-
-
-def open_regular(path: str, known: Identity | None = None) -> int:
-    """The descriptor of a regular file, which must be the one that is `known` (else `Changed`)."""
-    descriptor, status = open_file(path)
-    if known is not None and identity_of(status) != known:
-        os.close(descriptor)
-        raise changed(path, shorter=status.st_size < known[2])
-    return descriptor
 
 
 def check_unchanged(file: Handle, path: str, known: Identity | None) -> None:
@@ -395,5 +394,7 @@ def check_unchanged(file: Handle, path: str, known: Identity | None) -> None:
 
 def read_failed(path: str, error: Exception) -> ReadFailed:
     """The error for a file that the system does not let us read."""
+    from raconvert.files.nearest import did_you_mean_file
+
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return ReadFailed(f"cannot be read: {reason}", path=path)
+    return ReadFailed(f"cannot be read: {reason}{did_you_mean_file(path, error)}", path=path)

@@ -50,11 +50,11 @@ def _sync_file_system(path: str) -> bool:
     """Wait for all that is to be written to a file system; False where no system call does it."""
     if sys.platform != "linux":
         return False
-    import ctypes
-
     try:
+        import ctypes
+
         syncfs = ctypes.CDLL(None, use_errno=True).syncfs
-    except (OSError, AttributeError):
+    except (ImportError, OSError, AttributeError):
         return False
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -22,6 +22,7 @@ from raconvert.files.places import (
     set_mode,
     sync_folder,
     temporary,
+    without_ending,
     write_failed,
 )
 from raconvert.files.source import DEFAULT_MAX_MEMORY
@@ -145,13 +146,14 @@ class Target:
         """True if ``--allow`` names this loss. Raises nothing."""
         return loss in self.allow or "all" in self.allow
 
-    def beside(self, suffix: str, *, appended: bool = False) -> Target:
+    def beside(self, suffix: str, *, appended: bool = False, ending: str = "") -> Target:
         """The target of the partner of this file: of the same name but for the suffix.
 
-        `appended`: the suffix follows the whole name. `Source.beside` finds it again. Raises
-        `TargetExists` where such a file exists and may not be replaced.
+        `appended`: the suffix follows the whole name; `ending`: what it replaces, if that is more
+        than the last suffix. `Source.beside` finds it again. Raises `TargetExists` where such a
+        file exists and may not be replaced.
         """
-        path = (self.place if appended else os.path.splitext(self.place)[0]) + suffix
+        path = (self.place if appended else without_ending(self.place, ending)) + suffix
         refuse_used([path], self.used)
         check_target(path, overwrite=self.overwrite)
         other = Target(

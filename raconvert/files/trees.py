@@ -9,7 +9,7 @@ from raconvert.files.places import is_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _MOST_LINKED = 10_000  # folders that links lead to
 
@@ -20,8 +20,12 @@ def visible(folder: str) -> list[os.DirEntry[str]]:
         return [entry for entry in entries if not entry.name.startswith(".")]
 
 
-def entries_below(folder: str) -> Iterator[os.DirEntry[str]]:
+def entries_below(
+    folder: str, is_whole: Callable[[str], bool] = lambda path: False
+) -> Iterator[os.DirEntry[str]]:
     """Yield all below a folder but folders; links are followed, not to a folder that they lie in.
+
+    A folder that `is_whole` is not looked into, but yielded.
 
     Links that name one another make very many ways of few folders: `_MOST_LINKED` are followed.
     """
@@ -31,7 +35,7 @@ def entries_below(folder: str) -> Iterator[os.DirEntry[str]]:
         place, real, above = left.pop()
         for entry in visible(place):
             there = os.path.join(real, entry.name)
-            if not is_folder(entry):
+            if not is_folder(entry) or is_whole(entry.path):
                 yield entry
             elif not entry.is_symlink():
                 left.append((entry.path, there, above))

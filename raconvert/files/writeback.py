@@ -48,11 +48,11 @@ class WriteBack:
 def _sync_file_range() -> Callable[[int, int, int, int], int] | None:
     if sys.platform != "linux":
         return None
-    import ctypes
-
     try:
+        import ctypes
+
         call = ctypes.CDLL(None).sync_file_range
-    except (OSError, AttributeError):
+    except (ImportError, OSError, AttributeError):
         return None
     call.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
     return call

@@ -9,6 +9,7 @@ a reason for it: SECURITY.md says what is done in any case.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -120,7 +121,8 @@ def hdf5_version() -> str | None:
     package = Path(spec.origin).parent
     beside = package.parent / "h5py.libs"
     for path in (*beside.glob("libhdf5-*.so*"), *package.glob(".dylibs/libhdf5.*dylib")):
-        return _asked(str(path))
+        with suppress(ImportError):  # of ctypes, which a Python may lack
+            return _asked(str(path))
     try:
         from h5py.version import hdf5_version as found
     except ImportError:

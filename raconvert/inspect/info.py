@@ -20,6 +20,7 @@ from raconvert.files.folders import walk
 from raconvert.files.places import is_remote, public_name
 from raconvert.files.source import DEFAULT_MAX_MEMORY, Source, path_of
 from raconvert.plugin import NO, SURE
+from raconvert.references import proof_beside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,8 +72,16 @@ def info(
     )
     with ExitStack() as stack:
         place = public_name(path_of(path, stack))
-        opened = stack.enter_context(open_spec(place, settings))
-        return describe(opened.bundle, place, opened.reason)
+        if proof_beside(place) is None:
+            return _opened(place, settings, stack)
+        from raconvert.references.check import shown
+
+        return shown(place, max_memory, lambda: _opened(place, settings, stack))
+
+
+def _opened(place: str, settings: Settings, stack: ExitStack) -> dict[str, Any]:
+    opened = stack.enter_context(open_spec(place, settings))
+    return describe(opened.bundle, place, opened.reason)
 
 
 def describe(bundle: Bundle, path: str, reason: str = "") -> dict[str, Any]:
@@ -86,7 +95,7 @@ def describe(bundle: Bundle, path: str, reason: str = "") -> dict[str, Any]:
         "reason": reason,
         "plugin": row.module,
         "container": row.many,
-        "stored_bytes": _stored_bytes(bundle.path),
+        "stored_bytes": _stored_bytes(bundle.path, row),
         "nbytes": sum(array.nbytes for array in bundle.arrays),
         "sidecar": sidecar if row.sidecar != "never" and _is_sidecar(sidecar) else None,
         "attributes": plain(bundle.attributes),
@@ -94,13 +103,14 @@ def describe(bundle: Bundle, path: str, reason: str = "") -> dict[str, Any]:
         "aliases": dict(bundle.aliases),
         "arrays": [_describe_array(array, row, bundle.path) for array in bundle.arrays],
         "notes": list(bundle.notes),
+        "references": None,
     }
 
 
-def _stored_bytes(path: str) -> int:
-    """Return the size of a file, or of all files in a folder."""
+def _stored_bytes(path: str, row: Row) -> int | None:
+    """Return the size of a file, or of all files in a folder; None for one at a URL."""
     if is_remote(path):
-        return Source(path).size
+        return None if row.folder else Source(path).size
     if not os.path.isdir(path):
         return os.stat(path).st_size
     places = [os.path.join(place, name) for place, _, names in walk(path) for name in names]
@@ -277,6 +287,9 @@ class Probe(Record):
 
     `format` is None where no format claims the file, and `error` then says what it is and what can
     be done.
+
+    >>> raconvert.probe("grid.ra")
+    Probe(path='grid.ra', format='ra', reason='signature at byte 0', error=None)
     """
 
     path: str

@@ -19,6 +19,7 @@ from raconvert.files.source import DEFAULT_MAX_MEMORY, Source
 from raconvert.inspect.diff import pair_arrays, type_text
 from raconvert.inspect.digest import digest_array
 from raconvert.inspect.elements import Rule, compare_data
+from raconvert.references import proof_beside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,24 +34,37 @@ if TYPE_CHECKING:
 @checked
 def verify(
     path: str | os.PathLike[str],
-    against: Sequence[str] | None = None,
+    against: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     *,
-    max_memory: int = DEFAULT_MAX_MEMORY,
-    gathering: dict[str, Any] | None = None,
+    arrays: Sequence[str] | None = None,
+    from_: str | None = None,
+    in_opts: dict[str, Any] | None = None,
+    meta: str = "auto",
+    index_order: str | None = None,
+    trust: Sequence[str] = (),
+    sort: str | None = None,
+    recursive: bool = False,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    files_from: str | os.PathLike[str] | Sequence[str] | None = None,
+    null_separated: bool = False,
     go_on: bool = False,
-    **reading: Any,
+    max_memory: int = DEFAULT_MAX_MEMORY,
 ) -> dict[str, Any]:
     """Check a file, and with `against` compare it with the sources it was made from.
 
     Every array is read and decoded to its end; damage raises `Corrupt`. With `go_on`, where other
     arrays of the file are sound, it is the ``problem`` of its array, and the file is not the
     ``same``. The sidecar must describe the file (checked when it is opened) and have one entry per
-    item. The sources are gathered and stacked as `convert` would, with the arguments in `gathering`
-    (`raconvert.conversion.inputs.gather`), and read with `reading`
-    (`raconvert.conversion.read.open_bundle`), at most `max_memory` bytes at once. Elements are
-    compared by their index, whatever their order in the files; what was cast or permuted differs.
+    item. The sources are gathered and stacked as `convert` would, with the same options, at most
+    `max_memory` bytes at once; without `against` the options are about the file itself. Elements
+    are compared by their index, whatever their order in the files; what was cast or permuted
+    differs.
     In ``against``, ``ok``, ``changed``, ``missing`` and ``extra`` count what was compared,
     ``examples`` names the first of each.
+
+    Of a view (`raconvert.refs`) the files that it names are compared with its proof; ``problems``
+    has those that are not what they were, ``references`` counts them.
 
     >>> raconvert.convert("grid.ra", "checked.npy").target
     'checked.npy'
@@ -60,13 +74,25 @@ def verify(
 
     Raises `Corrupt` for damage, `ReadFailed` and `UnknownFormat` for files that cannot be opened.
     """
-    own = reading
-    if against is not None:  # how to read the sources; the file speaks for itself
-        if isinstance(against, (str, os.PathLike)):
-            against = [os.fspath(against)]
-        own = {name: reading[name] for name in ("arrays", "meta", "index_order") if name in reading}
-        reading = {name: value for name, value in reading.items() if name != "arrays"}
-    with open_bundle(path, max_memory=max_memory, **own) as bundle:
+    if isinstance(files_from, os.PathLike):
+        files_from = os.fspath(files_from)
+    gathering = {
+        "files_from": files_from, "null_separated": null_separated, "sort": sort,
+        "recursive": recursive, "include": include, "exclude": exclude,
+    }  # fmt: skip
+    both: dict[str, Any] = {"meta": meta, "index_order": index_order, "max_memory": max_memory}
+    sources = {**both, "from_": from_, "in_opts": in_opts, "trust": trust}
+    if against is None and files_from is not None:
+        against = []
+    if isinstance(against, (str, os.PathLike)):
+        against = [against]
+    if against is None and proof_beside(os.fspath(path)) is not None:
+        from raconvert.references.check import verified
+
+        return verified(os.fspath(path), trust=trust, max_memory=max_memory)
+    # With sources the other options say how to read those; the file speaks for itself.
+    own = both if against is not None else sources
+    with open_bundle(path, arrays=arrays, **own) as bundle:
         plugin = registry.load(registry.by_name(bundle.format))
         damage = _checked(plugin.check, Source(bundle.path, max_memory=max_memory))
         if damage is not None and not go_on:
@@ -84,10 +110,8 @@ def verify(
         for array in bundle.arrays:
             _check_items(array, bundle.path)
         if against is not None:
-            sources = {"max_memory": max_memory, **reading}
-            compared = _against(
-                bundle, against, many, sources, gathering or {}, chosen=bool(own.get("arrays"))
-            )
+            specs = [os.fspath(one) for one in against]
+            compared = _against(bundle, specs, many, sources, gathering, chosen=bool(arrays))
             found["against"] = compared
             odd = compared["changed"] or compared["missing"] or compared["extra"]
             found["same"] = found["same"] and not odd
@@ -158,6 +182,8 @@ def _against(
     from raconvert.conversion.inputs import gather
 
     gathered = gather(specs, **gathering)
+    if not gathered.paths:
+        raise UsageError("no sources to compare with", path=bundle.path)
     result = _Verdict()
     if gathered.many and not many:
         _against_stack(bundle, gathered.paths, reading, result)

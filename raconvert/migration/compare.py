@@ -278,7 +278,7 @@ class _Comparison:
         names = [os.path.join(self._there, name) for name in pair.files]
         found = verify(
             os.path.join(self._here, pair.here), [],
-            gathering={"files_from": names}, go_on=True, **self._reading
+            files_from=names, go_on=True, **self._reading
         )  # fmt: skip
         counts = found["against"]
         odd = [f"{counts[what]} {what}, such as {counts['examples'][what]}"

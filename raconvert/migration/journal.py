@@ -212,7 +212,7 @@ def _refuse_logs_of_others(path: str) -> None:
         return
     try:
         size = os.fstat(log).st_size
-        end = os.pread(log, len(_NAMES_A_FILE), max(0, size - len(_NAMES_A_FILE)))
+        end = _bytes_at(log, max(0, size - len(_NAMES_A_FILE)), len(_NAMES_A_FILE))
     finally:
         os.close(log)
     if end == _NAMES_A_FILE:
@@ -302,18 +302,22 @@ class Lock:
                 _lock(self._file, wait=wait)
                 break
             except OSError:
-                if monotonic() > until or not _is_dead(os.pread(self._file, 1 << 10, 0)):
+                if monotonic() > until or os.name == "nt" or not _is_dead(self._owner()):
                     raise
             sleep(0.02)
         if os.name != "nt":  # there a locked file cannot be read
-            if not _OWNER.fullmatch(os.pread(self._file, 1 << 10, 0)):
+            if not _OWNER.fullmatch(self._owner()):
                 raise TargetExists(
                     "is not the lock of a migration, and is left as it was",
                     path=self._path,
                     remedy="rename it: the lock of a run has this name",
                 )
             os.ftruncate(self._file, 0)
-            os.pwrite(self._file, _owner(), 0)
+            os.lseek(self._file, 0, os.SEEK_SET)
+            os.write(self._file, _owner())
+
+    def _owner(self) -> bytes:
+        return _bytes_at(self._file, 0, 1 << 10)
 
     def release(self) -> None:
         """Let others have it."""
@@ -321,6 +325,12 @@ class Lock:
 
 
 _OWNER = re.compile(rb"([^\n]{0,256}\n[0-9]+\n)?")
+
+
+def _bytes_at(file: int, place: int, nbytes: int) -> bytes:
+    """At most so many bytes of an open file; as Windows does it, which has no `pread`."""
+    os.lseek(file, place, os.SEEK_SET)
+    return os.read(file, nbytes)
 
 
 def _owner() -> bytes:
@@ -333,7 +343,7 @@ def _is_dead(owner: bytes) -> bool:
     """True if the process that wrote `_owner` ran on this machine, and does not any more."""
     host, _, _ = _owner().partition(b"\n")
     found, _, number = owner.partition(b"\n")
-    if os.name == "nt" or found != host or not number.strip().isdigit():
+    if found != host or not number.strip().isdigit():
         return False
     try:
         os.kill(int(number), 0)

@@ -106,7 +106,7 @@ def _folders(path: str) -> Iterator[str]:
 
 
 def _is_single(file: Found) -> bool:
-    return file.format != registry.folder_row().name
+    return not (file.format and registry.by_name(file.format).folder)
 
 
 def _may_name(file: Found, above: set[str]) -> bool:

@@ -137,7 +137,7 @@ def stem_of(file: Found) -> str:
 
 def _stem(path: str, row: Row | None) -> str:
     """A path without the suffix of its format."""
-    if row is not None and row.folder:
+    if row is not None and row.folder and not registry.names_folder(path):
         return path
     ending = _ending(path)
     return path[: -len(ending)] if ending else path

@@ -14,6 +14,7 @@ from stat import S_ISDIR, S_ISLNK, S_ISREG
 
 from raconvert import registry
 from raconvert.bundle.names import MANIFEST
+from raconvert.conversion.below import marks_of_whole
 from raconvert.conversion.inputs import natural_key, natural_sorted
 from raconvert.errors import NotSupportedYet, RaconvertError, ReadFailed, UsageError
 from raconvert.files import small
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.catalogue import Row
+    from raconvert.files.remote.listing import Entry
 
 
 def walk(
@@ -46,9 +48,9 @@ def walk(
     away = is_remote(root)
     if not away and not os.path.isdir(root):
         raise ReadFailed("is not a folder", path=root, remedy="name the root of a tree")
-    if _is_bundle(root):
+    if not away and (whole := _whole(root)) is not None:
         raise UsageError(
-            "is a bundle, which is one source and not a tree", path=root,
+            f"is {_a(whole)}, which is one source and not a tree", path=root,
             remedy=f"raconvert '{root}' -o DST, or name the folder that it is in",
         )  # fmt: skip
     wanted = _wanted(include, exclude)
@@ -119,8 +121,8 @@ def _of_folder(
     except OSError as error:
         yield Found(below.rstrip("/") or ".", 0, 0), f"{UNREADABLE}: {error.strerror}"
         return
-    if below and MANIFEST in found and _is_bundle(folder):
-        yield _bundle(folder, below.rstrip("/")), ""
+    if below and (whole := _whole(folder)) is not None:
+        yield _found(folder, below.rstrip("/"), whole), ""
         return
     new = tuple.__new__  # faster than the class for very many
     for name in natural_sorted(found):
@@ -170,6 +172,8 @@ def _entries_at_url(root: str) -> Iterator[tuple[Found, str]]:
     if not found:
         raise ReadFailed("is not a folder with files", path=root, remedy="name the root of a tree")
     bundles = {p.rpartition("/")[0] for p in found.values() if p.rpartition("/")[2] == MANIFEST}
+    for whole in _whole_at_url(found):
+        yield whole, "" if is_safe(whole.path) else "has a name that would lead out of a folder"
     for entry in sorted(found, key=lambda entry: _order(found[entry])):
         path, problem = found[entry], ""
         if not is_safe(path):
@@ -181,30 +185,61 @@ def _entries_at_url(root: str) -> Iterator[tuple[Found, str]]:
         yield Found(path, entry.facts.size, entry.facts.mark), problem
 
 
+def _whole_at_url(found: dict[Entry, str]) -> list[Found]:
+    """The folders that are one source, but bundles; their files are taken out of those `found`."""
+    from raconvert.files.remote.listing import folders_with
+
+    marks = marks_of_whole()
+    inside = folders_with(marks, found.values())
+    held: dict[str, list[Entry]] = {}
+    rows: dict[str, Row] = {}
+    for entry, path in found.items():
+        if path in inside:
+            held.setdefault(inside[path], []).append(entry)
+            folder, _, name = path.rpartition("/")
+            if folder == inside[path] and name in marks:
+                rows[folder] = marks[name]
+    for entry in [entry for entries in held.values() for entry in entries]:
+        del found[entry]
+    return [
+        Found(root, sum(one.facts.size for one in inside),
+              sum(one.facts.mark for one in inside) % (1 << 63), rows[root].name)
+        for root, inside in sorted(held.items(), key=lambda pair: _order(pair[0]))
+    ]  # fmt: skip
+
+
 def _order(path: str) -> list[tuple[int, list[Any]]]:
     """A key that sorts the files of a folder before the folders in it, each in natural order."""
     *folders, name = path.split("/")
     return [*((1, natural_key(folder)) for folder in folders), (0, natural_key(name))]
 
 
-def _is_bundle(folder: str) -> bool:
-    """True if a folder is a bundle; other programs may have files of that name, too."""
-    try:
-        head = Source(os.path.join(folder, MANIFEST)).head
-    except RaconvertError:
-        return False
-    return registry.matches(registry.folder_row().magic, head)
+def _whole(folder: str) -> Row | None:
+    """The format of which a folder is one source; other programs may have files of its names."""
+    row = registry.row_of_folder(folder)
+    if row is None:
+        return None
+    for mark in row.marks:
+        with suppress(RaconvertError, OSError):
+            if registry.matches(row.magic, Source(os.path.join(folder, mark)).head):
+                return row
+    return None
 
 
-def _bundle(folder: str, path: str) -> Found:
-    """A folder that is a bundle, as one source: with the bytes of all its files."""
+def _a(row: Row) -> str:
+    """What a folder of a format is called."""
+    return f"a {row.name}" if not row.suffixes else f"a folder of {row.title}"
+
+
+def _found(folder: str, path: str, row: Row) -> Found:
+    """A folder as one source: with the bytes of all its files."""
     size = newest = 0
     for place, _, names in walk_folders(folder):
         for name in names:
             with suppress(OSError):  # it is missed when it is read
                 status = os.stat(os.path.join(place, name))
                 size, newest = size + status.st_size, max(newest, status.st_mtime_ns)
-    return Found(path, size, newest, registry.folder_row().name)
+    return Found(path, size, newest, row.name)
 
 
 def _by_content(root: str, found: Found, from_: str | None) -> tuple[str, str]:

@@ -244,7 +244,7 @@ def _write_small(path: str, header: bytes, values: np.ndarray[Any, Any]) -> None
             done = os.writev(descriptor, [header, values.data] if values.nbytes else [header])
             if done != len(header) + values.nbytes:
                 raise OSError(ENOSPC, os.strerror(ENOSPC))
-            if mode is not None:
+            if mode is not None and hasattr(os, "fchmod"):
                 os.fchmod(descriptor, S_IMODE(mode) & PERMISSIONS)
         finally:
             os.close(descriptor)

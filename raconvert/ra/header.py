@@ -44,7 +44,14 @@ LARGEST = 2**63 - 1  # bytes or elements that any file system or numpy can addre
 
 
 class Header(Record):
-    """The fixed fields and the dims of an RA header; `dims` lists the fastest axis first."""
+    """The fixed fields and the dims of an RA header; `dims` lists the fastest axis first.
+
+    `size` is that of the data in bytes, `elbyte` of an element; `eltype` is its code.
+
+    >>> from raconvert.ra import Header
+    >>> Header(flags=0, eltype=1, elbyte=4, size=48, dims=(4, 3)).dims
+    (4, 3)
+    """
 
     flags: int
     eltype: int

@@ -14,7 +14,7 @@ from raconvert.files.remote.ranges import Facts, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container, Iterable
     from typing import Any
 
 _PATTERN = re.compile(r"[*?\[]")
@@ -95,31 +95,52 @@ def is_folder(url: str) -> bool:
 
 
 def candidates(
-    url: str, recursive: bool, named: Callable[[str], object], *, every: bool
-) -> list[str] | None:
+    url: str, recursive: bool, named: Callable[[str], object], *, every: bool,
+    marks: Container[str] = (),
+) -> list[str] | None:  # fmt: skip
     """The files that a pattern or a folder stands for, None for a URL that is but a file.
 
     `named`: true for what has the suffix of a format, which is never a folder. Of the files of one
-    those that it is true for, or every one. Raises `ReadFailed` if there is none.
+    those that it is true for, or every one; folders with a file of the names in `marks` are one
+    source each. Raises `ReadFailed` if there is none.
     """
     if is_pattern(url):
         found = matching(url)
     elif named(url.partition("#")[0]) or not is_folder(url):
         return None
     else:
-        found = [path for path in files_in(url, recursive) if every or named(path)]
+        found = files_in(url, recursive, bool if every else named, marks)
     if not found:
         raise ReadFailed("holds no file of a known format", path=url)
     return found
 
 
-def files_in(url: str, recursive: bool) -> list[str]:
-    """The URLs of the files of a folder, and of those in it; without hidden ones.
+def files_in(
+    url: str, recursive: bool, named: Callable[[str], object] = bool, marks: Container[str] = ()
+) -> list[str]:
+    """The URLs of what `candidates` finds in a folder, without hidden files.
 
     `Unsafe` for a name that leads out of a folder.
     """
     paths = {entry.url: below(url, entry.url) for entry in entries(url, recursive=recursive)}
-    return [found for found, path in paths.items() if not f"/{path}".count("/.")]
+    inside = folders_with(marks, paths.values())
+    found = [f"{url.rstrip('/')}/{folder}" for folder in dict.fromkeys(inside.values())]
+    for file, path in paths.items():
+        if path not in inside and not f"/{path}".count("/.") and named(file):
+            found.append(file)
+    return found
+
+
+def folders_with(marks: Container[str], paths: Iterable[str]) -> dict[str, str]:
+    """The outermost folders in which a file has one of these names, by the paths of their files."""
+    paths = list(paths)
+    roots = {folder for folder, _, name in (p.rpartition("/") for p in paths) if name in marks}
+    found = {}
+    for path in paths if roots else ():
+        above = (path[:at] for at, letter in enumerate(path) if letter == "/")
+        if outermost := next((folder for folder in above if folder in roots), ""):
+            found[path] = outermost
+    return found
 
 
 def entries(url: str, *, recursive: bool) -> list[Entry]:
@@ -136,6 +157,15 @@ def entries(url: str, *, recursive: bool) -> list[Entry]:
     else:
         found = {info["name"]: info for info in attempted(lambda: fs.ls(key, detail=True), url)}
     return _entries(url, found)
+
+
+def folders_in(url: str) -> list[str]:
+    """The names of the folders that lie directly in a folder, sorted; those with odd names not."""
+    fs, key = filesystem(url), key_of(url).rstrip("/")
+    found = attempted(lambda: fs.ls(key, detail=True), url)
+    folders = [info["name"].rstrip("/") for info in found if info["type"] == "directory"]
+    names = sorted(folder.rpartition("/")[2] for folder in folders if folder != key)
+    return [name for name in names if is_safe(name)]
 
 
 def _entries(url: str, found: dict[str, Any]) -> list[Entry]:
@@ -174,7 +204,15 @@ def is_safe(path: str) -> bool:
 
 
 def partner(url: str, name: str, what: str) -> str:
-    """The URL of a file that another one names: one in its own folder, or below.
+    """The URL of a file that another one names, which must be there; else as `place_of_partner`."""
+    found = place_of_partner(url, name, what)
+    if not is_file(found):
+        raise ReadFailed(f"{what} '{name[:200]}' does not exist", path=url)
+    return found
+
+
+def place_of_partner(url: str, name: str, what: str) -> str:
+    """The URL that a file that another one names would have: in its own folder, or below.
 
     `what` says in messages what it is. `Unsafe` for any other, another URL above all.
     """
@@ -189,10 +227,7 @@ def partner(url: str, name: str, what: str) -> str:
             got=f"'{name[:200]}'",
             remedy="fetch both files, and read them here",
         )
-    found = located(folder_of(url) + path)
-    if not is_file(found):
-        raise ReadFailed(f"{what} '{name[:200]}' does not exist", path=url)
-    return found
+    return located(folder_of(url) + path)
 
 
 def modified(url: str) -> float:

@@ -1,0 +1,121 @@
+"""Arrays as long tables of pandas: a row for each element, in the order of the axes, last fastest.
+
+The index has a level for each axis: its labels, its regular numbers, or the places from 0. An axis
+of a name that another one has is ``NAME_2``, one without is ``dim_0``. `raconvert.arrays.labelled`
+takes such tables back, and finds in `attrs` what axes are called and measured in.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from raconvert.arrays.memory import check_memory
+from raconvert.errors import UsageError
+from raconvert.files.source import DEFAULT_MAX_MEMORY
+
+KEY = "raconvert"  # in the attributes of a table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pandas import DataFrame
+
+_CELL_BYTES = 16  # of a row, for each level of the index, beside the values
+
+
+def table_of(arrays: Sequence[Any], *, index: bool) -> DataFrame:
+    """Return arrays over the same axes as one table, a column for each.
+
+    Raises `UsageError` for arrays over other axes, `TooLarge` above the usual memory, and the
+    `problem` of an array that cannot be read.
+    """
+    if not arrays:
+        raise UsageError("a table needs an array at least")
+    first = arrays[0]
+    given = [axis.name for axis in first.axes]
+    names = _names(given or [None] * first.ndim)
+    for array in arrays[1:]:
+        if array.shape != first.shape or _along(array) != _along(first):
+            raise UsageError(
+                f"arrays '{first.name}' and '{array.name}' are over other axes",
+                got=f"{_shown(first)} and {_shown(array)}",
+                remedy=f"make a table of each: bundle['{first.name}'].to_dataframe()",
+            )
+    if len({array.name for array in arrays} | set(names)) < len(arrays) + len(names):
+        names = [f"{name}_axis" if name in {a.name for a in arrays} else name for name in names]
+    nbytes = sum(array.nbytes for array in arrays) + first.count * _CELL_BYTES * first.ndim
+    check_memory(nbytes, DEFAULT_MAX_MEMORY, f"a table of {first.count} rows")
+    columns = {array.name or "values": _column(array) for array in arrays}
+    table = pd.DataFrame(columns, index=_index(first, names))
+    table.attrs = _attributes(first) if len(arrays) == 1 else {}
+    axes = [axis.to_dict() for axis in first.axes] or [{} for _ in names]
+    table.attrs[KEY] = {"dims": names, "shape": first.shape, "axes": axes}
+    return table if index or not names else table.reset_index()
+
+
+def _names(given: list[str | None]) -> list[str]:
+    found: list[str] = []
+    for place, name in enumerate(given):
+        free, number = name or f"dim_{place}", 1
+        while free in found:
+            number += 1
+            free = f"{name or f'dim_{place}'}_{number}"
+        found.append(free)
+    return found
+
+
+def _along(array: Any) -> list[Any]:
+    return [axis.to_dict() for axis in array.axes]
+
+
+def _shown(array: Any) -> str:
+    words = [f"{axis.name}: {n}" for axis, n in zip(array.axes, array.shape, strict=False)]
+    return f"({', '.join(words) or ', '.join(map(str, array.shape))})"
+
+
+def _index(array: Any, names: list[str]) -> Any:
+    """The index of a table: levels in the order of their labels, not sorted."""
+    levels = []
+    for place, length in enumerate(array.shape):
+        values = array.axes[place].values(length) if array.axes else None
+        levels.append(pd.Index(np.arange(length) if values is None else values))
+    if len(levels) == 1:
+        return levels[0].rename(names[0])
+    if not levels:
+        return None
+    shape = tuple(map(len, levels))
+    codes = [
+        np.tile(np.repeat(np.arange(n), prod(shape[k + 1 :])), prod(shape[:k]))
+        for k, n in enumerate(shape)
+    ]
+    if all(level.is_unique for level in levels):
+        return pd.MultiIndex(levels=levels, codes=codes, names=names)
+    rows = [level.take(code) for level, code in zip(levels, codes, strict=True)]
+    return pd.MultiIndex.from_arrays(rows, names=names)
+
+
+def _column(array: Any) -> Any:
+    """The elements in logical order, in types that pandas has."""
+    values = np.ascontiguousarray(np.asarray(array)).reshape(-1)
+    if values.dtype.kind == "V":
+        raise UsageError(
+            f"array '{array.name}' holds {array.element.kind} elements, which pandas has not",
+            got=str(values.dtype),
+        )
+    if values.dtype.kind == "S":
+        encoding = "utf-8" if array.meta.encoding == "utf-8" else "latin-1"
+        return np.char.decode(values, encoding).astype(object)
+    return values.astype(values.dtype.newbyteorder("="), copy=True)
+
+
+def _attributes(array: Any) -> dict[str, Any]:
+    meta = array.meta
+    found = dict(meta.attributes)
+    for name, value in (("units", meta.units), ("long_name", meta.description)):
+        if value:
+            found.setdefault(name, value)
+    return found

@@ -1,0 +1,115 @@
+"""Any format as a dask array: ``raconvert.dask.from_file("x.h5", name="a")``.
+
+The chunks follow the file: those of HDF5 and Zarr, else slabs along the axis that is the slowest in
+the file, as rows of an image. A task holds the path and not the elements, and opens the file where
+it runs. `raconvert.write` takes dask arrays back, block by block::
+
+    import raconvert
+    import raconvert.dask
+
+    a = raconvert.dask.from_file("x.h5", name="a")
+    raconvert.write("mean.ra", a.mean(axis=0))
+"""
+
+from __future__ import annotations
+
+import os
+from math import prod
+from typing import Any
+
+from raconvert.arrays.array import Array
+from raconvert.arrays.lazy import Decoded
+from raconvert.conversion.reopen import open_here
+from raconvert.errors import MissingDependency, UsageError, listed
+from raconvert.files.places import is_remote
+
+__all__ = ["from_file"]
+
+CHUNK_BYTES = 16 << 20  # chunks of a file are joined up to here
+
+
+def from_file(
+    path: str | os.PathLike[str],
+    name: str | None = None,
+    *,
+    chunk_bytes: int = CHUNK_BYTES,
+    from_: str | None = None,
+    in_opts: dict[str, Any] | None = None,
+    meta: str = "auto",
+    index_order: str | None = None,
+) -> Any:
+    """An array of a file as a `dask.array.Array` of the same shape and type.
+
+    `name` is that of one array of several. A chunk holds whole chunks of the file, as many as
+    `chunk_bytes` have room for, along the fastest axes first; of data that can only be decoded as a
+    whole there is one chunk. The other options are those of `raconvert.open`.
+
+    >>> raconvert.dask.from_file("grid.ra").sum(axis=0).compute()
+    array([12, 15, 18, 21])
+
+    Raises what `raconvert.open` does, `UsageError` if there are several arrays and no name, and
+    `MissingDependency` without dask.
+    """
+    try:
+        import dask.array
+        from dask.base import tokenize
+    except ImportError as error:
+        raise MissingDependency(
+            "raconvert.dask needs a package that is not installed: dask", remedy="pip install dask"
+        ) from error
+    array = _opened(
+        os.fspath(path),
+        arrays=[name] if name is not None else None,
+        from_=from_,
+        in_opts=in_opts,
+        meta=meta,
+        index_order=index_order,
+    )
+    if array.problem is not None:
+        raise array.problem
+    word = os.fspath(path)
+    place = word if is_remote(word) else os.path.abspath(word)
+    mark = "" if is_remote(word) else os.stat(word.partition("#")[0]).st_mtime_ns
+    chunks = _chunks(array, chunk_bytes)
+    token = tokenize(place, name, mark, array.shape, str(array.dtype), chunks, in_opts, index_order)
+    return dask.array.from_array(  # type: ignore[no-untyped-call, unused-ignore]
+        array,
+        chunks=chunks,
+        name=f"{array.name or 'array'}-{token}",
+        # Each chunk of HDF5 and Zarr, and each stretch of a file, is read by itself.
+        lock=array.extent is None and "chunks" not in array.storage,
+        asarray=True,
+        fancy=False,
+    )
+
+
+def _opened(word: str, **reading: Any) -> Array:
+    bundle = open_here(word, mmap=False, reading=reading)
+    if len(bundle.arrays) != 1:
+        names = bundle.names
+        bundle.close()
+        raise UsageError(
+            f"holds {len(names)} arrays", path=word,
+            remedy=f"name one of them with name=: {listed(names)}",
+        )  # fmt: skip
+    return bundle.only()
+
+
+def _chunks(array: Array, limit: int) -> tuple[int, ...]:
+    """The lengths of the chunks, in the order of the shape: those of the file, joined."""
+    shape = array.dims[::-1]  # as the file has it, the slowest first
+    if array.extent is None and array.count and isinstance(array.data, Decoded):
+        return tuple(max(1, n) for n in array.shape)
+    stored = array.storage.get("shards") or array.storage.get("chunks")
+    known = stored if isinstance(stored, list) and len(stored) == len(shape) else [1] * len(shape)
+    found = [max(1, min(pair)) for pair in zip(known, shape, strict=True)]
+    for axis in reversed(range(len(shape))):
+        room = limit // max(1, prod(found) * array.element.nbytes)
+        found[axis] = _joined(found[axis], shape[axis], room)
+    return tuple(found[::-1] if array.index_order == "F" else found)
+
+
+def _joined(chunk: int, length: int, room: int) -> int:
+    """As many chunks of a file as there is room for; the whole axis, if all have."""
+    count = -(-length // chunk)
+    return max(1, length) if room >= count else chunk * max(1, room)

@@ -1,0 +1,161 @@
+"""Folders as output: written beside their destination, which they take when they are whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from stat import S_IMODE
+
+from raconvert.errors import TargetExists, UsageError
+from raconvert.files.copy import write_all
+from raconvert.files.folders import rename_by_way_of, rename_new
+from raconvert.files.places import PERMISSIONS, exchanged, exists, identity, write_failed
+from raconvert.files.syncing import sync_tree
+from raconvert.files.target import Target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+
+def check_folder(
+    path: str, *, overwrite: bool, strangers: Callable[[str], str | None], what: str
+) -> None:
+    """Refuse (`TargetExists`) a destination that is there, unless it is an empty folder.
+
+    With `overwrite` one may be replaced that `strangers` finds nothing strange in; `what` it is
+    called in messages.
+    """
+    if os.path.basename(path.rstrip("/" + os.sep)) in ("", os.curdir, os.pardir):
+        raise UsageError(
+            f"{what} takes the place of a folder, which must be named by its own name", path=path
+        )
+    if not os.path.lexists(path):
+        return
+    if not os.path.isdir(path):
+        raise TargetExists("is a file, where a folder is to be written", path=path)
+    if not os.listdir(path):
+        return
+    if not overwrite:
+        raise TargetExists(
+            "exists already, and is left as it was",
+            path=path,
+            remedy=f"use --overwrite to replace {what}, or name another folder",
+        )
+    strange = strangers(path)
+    if strange:
+        raise _strange(path, strange, what)
+
+
+def _strange(path: str, strange: str, what: str) -> TargetExists:
+    return TargetExists(
+        f"holds what is not part of {what}, such as '{strange}', and is left as it was",
+        path=path,
+        remedy="move that elsewhere, or name another folder",
+    )
+
+
+class Folder(Target):
+    """A folder to be written: as `temp` beside `path`, then renamed to it.
+
+    `WHAT` a folder of the format is called in messages; `strangers` finds what is not part of one.
+    """
+
+    __slots__ = ()
+    WHAT = "a folder"
+
+    def strangers(self, folder: str) -> str | None:
+        """The path of what is not part of the format in a folder, or None. Raises nothing."""
+        raise NotImplementedError
+
+    def member(self, file: str) -> Target:
+        """Return the target of one file in the folder."""
+        path = os.path.join(self.temp, *file.split("/"))
+        try:
+            if not self._used:
+                self._used = True
+                self._make()
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+        except OSError as error:
+            raise write_failed(self.path, error) from error
+        return Target(path, max_memory=self.max_memory, progress=self.progress)
+
+    def put(self, file: str, pieces: Iterable[Any]) -> None:
+        """Write one file of the folder, which nobody sees before all of it is there."""
+        path = os.path.join(self.temp, *file.split("/"))
+        try:
+            if not self._used:
+                self._used = True
+                self._make()
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "xb", buffering=0) as out:
+                write_all(out, pieces)
+        except OSError as error:
+            raise write_failed(self.path, error) from error
+
+    def _make(self) -> None:
+        """Make the folder itself, for its owner alone; not what leads to it."""
+        os.mkdir(self.temp)
+        status = os.stat(self.temp)
+        self._mode = S_IMODE(status.st_mode) & PERMISSIONS  # what the umask leaves
+        self._identity = status.st_dev, status.st_ino
+        os.chmod(self.temp, 0o700)
+
+    def finish(self, *, sync: bool = True) -> None:
+        """Wait until all files are on the disk, ready for `rename`."""
+        try:
+            if sync:
+                sync_tree(self.temp)
+        except OSError as error:
+            raise write_failed(self.path, error) from error
+
+    def rename(self) -> None:
+        """Put the folder in its place; what was there goes when the new one is."""
+        check_folder(self.path, overwrite=self.overwrite, strangers=self.strangers, what=self.WHAT)
+        try:
+            old = S_IMODE(os.stat(self.place).st_mode) if os.path.isdir(self.place) else None
+            os.chmod(self.temp, self._mode if old is None else old & PERMISSIONS)
+            if old is None or not self.overwrite:
+                rename_new(self.temp, self.place)
+            else:
+                self._replace()
+        except FileExistsError as error:
+            raise exists(self.path, "appeared while it was written") from error
+        except OSError as error:
+            raise write_failed(self.path, error) from error
+        self._used = False
+        for left in (self.temp, self._aside):  # one of them is what was there
+            shutil.rmtree(left, ignore_errors=True)
+
+    @property
+    def _aside(self) -> str:
+        return f"{self.temp.removesuffix('.tmp')}-old.tmp"
+
+    def _replace(self) -> None:
+        """Take the place of a folder: in one step where the system can, else by way of `_aside`.
+
+        A process that is killed between two steps would leave nothing in the place. What somebody
+        put into the old folder meanwhile brings it back.
+        """
+        if exchanged(self.temp, self.place):
+            there, back = self.temp, self.place
+        else:
+            rename_by_way_of(self.temp, self.place, self._aside)
+            there, back = self._aside, self.place
+        strange = self.strangers(there) if os.listdir(there) else None
+        if strange is None:
+            return
+        if there == self.temp:
+            exchanged(there, back)
+        else:
+            os.rename(back, self.temp)
+            os.rename(there, back)
+        raise _strange(self.path, strange, self.WHAT)
+
+    def abort(self) -> None:
+        """Remove what was written; the destination is as it was."""
+        if self._used:
+            self._used = False
+            if self._identity is None or identity(self.place) != self._identity:
+                shutil.rmtree(self.temp, ignore_errors=True)

@@ -1,0 +1,60 @@
+"""Views of arrays where they lie: small files for other programs that name bytes of files.
+
+A view is as large as what is said about the arrays, whatever the size of their data. With it goes a
+proof: what each file was that it names, so that `verify` finds those that have changed since.
+"""
+
+from __future__ import annotations
+
+import os
+
+from raconvert.files.places import is_remote
+
+PROOF_SUFFIX = ".refs.json"  # of the proof beside a view that has no room for it
+KEY = "raconvert"  # of the proof in its file
+VERSION = 1
+_PROOF = b'{"version":1,"raconvert":'  # how a file with a proof begins, without spaces
+_OWN = (  # and references that are a view themselves
+    _PROOF + b'{"references":1,"kind":"kerchunk",', b'{"version":1,"refs":', b'{"refs":',
+)  # fmt: skip
+KINDS: dict[str, tuple[tuple[str, ...], str]] = {  # --as: usual suffixes, and what the view is
+    "kerchunk": ((".json",), "references for fsspec, zarr and xarray"),
+    "nrrd": ((".nhdr",), "a header of NRRD for 3D Slicer, SimpleITK, pynrrd, unu"),
+    "mhd": ((".mhd",), "a header of MetaImage for ITK"),
+    "envi": ((".hdr",), "a header of ENVI for GDAL and spectral"),
+    "vrt": ((".vrt",), "a virtual raster of GDAL"),
+    "hdf5": ((".h5", ".hdf5"), "datasets of HDF5 in external storage"),
+}
+
+
+def kind_of_suffix(path: str) -> str | None:
+    """The kind of view that a name ends like; None if no kind has such names."""
+    for kind, (suffixes, _) in KINDS.items():
+        if path.lower().endswith(suffixes):
+            return kind
+    return None
+
+
+def proof_beside(path: str) -> str | None:
+    """The file with the proof of a view: itself, or the one beside it; None if there is none.
+
+    References that are a view of their own, such as those in ``x.npy.refs.json``, prove nothing of
+    the file of that name.
+    """
+    if is_remote(path):
+        return None
+    if path.endswith(PROOF_SUFFIX):
+        return path if os.path.isfile(path) else None
+    if os.path.isfile(path + PROOF_SUFFIX) and not _begin(path + PROOF_SUFFIX).startswith(_OWN):
+        return path + PROOF_SUFFIX
+    if not path.endswith(".json") or not os.path.isfile(path):
+        return None
+    return path if _begin(path).startswith(_PROOF) else None
+
+
+def _begin(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return b"".join(file.read(256).split())
+    except OSError:  # who asks for the proof says why it cannot be read
+        return b""

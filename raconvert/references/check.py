@@ -1,0 +1,177 @@
+"""What verify and info say of views: whether the files are what they were, and what is shown."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from math import prod
+
+from raconvert.declared import Record
+from raconvert.errors import Corrupt, RaconvertError, Unsafe
+from raconvert.files.folders import walk
+from raconvert.files.source import Source
+
+from . import PROOF_SUFFIX, proof_beside
+from .proof import Proof, compared, load, problem_of_refs, sha256_of, state_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+WORDS = ("ok", "changed", "cut", "missing")
+_READ = ("nrrd", "mhd", "hdf5")  # kinds of views that are a format of ours
+MOST_NAMED = 3  # arrays of a file, in messages
+
+
+class View(Record):
+    """A view that has a proof."""
+
+    path: str  # of the view
+    place: str  # of the proof
+    proof: Proof
+
+
+def view_of(path: str, max_memory: int) -> View:
+    """The view at a path, or with a proof there.
+
+    Raises what `raconvert.references.proof.load` raises.
+    """
+    place = proof_beside(path) or path
+    proof = load(place, max_memory)
+    own = os.path.join(os.path.dirname(place), proof.view) if proof.view else place
+    if os.path.normpath(path) not in map(os.path.normpath, (own, place)):
+        raise Corrupt("proof is that of another view", path=place, expected=f"'{path}'",
+                      got=f"'{own}'")  # fmt: skip
+    return View(own, place, proof)
+
+
+def views_below(folder: str, *, recursive: bool) -> Iterator[str]:
+    """The views in a folder that have a proof, and proofs whose view is gone."""
+    for place, _, names in walk(folder):
+        for name in names:
+            path = os.path.join(place, name)
+            if not name.endswith(".json") or proof_beside(path) is None:
+                continue
+            view = path.removesuffix(PROOF_SUFFIX)
+            beside = view != path and os.path.lexists(view) and proof_beside(view) == path
+            yield view if beside else path
+        if not recursive:
+            return
+
+
+def verified(path: str, *, trust: Sequence[str], max_memory: int) -> dict[str, Any]:
+    """What became of the files of a view.
+
+    ``references`` counts the files that are ``ok``, ``changed``, ``cut`` and ``missing``;
+    ``problems`` has a row for each that is not what it was, and for the view itself.
+
+    Raises `Corrupt` for a damaged proof, `Unsafe` for a digest of a file outside the folder.
+    """
+    view = view_of(path, max_memory)
+    source = Source(view.place, trust_external="external" in trust)
+    states = [compared(file, source) for file in view.proof.files]
+    counts = {word: sum(state == word for state, _ in states) for word in WORDS}
+    arrays = _arrays_by_file(view.proof)
+    problems = [
+        {"path": file.path, "problem": word, "found": found, "arrays": arrays.get(number, [])}
+        for number, (file, (word, found)) in enumerate(zip(view.proof.files, states, strict=True))
+        if word != "ok"
+    ]
+    own = _own_problem(view)
+    if own:
+        problems.append({"path": view.path, "problem": "changed", "found": own, "arrays": []})
+    return {
+        "path": path,
+        "arrays": [],
+        "container": True,
+        "notes": [],
+        "same": not problems,
+        "references": {"kind": view.proof.kind, "proof": view.place, **counts},
+        "problems": problems,
+    }
+
+
+def _own_problem(view: View) -> str:
+    """What became of the view itself."""
+    if view.proof.refs is not None:
+        return problem_of_refs(view.proof)
+    try:
+        same = sha256_of(view.path) == view.proof.sha256
+    except RaconvertError as error:
+        return error.what
+    return "" if same else "it was edited"
+
+
+def _arrays_by_file(proof: Proof) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    for array in proof.arrays:
+        for number in array["files"]:
+            found.setdefault(number, []).append(array["name"])
+    return found
+
+
+def summary(view: View) -> dict[str, Any]:
+    """What is said of a view without a look into the files: whose they are, and whether they are.
+
+    ``odd`` names those that are not of the size and time that they were.
+    """
+    states = [(file.path, *state_of(file)) for file in view.proof.files]
+    return {
+        "kind": view.proof.kind,
+        "proof": view.place,
+        "files": len(states),
+        "digests": all(file.sha256 for file in view.proof.files),
+        "odd": [{"path": p, "problem": word, "found": f} for p, word, f in states if word != "ok"],
+    }
+
+
+def shown(path: str, max_memory: int, by_format: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The facts of a view: those of its own format, if raconvert reads it, else by its proof."""
+    view = view_of(path, max_memory)
+    if view.proof.kind in _READ and path != view.place:
+        with suppress(Unsafe):  # it names files outside its folder
+            return {**by_format(), "references": summary(view)}
+    return described(view)
+
+
+def described(view: View) -> dict[str, Any]:
+    """A view by its proof alone, with the keys that `raconvert.info` gives for any file."""
+    arrays = [_described(array) for array in view.proof.arrays]
+    return {
+        "path": view.path,
+        "format": view.proof.kind,
+        "title": f"references ({view.proof.kind})",
+        "reason": "its proof",
+        "plugin": __package__,
+        "container": True,
+        "stored_bytes": os.stat(view.path).st_size,
+        "nbytes": sum(array["nbytes"] for array in arrays),
+        "sidecar": None,
+        "attributes": {},
+        "groups": {},
+        "aliases": {},
+        "arrays": arrays,
+        "notes": [],
+        "references": summary(view),
+    }
+
+
+def _described(array: dict[str, Any]) -> dict[str, Any]:
+    shape = array["shape"]
+    layout = {"kind": "encoded", "offset": None, "nbytes": None, "swap": None}
+    storage = {"layout": "references", "pieces": array["pieces"]}
+    return {
+        **{key: array[key] for key in ("name", "type", "byte_order", "index_order", "shape")},
+        "kind": None,
+        "element_bytes": None,
+        "descr": None,
+        "dims": shape if array["index_order"] == "F" else shape[::-1],
+        "count": prod(shape),
+        "nbytes": array["nbytes"],
+        "layout": layout,
+        "storage": storage,
+        "metadata": {},
+        "to_ra": {"exact": False, "sidecar": []},
+        "problem": None,
+    }

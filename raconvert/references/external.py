@@ -1,0 +1,92 @@
+"""HDF5 files of datasets in external storage: each is one stretch of another file."""
+
+from __future__ import annotations
+
+import os
+
+from raconvert.arrays.dtypes import dtype_of, type_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .pieces import Placed
+
+KINDS = ("int", "uint", "float", "complex", "bool")
+
+
+def problem_of(array: Placed) -> str | None:
+    """Why a dataset cannot be where an array lies, or None."""
+    if array.element.kind not in KINDS:
+        return f"a view of this kind has no {type_name(array.element)}"
+    if array.index_order == "F" and len([n for n in array.dims if n > 1]) > 1:
+        return "it lies in Fortran order, which datasets of HDF5 have not; kerchunk names it"
+    if array.extent is None and 0 not in array.dims:
+        return "it lies in several pieces, or encoded ones, which only kerchunk can name"
+    if any(part in ("", ".", "..") for part in array.name.split("/")) or "\0" in array.name:
+        return "no dataset can have this name"
+    return None
+
+
+def content_of(arrays: Sequence[Placed]) -> bytes:
+    """The file, with units, description and attributes of the arrays."""
+    import h5py
+
+    with h5py.File("view", "w", driver="core", backing_store=False) as file:
+        for array in arrays:
+            extent = array.extent
+            stretch = None
+            if extent is not None:
+                stretch = [(os.path.abspath(extent.path), extent.offset, extent.nbytes)]
+            made = file.create_dataset(
+                array.name, array.shape, dtype_of(array.element), external=stretch
+            )
+            for name, value in attributes_of(array):
+                made.attrs[name] = value
+        file.flush()
+        image: bytes = file.id.get_file_image()
+    return image
+
+
+def attributes_of(array: Placed) -> list[tuple[str, str | int | float]]:
+    """The texts and numbers that are said of an array."""
+    if array.meta is None:
+        return []
+    meta = array.meta
+    found = [
+        (str(name), value)
+        for name, value in meta.attributes.items()
+        if type(value) in (str, int, float) and _fits(name, value)
+    ]
+    return found + [
+        (name, value)
+        for name, value in (("units", meta.units), ("long_name", meta.description))
+        if value and _fits(name, value)
+    ]
+
+
+def notes_of(array: Placed) -> list[str]:
+    """What is not kept."""
+    if array.meta is None:
+        return []
+    kept = {name for name, _ in attributes_of(array)}
+    lost = [f"attribute {name}" for name in array.meta.attributes if name not in kept]
+    fields = ("name", "kind", "units", "spacing", "origin", "labels")
+    lost += [
+        f"axes ({field})"
+        for field in fields
+        if any(getattr(axis, field) is not None for axis in array.meta.ra_axes)
+    ]
+    return [f"not kept: {', '.join(lost)}"] if lost else []
+
+
+def _fits(name: str, value: str | float) -> bool:
+    """True for what an attribute can hold: 64 KiB at most, numbers of 64 bits."""
+    if isinstance(value, int):
+        return -(1 << 63) <= value < 1 << 63
+    text = f"{name}{value}"
+    return (
+        "\0" not in text
+        and len(text) < 1 << 14
+        and not any("\ud800" <= letter <= "\udfff" for letter in text)
+    )

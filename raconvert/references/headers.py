@@ -1,0 +1,225 @@
+"""Headers in text that name one stretch of another file: NRRD, MetaImage, ENVI, VRT of GDAL.
+
+All of them list axes from the fastest to the slowest, as `dims` does.
+"""
+
+from __future__ import annotations
+
+import os
+from math import isfinite
+
+from raconvert.arrays.dtypes import type_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from raconvert.files.source import Extent
+
+    from .pieces import Placed
+
+MOST_BYTES_OF_INT = (1 << 31) - 1  # of what MetaIO and GDAL keep as a C int
+MOST_BANDS = 65536  # of GDAL
+MOST_AXES = {"nrrd": 16, "mhd": 10, "envi": 3, "vrt": 3}
+
+NRRD = {
+    ("int", 1): "int8", ("uint", 1): "uint8", ("int", 2): "int16", ("uint", 2): "uint16",
+    ("int", 4): "int32", ("uint", 4): "uint32", ("int", 8): "int64", ("uint", 8): "uint64",
+    ("float", 4): "float", ("float", 8): "double", ("complex", 8): "float",
+    ("complex", 16): "double", ("bool", 1): "uint8",
+}  # fmt: skip
+MHD = {
+    ("int", 1): "MET_CHAR", ("uint", 1): "MET_UCHAR", ("int", 2): "MET_SHORT",
+    ("uint", 2): "MET_USHORT", ("int", 4): "MET_INT", ("uint", 4): "MET_UINT",
+    ("int", 8): "MET_LONG_LONG", ("uint", 8): "MET_ULONG_LONG", ("float", 4): "MET_FLOAT",
+    ("float", 8): "MET_DOUBLE", ("bool", 1): "MET_UCHAR",
+}  # fmt: skip
+ENVI = {
+    ("uint", 1): "1", ("bool", 1): "1", ("int", 2): "2", ("int", 4): "3", ("float", 4): "4",
+    ("float", 8): "5", ("complex", 8): "6", ("complex", 16): "9", ("uint", 2): "12",
+    ("uint", 4): "13", ("int", 8): "14", ("uint", 8): "15",
+}  # fmt: skip
+VRT = {
+    ("int", 1): "Int8", ("uint", 1): "Byte", ("bool", 1): "Byte", ("int", 2): "Int16",
+    ("uint", 2): "UInt16", ("int", 4): "Int32", ("uint", 4): "UInt32", ("int", 8): "Int64",
+    ("uint", 8): "UInt64", ("float", 4): "Float32", ("float", 8): "Float64",
+    ("complex", 8): "CFloat32", ("complex", 16): "CFloat64",
+}  # fmt: skip
+TYPES: dict[str, Mapping[tuple[str, int], str]] = {
+    "nrrd": NRRD, "mhd": MHD, "envi": ENVI, "vrt": VRT,
+}  # fmt: skip
+
+
+def problem_of(kind: str, array: Placed) -> str | None:
+    """Why such a header cannot describe an array, or None."""
+    most = MOST_AXES[kind] - (kind == "nrrd" and array.element.kind == "complex")
+    if (array.element.kind, array.element.nbytes) not in TYPES[kind]:
+        return f"a view of kind {kind} has no {type_name(array.element)}"
+    if not 1 <= len(array.dims) <= most or 0 in array.dims:
+        return f"a view of kind {kind} has 1 to {most} axes, none of length 0"
+    extent = array.extent
+    if extent is None:
+        return "it lies in several pieces, or encoded ones, which only kerchunk can name"
+    if problem := _problem_of_path(kind, extent.path):
+        return problem
+    if kind == "mhd" and extent.offset > MOST_BYTES_OF_INT:
+        return "it begins behind 2 GiB of its file, where MetaIO reads none"
+    if kind == "vrt" and array.dims[0] * array.element.nbytes > MOST_BYTES_OF_INT:
+        return "its rows are longer than 2 GiB, which GDAL does not read"
+    if kind in ("envi", "vrt") and (
+        max(array.dims[:2]) > MOST_BYTES_OF_INT or max(array.dims[2:], default=1) > MOST_BANDS
+    ):
+        return f"GDAL has no images with so many rows, columns, or bands over {MOST_BANDS}"
+    return None
+
+
+def _problem_of_path(kind: str, path: str) -> str | None:
+    odd = any(letter < " " or "\udc80" <= letter <= "\udcff" for letter in path)
+    percent = kind in ("nrrd", "mhd") and "%" in path  # the pattern of many files
+    if odd or percent or path != path.strip():
+        return f"a view of kind {kind} cannot name a file with its name"
+    return None
+
+
+def notes_of(kind: str, array: Placed) -> list[str]:
+    """What the header says otherwise, or does not keep."""
+    found = []
+    if array.row_major and len([n for n in array.dims if n > 1]) > 1:
+        found.append("axes are listed as they lie in the file, in Fortran order")
+    if array.element.kind == "bool":
+        found.append("bool becomes uint8")
+    if kind == "nrrd" and array.element.kind == "complex":
+        found.append("complex numbers become pairs on a new fastest axis of kind complex")
+    if lost := _lost(kind, array):
+        found.append(f"not kept: {', '.join(lost)}")
+    return found
+
+
+def _lost(kind: str, array: Placed) -> list[str]:
+    if array.meta is None:
+        return []
+    meta, axes = array.meta, array.meta.ra_axes
+    kept = {"nrrd": ("name", "spacing", "origin", "units"), "mhd": ("spacing", "origin")}
+    fields = ["name", "kind", "units", "spacing", "origin", "labels"]
+    lost = [
+        f"axes ({field})"
+        for field in fields
+        if field not in kept.get(kind, ()) and any(getattr(a, field) is not None for a in axes)
+    ]
+    if meta.description and kind == "vrt":
+        lost.append("description")
+    lost += [name for name in ("units", "attributes") if getattr(meta, name)]
+    return lost + ["items"] * (meta.items is not None)
+
+
+def text_of(kind: str, array: Placed, extent: Extent, path: str) -> bytes:
+    """The header of a view of one array, which will lie at `path`."""
+    word = TYPES[kind][array.element.kind, array.element.nbytes]
+    if kind == "vrt":
+        lines = _vrt(array, extent, word, os.path.dirname(os.path.abspath(path)))
+    else:
+        lines = {"nrrd": _nrrd, "mhd": _mhd, "envi": _envi}[kind](array, extent, word)
+    return "\n".join([*lines, ""]).encode()
+
+
+def _is_big(array: Placed) -> bool:
+    return array.element.order == ">"
+
+
+def _line(text: Any) -> str:
+    """A text on one line."""
+    return " ".join(str(text).split())
+
+
+def _per_axis(array: Placed, field: str) -> list[Any]:
+    """What is said of each axis, the fastest first; empty if nothing is."""
+    axes = array.meta.ra_axes if array.meta is not None else []
+    found = [getattr(axis, field) for axis in axes]
+    return found if any(one is not None for one in found) and len(axes) == len(array.dims) else []
+
+
+def _numbers(values: list[Any], missing: str) -> str:
+    return " ".join(
+        missing if value is None or not isfinite(value) else repr(float(value)) for value in values
+    )
+
+
+def _quoted(values: list[Any]) -> str:
+    return " ".join('"' + _line(value or "").replace('"', "'") + '"' for value in values)
+
+
+def _nrrd(array: Placed, extent: Extent, word: str) -> list[str]:
+    pairs = array.element.kind == "complex"
+    lines = ["NRRD0005", f"type: {word}", f"dimension: {len(array.dims) + pairs}"]
+    lines.append(f"sizes: {'2 ' * pairs}{' '.join(map(str, array.dims))}")
+    if pairs:
+        lines.append(f"kinds: complex{' ???' * len(array.dims)}")
+    if array.meta is not None and array.meta.description:
+        lines.append(f"content: {_line(array.meta.description)}")
+    for field, name in (("spacing", "spacings"), ("origin", "axis mins")):
+        if values := _per_axis(array, field):
+            lines.append(f"{name}: {'NaN ' * pairs}{_numbers(values, 'NaN')}")
+    for field, name in (("name", "labels"), ("units", "units")):
+        if values := _per_axis(array, field):
+            blank = '"" ' * pairs
+            lines.append(f"{name}: {blank}{_quoted(values)}")
+    if array.element.nbytes > 1:
+        lines.append(f"endian: {'big' if _is_big(array) else 'little'}")
+    lines += ["encoding: raw", f"byte skip: {extent.offset}"]
+    return [*lines, f"data file: {os.path.abspath(extent.path)}"]
+
+
+def _mhd(array: Placed, extent: Extent, word: str) -> list[str]:
+    lines = ["ObjectType = Image", f"NDims = {len(array.dims)}", "BinaryData = True"]
+    lines.append(f"BinaryDataByteOrderMSB = {_is_big(array)}")
+    if array.meta is not None and array.meta.description:
+        lines.append(f"Comment = {_line(array.meta.description)}")
+    if values := _per_axis(array, "origin"):
+        lines.append(f"Offset = {_numbers(values, '0')}")
+    spacings = _per_axis(array, "spacing") or [1] * len(array.dims)
+    lines.append(f"ElementSpacing = {_numbers(spacings, '1')}")
+    lines.append(f"DimSize = {' '.join(map(str, array.dims))}")
+    lines += [f"HeaderSize = {extent.offset}", f"ElementType = {word}"]
+    return [*lines, f"ElementDataFile = {os.path.abspath(extent.path)}"]
+
+
+def _image(array: Placed) -> tuple[int, int, int]:
+    """Columns, rows and bands."""
+    columns, rows, bands = (*array.dims, 1, 1)[:3]
+    return columns, rows, bands
+
+
+def _envi(array: Placed, extent: Extent, word: str) -> list[str]:
+    columns, rows, bands = _image(array)
+    lines = ["ENVI"]
+    if array.meta is not None and array.meta.description:
+        text = _line(array.meta.description).replace("{", "(").replace("}", ")")
+        lines.append(f"description = {{{text}}}")
+    lines += [f"samples = {columns}", f"lines = {rows}", f"bands = {bands}"]
+    lines += [f"header offset = {extent.offset}", "file type = ENVI Standard"]
+    lines += [f"data type = {word}", "interleave = bsq"]
+    return [*lines, f"byte order = {int(_is_big(array))}"]
+
+
+def _vrt(array: Placed, extent: Extent, word: str, folder: str) -> list[str]:
+    """The lines of a VRT in a folder: GDAL 3.12 follows relative names below that by itself."""
+    from xml.sax.saxutils import escape
+
+    columns, rows, bands = _image(array)
+    width = array.element.nbytes
+    path = os.path.abspath(extent.path)
+    inside = path.startswith(os.path.join(folder, ""))
+    name = escape(os.path.relpath(path, folder) if inside else path)
+    lines = [f'<VRTDataset rasterXSize="{columns}" rasterYSize="{rows}">']
+    for band in range(bands):
+        lines += [
+            f'  <VRTRasterBand dataType="{word}" band="{band + 1}" subClass="VRTRawRasterBand">',
+            f'    <SourceFilename relativeToVRT="{int(inside)}">{name}</SourceFilename>',
+            f"    <ImageOffset>{extent.offset + band * columns * rows * width}</ImageOffset>",
+            f"    <PixelOffset>{width}</PixelOffset>",
+            f"    <LineOffset>{columns * width}</LineOffset>",
+            f"    <ByteOrder>{'MSB' if _is_big(array) else 'LSB'}</ByteOrder>",
+            "  </VRTRasterBand>",
+        ]
+    return [*lines, "</VRTDataset>"]

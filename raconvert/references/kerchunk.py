@@ -1,0 +1,159 @@
+"""References of kerchunk, version 1, to arrays as zarr format 2, which fsspec reads.
+
+``refs`` maps keys of a zarr store to ``[url, offset, nbytes]``, or to the text itself. Metadata is
+that of zarr format 2: xarray's engine for kerchunk reads no other.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import accumulate
+
+from raconvert.arrays.dtypes import dtype_of, type_name
+from raconvert.errors import Unsupported
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from .pieces import Placed
+
+_GROUP = '{"zarr_format":2}'
+_RESERVED = {".", "..", ".zarray", ".zattrs", ".zgroup", ".zmetadata"}
+
+
+def problem_of(array: Placed) -> str | None:
+    """Why this kind of view cannot hold an array, or None."""
+    if array.element.kind == "bfloat":
+        return "zarr format 2 has no bfloat16"
+    if array.element.kind == "user" and _type(array) is None:
+        return f"zarr format 2 has no {type_name(array.element)}"
+    if any(part in _RESERVED or not part for part in array.name.split("/")):
+        return "no array of zarr can have this name"
+    if "\udc80" <= max(array.name) <= "\udcff":
+        return "its name is not text"
+    return None
+
+
+def references(arrays: Sequence[Placed]) -> dict[str, Any]:
+    """The mapping ``refs`` for arrays with different names."""
+    groups = {"": None}
+    for array in arrays:
+        parts = array.name.split("/")[:-1]
+        groups.update(dict.fromkeys(accumulate(parts, lambda above, name: f"{above}/{name}")))
+    clash = groups.keys() & {array.name for array in arrays}
+    if clash:
+        raise Unsupported(f"'{min(clash)}' would be an array and a group of arrays")
+    said: dict[str, Any] = {f"{g}/.zgroup".lstrip("/"): json.loads(_GROUP) for g in groups}
+    lengths: dict[str, int] = {}
+    for array in arrays:
+        said[f"{array.name}/.zarray"] = _zarray(array)
+        said[f"{array.name}/.zattrs"] = attributes_of(array, lengths, alone=len(arrays) == 1)
+    refs: dict[str, Any] = {".zmetadata": _text({"zarr_consolidated_format": 1, "metadata": said})}
+    refs |= {key: _text(value) for key, value in said.items()}
+    urls: dict[str, str] = {}
+    for array in arrays:
+        step = -1 if array.index_order == "F" else 1
+        for place, piece in array.pieces:
+            url = urls.get(piece.path)
+            if url is None:
+                url = urls[piece.path] = url_of(piece.path)
+            key = ".".join(map(str, place[::step])) or "0"
+            refs[f"{array.name}/{key}"] = [url, piece.offset, piece.nbytes]
+    return refs
+
+
+def url_of(path: str) -> str:
+    """The URL of a file for fsspec, which takes the path in it as it is.
+
+    Raises `Unsupported` for a path that JSON cannot hold, or that fsspec reads as a template.
+    """
+    import os
+
+    path = os.path.abspath(path)
+    if "{{" in path or any("\udc80" <= letter <= "\udcff" for letter in path):
+        raise Unsupported("references cannot name a file with this name", path=path,
+                          remedy="rename the file or its folder")  # fmt: skip
+    return f"file://{path}"
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _zarray(array: Placed) -> dict[str, Any]:
+    in_order_f = array.index_order == "F"
+    return {
+        "zarr_format": 2,
+        "shape": list(array.shape),
+        "chunks": list(array.chunk[::-1] if in_order_f else array.chunk),
+        "dtype": _type(array),
+        "order": "F" if in_order_f else "C",
+        "compressor": None,
+        "filters": [{"id": name, **values} for name, values in array.filters] or None,
+        "fill_value": array.fill,
+    }
+
+
+def _type(array: Placed) -> Any:
+    """The type in the notation of zarr; None if it has none."""
+    dtype = dtype_of(array.element)
+    if dtype.names is None:
+        return dtype.str if dtype.subdtype is None and dtype.kind != "O" else None
+    fields: list[tuple[Any, ...]] = dtype.descr
+    if any(not name or len(rest) != 1 or not isinstance(rest[0], str) for name, *rest in fields):
+        return None
+    return [list(field) for field in fields]
+
+
+def attributes_of(array: Placed, lengths: dict[str, int], *, alone: bool) -> dict[str, Any]:
+    """The attributes, with the names of the dimensions, of which `lengths` has those in use."""
+    meta, found = array.meta, {}
+    axes = [] if meta is None else meta.ra_axes[:: 1 if array.index_order == "F" else -1]
+    axes = axes if len(axes) == len(array.shape) else []
+    names = [axis.name for axis in axes] or [None] * len(array.shape)
+    if meta is not None:
+        found = {str(name): value for name, value in _held(meta.attributes.items())}
+        more = [("units", meta.units), ("long_name", meta.description)]
+        more.append(("axes", [axis.to_dict() for axis in axes] if any(map(_says, axes)) else None))
+        found |= dict(_held((key, value) for key, value in more if value))
+    own = array.name.rpartition("/")[2]
+    unnamed = "dim" if alone else f"{own}_dim"
+    found["_ARRAY_DIMENSIONS"] = dims = []
+    for place, (name, length) in enumerate(zip(names, array.shape, strict=True)):
+        wanted = [name, f"{own}_{name}"] if name else []
+        for dim in [*wanted, f"{unnamed}_{place}", f"{array.name}_{place}"]:
+            if dim not in dims and lengths.setdefault(_inside(array, dim), length) == length:
+                dims.append(dim)
+                break
+    return found
+
+
+def _inside(array: Placed, dim: str) -> str:
+    return f"{array.name.rpartition('/')[0]}/{dim}"
+
+
+def _says(axis: Any) -> bool:
+    return bool(axis.to_dict().keys() - {"name"})
+
+
+def notes_of(array: Placed) -> list[str]:
+    """What is not kept: attributes that JSON cannot hold."""
+    if array.meta is None:
+        return []
+    kept = {name for name, _ in _held(array.meta.attributes.items())}
+    lost = [f"attribute {name}" for name in array.meta.attributes if name not in kept]
+    lost += ["items"] * (array.meta.items is not None)
+    return [f"not kept: {', '.join(lost)}"] if lost else []
+
+
+def _held(pairs: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Any]]:
+    """Those of the values that JSON has a form for."""
+    for name, given in pairs:
+        value = given.tolist() if hasattr(given, "tolist") else given
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError):
+            continue
+        yield name, value

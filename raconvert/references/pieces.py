@@ -1,0 +1,174 @@
+"""Where the bytes of an array lie, as equal pieces of files, each a box of elements."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+from raconvert.arrays.dtypes import Element, needs_swap, swap_unit
+from raconvert.declared import Record
+from raconvert.errors import RaconvertError
+from raconvert.files.places import is_remote
+from raconvert.files.source import Extent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+    from raconvert.arrays.pieces import Pieces
+
+PIECE_BYTES = 128 << 20  # what a reader takes at once of a view that can be cut
+MOST_PIECES = 1 << 16  # of one array
+
+
+class Placed(Record):
+    """One array of a view: what it is, and where its bytes are.
+
+    `chunk` are the lengths of a piece, slowest axis first; `pieces` have their places in the grid
+    in the same order. `filters` are (name, values) in the order of writing; `fill` is what stands
+    where there is no piece. `row_major` is True for an array of a row-major format that lies in
+    Fortran order.
+    """
+
+    name: str
+    source: str
+    element: Element
+    dims: tuple[int, ...]
+    index_order: str | None
+    row_major: bool
+    meta: Any
+    chunk: tuple[int, ...]
+    pieces: list[tuple[tuple[int, ...], Extent]]
+    filters: tuple[tuple[str, dict[str, Any]], ...] = ()
+    fill: Any = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The logical shape, in the index order of the array."""
+        return self.dims if self.index_order == "F" else self.dims[::-1]
+
+    @property
+    def extent(self) -> Extent | None:
+        """The bytes as one stretch, if they are one, undecoded."""
+        if self.filters or not self.pieces:
+            return None
+        first = self.pieces[0][1]
+        total = prod(self.dims) * self.element.nbytes
+        place, path = first.offset, first.path
+        for _, piece in self.pieces:
+            if (piece.path, piece.offset) != (path, place):
+                return None
+            place += piece.nbytes
+        whole = place - first.offset
+        return first.part(0, total) if whole == total else None
+
+
+def placed(array: Array, name: str, source: str) -> Placed | str:
+    """Where an array lies, or in a few words why that cannot be said."""
+    if array.problem is not None:
+        return f"cannot be read: {array.problem.what}"
+    extent, shape = array.extent, array.dims[::-1]
+    fields: dict[str, Any] = {"filters": (), "fill": None}
+    found: list[tuple[tuple[int, ...], Extent]] = []
+    if not array.nbytes:
+        chunk = tuple(max(1, n) for n in shape)
+    elif extent is not None:
+        chunk, found = cut(shape, array.element.nbytes, extent)
+    else:
+        stored = _in_pieces(array)
+        if isinstance(stored, str):
+            return stored
+        if isinstance(stored, Extent):
+            chunk, found = cut(shape, array.element.nbytes, stored)
+        else:
+            chunk, found = stored.chunk, stored.places
+            fields = {"filters": stored.filters, "fill": stored.fill}
+    if any(_is_outside(piece) for _, piece in found):
+        return "its bytes lie outside the file"
+    element = _as_stored(array.element, {piece.swap for _, piece in found})
+    if element is None:
+        return "its bytes lie in an order that its type does not say"
+    if any(is_remote(piece.path) for _, piece in found):
+        return "it lies at a URL; views are made of local files"
+    return Placed(
+        name, source, element, array.dims, array.index_order, array.row_major,
+        array.meta if array.described else None, chunk, found, **fields,
+    )  # fmt: skip
+
+
+def _is_outside(piece: Extent) -> bool:
+    """True for a stretch that a damaged file puts behind its end."""
+    return piece.identity is not None and piece.offset + piece.nbytes > piece.identity[2]
+
+
+def _as_stored(element: Element, swaps: set[int]) -> Element | None:
+    """The element with the byte order that its bytes have; None if they have none."""
+    if not swaps or swaps == {needs_swap(element)}:
+        return element
+    unit = swap_unit(element.kind, element.nbytes)
+    if len(swaps) > 1 or not swaps <= {1, unit}:
+        return None
+    return element._replace(order="<" if swaps == {1} else ">")
+
+
+def _in_pieces(array: Array) -> Pieces | Extent | str:
+    """What the source of an array says of its bytes, or why it cannot."""
+    try:
+        asked = getattr(array.data, "in_pieces", None)
+        found: Pieces | Extent | str = asked() if asked is not None else ""
+    except RaconvertError as error:
+        found = error.what
+    if isinstance(found, str) and not found:
+        words = [str(array.storage[key]) for key in ("encoding", "layout") if key in array.storage]
+        how = f" ({', '.join(words)})" if words else ""
+        return f"its elements do not lie in the file as they are{how}"
+    return found
+
+
+def cut(
+    shape: Sequence[int], itemsize: int, extent: Extent
+) -> tuple[tuple[int, ...], list[tuple[tuple[int, ...], Extent]]]:
+    """Cut a stretch into equal pieces of about `PIECE_BYTES`, along its slowest axes.
+
+    `shape` has the slowest axis first. Each axis is cut by a divisor of its length: a piece at the
+    end of a zarr array that is not whole would reach beyond the data.
+    """
+    chunk, count = list(shape), 1
+    for axis, length in enumerate(shape):
+        nbytes = prod(chunk) * itemsize
+        if nbytes <= PIECE_BYTES:
+            break
+        by = _divisor(length, -(-nbytes // PIECE_BYTES), MOST_PIECES // count)
+        chunk[axis] = length // by
+        count *= by
+        if chunk[axis] > 1:
+            break
+    nbytes = prod(chunk) * itemsize
+    grid = product(*(range(n // c) for n, c in zip(shape, chunk, strict=True)))
+    return tuple(chunk), [
+        (place, extent.part(number * nbytes, nbytes)) for number, place in enumerate(grid)
+    ]
+
+
+def _divisor(length: int, wanted: int, most: int) -> int:
+    """The divisor of a length that is next to what is wanted: above, else below."""
+    if wanted >= length:
+        return length if length <= most else _below(length, most)
+    above = range(wanted, min(length, most, 8 * wanted) + 1)
+    return next((n for n in above if length % n == 0), 0) or _below(length, min(wanted, most))
+
+
+def _below(length: int, most: int) -> int:
+    return next((n for n in range(min(length, most), 0, -1) if length % n == 0), 1)
+
+
+def files_of(arrays: Sequence[Placed]) -> Iterator[str]:
+    """The paths of the files in which arrays lie, each once."""
+    seen: set[str] = set()
+    for array in arrays:
+        for _, piece in array.pieces:
+            if piece.path not in seen:
+                seen.add(piece.path)
+                yield piece.path

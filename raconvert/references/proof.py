@@ -1,0 +1,264 @@
+"""The proof of a view: what each file was that it names, and what became of them since."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from stat import S_ISREG
+
+from raconvert.arrays.dtypes import little, type_name
+from raconvert.arrays.memory import check_memory
+from raconvert.declared import Record
+from raconvert.errors import Corrupt, Unsupported, changed
+from raconvert.files.places import is_remote
+from raconvert.files.references import resolve
+from raconvert.files.source import Source, identity_of, open_regular, read_failed
+
+from . import KEY, KINDS, VERSION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from raconvert.files.source import Identity
+
+    from .pieces import Placed
+
+SLAB = 1 << 20
+MEMORY_PER_BYTE = 12  # what a byte of JSON needs at most as Python values
+
+
+class File(Record):
+    """A file that a view names: whole path, bytes, time of change in ns, SHA-256 or nothing."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    sha256: str = ""
+
+
+class Proof(Record):
+    """What a view is made of. `view` is the name of the file beside, empty if it is the same."""
+
+    kind: str
+    files: list[File]
+    arrays: list[dict[str, Any]]
+    view: str = ""
+    sha256: str = ""  # of the view, or of its ``refs``
+    refs: Any = None  # those of a view in the same file
+
+
+# Making -----------------------------------------------------------------------------------------
+
+
+def files_as_seen(seen: dict[str, Identity], paths: Iterable[str], *, digest: bool) -> list[File]:
+    """What files were when they were opened; read to their end with `digest`."""
+    found = []
+    for path in paths:
+        if path not in seen:  # a sidecar or partner that was read by another way
+            if is_remote(path) or not os.path.isfile(path):
+                continue
+            seen[path] = identity_of(os.stat(path))
+        _, _, size, mtime = seen[path]
+        code = sha256_of(path, seen[path]) if digest else ""
+        found.append(File(os.path.abspath(path), size, mtime, code))
+    return found
+
+
+def sha256_of(path: str, known: Identity | None = None) -> str:
+    """The SHA-256 of a regular file, as `sha256sum` prints it."""
+    descriptor = open_regular(path, known)
+    state = hashlib.sha256()
+    try:
+        while piece := os.read(descriptor, SLAB):
+            state.update(piece)
+        if known is not None and identity_of(os.fstat(descriptor)) != known:
+            raise changed(path)
+    except OSError as error:
+        raise read_failed(path, error) from error
+    finally:
+        os.close(descriptor)
+    return state.hexdigest()
+
+
+def text_of_refs(refs: Any) -> bytes:
+    """References as JSON in the one layout of which the proof has the SHA-256."""
+    return json.dumps(refs, sort_keys=True, separators=(",", ":")).encode()
+
+
+def facts_of(proof: Proof, arrays: Sequence[Placed]) -> dict[str, Any]:
+    """A proof as JSON has it."""
+    places = {file.path: number for number, file in enumerate(proof.files)}
+    said = {"references": VERSION, "kind": proof.kind, "view": proof.view, "sha256": proof.sha256}
+    return {
+        **said,
+        "files": [
+            {name: value for name, value in file._asdict().items() if value != ""}
+            for file in proof.files
+        ],
+        "arrays": [_array_facts(array, places) for array in arrays],
+    }
+
+
+def _array_facts(array: Placed, places: dict[str, int]) -> dict[str, Any]:
+    paths = dict.fromkeys(piece.path for _, piece in array.pieces)
+    return {
+        "name": array.name,
+        "type": type_name(little(array.element)),
+        "byte_order": {"<": "little", ">": "big", "|": None}[array.element.order],
+        "shape": list(array.shape),
+        "index_order": array.index_order,
+        "pieces": len(array.pieces),
+        "nbytes": sum(piece.nbytes for _, piece in array.pieces),
+        "files": [places[os.path.abspath(path)] for path in paths],
+    }
+
+
+# Reading ----------------------------------------------------------------------------------------
+
+
+def load(path: str, max_memory: int) -> Proof:
+    """The proof in a file, every value of which has been looked at.
+
+    Raises `Corrupt` for what is none, `Unsupported` for references without a proof, `TooLarge`.
+    """
+    source = Source(path)
+    check_memory(source.size * MEMORY_PER_BYTE, max_memory, f"'{path}': references")
+    try:
+        whole = json.loads(source.read_exact(0, source.size, "the references"))
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise Corrupt("is not JSON", path=path, got=reason[:200]) from error
+    finally:
+        source.close()
+    said = whole.get(KEY) if isinstance(whole, dict) else None
+    if said is None:
+        raise Unsupported(
+            "has references without a proof: nothing says what the files were", path=path,
+            remedy="make them with raconvert refs, of which verify finds what has changed",
+        )  # fmt: skip
+    try:
+        return _proof(said, whole)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Corrupt("proof of the references is damaged", path=path,
+                      got=f"{type(error).__name__}: {error}"[:200]) from error  # fmt: skip
+
+
+def _proof(said: dict[str, Any], whole: dict[str, Any]) -> Proof:
+    if said["references"] != VERSION:
+        raise ValueError(f"version {said['references']!r:.20}, not {VERSION}")
+    files = [
+        File(_text(f["path"]), _count(f["size"]), _count(f["mtime_ns"], -(1 << 63)),
+             _digest(f.get("sha256", "")))
+        for f in said["files"]
+    ]  # fmt: skip
+    if any(not os.path.isabs(file.path) for file in files):
+        raise ValueError("a path is not whole")
+    view = _text(said["view"])
+    if view != os.path.basename(view) or view in (".", ".."):
+        raise ValueError("the view is not beside its proof")
+    arrays = [_array(array, len(files)) for array in said["arrays"]]
+    refs = None if view else whole["refs"]
+    if refs is not None and (whole.keys() != {"version", KEY, "refs"} or whole["version"] != 1):
+        raise ValueError("there is more than references")  # templates and rules make others of them
+    if refs is not None and not isinstance(refs, dict):
+        raise TypeError("refs are not a mapping")
+    if said["kind"] not in KINDS:
+        raise ValueError("unknown kind of view")
+    return Proof(said["kind"], files, arrays, view, _digest(said["sha256"]), refs)
+
+
+def _array(array: dict[str, Any], files: int) -> dict[str, Any]:
+    shape = [_count(n) for n in array["shape"]]
+    if array["index_order"] not in ("C", "F", None):
+        raise ValueError("unknown index order")
+    if array["byte_order"] not in ("little", "big", None):
+        raise ValueError("unknown byte order")
+    if any(_count(n) >= files for n in array["files"]):
+        raise ValueError("an array lies in a file that is not listed")
+    return {
+        "name": _text(array["name"]),
+        "type": _text(array["type"]),
+        "byte_order": array["byte_order"],
+        "shape": shape,
+        "index_order": array["index_order"],
+        "pieces": _count(array["pieces"]),
+        "nbytes": _count(array["nbytes"]),
+        "files": list(array["files"]),
+    }
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise TypeError(f"{value!r:.40} is not a text")
+    return value
+
+
+def _count(value: Any, least: int = 0) -> int:
+    if type(value) is not int or not least <= value < 1 << 63:
+        raise ValueError(f"{value!r:.40} is not a count")
+    return value
+
+
+def _digest(value: Any) -> str:
+    if value != "" and not re.fullmatch("[0-9a-f]{64}", _text(value)):
+        raise ValueError("a digest is not 64 hexadecimal digits")
+    return str(value)
+
+
+# Comparing --------------------------------------------------------------------------------------
+
+
+def state_of(file: File) -> tuple[str, str]:
+    """What became of a file by what the system says of it: a word, and what was found.
+
+    ``ok``, ``touched`` (another time of change), ``changed``, ``cut``, ``missing``.
+    """
+    try:
+        status = os.stat(file.path)
+    except (OSError, ValueError) as error:
+        return "missing", getattr(error, "strerror", None) or str(error)
+    if not S_ISREG(status.st_mode):
+        return "changed", "it is not a regular file"
+    if status.st_size != file.size:
+        word = "cut" if status.st_size < file.size else "changed"
+        return word, f"{status.st_size} bytes, not {file.size}"
+    if status.st_mtime_ns != file.mtime_ns:
+        return "touched", "it was written to since"
+    return "ok", ""
+
+
+def compared(file: File, source: Source) -> tuple[str, str]:
+    """What became of a file, by its digest where it has one.
+
+    `source` is the file that names it: what is outside its folder is read with `trust_external`
+    only (`Unsafe`).
+    """
+    word, found = state_of(file)
+    if word not in ("ok", "touched"):
+        return word, found
+    if not file.sha256:
+        return ("changed", found) if word == "touched" else (word, found)
+    path = resolve(source, file.path, "a file that has a digest")
+    if sha256_of(path) == file.sha256:
+        return "ok", ""
+    return "changed", "it has another SHA-256"
+
+
+def problem_of_refs(proof: Proof) -> str:
+    """What is wrong with references themselves; empty if they are as they were made."""
+    sizes = {f"file://{file.path}": file.size for file in proof.files}
+    for key, value in proof.refs.items():
+        if isinstance(value, str):
+            continue
+        if not isinstance(value, list) or len(value) != 3 or value[0] not in sizes:
+            return f"{key[:80]} names a file that has no proof"
+        if any(type(n) is not int or n < 0 for n in value[1:]):
+            return f"{key[:80]} is at no place of a file"
+        if value[1] + value[2] > sizes[value[0]]:
+            return f"{key[:80]} lies outside its file"
+    found = hashlib.sha256(text_of_refs(proof.refs)).hexdigest()
+    return "" if found == proof.sha256 else "it was edited"

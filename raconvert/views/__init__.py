@@ -1,0 +1,1 @@
+"""What arrays and files look like: samples, pictures, the terminal, pages."""

@@ -1,0 +1,148 @@
+"""Drawings of pages, as SVG: the cube of an array's axes, the ribbon of a file's bytes, lines."""
+
+from __future__ import annotations
+
+from html import escape
+from math import log10
+
+import numpy as np
+
+from raconvert.declared import Record
+from raconvert.errors import quoted
+from raconvert.views import plots
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+_SIDES = ("front", "side", "top")
+_WIDE = 720  # of a ribbon or a plot
+HEADER, DATA, BETWEEN, END, CODED = "header", "data", "between", "end", "coded"
+
+
+class Stretch(Record):
+    """A stretch of a file: from which byte, how many, what is in it, and its name."""
+
+    start: int
+    nbytes: int
+    kind: str
+    name: str
+
+
+class Side(Record):
+    """An axis as it is drawn: its length, and what to call it."""
+
+    length: int
+    text: str
+
+
+def cube(sides: Sequence[Side]) -> str:
+    """The box of up to three axes, the fastest to the right, the next down, the third behind."""
+    if not sides:
+        return ""
+    longest = max(side.length for side in sides)
+    width = _drawn(sides[0].length, longest)
+    height = _drawn(sides[1].length, longest) if len(sides) > 1 else 22.0
+    depth = 0.5 * _drawn(sides[2].length, longest) if len(sides) > 2 else 0.0
+    left, top = 230.0 if len(sides) > 1 else 60.0, 24.0 + depth * 0.7
+    dx, dy = depth, -depth * 0.7
+    front = _face([(left, top), (left + width, top), (left + width, top + height),
+                   (left, top + height)], 0)  # fmt: skip
+    parts = [front]
+    if depth:
+        parts.append(_face([(left + width, top), (left + width + dx, top + dy),
+                            (left + width + dx, top + height + dy), (left + width, top + height)],
+                           1))  # fmt: skip
+        parts.append(_face([(left, top), (left + dx, top + dy), (left + width + dx, top + dy),
+                            (left + width, top)], 2))  # fmt: skip
+    parts.append(_label(left + width / 2, top + height + 20, "middle", sides[0].text))
+    if len(sides) > 1:
+        parts.append(_label(left - 10, top + height / 2 + 5, "end", sides[1].text))
+    if depth:  # beside the lower edge that leads to the back
+        x, y = left + width + dx / 2 + 6, top + height + dy / 2 + 14
+        parts.append(_label(x, y, "start", sides[2].text, pad=True))
+    lower = top + height + 46
+    words = "; ".join(side.text for side in sides)
+    return _svg("cube", left + width + dx + 250, lower, words, parts)
+
+
+def _drawn(length: int, longest: int) -> float:
+    """The length of an edge: long ones are drawn shorter than they are, so that short ones show."""
+    if length <= 1:
+        return 8.0
+    share = length / longest
+    return 26 + 174 * max(share, 0.4 * log10(1 + 9 * share), 0.2 * log10(length) / log10(longest))
+
+
+def _face(points: list[tuple[float, float]], number: int) -> str:
+    text = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return f'<polygon class="{_SIDES[number]}" points="{text}"/>'
+
+
+def _label(x: float, y: float, anchor: str, text: str, *, pad: bool = False) -> str:
+    first, _, rest = text.partition(": ")
+    left = x + 6 if pad else x
+    second = f'<tspan class="soft" x="{left:.1f}" dy="1.25em">{_text(rest)}</tspan>'
+    lift = 0 if anchor == "middle" else -7
+    return (
+        f'<text x="{left:.1f}" y="{y + lift:.1f}" text-anchor="{anchor}">{_text(first)}{second}'
+        "</text>"
+    )
+
+
+def ribbon(stretches: Sequence[Stretch], size: int) -> str:
+    """The bytes of a file from left to right, to scale; what is small is a line."""
+    parts = []
+    for one in stretches:
+        x = one.start / size * _WIDE
+        width = max(1.0, one.nbytes / size * _WIDE)
+        x = min(x, _WIDE - width)
+        title = f"{one.name}: {one.nbytes} bytes from byte {one.start}"
+        parts.append(
+            f'<rect class="{one.kind}" x="{x:.2f}" y="4" width="{width:.2f}" height="40">'
+            f"<title>{_text(title)}</title></rect>"
+        )
+    parts.append(_small(0, "start", "byte 0"))
+    parts.append(_small(_WIDE, "end", f"{size:,}"))
+    return _svg("ribbon", _WIDE, 64, "the bytes of the file, to scale; listed below", parts)
+
+
+def _small(x: float, anchor: str, text: str) -> str:
+    return f'<text class="soft" x="{x}" y="60" text-anchor="{anchor}">{_text(text)}</text>'
+
+
+def line(values: Any) -> str:
+    """A line through values; of many, from the least to the most of each column."""
+    low, high = plots.envelope(values, _WIDE // 2)
+    there = np.isfinite(low)
+    if not there.any():
+        return ""
+    bottom, top = float(low[there].min()), float(high[there].max())
+    span = top / 2 - bottom / 2
+
+    def y_of(value: float) -> float:
+        share = (value / 2 - bottom / 2) / span if span > 0 else 0.5
+        return 130 - 120 * share
+
+    step = _WIDE / max(1, len(low) - 1)
+    parts = []
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], there, [False]]).astype(np.int8)))
+    for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        places = range(first, last)
+        upper = [f"{at * step:.1f},{y_of(float(high[at])):.1f}" for at in places]
+        lower = [f"{at * step:.1f},{y_of(float(low[at])):.1f}" for at in reversed(places)]
+        parts.append(f'<polygon class="line" points="{" ".join([*upper, *lower])}"/>')
+    low_text, high_text = plots.number_text(bottom), plots.number_text(top)
+    parts.append(f'<text class="soft" x="2" y="12">{_text(high_text)}</text>')
+    parts.append(f'<text class="soft" x="2" y="146">{_text(low_text)}</text>')
+    return _svg("plot", _WIDE, 150, f"a line between {low_text} and {high_text}", parts)
+
+
+def _svg(kind: str, width: float, height: float, words: str, parts: list[str]) -> str:
+    head = f'<svg class="{kind}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
+    return f'{head}aria-label="{_text(words)}">\n' + "\n".join(parts) + "\n</svg>\n"
+
+
+def _text(text: str) -> str:
+    return escape(quoted(text))

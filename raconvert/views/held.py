@@ -1,0 +1,98 @@
+"""What an array holds, as a part of a page: pictures of a sample or a plot, and its numbers."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from html import escape
+
+import numpy as np
+
+from raconvert.errors import TooLarge, quoted
+from raconvert.views import drawings, terminal
+from raconvert.views.filmstrip import strips_of
+from raconvert.views.markup import text_of
+from raconvert.views.numbers import comparable
+from raconvert.views.peek import Screen, number_lines, shown
+from raconvert.views.picture import png_of
+from raconvert.views.sample import COLOR, EMPTY, IMAGE, LINE, sample
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+    from raconvert.views.picture import Picture
+    from raconvert.views.sample import Sample
+
+_PICTURES = 60_000  # bytes of all pictures
+_PIXELS = (224, 176, 128, 96, 72, 48, 32)  # of a picture, until all of them are small enough
+_SIDE = 150  # of a small picture on the page
+_SCREEN = Screen(columns=78, way=terminal.NONE)
+
+
+def holds(array: Array, *, full: bool = False) -> Iterator[str]:
+    """Yield the pictures or plots of an array, and its numbers."""
+    found = None
+    try:
+        found = sample(array)
+    except TooLarge as error:
+        yield f"<p>No picture: {text_of(error.what)}.</p>\n"
+        if not full:
+            return
+    if found is not None and found.form == EMPTY:
+        yield f"<p>{text_of(found.text)}</p>\n"
+        return
+    lines: list[str] = []
+    if found is not None:
+        values = found.values[0]
+        drawable = values.dtype.kind not in "SUmMV" or bool(comparable(values).size)
+        if found.form == LINE and drawable:
+            yield from _lines(values.reshape(-1))
+        else:
+            yield from _strips(array, found)
+            lines += shown(array, found, _SCREEN)
+    lines += number_lines(array, found, _SCREEN, full=full)
+    if lines:
+        yield f"<pre>{escape(chr(10).join(map(quoted, lines)))}</pre>\n"
+
+
+def _lines(values: Any) -> Iterator[str]:
+    if values.dtype.kind == "c":
+        for title, part in (("magnitude", np.abs(values)), ("phase", np.angle(values))):
+            yield f"<figure>\n{drawings.line(part)}<figcaption>{title}</figcaption></figure>\n"
+        return
+    yield f"<figure>\n{drawings.line(comparable(values))}</figure>\n"
+
+
+def _strips(array: Array, found: Sample) -> Iterator[str]:
+    values = found.values[0]
+    if found.form not in (IMAGE, COLOR) or not _has_pixels(values):
+        return
+    for pixels in _PIXELS:
+        strips = strips_of(array, found, pixels, pixels)
+        coded = [[png_of(picture) for picture in strip.pictures] for strip in strips]
+        if sum(len(one) for strip in coded for one in strip) <= _PICTURES:
+            break
+    keys = [frame.key for frame in found.frames]
+    for strip, files in zip(strips, coded, strict=True):
+        yield '<figure>\n<div class="strip">\n'
+        for picture, data, key in zip(strip.pictures, files, keys, strict=True):
+            title = f"plane {key}" if key and array.ndim > 2 else "the plane"
+            yield _image(picture, data, title, _SIDE if len(keys) > 1 else 2 * _SIDE)
+        yield f"</div>\n<figcaption>{text_of(strip.title)}</figcaption>\n</figure>\n"
+
+
+def _has_pixels(values: Any) -> bool:
+    return values.dtype.kind not in "SUmM" and bool(comparable(values).size)
+
+
+def _image(picture: Picture, data: bytes, title: str, side: int) -> str:
+    height, width = picture.pixels.shape[:2]
+    factor = max(1.0, side / max(height, width))
+    text = b64encode(data).decode("ascii")
+    size = f'width="{width * factor:.0f}" height="{height * factor:.0f}"'
+    return (
+        f'<span><img {size} alt="{text_of(title)}" '
+        f'src="data:image/png;base64,{text}"><br><code>{text_of(title)}</code></span>\n'
+    )

@@ -1,0 +1,203 @@
+"""What the values of an array are like, in a few numbers: of a sample, or of all of them.
+
+Complex values count by their magnitude, times by what they are, text by its words.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from raconvert.arrays.blocks import blocks
+from raconvert.arrays.dtypes import dtype_of, little
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+
+    Values = np.ndarray[Any, Any]
+
+BINS = 32  # of a histogram
+MOST_CLASSES = 24  # different whole numbers that are classes, each counted
+FULL_BLOCK = 4 << 20  # bytes that are looked at together
+TRACED = 64  # stretches of an array whose extremes are told one by one
+_LARGEST_CLASS = 1 << 16  # class numbers are small
+_MOST_WORDS = 1000  # different texts that are told apart
+
+
+class Numbers:
+    """Counts and extremes of values that were shown to it.
+
+    `least`, `most` and `mean` are those of the finite ones, None where there are none. `classes`
+    has the counts of whole numbers, bools or texts as long as few are different, else it is None.
+    """
+
+    def __init__(self) -> None:
+        self.count: int = 0
+        self.nan: int = 0
+        self.above: int = 0  # infinite ones
+        self.below: int = 0
+        self.zeros: int = 0
+        self.finite: int = 0
+        self.least: Any = None
+        self.most: Any = None
+        self.classes: Counter[Any] | None = None
+        self.histogram: list[int] = []
+        self.trace: list[tuple[float, float]] = []
+        self._sum = 0.0
+        self._opened = False
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the finite values; None for what has none, such as times and text."""
+        return self._sum / self.finite if self.finite and self._sum is not None else None
+
+    def add(self, values: Values) -> None:
+        """Count the values of an ndarray of any shape."""
+        self.count += values.size
+        if values.dtype.kind in "SU":
+            self._count_classes(values.reshape(-1), _MOST_WORDS)
+            return
+        values = comparable(values)
+        if values.dtype.kind in "mM":
+            there = values[~np.isnat(values)]
+            self.nan += values.size - there.size
+            self._extend(there, there)
+        elif values.dtype.kind == "f":
+            there = values[np.isfinite(values)]
+            if there.size < values.size:
+                self.nan += int(np.isnan(values).sum())
+                self.above += int(np.isposinf(values).sum())
+                self.below += int(np.isneginf(values).sum())
+            self._extend(there, there)
+        elif values.dtype.kind in "iub":
+            self._extend(values, values)
+            self._count_classes(values, MOST_CLASSES)
+
+    def _extend(self, values: Values, numbers: Values) -> None:
+        if not values.size:
+            return
+        low, high = numbers.min(), numbers.max()
+        self.least = low if self.least is None else min(self.least, low)
+        self.most = high if self.most is None else max(self.most, high)
+        self.finite += values.size
+        if numbers.dtype.kind in "mM":
+            self._sum = None  # type: ignore[assignment]
+            return
+        with np.errstate(over="ignore"):
+            self._sum += float(np.sum(numbers, dtype=np.float64))
+        self.zeros += int(values.size - np.count_nonzero(values))
+
+    def _count_classes(self, values: Values, most: int) -> None:
+        """Count how often each value is there, unless there are too many different ones."""
+        if self.classes is None:
+            if self._opened:
+                return
+            self.classes, self._opened = Counter(), True
+        if (
+            values.dtype.kind in "iu"
+            and values.size
+            and (values.min() < -1 or values.max() > _LARGEST_CLASS)
+        ):
+            self.classes = None
+            return
+        found, counts = np.unique(values, return_counts=True)
+        self.classes.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
+        if len(self.classes) > most:
+            self.classes = None
+
+
+def comparable(values: Values) -> Values:
+    """The values as numbers that NumPy compares: magnitudes, native byte order, usual floats."""
+    if values.dtype.kind == "c":
+        magnitude: Values = np.abs(values.astype(values.dtype.newbyteorder("="), copy=False))
+        return magnitude
+    if values.dtype.names is not None:
+        return np.zeros(0, np.uint8)
+    if values.dtype.kind == "V":  # bfloat16
+        try:
+            return values.astype(np.float32)
+        except (TypeError, ValueError):  # bytes without a meaning
+            return np.zeros(0, np.uint8)
+    if values.dtype.kind == "f" and values.dtype.itemsize == 2:
+        return values.astype(np.float32)
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
+
+
+def numbers_of(parts: Iterable[Values]) -> Numbers:
+    """The numbers of a sample, its histogram included."""
+    found = Numbers()
+    parts = list(parts)
+    for part in parts:
+        found.add(part)
+        if part.dtype.kind not in "SUV":
+            found.trace.append(_extremes(part))
+    found.histogram = _histogram(parts, found)
+    return found
+
+
+def _extremes(values: Values) -> tuple[float, float]:
+    numbers = comparable(values).reshape(-1)
+    if numbers.dtype.kind in "mM":
+        numbers = numbers.view(np.int64)
+    with np.errstate(all="ignore"):
+        there = numbers[np.isfinite(numbers)] if numbers.dtype.kind == "f" else numbers
+    return (float(there.min()), float(there.max())) if there.size else (float("nan"),) * 2
+
+
+def _histogram(parts: list[Values], numbers: Numbers) -> list[int]:
+    """How many of the finite values lie in each of some ranges of one width."""
+    low, high = numbers.least, numbers.most
+    if low is None or not parts or parts[0].dtype.kind not in "iufcV" or not high > low:
+        return []
+    low, high = float(low), float(high)
+    counts = np.zeros(BINS, np.int64)
+    for part in parts:
+        values = comparable(part).reshape(-1)
+        step = max(1, values.size >> 20)  # a million values show the form
+        values = values[::step].astype(np.float64)
+        width = high / BINS - low / BINS
+        if not np.isfinite(width) or not width > 0:
+            return []
+        values = values[np.isfinite(values)]
+        at = np.clip(((values / width) - low / width).astype(np.int64), 0, BINS - 1)
+        counts += np.bincount(at, minlength=BINS)
+    return [int(count) for count in counts]
+
+
+def all_numbers(array: Array) -> Numbers:
+    """The numbers of all elements, read block by block; without a histogram.
+
+    Raises what reading elements raises.
+    """
+    found = Numbers()
+    dtype = dtype_of(little(array.element))
+    step = max(1, array.count // TRACED)
+    part: list[tuple[float, float]] = []
+    seen = 0
+    for block in blocks(array, FULL_BLOCK):
+        values = block.reshape(-1).view(dtype) if block.dtype != dtype else block.reshape(-1)
+        found.add(values)
+        if values.dtype.kind in "SUV" or not values.size:
+            continue
+        part += [_extremes(values[at : at + step]) for at in range(0, values.size, step)]
+        seen += values.size
+        if seen >= step * (len(found.trace) + 1):
+            found.trace.append(_joined(part))
+            part = []
+    if part:
+        found.trace.append(_joined(part))
+    return found
+
+
+def _joined(parts: list[tuple[float, float]]) -> tuple[float, float]:
+    with np.errstate(all="ignore"):
+        lows, highs = np.array(parts).T
+        there = ~np.isnan(lows)
+        if not there.any():
+            return float("nan"), float("nan")
+        return float(lows[there].min()), float(highs[there].max())

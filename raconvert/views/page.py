@@ -1,0 +1,352 @@
+"""A page about a file: what it is, what it holds, where its bytes lie, what would become of it.
+
+One file of HTML without scripts, in which nothing is loaded from anywhere and nothing is obeyed:
+every text from elsewhere is escaped, names stand in elements that keep their direction of writing.
+It can be read without its style, in light and dark, and printed.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from hashlib import sha256
+from html import escape
+from shlex import quote
+from textwrap import dedent
+
+from raconvert import __version__
+from raconvert.arrays.dtypes import few_lengths, little, size
+from raconvert.errors import RaconvertError
+from raconvert.files.places import is_remote
+from raconvert.inspect.digest import digest_array, manifest_line
+from raconvert.inspect.info import describe, format_details
+from raconvert.ra.header import data_offset
+from raconvert.views import drawings
+from raconvert.views.bytes_of import stretches_of
+from raconvert.views.held import holds
+from raconvert.views.markup import cut, name_of, text_of
+from raconvert.views.passport import passport
+from raconvert.views.peek import chosen_array
+from raconvert.views.programs import LANGUAGES, Stored, julia_type, programs, stored_of
+from raconvert.views.style import STYLE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+    from raconvert.conversion.read import Opened
+
+HEAD = '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+MOST_DIGEST = 64 << 20  # bytes that are read for a digest, unless all is to be read
+_MOST_ARRAYS = 100  # of a container that are listed
+_MOST_FIELDS = 60  # of metadata
+
+
+def page_of(opened: Opened, path: str, *, full: bool = False) -> Iterator[str]:
+    """Yield the page about an open file, piece by piece; with `full` all elements are read.
+
+    Raises what reading elements raises.
+    """
+    bundle = opened.bundle
+    facts = describe(bundle, path, opened.reason)
+    array = chosen_array(bundle)
+    name = os.path.basename(bundle.path.rstrip("/")) or path
+    yield HEAD
+    yield f'<meta name="generator" content="raconvert {escape(__version__)}">\n'
+    yield (
+        '<meta http-equiv="Content-Security-Policy" '
+        "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{text_of(name)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+    )
+    yield f"<h1>{name_of(name)}</h1>\n"
+    yield from _lead(facts, bundle.path)
+    if len(facts["arrays"]) > 1:
+        yield from _arrays(facts)
+    if array is not None:
+        number = next(n for n, one in enumerate(bundle.arrays) if one is array)
+        many = f" {name_of(array.name)}" if len(bundle.arrays) > 1 else ""
+        yield f"<h2>The array{many}</h2>\n"
+        yield from _short(array, facts["arrays"][number])
+        yield _cube(array)
+        yield "<h2>What it holds</h2>\n"
+        yield from _held(array, full=full)
+    yield from _bytes(opened, facts)
+    yield from _passport(opened, array)
+    if array is not None:
+        yield from _programs(array, facts, bundle.path)
+    yield from _same(opened, facts, full=full)
+    yield from _metadata(facts)
+    yield f"<footer>Made by raconvert {text_of(__version__)}. Nothing is loaded from elsewhere."
+    yield "</footer>\n</main>\n</body>\n</html>\n"
+
+
+def _lead(facts: dict[str, Any], place: str) -> Iterator[str]:
+    count = len(facts["arrays"])
+    parts = [
+        f"{text_of(facts['title'])} <span class=soft>({text_of(facts['reason'])})</span>",
+        f"{size(facts['stored_bytes'])}",
+        f"{count} array{'s' * (count != 1)}" if facts["container"] else "",
+    ]
+    if not is_remote(place):
+        changed = datetime.fromtimestamp(os.stat(place).st_mtime, UTC)
+        parts.append(f"changed {changed.isoformat(' ', 'seconds')[:19]} UTC")
+    yield f'<p class="lead">{" · ".join(part for part in parts if part)}</p>\n'
+    for note in facts["notes"][:10]:
+        yield f"<p>Note: {text_of(note)}</p>\n"
+
+
+def _arrays(facts: dict[str, Any]) -> Iterator[str]:
+    rows = facts["arrays"]
+    yield "<h2>All arrays</h2>\n<table>\n<thead><tr><th>name</th><th>type</th>"
+    yield "<th>shape in Python</th><th>dims in Julia</th>"
+    yield '<th class="n">size</th></tr></thead>\n<tbody>\n'
+    for row in rows[:_MOST_ARRAYS]:
+        yield f"<tr><td>{name_of(row['name'])}</td>"
+        if row["problem"] is not None:
+            why = text_of(row["problem"])
+            yield f'<td colspan="4" class="bad">cannot be read: {why}</td></tr>\n'
+            continue
+        yield f"<td>{text_of(row['type'])}</td><td>{text_of(_shape(row['shape']))}</td>"
+        yield f"<td>{text_of(few_lengths(row['dims'], ' × ') or 'none')}</td>"
+        yield f'<td class="n">{size(row["nbytes"])}</td></tr>\n'
+    yield "</tbody>\n</table>\n"
+    if len(rows) > _MOST_ARRAYS:
+        yield f"<p>and {len(rows) - _MOST_ARRAYS} more (<code>raconvert info</code>)</p>\n"
+
+
+def _shape(lengths: Any) -> str:
+    return f"({few_lengths(lengths, ', ')}{',' if len(lengths) == 1 else ''})"
+
+
+def _short(array: Array, row: dict[str, Any]) -> Iterator[str]:
+    """The answers to what is asked first."""
+    dims = few_lengths(array.dims, " × ") or "one number"
+    julia = f"Array{{{julia_type(little(array.element))},{array.ndim}}}"
+    first = "last" if array.index_order != "F" else "first"
+    yield '<dl class="facts">\n'
+    yield _fact("type", f"<b>{text_of(row['type'])}</b>, {_order(row)}")
+    yield _fact("in Python", f"shape <b>{text_of(_shape(array.shape))}</b>")
+    yield _fact("in Julia", f"<code>{text_of(julia)}</code>, <b>{text_of(dims)}</b>")
+    if array.ndim > 1:
+        yield _fact("order", f"the {first} index runs fastest, in the order of the file")
+    yield _fact(
+        "elements", f"{array.count:,} of {array.element.nbytes} bytes, {size(row['nbytes'])}"
+    )
+    yield _fact("compressed", _compressed(array, row))
+    if array.described and array.meta.units:
+        yield _fact("units", text_of(array.meta.units))
+    yield "</dl>\n"
+
+
+def _fact(name: str, text: str) -> str:
+    return f"<dt>{name}</dt><dd>{text}</dd>\n"
+
+
+def _order(row: dict[str, Any]) -> str:
+    order = row["byte_order"]
+    return f"{order}-endian" if order else "the order of bytes does not matter"
+
+
+def _compressed(array: Array, row: dict[str, Any]) -> str:
+    layout, storage = row["layout"], row["storage"]
+    if layout["kind"] != "encoded":
+        where = "" if array.extent is None else os.path.basename(array.extent.path)
+        return f"no: as they are from byte {layout['offset']:,} of {name_of(where)}"
+    filters = storage.get("filters") or storage.get("compression") or []
+    said = [filters] if isinstance(filters, str) else [str(one) for one in filters]
+    chunks = storage.get("chunks")
+    parts = [f"by {', '.join(said)}"] if said else []
+    if isinstance(chunks, list):
+        parts.append(f"in chunks of {' × '.join(map(str, chunks))}")
+    stored = storage.get("stored_bytes")
+    if isinstance(stored, int):
+        parts.append(f"{size(stored)} in the file for {size(array.nbytes)}")
+    word = "yes" if said or (isinstance(stored, int) and stored < array.nbytes) else "encoded"
+    return text_of(f"{word}: {', '.join(parts)}" if parts else "encoded: not there as they are")
+
+
+def _cube(array: Array) -> str:
+    sides = []
+    names = [axis.name for axis in array.axes]
+    for number, length in enumerate(array.dims[:3]):
+        python = number if array.index_order == "F" else array.ndim - 1 - number
+        name = names[python]
+        first = f"{name}, {length:,}" if name else f"{length:,}"
+        sides.append(
+            drawings.Side(length, f"{first}: Python axis {python} · Julia dimension {number + 1}")
+        )
+    if array.ndim < 1:
+        return ""
+    more = [f"{length:,}" for length in array.dims[3:]]
+    text = f"<p>and {' × '.join(more)} of these</p>\n" if more else ""
+    return f"<figure>\n{drawings.cube(sides)}</figure>\n{text}"
+
+
+def _held(array: Array, *, full: bool) -> Iterator[str]:
+    """What an array holds; of one that is damaged, how."""
+    try:
+        yield from list(holds(array, full=full))
+    except RaconvertError as error:
+        said = ", ".join(part for part in (error.what, error.where) if part)
+        yield f'<p class="bad">The elements cannot be read: {text_of(said)}</p>\n'
+
+
+# Where its bytes lie -----------------------------------------------------------------------------
+
+
+def _bytes(opened: Opened, facts: dict[str, Any]) -> Iterator[str]:
+    total, place = facts["stored_bytes"], opened.bundle.path
+    if not total or os.path.isdir(place):
+        return
+    yield "<h2>Where the bytes are</h2>\n"
+    found = stretches_of(opened.bundle, total)
+    yield f"<figure>\n{drawings.ribbon(found, total)}</figure>\n<table>\n"
+    heads = "".join(f'<th class="n">{text}</th>' for text in ("from byte", "bytes", "share"))
+    yield f"<thead><tr><th>part</th>{heads}</tr></thead>\n<tbody>\n"
+    for one in found:
+        mark = f'<span class="key {one.kind}"></span>'
+        share = 100 * one.nbytes / total
+        yield f'<tr><td>{mark}{text_of(one.name)}</td><td class="n">{one.start:,}</td>'
+        yield f'<td class="n">{one.nbytes:,}</td><td class="n">{share:.3g} %</td></tr>\n'
+    yield "</tbody>\n</table>\n"
+    if not is_remote(place):
+        on_disk = getattr(os.stat(place), "st_blocks", total // 512 + 1) * 512
+        if on_disk < 0.9 * total:
+            yield f"<p>Of {size(total)} only {size(on_disk)} are on the disk: the rest are holes, "
+            yield "which were never written and read as zeros.</p>\n"
+
+
+# What would become of it -------------------------------------------------------------------------
+
+
+def _passport(opened: Opened, array: Array | None) -> Iterator[str]:
+    yield "<h2>Passport</h2>\n<p>What it would be in each format that raconvert writes: the same "
+    yield "(exact), every value in another form (equivalent), or refused, unless a flag allows the "
+    yield "loss.</p>\n<table>\n<thead><tr><th>format</th><th>outcome</th><th>why</th></tr>"
+    yield "</thead>\n<tbody>\n"
+    for visa in passport(opened, array):
+        word = visa.outcome.split()[0]
+        yield f"<tr><td><b>{text_of(visa.format)}</b> "
+        yield f"<span class=soft>{text_of(visa.title)}</span></td>"
+        yield f'<td class="outcome {word}">{text_of(visa.outcome)}</td><td>'
+        yield "<br>".join(text_of(cut(reason)) for reason in visa.reasons)
+        flags = ", ".join(f"<code>{text_of(flag)}</code>" for flag in visa.flags)
+        yield f"{'<br>' * bool(visa.reasons)}allowed by {flags}" if flags else ""
+        yield "</td></tr>\n"
+    yield "</tbody>\n</table>\n"
+
+
+def _programs(array: Array, facts: dict[str, Any], place: str) -> Iterator[str]:
+    yield "<h2>Read it without raconvert</h2>\n"
+    if array.problem is not None or not array.nbytes:
+        yield "<p>There is nothing to read.</p>\n"
+        return
+    name = os.path.basename(place)
+    if array.extent is not None and not is_remote(array.extent.path):
+        name = os.path.relpath(array.extent.path, os.path.dirname(place) or ".")
+    stored = stored_of(array, name)
+    if stored is None:
+        spec = (
+            f"{os.path.basename(place)}#{array.name}"
+            if facts["container"]
+            else os.path.basename(place)
+        )
+        yield from _encoded(array, spec, format_details(facts["format"])["spec"])
+        return
+    if not name.isprintable():
+        stored = stored._replace(place="FILE")
+        yield "<p>The name of the file cannot be written in a program: put it for FILE.</p>\n"
+    where = "A copy of the file here" if is_remote(place) else "In the folder of the file"
+    yield f"<p>{where}; the elements are there as they are.</p>\n"
+    yield from _listings(programs(stored))
+
+
+def _encoded(array: Array, spec: str, link: str) -> Iterator[str]:
+    """What is encoded is read by a library; or by these programs, once it is plain."""
+    yield "<p>The elements are encoded, and take a library that decodes the format"
+    if link.startswith("https://"):
+        yield f" (<code>{text_of(link)}</code>)"
+    yield ". Made plain once, they take none:</p>\n"
+    yield f"<pre>{text_of(f'raconvert {quote(spec)} -o x.ra')}</pre>\n"
+    order = array.index_order
+    dims = array.shape[::-1] if array.row_major else array.dims
+    element = little(array.element)
+    stored = Stored("x.ra", data_offset(array.ndim), element, False, dims, order)
+    yield from _listings(programs(stored))
+
+
+def _listings(found: dict[str, str]) -> Iterator[str]:
+    for language in LANGUAGES:
+        first = " open" * (language == LANGUAGES[0])
+        yield f"<details{first}><summary>{language}</summary>\n"
+        yield f'<pre class="program">{escape(dedent(found[language]))}</pre>\n</details>\n'
+
+
+# Is it the same ----------------------------------------------------------------------------------
+
+
+def _same(opened: Opened, facts: dict[str, Any], *, full: bool) -> Iterator[str]:
+    place, bundle = opened.bundle.path, opened.bundle
+    total = facts["stored_bytes"]
+    name = os.path.basename(place)
+    yield "<h2>Is it the same file?</h2>\n"
+    if not os.path.isfile(place):
+        what = "a file elsewhere" if is_remote(place) else "a folder"
+        yield f"<p>No checksum was made of all of it: it is {what}, of {size(total)}.</p>\n"
+    elif full or total <= MOST_DIGEST:
+        yield "<p>What <code>sha256sum</code> says of the file:</p>\n"
+        yield f"<pre>{text_of(manifest_line(name, _sum(place)))}</pre>\n"
+    else:
+        yield f"<p>The file has {size(total)}, of which no checksum was made (<code>--full</code> "
+        yield "makes it).</p>\n"
+    sound = [one for one in bundle.arrays if one.problem is None and one.nbytes]
+    if not (full or sum(one.nbytes for one in sound) <= MOST_DIGEST):
+        return
+    yield "<p>The digest of the elements, the same in every format of its kind "
+    yield "(<code>raconvert digest</code>):</p>\n<pre>"
+    for one in sound[:_MOST_ARRAYS]:
+        try:
+            digits = digest_array(one)
+        except RaconvertError as error:
+            yield f"{text_of(one.name)}: cannot be read: {text_of(error.what)}\n"
+            continue
+        spec = f"{name}#{one.name}" if facts["container"] else name
+        yield text_of(manifest_line(spec, digits)) + "\n"
+    yield "</pre>\n"
+
+
+def _sum(path: str) -> str:
+    state = sha256()
+    with open(path, "rb") as file:
+        while piece := file.read(1 << 20):
+            state.update(piece)
+    return state.hexdigest()
+
+
+# What is said of it ------------------------------------------------------------------------------
+
+
+def _metadata(facts: dict[str, Any]) -> Iterator[str]:
+    found = list(_flat(facts["attributes"], ""))
+    for array in facts["arrays"][:_MOST_ARRAYS]:
+        found += _flat(array["metadata"], array["name"] if facts["container"] else "")
+    if not found:
+        return
+    yield f"<h2>Metadata</h2>\n<details><summary>{len(found)} fields</summary>\n<table>\n"
+    for name, value in found[:_MOST_FIELDS]:
+        yield f"<tr><td>{name_of(name)}</td><td>{text_of(cut(str(value)))}</td></tr>\n"
+    yield "</table>\n"
+    if len(found) > _MOST_FIELDS:
+        yield f"<p>and {len(found) - _MOST_FIELDS} more (<code>raconvert info --json</code>)</p>\n"
+    yield "</details>\n"
+
+
+def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _flat(item, f"{name}.{key}" if name else str(key))
+    else:
+        yield name, value

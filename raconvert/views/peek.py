@@ -1,0 +1,272 @@
+"""A look at a file for the terminal: what it is, its tree, and one array as a picture or plot."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raconvert.arrays.shown import tree
+from raconvert.declared import Record
+from raconvert.errors import TooLarge, quoted
+from raconvert.views import plots, terminal
+from raconvert.views.filmstrip import strips_of
+from raconvert.views.numbers import all_numbers, comparable, numbers_of
+from raconvert.views.picture import enlarged
+from raconvert.views.sample import (
+    COLUMNS,
+    EMPTY,
+    FRAMES,
+    LINE,
+    REMOTE_BUDGET,
+    SCALAR,
+    sample,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Bundle
+    from raconvert.views.numbers import Numbers
+    from raconvert.views.picture import Picture
+    from raconvert.views.sample import Sample
+
+MOST_ROWS = 8  # of text, records and classes that are shown
+_MOST_TEXT = 60  # characters of a text
+_PLOT_ROWS = 6
+_SMALL = REMOTE_BUDGET  # bytes of an array of which all is looked at
+
+
+class Screen(Record):
+    """What a look is drawn on: its width, how pictures are shown, and which characters it has."""
+
+    columns: int = 80
+    way: str = terminal.CHARACTERS
+    unicode: bool = True
+    true_color: bool = True
+
+
+def chosen_array(bundle: Bundle) -> Array | None:
+    """The array that a look is about: the largest one of numbers that can be read, else any."""
+    sound = [array for array in bundle.arrays if array.problem is None]
+    numbers = [array for array in sound if array.element.kind != "user" and array.count]
+    return max(numbers or sound, key=lambda array: array.nbytes, default=None)
+
+
+def tree_lines(bundle: Bundle) -> list[str]:
+    """The arrays and groups of a bundle as a tree."""
+    found = tree("", {array.name: array for array in bundle.arrays}, bundle.groups)
+    return [quoted(line) for line in found.split("\n")[1:]]
+
+
+def lines_of(array: Array, screen: Screen, *, full: bool = False) -> Iterator[str]:
+    """Yield the lines of one array: its picture or plot, and its numbers.
+
+    Raises what reading elements raises.
+    """
+    try:
+        found = sample(array, frames=_frames_within(screen))
+    except TooLarge as error:
+        if not full:
+            yield f"no picture: {error.what}" + (f"; {error.remedy}" if error.remedy else "")
+            return
+        found = None
+    if found is not None and found.form == EMPTY:
+        yield found.text
+        return
+    if found is not None:
+        yield from shown(array, found, screen)
+    yield from number_lines(array, found, screen, full=full)
+
+
+def _frames_within(screen: Screen) -> int:
+    return FRAMES if screen.columns >= 60 else 3
+
+
+def shown(array: Array, found: Sample, screen: Screen) -> Iterator[str]:
+    """Yield the picture, plot or table of a sample. Raises nothing."""
+    values = found.values[0]
+    odd = values.dtype.kind == "V" and not comparable(values).size
+    if odd or values.dtype.kind in "SUmM" or found.form == SCALAR:
+        yield from _listed(values.reshape(-1), array.count)
+    elif found.form == LINE:
+        yield from _line(values.reshape(-1), screen)
+    elif found.form == COLUMNS:
+        yield from _columns(values, screen)
+    elif screen.way != terminal.NONE:
+        yield from _pictures(array, found, screen)
+
+
+def _listed(values: Any, count: int) -> Iterator[str]:
+    for value in values[:MOST_ROWS]:
+        text = quoted(str(value.item() if value.dtype.kind not in "mM" else value))
+        yield text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}… ({len(text)} characters)"
+    if count > MOST_ROWS:
+        yield f"… {count - MOST_ROWS} more"
+
+
+def _line(values: Any, screen: Screen) -> Iterator[str]:
+    numbers = numbers_of([values])
+    if numbers.classes is not None and len(numbers.classes) * 2 < numbers.count:
+        return  # the counts of the classes are the picture
+    if values.dtype.kind == "c":
+        yield "magnitude"
+        yield from _plotted(np.abs(values), screen)
+        yield "phase, -π to π" if screen.unicode else "phase, -pi to pi"
+        yield from _plotted(np.angle(values), screen)
+    else:
+        yield from _plotted(comparable(values), screen)
+
+
+def _plotted(values: Any, screen: Screen) -> Iterator[str]:
+    low, high = plots.envelope(values, 1)
+    if not np.isfinite(low[0]):
+        return
+    width = max(8, min(72, screen.columns - 14))
+    if not screen.unicode:
+        _, highs = plots.envelope(values, width)
+        yield plots.sparkline(highs.tolist(), float(low[0]), float(high[0]), unicode=False)
+        return
+    lines = plots.line_plot(values, width, _PLOT_ROWS)
+    ends = [plots.number_text(high[0]), *[""] * (len(lines) - 2), plots.number_text(low[0])]
+    margin = max(map(len, ends))
+    for end, line in zip(ends, lines, strict=True):
+        yield f"{end:>{margin}} {line}"
+
+
+def _columns(values: Any, screen: Screen) -> Iterator[str]:
+    """Yield one line for each of a few columns: its course and its ends."""
+    down = values.shape[0] >= values.shape[1]
+    values = values if down else values.T
+    values = comparable(values)
+    width = max(8, min(48, screen.columns - 40))
+    for number in range(values.shape[1]):
+        key = f"[:, {number}]" if down else f"[{number}, :]"
+        lows, highs = plots.envelope(values[:, number], width)
+        there = np.isfinite(lows)
+        if not there.any():
+            yield f"{key} no finite values"
+            continue
+        low, high = float(lows[there].min()), float(highs[there].max())
+        middle = (lows / 2 + highs / 2).tolist()
+        line = plots.sparkline(middle, low, high, unicode=screen.unicode)
+        yield f"{key} {line} {plots.number_text(low)} … {plots.number_text(high)}"
+
+
+# Pictures ----------------------------------------------------------------------------------------
+
+
+def _pictures(array: Array, found: Sample, screen: Screen) -> Iterator[str]:
+    rows, columns = terminal.room(screen.columns, len(found.frames), way=screen.way)
+    named = [frame.key for frame in found.frames if frame.key]
+    if array.ndim > 2 and named:
+        yield f"planes {' '.join(named)}" if len(named) > 1 else f"plane {named[0]}"
+    for strip in strips_of(array, found, rows, columns):
+        title, pictures = strip.title, strip.pictures
+        if title:
+            yield title if screen.unicode else title.replace("π", "pi")
+        if screen.way in (terminal.BLOCKS, terminal.CHARACTERS):
+            pictures = [_larger(picture, rows, columns) for picture in pictures]
+        yield from terminal.drawn(
+            pictures, screen.way, columns=screen.columns, true_color=screen.true_color
+        )
+
+
+def _larger(picture: Picture, rows: int, columns: int) -> Picture:
+    """A small picture as large as fits, each pixel a square."""
+    height, width = picture.pixels.shape[:2]
+    return enlarged(picture, max(1, min(rows // height, columns // width)))
+
+
+# Numbers -----------------------------------------------------------------------------------------
+
+
+def number_lines(
+    array: Array, found: Sample | None, screen: Screen, *, full: bool = False
+) -> Iterator[str]:
+    """Yield the numbers of an array, of all of it or of the sample, and which of them it is.
+
+    Raises what reading elements raises.
+    """
+    rest = found is not None and not found.whole and array.nbytes <= _SMALL
+    whole = all_numbers(array) if full or rest else None
+    parts = [] if found is None else found.values
+    if parts and parts[0].dtype.names is not None:
+        return
+    sampled = numbers_of(parts)
+    numbers = whole or sampled
+    if not numbers.count or array.count == 1:
+        return
+    if whole is not None or (found is not None and found.whole):
+        which = f"all {numbers.count} values"
+    else:
+        which = f"sample of {numbers.count} of {array.count} values"
+        which += f": {found.text}" if found is not None and found.text else ""
+        which += " (--full: all)"
+    if numbers.classes is not None and (
+        array.element.kind in ("bool", "user") or 2 * len(numbers.classes) < numbers.count
+    ):
+        yield from _classes(array, numbers, screen)
+    is_bool = array.element.kind == "bool"
+    if numbers.least is not None and not is_bool:
+        what = "|x| " if array.element.kind == "complex" else ""
+        mean = numbers.mean
+        ends = [f"min {what}{plots.number_text(numbers.least)}"]
+        ends += [f"mean {what}{plots.number_text(mean)}"] if mean is not None else []
+        ends += [f"max {what}{plots.number_text(numbers.most)}"]
+        yield ",  ".join(ends)
+    odd = "" if is_bool else _odd(array, numbers)
+    yield f"{odd}  ({which})" if odd else which
+    if sampled.histogram and not (numbers.classes is not None and len(numbers.classes) <= 16):
+        drawn = plots.columns_of(sampled.histogram, unicode=screen.unicode)
+        first, last = plots.number_text(sampled.least), plots.number_text(sampled.most)
+        yield f"histogram {first} {drawn} {last}"
+    trace = numbers.trace
+    if (
+        len(trace) > 2
+        and numbers.most != numbers.least
+        and not is_bool
+        and numbers.least is not None
+        and numbers.mean is not None
+    ):
+        low, high = float(numbers.least), float(numbers.most)
+        for word, at in (("max", 1), ("min", 0)):
+            line = plots.sparkline([one[at] for one in trace], low, high, unicode=screen.unicode)
+            yield f"{word} {'along the array' if whole else 'of each plane'}  {line}"
+
+
+def _odd(array: Array, numbers: Numbers) -> str:
+    """How many values are missing, infinite or zero."""
+    parts = []
+    if array.element.kind in ("float", "bfloat", "complex"):
+        parts.append(f"NaN {numbers.nan}")
+        parts.append(f"inf {numbers.above}")
+        parts += [f"-inf {numbers.below}"] if numbers.below else []
+    elif numbers.nan:
+        parts.append(f"NaT {numbers.nan}")
+    if numbers.finite and array.element.kind != "user":
+        parts.append(f"zeros {100 * numbers.zeros / numbers.count:.3g} %")
+    return ",  ".join(parts)
+
+
+def _classes(array: Array, numbers: Numbers, screen: Screen) -> Iterator[str]:
+    """Yield a table of the classes, with their names where the array has them."""
+    classes: dict[Any, int] = dict(numbers.classes or {})
+    names = array.meta.attributes.get("labels") if array.described else None
+    most = sorted(classes.items(), key=lambda item: -item[1])[: 2 * MOST_ROWS]
+    if array.element.kind != "user":
+        most.sort()
+    texts = []
+    for value, _ in most:
+        text = quoted(str(value))[:_MOST_TEXT]
+        if isinstance(names, list) and isinstance(value, int) and 0 <= value < len(names):
+            text += f" {quoted(str(names[value]))[:_MOST_TEXT]}"
+        texts.append(text)
+    wide = max(map(len, texts), default=0)
+    highest = max((count for _, count in most), default=1)
+    for text, (_, count) in zip(texts, most, strict=True):
+        drawn = plots.bar(count / highest, 24, unicode=screen.unicode)
+        yield f"{text:<{wide}}  {count:>{len(str(highest))}}  {drawn}"
+    if len(classes) > len(most):
+        yield f"… {len(classes) - len(most)} more"

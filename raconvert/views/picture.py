@@ -1,0 +1,210 @@
+"""Pictures of arrays: elements as pixels, and a PNG writer that needs nothing but zlib."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import numpy as np
+
+from raconvert.declared import Record
+from raconvert.views.numbers import comparable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Values = np.ndarray[Any, Any]
+
+MISSING = (168, 50, 90)  # the color of NaN
+_SHARE = 1.0  # percent of the values at each end that may be beyond black and white
+# Coefficients of a polynomial through viridis, by Matt Zucker (public domain).
+_VIRIDIS = (
+    (0.2777273272234177, 0.005407344544966578, 0.3340998053353061),
+    (0.1050930431085774, 1.404613529898575, 1.384590162594685),
+    (-0.3308618287255563, 0.214847559468213, 0.09509516302823659),
+    (-4.634230498983486, -5.799100973351585, -19.33244095627987),
+    (6.228269936347081, 14.17993336680509, 56.69055260068105),
+    (4.776384997670288, -13.74514537774601, -65.35303263337234),
+    (-5.435455855934631, 4.645852612178535, 26.3124352495832),
+)
+_CLASSES = (  # of classes, the background first; after Okabe and Ito, readable by the color-blind
+    (26, 28, 33), (86, 180, 233), (230, 159, 0), (0, 158, 115), (240, 228, 66), (204, 121, 167),
+    (213, 94, 0), (0, 114, 178), (187, 187, 187),
+)  # fmt: skip
+
+GRAY, DEPTH, PHASE, CLASSES = "gray", "depth", "phase", "classes"
+
+
+class Scale(Record):
+    """Which values are the ends of the colors, and which colors: black to white, or others."""
+
+    low: float
+    high: float
+    colors: str
+
+
+class Picture(Record):
+    """Pixels: numbers of colors with their palette, or red, green, blue with None."""
+
+    pixels: Any
+    palette: Any
+
+    @property
+    def rgb(self) -> Any:
+        """The pixels as red, green, blue."""
+        return self.pixels if self.palette is None else self.palette[self.pixels]
+
+
+def palette_of(colors: str) -> Values:
+    """256 colors, red, green, blue; number 0 is that of missing values."""
+    if colors == CLASSES:
+        table = np.array(_CLASSES, np.float64)
+        found = table[np.minimum(np.arange(255), 1 + (np.arange(255) - 1) % (len(table) - 1))]
+        found[0] = table[0]
+    else:
+        share = np.linspace(0, 1, 255)[:, None]
+        if colors == GRAY:
+            found = np.repeat(share * 255, 3, axis=1)
+        elif colors == PHASE:
+            turn = 2 * np.pi * (share - np.array([0, 1 / 3, 2 / 3]))
+            found = 255 * (0.52 + 0.4 * np.cos(turn))
+        else:
+            found = np.zeros((255, 3))
+            for row in _VIRIDIS[::-1]:
+                found = found * share + np.array(row)
+            found *= 255
+    whole = np.concatenate([np.array([MISSING], np.float64), found])
+    palette: Values = np.clip(np.rint(whole), 0, 255).astype(np.uint8)
+    return palette
+
+
+def scale_of(parts: list[Values], colors: str) -> Scale:
+    """The ends of the colors for some values: all of whole numbers, else all but a few."""
+    found = []
+    for part in parts:
+        values = comparable(part).reshape(-1)
+        values = values[:: max(1, values.size >> 18)]
+        found.append(values[np.isfinite(values)] if values.dtype.kind == "f" else values)
+    values = np.concatenate(found) if found else np.zeros(0)
+    if not values.size:
+        return Scale(0.0, 1.0, colors)
+    if values.dtype.kind == "b" or values.dtype.itemsize == 1:
+        low, high = float(values.min()), float(values.max())
+    else:
+        low, high = map(float, np.percentile(values.astype(np.float64), [_SHARE, 100 - _SHARE]))
+        if not high > low:
+            low, high = float(values.min()), float(values.max())
+        if values.dtype.kind in "iu":
+            low, high = float(int(low)), float(int(high + 0.999))
+    return Scale(low, high, colors)
+
+
+def colored(values: Values, scale: Scale) -> Picture:
+    """A picture of a plane of numbers."""
+    values = comparable(values)
+    palette = palette_of(scale.colors)
+    if scale.colors == CLASSES:
+        return Picture((values.astype(np.int64) % 254 + 1).astype(np.uint8), palette)
+    values = values.astype(np.float64)
+    if scale.high > scale.low:
+        with np.errstate(all="ignore"):
+            share = (values / 2 - scale.low / 2) / (scale.high / 2 - scale.low / 2)
+    else:
+        share = np.where(np.isnan(values), values, 0.5)
+    with np.errstate(all="ignore"):
+        at = 1 + np.clip(np.nan_to_num(share, nan=0, posinf=1, neginf=0), 0, 1) * 254
+    return Picture(np.where(np.isnan(values), 0, np.rint(at)).astype(np.uint8), palette)
+
+
+def photo(values: Values) -> Picture:
+    """A picture of red, green, blue in whole numbers; alpha is laid over grey."""
+    bits = 8 * (values.dtype.itemsize - 1)
+    if bits:
+        values = (comparable(values) >> bits).astype(np.uint8)
+    if values.shape[-1] == 4:
+        share = values[..., 3:].astype(np.float64) / 255
+        values = np.rint(values[..., :3] * share + 128 * (1 - share)).astype(np.uint8)
+    return Picture(np.ascontiguousarray(values), None)
+
+
+def resized(values: Values, rows: int, columns: int, *, mean: bool = True) -> Values:
+    """A plane with so many rows and columns: means of what falls together, or one of it."""
+    height, width = values.shape
+    if (rows, columns) == (height, width):
+        return values
+    if rows > height or columns > width:
+        values = _shrunk(values, min(rows, height), min(columns, width), mean=mean)
+        height, width = values.shape
+        down, right = np.arange(rows) * height // rows, np.arange(columns) * width // columns
+        larger: Values = values[down][:, right]
+        return larger
+    return _shrunk(values, rows, columns, mean=mean)
+
+
+def _shrunk(values: Values, rows: int, columns: int, *, mean: bool) -> Values:
+    height, width = values.shape
+    tops = np.arange(rows) * height // rows
+    lefts = np.arange(columns) * width // columns
+    if not mean or values.dtype.kind not in "iuf":
+        some: Values = values[tops + (height // rows) // 2][:, lefts + (width // columns) // 2]
+        return some
+    whole = values.astype(np.float32)
+    there = np.isfinite(whole)
+    sums = _summed(np.where(there, whole, 0), tops, lefts)
+    counts = _summed(there.astype(np.float32), tops, lefts)
+    with np.errstate(all="ignore"):
+        found = sums / counts
+    if values.dtype.kind != "f":
+        found = np.rint(found).astype(values.dtype)
+    same: Values = found
+    return same
+
+
+def _summed(values: Values, tops: Values, lefts: Values) -> Values:
+    return np.add.reduceat(np.add.reduceat(values, tops, axis=0), lefts, axis=1)
+
+
+def enlarged(picture: Picture, factor: int) -> Picture:
+    """The picture with each pixel as a square of some."""
+    pixels = picture.pixels.repeat(factor, axis=0).repeat(factor, axis=1)
+    return picture._replace(pixels=pixels)
+
+
+def beside(pictures: list[Picture], gap: int) -> Picture:
+    """Pictures in one row, with transparent gaps of so many pixels, as red, green, blue, alpha."""
+    height = max(picture.pixels.shape[0] for picture in pictures)
+    width = sum(picture.pixels.shape[1] for picture in pictures) + gap * (len(pictures) - 1)
+    joined = np.zeros((height, width, 4), np.uint8)
+    left = 0
+    for picture in pictures:
+        high, wide = picture.pixels.shape[:2]
+        joined[:high, left : left + wide, :3] = picture.rgb
+        joined[:high, left : left + wide, 3] = 255
+        left += wide + gap
+    return Picture(joined, None)
+
+
+def png_of(picture: Picture) -> bytes:
+    """The picture as the bytes of a PNG file."""
+    pixels = np.ascontiguousarray(picture.pixels)
+    height, width = pixels.shape[:2]
+    depth = 1 if pixels.ndim == 2 else pixels.shape[2]
+    rows = np.zeros((height, 1 + width * depth), np.uint8)
+    rows[:, 1:] = pixels.reshape(height, width * depth)
+    parts = [
+        _chunk(b"IHDR", struct.pack(">2I5B", width, height, 8, {1: 3, 3: 2, 4: 6}[depth], 0, 0, 0))
+    ]
+    if picture.palette is not None:
+        used = int(pixels.max(initial=0)) + 1
+        parts.append(_chunk(b"PLTE", picture.palette[:used].tobytes()))
+    else:  # each byte as the difference from the pixel on the left packs better
+        rows[:, 0] = 1
+        whole = rows[:, 1:].copy()
+        rows[:, 1 + depth :] = whole[:, depth:] - whole[:, :-depth]
+    parts += [_chunk(b"IDAT", zlib.compress(rows.tobytes(), 9)), _chunk(b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+def _chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))

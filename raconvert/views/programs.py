@@ -1,0 +1,248 @@
+"""How an array is read without raconvert: programs that are true for one file, ready to paste."""
+
+from __future__ import annotations
+
+from math import prod
+
+from raconvert.arrays.dtypes import dtype_of, needs_swap
+from raconvert.declared import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+
+# kind and bytes -> Julia, MATLAB, C; R is below
+_TYPES = {
+    ("int", 1): ("Int8", "int8", "int8_t"),
+    ("int", 2): ("Int16", "int16", "int16_t"),
+    ("int", 4): ("Int32", "int32", "int32_t"),
+    ("int", 8): ("Int64", "int64", "int64_t"),
+    ("uint", 1): ("UInt8", "uint8", "uint8_t"),
+    ("uint", 2): ("UInt16", "uint16", "uint16_t"),
+    ("uint", 4): ("UInt32", "uint32", "uint32_t"),
+    ("uint", 8): ("UInt64", "uint64", "uint64_t"),
+    ("float", 2): ("Float16", "uint16", "uint16_t"),
+    ("float", 4): ("Float32", "single", "float"),
+    ("float", 8): ("Float64", "double", "double"),
+    ("complex", 8): ("ComplexF32", "single", "float complex"),
+    ("complex", 16): ("ComplexF64", "double", "double complex"),
+    ("bool", 1): ("Bool", "uint8", "uint8_t"),
+    ("bfloat", 2): ("UInt16", "uint16", "uint16_t"),
+}
+_R = {  # what readBin takes
+    ("int", 1): '"integer", N, size = 1',
+    ("int", 2): '"integer", N, size = 2',
+    ("int", 4): '"integer", N, size = 4',
+    ("uint", 1): '"integer", N, size = 1, signed = FALSE',
+    ("uint", 2): '"integer", N, size = 2, signed = FALSE',
+    ("float", 4): '"double", N, size = 4',
+    ("float", 8): '"double", N, size = 8',
+    ("complex", 16): '"complex", N',
+    ("bool", 1): '"logical", N, size = 1',
+}
+LANGUAGES = ("Python", "Julia", "MATLAB", "R", "C")
+
+
+class Stored(Record):
+    """Where elements lie as they are: file, offset, type, lengths of the axes, order."""
+
+    place: str
+    offset: int
+    element: Any
+    big: bool
+    dims: tuple[int, ...]
+    index_order: str | None
+
+    @property
+    def elements(self) -> int:
+        """The number of elements."""
+        return prod(self.dims)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes in the order of the indices."""
+        return self.dims if self.index_order == "F" else self.dims[::-1]
+
+
+def stored_of(array: Array, name: str) -> Stored | None:
+    """Where the elements of an array lie, in the file called `name`; None where no program says."""
+    extent = array.extent
+    if extent is None or array.problem is not None or not array.nbytes:
+        return None
+    if extent.swap != needs_swap(array.element):
+        return None
+    return Stored(
+        name, extent.offset, array.element, extent.swap > 1, array.dims, array.index_order
+    )
+
+
+def julia_type(element: Any) -> str:
+    """The type of an element in Julia."""
+    found = _TYPES.get((element.kind, element.nbytes))
+    return found[0] if found else f"NTuple{{{element.nbytes},UInt8}}"
+
+
+def programs(stored: Stored) -> dict[str, str]:
+    """A program for each of `LANGUAGES`."""
+    makers = (_python, _julia, _matlab, _r, _c)
+    return {name: make(stored) for name, make in zip(LANGUAGES, makers, strict=True)}
+
+
+def _python(stored: Stored) -> str:
+    element = stored.element
+    lines = ["import numpy as np"]
+    after = ""
+    if element.kind == "bfloat":
+        lines.insert(0, "import ml_dtypes")
+        dtype, after = repr(">u2" if stored.big else "<u2"), ".view(ml_dtypes.bfloat16)"
+        if stored.big:
+            after = '.astype("<u2")' + after
+    else:
+        found = dtype_of(element)
+        usual = found.names is None
+        dtype = repr(found.str if usual else found.descr)
+        if not usual and "''" in dtype:
+            dtype = repr(f"V{element.nbytes}")
+    order = ', order="F"' if stored.index_order == "F" and len(stored.dims) > 1 else ""
+    lines += [
+        f"x = np.fromfile({stored.place!a}, dtype={dtype}, count={stored.elements}, "
+        f"offset={stored.offset})",
+        f"x = x{after}.reshape({stored.shape}{order})",
+    ]
+    return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    """A text for Julia, R and C: what is odd is escaped."""
+    found = text.replace("\\", "\\\\").replace('"', '\\"')
+    return "".join(one if one.isprintable() else f"\\{ord(one):03o}" for one in found)
+
+
+def _dims(stored: Stored, least: int = 0) -> str:
+    dims = [*stored.dims, *[1] * (least - len(stored.dims))]
+    return ", ".join(map(str, dims))
+
+
+def _julia(stored: Stored) -> str:
+    kind = julia_type(stored.element)
+    rank = f",{len(stored.dims)}"
+    size = f"(undef, {_dims(stored)})" if stored.dims else "(undef)"
+    name = _quoted(stored.place).replace("$", "\\$")
+    lines = [
+        f'x = open("{name}") do io',
+        f"    seek(io, {stored.offset})",
+        f"    read!(io, Array{{{kind}{rank}}}{size})",
+        "end",
+    ]
+    if stored.element.kind == "complex" and stored.big:
+        lines.append("x = complex.(ntoh.(real.(x)), ntoh.(imag.(x)))")
+    elif stored.big:
+        lines.append("x = ntoh.(x)")
+    if stored.element.kind == "bfloat":
+        lines.append("x = reinterpret.(Float32, UInt32.(x) .<< 16)  # the values of bfloat16")
+    return "\n".join(lines)
+
+
+def _matlab(stored: Stored) -> str:
+    element = stored.element
+    _, kind, _ = _TYPES.get((element.kind, element.nbytes), ("", "uint8", ""))
+    count, dims = stored.elements, _dims(stored, 2).replace(",", "")
+    lines = [
+        f"f = fopen('{stored.place.replace(chr(39), chr(39) * 2)}', 'r', "
+        f"'{'ieee-be' if stored.big else 'ieee-le'}');",
+        f"fseek(f, {stored.offset}, 'bof');",
+    ]
+    if element.kind == "user":
+        count *= element.nbytes
+        dims = f"{element.nbytes} {dims}"
+    if element.kind == "complex":
+        lines.append(f"x = fread(f, {2 * count}, '{kind}=>{kind}');")
+        lines.append("x = complex(x(1:2:end), x(2:2:end));")
+    else:
+        lines.append(f"x = fread(f, {count}, '{kind}=>{kind}');")
+    lines.append("fclose(f);")
+    made = f"reshape(x, [{dims}])"
+    if element.kind == "bool":
+        made = f"logical({made})"
+    lines.append(f"x = {made};")
+    if (element.kind, element.nbytes) == ("float", 2):
+        lines.append("x = half.typecast(x);  % Fixed-Point Designer")
+    elif element.kind == "bfloat":
+        lines.append("x = reshape(typecast(bitshift(uint32(x(:)), 16), 'single'), size(x));")
+    elif element.kind == "user":
+        lines.append(f"% {element.nbytes} bytes for each element, as they are")
+    return "\n".join(lines)
+
+
+def _r(stored: Stored) -> str:
+    element = stored.element
+    key = element.kind, element.nbytes
+    end = f'endian = "{"big" if stored.big else "little"}"'
+    lines = [f'f <- file("{_quoted(stored.place)}", "rb")', f"invisible(seek(f, {stored.offset}))"]
+    dims = _dims(stored, 1)
+    read = _R.get(key)
+    if read is not None:
+        lines.append(f"x <- readBin(f, {read.replace('N', str(stored.elements), 1)}, {end})")
+    elif key == ("uint", 4):
+        lines.append(f'x <- readBin(f, "integer", {2 * stored.elements}, size = 2, signed = FALSE,')
+        first, second = ("FALSE, TRUE", "TRUE, FALSE")[:: 1 if stored.big else -1]
+        lines.append(f"             {end})")
+        lines.append(f"x <- x[c({first})] + 65536 * x[c({second})]")
+    elif key == ("complex", 8):
+        lines.append(f'x <- readBin(f, "double", {2 * stored.elements}, size = 4, {end})')
+        lines.append("x <- complex(real = x[c(TRUE, FALSE)], imaginary = x[c(FALSE, TRUE)])")
+    else:
+        lines.append(f'x <- readBin(f, "raw", {stored.elements * element.nbytes})')
+        lines.append(f"# R has no such numbers: {element.nbytes} bytes for each element")
+        dims = f"{element.nbytes}, {dims}"
+    lines += ["close(f)", f"x <- array(x, dim = c({dims}))"]
+    return "\n".join(lines)
+
+
+def _c(stored: Stored) -> str:
+    element = stored.element
+    _, _, kind = _TYPES.get((element.kind, element.nbytes), ("", "", ""))
+    width = needs_swap(element._replace(order=">")) if stored.big else 1
+    heads = ["#include <complex.h>"] if element.kind == "complex" else []
+    heads += ["#include <stdint.h>", "#include <stdio.h>", "#include <stdlib.h>"]
+    if not kind:
+        kind = "element"
+        heads += ["", f"typedef struct {{ unsigned char bytes[{element.nbytes}]; }} element;"]
+    lines = [
+        "#define _FILE_OFFSET_BITS 64",
+        *heads,
+        "",
+        "int main(void) {",
+        f"    size_t n = {stored.elements};  /* {_index(stored)} */",
+        f"    {kind} *x = malloc(n * sizeof *x);",
+        f'    FILE *f = fopen("{_quoted(stored.place)}", "rb");',
+        f"    if (!x || !f || fseeko(f, {stored.offset}, SEEK_SET)",
+        "        || fread(x, sizeof *x, n, f) != n)",
+        "        return 1;",
+    ]
+    if width > 1:
+        lines += [
+            "    unsigned char *b = (unsigned char *)x;",
+            f"    for (size_t i = 0; i < n * sizeof *x; i += {width})  /* big-endian */",
+            f"        for (size_t j = 0; j < {width // 2}; j++) {{",
+            f"            unsigned char t = b[i + j]; b[i + j] = b[i + {width - 1} - j];",
+            f"            b[i + {width - 1} - j] = t;",
+            "        }",
+        ]
+    return "\n".join([*lines, "    return 0;", "}"])
+
+
+def _index(stored: Stored) -> str:
+    """Where the element of some indices is, in words of C."""
+    if not stored.dims:
+        return "one number"
+    names = "ijklmnopqrstuvw"[: len(stored.dims)]
+    if len(names) < len(stored.dims):
+        return f"{len(stored.dims)} axes, the fastest first: {_dims(stored)}"
+    by_speed = names if stored.index_order == "F" else names[::-1]
+    text = by_speed[-1]
+    for name, length in zip(by_speed[-2::-1], stored.dims[-2::-1], strict=True):
+        text = f"({text}) * {length} + {name}" if " " in text else f"{text} * {length} + {name}"
+    return f"x[{text}] is element [{', '.join(names)}]"

@@ -1,0 +1,361 @@
+"""A part of an array that stands for it: read in bounded time, whatever the size of the array.
+
+Planes are the two fastest axes; of many, some are read at even distances, the middle one among
+them. Of a plane that is too large, rows at even distances are read. What lies in chunks that are
+decoded whole is cut to the chunks around the middle; what can only be decoded front to back gives
+its front. Singleton axes are passed over.
+"""
+
+from __future__ import annotations
+
+from math import ceil, prod
+
+import numpy as np
+
+from raconvert.arrays.array import Array
+from raconvert.arrays.lazy import Decoded
+from raconvert.declared import Record
+from raconvert.errors import TooLarge
+from raconvert.files.places import is_remote
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Values = np.ndarray[Any, Any]
+    Key = tuple[int | slice, ...]
+
+BUDGET = 8 << 20  # bytes read for the sample of an array
+REMOTE_BUDGET = 1 << 20  # the same at a URL
+DECODED = 32 << 20  # bytes to which the budget may grow where whole chunks are decoded
+FRAMES = 5  # planes of an array that are shown
+ROWS = 192  # of a plane that is too large
+POINTS = 40  # in each direction of a plane of which even one row is too large
+WINDOWS = 96  # of an axis that is too long
+COLORS = (3, 4)  # lengths of an axis of red, green, blue, and maybe alpha
+NARROW = 8  # columns that are lines of their own rather than a picture
+
+SCALAR, LINE, COLUMNS, IMAGE, COLOR, EMPTY = "scalar", "line", "columns", "image", "color", "empty"
+
+
+class Frame(Record):
+    """A part of an array: its values in logical order, which part, and its form if all were read.
+
+    The last of `size` are its rows and columns; empty if none were left out between others.
+    """
+
+    values: Any
+    key: str
+    size: tuple[int, ...] = ()
+
+
+class Sample(Record):
+    """What was read of an array: parts of one form, and in words how much of it that is."""
+
+    form: str
+    frames: tuple[Frame, ...]
+    text: str
+    whole: bool
+
+    @property
+    def values(self) -> list[Any]:
+        """The values of all parts."""
+        return [frame.values for frame in self.frames]
+
+
+class Layout(Record):
+    """Which axes of an array, slowest first, make a picture; `outer` are those of the frames."""
+
+    form: str
+    rows: int
+    columns: int
+    color: int
+    outer: tuple[int, ...]
+
+
+def sample(array: Array, *, budget: int = 0, frames: int = FRAMES) -> Sample:
+    """Return a part of an array that stands for it; at most about `budget` bytes are read.
+
+    Raises what reading elements raises, `TooLarge` if too much would have to be decoded for any.
+    """
+    if array.problem is not None:
+        raise array.problem
+    if not array.count or not array.element.nbytes:
+        return Sample(EMPTY, (), "no elements", whole=True)
+    remote = array.extent is not None and is_remote(array.extent.path)
+    budget = budget or (REMOTE_BUDGET if remote else BUDGET)
+    layout = layout_of(array)
+    if array.extent is None and isinstance(array.data, Decoded) and array.nbytes > budget:
+        return _front(array, array.data, layout, budget, frames)
+    return _Reader(array, layout, budget, frames, remote=remote).sample()
+
+
+def layout_of(array: Array) -> Layout:
+    """The axes of an array, slowest first, that make a picture of it."""
+    seen = array.dims[::-1]
+    axes = [axis for axis, length in enumerate(seen) if length > 1]
+    if len(axes) < 2:
+        form = LINE if axes else SCALAR
+        return Layout(form, -1, axes[-1] if axes else -1, -1, ())
+    *outer, rows, columns = axes
+    color = -1
+    if array.element.kind == "uint" and len(axes) > 2:
+        before = axes[-3]
+        if seen[columns] in COLORS and min(seen[before], seen[rows]) > NARROW:
+            before, rows, columns, color = axes[-4] if len(axes) > 3 else -1, before, rows, columns
+            outer = [axis for axis in axes[:-3] if axis >= 0]
+        elif seen[before] == COLORS[0] and min(seen[rows], seen[columns]) > NARROW:
+            color, outer = before, axes[:-3]
+    if color >= 0:
+        return Layout(COLOR, rows, columns, color, tuple(outer))
+    short, long = sorted((seen[rows], seen[columns]))
+    if short <= NARROW and long > 4 * short and len(axes) == 2:
+        return Layout(COLUMNS, rows, columns, -1, ())
+    return Layout(IMAGE, rows, columns, -1, tuple(outer))
+
+
+def spread(count: int, most: int) -> list[int]:
+    """At most `most` indices below `count`, at even distances; the middle one of an odd number."""
+    if count <= most:
+        return list(range(count))
+    return [(2 * number + 1) * count // (2 * most) for number in range(most)]
+
+
+def region(array: Array, key: Key) -> Values:
+    """The elements at a key of the axes, slowest first; the result is slowest first as well."""
+    if array.index_order == "F":
+        return np.asarray(array[key[::-1]]).T
+    return np.asarray(array[key])
+
+
+class _Reader:
+    """Reads the frames of one array within a budget."""
+
+    def __init__(
+        self, array: Array, layout: Layout, budget: int, frames: int, *, remote: bool
+    ) -> None:
+        self.array = array
+        self.layout = layout
+        self.seen = array.dims[::-1]
+        self.item = array.element.nbytes
+        self.budget = budget
+        self.frames = frames
+        self.remote = remote
+        self.chunk = _chunk_of(array)
+        if self.chunk is not None:
+            self.budget = max(budget, min(DECODED, prod(self.chunk) * self.item))
+        self.cut = ""  # how planes were cut, in words
+        self.thinned = False  # they have fewer rows or columns, at even distances
+
+    def sample(self) -> Sample:
+        layout, seen = self.layout, self.seen
+        if layout.form == SCALAR:
+            values = region(self.array, (slice(None),) * len(seen))
+            return Sample(SCALAR, (Frame(values.reshape(-1), ""),), "", whole=True)
+        if layout.form == LINE:
+            return self._line()
+        outer = [seen[axis] for axis in layout.outer]
+        planes = prod(outer)
+        chosen = spread(planes, self._frames_within(planes))
+        found = []
+        for number in chosen:
+            at = np.unravel_index(number, outer) if outer else ()
+            index = dict(zip(layout.outer, map(int, at), strict=True))
+            values = self._plane(index, len(chosen))
+            found.append(Frame(values, self._text(index), self._size() if self.thinned else ()))
+        whole = len(chosen) == planes and not self.cut
+        text = f"{len(chosen)} of {planes} planes" if planes > len(chosen) else ""
+        text = ", ".join(part for part in (text, self.cut) if part)
+        return Sample(layout.form, tuple(found), text, whole)
+
+    def _frames_within(self, planes: int) -> int:
+        """How many planes there are to be: fewer where one costs much."""
+        most = min(self.frames, planes)
+        if self.remote:
+            most = min(most, 3)
+        if self.chunk is not None:
+            cost = prod(min(self.chunk[axis], self.seen[axis]) for axis in range(len(self.seen)))
+            most = max(1, min(most, self.budget // max(1, cost * self.item)))
+        wide = self.seen[self.layout.columns] * self.item
+        return (
+            1 if wide > self.budget // 32 and planes * self._plane_bytes() > self.budget else most
+        )
+
+    def _plane_bytes(self) -> int:
+        layout, seen = self.layout, self.seen
+        colors = seen[layout.color] if layout.color >= 0 else 1
+        return seen[layout.rows] * seen[layout.columns] * colors * self.item
+
+    def _text(self, index: dict[int, int]) -> str:
+        """A plane as a key in logical order."""
+        parts = [
+            str(index[axis]) if axis in index else ":" if length > 1 else "0"
+            for axis, length in enumerate(self.seen)
+        ]
+        return f"[{', '.join(parts[::-1] if self.array.index_order == 'F' else parts)}]"
+
+    def _key(self, index: dict[int, int | slice]) -> Key:
+        return tuple(
+            index.get(axis, slice(None) if length > 1 else 0)
+            for axis, length in enumerate(self.seen)
+        )
+
+    def _size(self) -> tuple[int, ...]:
+        """The rows and columns of a whole plane as it is drawn."""
+        size = self.seen[self.layout.rows], self.seen[self.layout.columns]
+        return size[::-1] if self.array.index_order == "F" else size
+
+    def _oriented(self, values: Values) -> Values:
+        """A plane as it is drawn: first index down, second to the right, colors behind."""
+        layout = self.layout
+        if layout.color >= 0:
+            axes = sorted((layout.rows, layout.columns, layout.color))
+            values = np.moveaxis(values, axes.index(layout.color), -1)
+        return values.swapaxes(0, 1) if self.array.index_order == "F" else values
+
+    def _plane(self, index: dict[int, int], count: int) -> Values:
+        limit = self.budget // count
+        if self.chunk is not None or self.remote:
+            return self._oriented(region(self.array, self._key({**index, **self._crop(limit)})))
+        if self._plane_bytes() <= limit:
+            return self._oriented(region(self.array, self._key({**index})))
+        return self._oriented(self._rows(index, limit))
+
+    def _rows(self, index: dict[int, int], limit: int) -> Values:
+        """Rows at even distances, each read alone; of rows that are too long, single elements."""
+        layout, seen = self.layout, self.seen
+        self.thinned = True
+        width = self._plane_bytes() // seen[layout.rows]
+        most = max(1, min(ROWS, limit // width))
+        if most < min(POINTS, seen[layout.rows]):
+            rows = spread(seen[layout.rows], POINTS)
+            columns = spread(seen[layout.columns], POINTS)
+            self.cut = f"{len(rows)} × {len(columns)} points of each"
+            lines = [
+                np.stack([self._line_at(index, row, slice(c, c + 1)) for c in columns], axis=-1)
+                for row in rows
+            ]
+            joined = np.stack([line.squeeze() for line in lines])
+            return (
+                joined.reshape(len(rows), len(columns), -1).squeeze(-1)
+                if (layout.color < 0)
+                else joined
+            )
+        rows = spread(seen[layout.rows], most)
+        self.cut = f"{len(rows)} of {seen[layout.rows]} rows of each"
+        axis = sorted((layout.rows, layout.columns, *([layout.color] * (layout.color >= 0))))
+        return np.stack(
+            [self._line_at(index, row, slice(None)) for row in rows], axis=axis.index(layout.rows)
+        )
+
+    def _line_at(self, index: dict[int, int], row: int, columns: slice) -> Values:
+        key: dict[int, int | slice] = {**index}
+        key |= {self.layout.rows: row, self.layout.columns: columns}
+        return region(self.array, self._key(key))
+
+    def _crop(self, limit: int) -> dict[int, slice]:
+        """The stretch of rows and columns around the middle whose chunks are within a limit."""
+        layout, seen = self.layout, self.seen
+        chunk = self.chunk or (1,) * len(seen)
+        if self.remote and self._plane_bytes() // seen[layout.rows] <= limit:
+            chunk = tuple(n if axis != layout.rows else 1 for axis, n in enumerate(seen))
+        axes = (layout.rows, layout.columns)
+        fixed = self.item * (seen[layout.color] if layout.color >= 0 else 1)
+        if self.chunk is not None:
+            fixed = prod(chunk) // prod(chunk[axis] for axis in axes) * self.item
+        wanted = {axis: seen[axis] for axis in axes}
+        while fixed * prod(_covered(wanted[a], chunk[a]) for a in axes) > limit:
+            axis = max(axes, key=lambda a: wanted[a] / chunk[a])
+            if wanted[axis] <= chunk[axis]:
+                break
+            wanted[axis] = max(chunk[axis], wanted[axis] // 2)
+        found = {}
+        for axis in axes:
+            if wanted[axis] < seen[axis]:
+                step = chunk[axis]
+                start = (seen[axis] - wanted[axis]) // 2 // step * step
+                found[axis] = slice(start, start + wanted[axis])
+        if found:
+            parts = [f"{part.start}:{part.stop}" for part in found.values()]
+            self.cut = f"the part around the middle ({', '.join(parts)}) of each"
+        return found
+
+    def _line(self) -> Sample:
+        axis = self.layout.columns
+        length = self.seen[axis]
+        chunk = self.chunk[axis] if self.chunk is not None else 0
+        if length * self.item <= self.budget:
+            values = region(self.array, self._key({axis: slice(None)}))
+            return Sample(LINE, (Frame(values, "[:]"),), "", whole=True)
+        most = 8 if self.remote else WINDOWS
+        if chunk:
+            most = max(1, min(most, self.budget // (chunk * self.item)))
+        size = max(1, min(self.budget // most // self.item, chunk or length, length // most))
+        if self.remote:
+            size = min(size, (64 << 10) // self.item or 1)
+        starts = [min(start, length - size) for start in spread(length, most)]
+        parts = [region(self.array, self._key({axis: slice(s, s + size)})) for s in starts]
+        text = f"{len(starts)} windows of {size} of {length} elements"
+        return Sample(LINE, (Frame(np.concatenate(parts), "[:]"),), text, whole=False)
+
+
+def _covered(length: int, chunk: int) -> int:
+    return ceil(length / chunk) * chunk
+
+
+def _chunk_of(array: Array) -> tuple[int, ...] | None:
+    """The shape of the chunks that a file decodes whole, slowest axis first; None without any."""
+    chunks = array.storage.get("chunks")
+    if array.extent is not None or not isinstance(chunks, (list, tuple)):
+        return None
+    if len(chunks) != array.ndim or not all(isinstance(n, int) and n > 0 for n in chunks):
+        return None
+    chunk = tuple(min(n, length) for n, length in zip(chunks, array.dims[::-1], strict=True))
+    nbytes = prod(chunk) * array.element.nbytes
+    if nbytes > DECODED:
+        raise TooLarge(
+            f"one chunk of array '{array.name}' has {nbytes} bytes",
+            expected=f"at most {DECODED} for a look at it",
+            remedy="--full reads all of it",
+        )
+    return chunk
+
+
+def _front(array: Array, data: Decoded, layout: Layout, budget: int, frames: int) -> Sample:
+    """The front of what can only be decoded front to back."""
+    pieces, count = [], 0
+    most = max(1, budget // array.element.nbytes)
+    for piece in data.stream(min(budget, 1 << 20)):
+        part = np.array(piece.reshape(-1)[: most - count])
+        pieces.append(part)
+        count += len(part)
+        if count >= most:
+            break
+    values = np.concatenate(pieces)
+    seen = array.dims[::-1]
+    text = f"the first {count} of {array.count} elements, which are decoded front to back"
+    if layout.form in (LINE, COLUMNS, SCALAR):
+        if layout.form == COLUMNS:
+            width = seen[layout.columns]
+            values = values[: len(values) // width * width].reshape(-1, width)
+        return Sample(layout.form, (Frame(values, "[:]"),), text, whole=False)
+    first = min(axis for axis in (layout.rows, layout.columns, layout.color) if axis >= 0)
+    inner = seen[first:]
+    plane = prod(inner)
+    if count < plane:  # the first rows of the first plane
+        rows = count // prod(inner[1:])
+        if not rows:
+            return Sample(LINE, (Frame(values, "[:]"),), text, whole=False)
+        front = _in_memory(values[: rows * prod(inner[1:])], (rows, *inner[1:]), array)
+    else:
+        planes = count // plane
+        front = _in_memory(values[: planes * plane], (planes, *inner), array)
+    made = _Reader(front, layout_of(front), front.nbytes, frames, remote=False).sample()
+    return made._replace(text=", ".join(filter(None, (text, made.text))), whole=False)
+
+
+def _in_memory(values: Values, seen: tuple[int, ...], array: Array) -> Array:
+    """An array in memory of values that are listed slowest axis first."""
+    order = array.index_order
+    dims = tuple(seen[::-1])
+    return Array(array.element, dims, name=array.name, index_order=order, data=values.reshape(seen))

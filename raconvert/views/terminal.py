@@ -1,0 +1,190 @@
+"""Pictures in a terminal: by the graphics that it has, else by half blocks, else by characters."""
+
+from __future__ import annotations
+
+import base64
+import os
+
+import numpy as np
+
+from raconvert.views.picture import beside, enlarged, png_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from raconvert.views.picture import Picture
+
+KITTY, ITERM2, SIXEL = "kitty", "iterm2", "sixel"
+BLOCKS, CHARACTERS, NONE = "blocks", "plain", "none"
+WAYS = (KITTY, ITERM2, SIXEL, BLOCKS, CHARACTERS, NONE)
+CELL = (8, 16)  # pixels of a character, about
+_KITTY_BYTES = 4096  # of one escape sequence
+_SIXEL_LEVELS = 6  # of red, green and blue each: 216 colors
+_RAMP = " .:-=+*#%@"
+_RESET = "\x1b[0m"
+
+
+def way_of(environment: Mapping[str, str], *, terminal: bool, unicode: bool, color: bool) -> str:
+    """How pictures are shown, by what the terminal says of itself in the environment."""
+    if not terminal or not color:
+        return CHARACTERS
+    term, program = environment.get("TERM", ""), environment.get("TERM_PROGRAM", "")
+    if environment.get("TMUX") or environment.get("STY") or term.startswith(("screen", "tmux")):
+        return BLOCKS if unicode else CHARACTERS  # what is between would not let pictures pass
+    if "kitty" in term or environment.get("KITTY_WINDOW_ID") or program.lower() == "ghostty":
+        return KITTY
+    if program in ("iTerm.app", "WezTerm") or environment.get("LC_TERMINAL") == "iTerm2":
+        return ITERM2
+    if term.startswith(("foot", "mlterm", "contour")) or "sixel" in term:
+        return SIXEL
+    return BLOCKS if unicode else CHARACTERS
+
+
+def room(columns: int, count: int, *, way: str, rows: int = 18) -> tuple[int, int]:
+    """The pixels, high and wide, that each of `count` pictures in a row may have."""
+    cells = max(4, (columns - 2 - 2 * (count - 1)) // count)
+    if way in (KITTY, ITERM2, SIXEL):
+        return min(320, rows * CELL[1]), min(320, cells * CELL[0])
+    return 2 * rows, cells
+
+
+def drawn(pictures: list[Picture], way: str, *, columns: int, true_color: bool) -> list[str]:
+    """The lines that show pictures side by side."""
+    if way in (KITTY, ITERM2, SIXEL):
+        return _graphics(pictures, way, columns)
+    if way == BLOCKS:
+        blocks = [_half_blocks(picture, true_color=true_color) for picture in pictures]
+    else:
+        blocks = [_characters(picture) for picture in pictures]
+    widths = [picture.pixels.shape[1] for picture in pictures]
+    lines = []
+    for number in range(max(map(len, blocks))):
+        parts = [
+            block[number] if number < len(block) else " " * width
+            for block, width in zip(blocks, widths, strict=True)
+        ]
+        lines.append("  ".join(parts).rstrip() if way == CHARACTERS else "  ".join(parts))
+    return lines
+
+
+def _graphics(pictures: list[Picture], way: str, columns: int) -> list[str]:
+    """One picture of all in a row, as large as fits."""
+    gap = CELL[0]
+    widest = max(picture.pixels.shape[1] for picture in pictures)
+    free = (columns - 2) * CELL[0] - gap * (len(pictures) - 1)
+    factor = max(1, min(8, free // (len(pictures) * widest), 288 // widest))
+    whole = beside([enlarged(picture, factor) for picture in pictures], gap)
+    if way == SIXEL:
+        return [_sixel(whole.pixels)]
+    png = base64.b64encode(png_of(whole)).decode("ascii")
+    if way == ITERM2:
+        size = len(png) * 3 // 4 - png.count("=")
+        return [f"\x1b]1337;File=inline=1;size={size};preserveAspectRatio=1:{png}\x07"]
+    parts = [png[at : at + _KITTY_BYTES] for at in range(0, len(png), _KITTY_BYTES)]
+    more = [int(number < len(parts)) for number in range(1, len(parts) + 1)]
+    keys = ["a=T,f=100,q=2,", *[""] * (len(parts) - 1)]
+    return [
+        "".join(
+            f"\x1b_G{key}m={left};{part}\x1b\\"
+            for key, left, part in zip(keys, more, parts, strict=True)
+        )
+    ]
+
+
+def _sixel(pixels: Any) -> str:
+    """Red, green, blue, alpha as a sixel picture; what is transparent is not drawn."""
+    height, width = pixels.shape[:2]
+    top = _SIXEL_LEVELS - 1
+    levels = (pixels[..., :3].astype(np.int32) * top + 127) // 255
+    numbers = levels @ np.array([_SIXEL_LEVELS**2, _SIXEL_LEVELS, 1])
+    numbers[pixels[..., 3] == 0] = -1
+    parts = [f'\x1bP0;1q"1;1;{width};{height}']
+    for number in np.unique(numbers[numbers >= 0]):
+        red, green, blue = number // _SIXEL_LEVELS**2, number // _SIXEL_LEVELS % 6, number % 6
+        shares = ";".join(str(int(level) * 100 // top) for level in (red, green, blue))
+        parts.append(f"#{number};2;{shares}")
+    for start in range(0, height, 6):
+        band = numbers[start : start + 6]
+        bits = 1 << np.arange(len(band))[:, None]
+        for number in np.unique(band[band >= 0]):
+            row = ((band == number) * bits).sum(axis=0)
+            parts.append(f"#{number}{_runs(row)}$")
+        parts.append("-")
+    return "".join(parts) + "\x1b\\"
+
+
+def _runs(row: Any) -> str:
+    """The sixels of a color in one band, repeated ones counted."""
+    edges = np.flatnonzero(np.diff(row, prepend=row[0] + 1))
+    lengths = np.diff(edges, append=len(row))
+    found = []
+    for at, length in zip(edges, lengths, strict=True):
+        sign = chr(63 + int(row[at]))
+        found.append(f"!{length}{sign}" if length > 3 else sign * int(length))
+    return "".join(found)
+
+
+def _half_blocks(picture: Picture, *, true_color: bool) -> list[str]:
+    """Two pixels in each character: the upper in front, the lower behind."""
+    pixels = picture.rgb
+    if len(pixels) % 2:
+        pixels = np.concatenate([pixels, pixels[-1:]])
+        last = True
+    else:
+        last = False
+    lines = []
+    for number in range(0, len(pixels), 2):
+        parts: list[str] = []
+        before: object = None
+        alone = last and number == len(pixels) - 2
+        for upper, lower in zip(pixels[number].tolist(), pixels[number + 1].tolist(), strict=True):
+            colors = (tuple(upper), () if alone else tuple(lower))
+            if colors != before:
+                parts.append(_RESET * bool(alone) + _color(38, upper, true_color))
+                parts.append("" if alone else _color(48, lower, true_color))
+                before = colors
+            parts.append("▀")
+        lines.append("".join(parts) + _RESET)
+    return lines
+
+
+def _color(ground: int, color: list[int], true_color: bool) -> str:
+    red, green, blue = color
+    if true_color:
+        return f"\x1b[{ground};2;{red};{green};{blue}m"
+    if max(color) - min(color) < 10:
+        number = 232 + min(23, sum(color) // 3 * 24 // 256)
+    else:
+        number = 16 + sum(
+            weight * ((level * 5 + 127) // 255)
+            for weight, level in zip((36, 6, 1), color, strict=True)
+        )
+    return f"\x1b[{ground};5;{number}m"
+
+
+def _characters(picture: Picture) -> list[str]:
+    """Characters of more or less ink, the brighter the more, each for two rows of pixels."""
+    light = picture.rgb.astype(np.float64) @ np.array([0.299, 0.587, 0.114])
+    steps = np.minimum((light * len(_RAMP) / 256).astype(int), len(_RAMP) - 1)
+    return ["".join(_RAMP[step] for step in row) for row in steps[::2].tolist()]
+
+
+def has_true_color(environment: Mapping[str, str]) -> bool:
+    """True if the terminal says that it shows all colors."""
+    return environment.get("COLORTERM", "") in ("truecolor", "24bit") or "direct" in (
+        environment.get("TERM", "")
+    )
+
+
+def columns_of(stream: Any) -> int:
+    """The width of a terminal in characters; 80 for what is none."""
+    try:
+        return int(os.environ.get("COLUMNS", "")) or 80
+    except ValueError:
+        pass
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
