@@ -13,7 +13,8 @@ lists are taken as they are.
 
 Mapping: column-major; dims are the lengths. The other sections are kept in the namespace ``cfl``.
 
-Writes: both files, the lengths of the array and no more (BART fills the rest).
+Writes: both files, the lengths of the array and no more (BART fills the rest), and a comment,
+``# raconvert seal: …``, that ties the two together.
 
 Refused: data that is not as long as its header says, lengths below 1. Writing: other elements than
 complex64 (``--dtype complex64`` makes them of real numbers), more than 16 axes, empty ones. Other
@@ -59,7 +60,7 @@ def read(source: Source, *, dims: str = "auto") -> Bundle:
         header, data = source, source.beside(".cfl", "the data of the header")
     else:
         header, data = source.beside(".hdr", "the header of the data"), source
-    found, sections = read_header(header)
+    found, sections = read_header(header, data)
     if dims == "auto" and len(found) == MOST_AXES:
         while len(found) > 1 and found[-1] == 1:
             found = found[:-1]

@@ -7,6 +7,7 @@ from math import prod
 
 from raconvert.arrays.dtypes import MAX_SPAN
 from raconvert.errors import Corrupt
+from raconvert.files.seal import MARK, check_seal
 from raconvert.plugin import Array, Source, element
 
 ELEMENT = element("complex", 8)
@@ -14,11 +15,15 @@ MAGIC = b"# Dimensions"
 MOST_AXES = 16  # BART's
 MAX_HEADER_BYTES = 1 << 16
 NAMESPACE = "cfl"
+_SEAL = re.compile(f"^# {MARK}.*\n".encode(), re.MULTILINE)
 _LENGTHS = re.compile(rb"^# Dimensions[ \t\r]*\n([0-9 \t]+)\r?(?:\n|\Z)", re.MULTILINE)
 
 
-def read_header(source: Source) -> tuple[tuple[int, ...], str]:
-    """The lengths, the fastest axis first, and the text of the other sections."""
+def read_header(source: Source, data: Source) -> tuple[tuple[int, ...], str]:
+    """The lengths, the fastest axis first, and the text of the other sections.
+
+    Raises `Corrupt`, also for data that is not what the header was written with.
+    """
     text = (
         source.read_exact(0, source.size, "the header") if source.size <= MAX_HEADER_BYTES else b""
     )
@@ -37,10 +42,19 @@ def read_header(source: Source) -> tuple[tuple[int, ...], str]:
     if prod(dims) * ELEMENT.nbytes > MAX_SPAN:
         raise Corrupt("array is too large", path=source.path, expected="fewer than 2**63 bytes")
     rest = text[: found.start()] + text[found.end() :]
+    if seal := _SEAL.search(text):
+        check_seal(seal[0].decode()[2:], text.replace(seal[0], b"", 1), data, source.path)
+        rest = rest.replace(seal[0], b"", 1)
     return dims, rest.decode("utf-8", "surrogateescape")
 
 
 def header_bytes(array: Array, sections: str) -> bytes:
-    """The whole text of a header."""
+    """The whole text of a header but the seal."""
     lengths = " ".join(map(str, array.dims or (1,)))
     return MAGIC + f"\n{lengths}\n".encode() + sections.encode("utf-8", "surrogateescape")
+
+
+def sealed(text: bytes, seal: str) -> bytes:
+    """The text of a header with the comment of a seal behind the lengths."""
+    first, second, *rest = text.splitlines(keepends=True)
+    return b"".join([first, second, f"# {seal}\n".encode(), *rest])

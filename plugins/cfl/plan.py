@@ -5,11 +5,13 @@ from __future__ import annotations
 from raconvert.arrays.dtypes import MAX_SPAN, spanned
 from raconvert.files.copy import write_all
 from raconvert.files.places import write_failed
+from raconvert.files.seal import seal_of
 from raconvert.plugin import (
     Array,
     Bundle,
     Fit,
     Plan,
+    Source,
     equivalent,
     file_fits,
     little,
@@ -17,7 +19,7 @@ from raconvert.plugin import (
     refused_type,
 )
 
-from .header import ELEMENT, MAX_HEADER_BYTES, MOST_AXES, NAMESPACE, header_bytes
+from .header import ELEMENT, MAX_HEADER_BYTES, MOST_AXES, NAMESPACE, header_bytes, sealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +85,8 @@ def _write(array: Array, target: Target) -> None:
     partner = target.beside(".hdr" if named_by_data else ".cfl")
     header, data = (partner, target) if named_by_data else (target, partner)
     write_raw(data, b"", array)
+    text = header_bytes(array, _sections(array))
     try:
-        write_all(header.open(), [header_bytes(array, _sections(array))])
+        write_all(header.open(), [sealed(text, seal_of(text, Source(data.temp)))])
     except OSError as error:
         raise write_failed(header.path, error) from error

@@ -6,7 +6,8 @@ AggHAR, HARr, harpy and equilibria. Compared with: harpy3 in both directions, wh
 A file is a sequence of Fortran records (`records`): a header record, four characters of name, and
 the records that belong to it, each of which begins with four blanks (`header`). There is no magic,
 no version and no table of contents; the file is indexed once by its record marks, and data is read
-when it is asked for, record by record in bounded memory.
+when it is asked for, record by record in bounded memory. In Python a region is read from those
+records that hold it.
 
 Reads: types 1C (strings), 2I, 2R (matrices of int32, float32), RE, RL (float32 up to 7 dimensions,
 with and without sets), full and sparse storage, data split over any number of records, little- and
@@ -24,6 +25,14 @@ it would be written here: where records are split, odd counters, logicals, blank
 
 Headers whose name begins with XX (creation date, history) are housekeeping: they stay in the
 namespace of the file and come back when HAR is written; ``housekeeping=show`` makes them arrays.
+
+Solution files (.sl4) are told by their tables. Their variables come first, by name, over their
+sets: percentage changes (units ``%``) or changes, with results, shocks and the zeros of what is
+exogenous in their places; if there are subtotals on a last axis ``RESULTS``: ``Cumulative``, then
+each subtotal. The group ``levels`` has the levels of variables on an axis ``WHEN``: ``before`` and
+``after``. Components of which the file keeps no result are NaN, and it is said. All other headers
+are in the group ``headers``: texts, closure, accuracy. ``solution=headers`` gives the headers as
+they are, which are written back byte for byte.
 
 Writes: what GEMPACK reads: little-endian marks, full data in parts of 7996 values, sparse data of
 3996, strings of 29,996 bytes, each set of an array once. A HAR file that was read and not changed
@@ -93,6 +102,7 @@ FORMAT = Format(
     read_options=(
         Option("housekeeping", "hide", ("hide", "show"), "show headers XX* as arrays"),
         Option("unknown", "refuse", ("refuse", "skip"), "leave out headers of unknown types"),
+        Option("solution", "variables", ("variables", "headers"), "what of a solution file"),
     ),
     write_options=(
         Option("storage", "auto", ("auto", "full", "sparse"), "auto: as the source, or GEMPACK's"),
@@ -148,8 +158,14 @@ class _Head:
         return self._source.read_at(self._place, nbytes)
 
 
-def read(source: Source, *, housekeeping: str = "hide", unknown: str = "refuse") -> Bundle:
-    """The headers of a file in its order, data not yet read.
+def read(
+    source: Source,
+    *,
+    housekeeping: str = "hide",
+    unknown: str = "refuse",
+    solution: str = "variables",
+) -> Bundle:
+    """The headers of a file in its order, or the variables of a solution file, data not yet read.
 
     Shape: that of the GEMPACK array; index order F. A header that contradicts itself, or of an
     unknown type, is an array that cannot be read. Raises `Corrupt` if none can be read,
@@ -158,5 +174,8 @@ def read(source: Source, *, housekeeping: str = "hide", unknown: str = "refuse")
     from .reader import read_bundle
 
     return read_bundle(
-        source, show_housekeeping=housekeeping == "show", skip_unknown=unknown == "skip"
+        source,
+        show_housekeeping=housekeeping == "show",
+        skip_unknown=unknown == "skip",
+        decode=solution == "variables",
     )

@@ -23,6 +23,7 @@ from .tables import (
     DOUBLES,
     FULL,
     INTEGER,
+    LABEL_MEMORY,
     MAX_RANK,
     NAME_CHARS,
     PLACEHOLDER,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 
 MAX_EMPTY = 100  # headers without records, which a file may have but hardly does
 MAX_UNNAMED = 100  # damaged names that are looked at one by one
-LABEL_MEMORY = 100  # bytes that one label takes as a Python text
 
 
 def index(

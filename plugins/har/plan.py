@@ -53,7 +53,8 @@ def plan(bundle: Bundle, *, storage: str = "auto", framing: str = "auto") -> Pla
         write_file(planned, target)
 
     names = [header.name for header in planned.headers]
-    return Plan([*planned.fits, *file_fits(bundle, "HAR")], write, names=names)
+    fits = [*planned.fits, *file_fits(bundle, "HAR")]
+    return Plan(fits, write, names=names, in_opts={"solution": "headers"})
 
 
 def _planned(bundle: Bundle, storage: str, framing: str) -> FilePlan:

@@ -4,48 +4,45 @@ from __future__ import annotations
 
 from functools import partial
 
-from raconvert.errors import Corrupt, NotSupportedYet
-from raconvert.plugin import Array, Bundle, Element, Metadata, Source, element
+from raconvert.errors import Corrupt, NotSupportedYet, listed
+from raconvert.plugin import Array, Axis, Bundle, Element, Metadata, Source, element
 
 from .index import index
 from .records import BIG, LITTLE, Records, framing_of
 from .resume import framing_of_damaged
+from .solution import Solution, is_solution
 from .tables import FULL, INTEGER, NAMESPACE, SPARSE, TEXT, TYPES, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .solution import Variable
     from .walk import Header
 
+GROUP = "headers"  # of what a solution file has beside its variables
 MAX_RAW_BYTES = 1 << 16  # of a housekeeping header that is not text, kept as bytes
 MAX_TEXT_BYTES = 4 << 20  # of one that is text
 
 
-def read_bundle(source: Source, *, show_housekeeping: bool, skip_unknown: bool) -> Bundle:
+def read_bundle(
+    source: Source, *, show_housekeeping: bool, skip_unknown: bool, decode: bool
+) -> Bundle:
     """The headers of a file in its order, data not yet read; see `read` of the plugin."""
     framing = framing_of(source.head) or framing_of_damaged(source)
     if framing is None:
         raise _foreign(source)
+    notes: list[str] = []
     with source.open() as file:
-        notes: list[str] = []
         headers = index(source, framing, file, skip_unknown=skip_unknown, notes=notes)
         notes += _alike(headers)
-        shown: list[Header] = []
-        hidden = []
-        for header in headers:
-            if header.problem is not None:
-                shown.append(header)
-                continue
-            if header.type not in TYPES:
-                kept = _left_out(header, notes)
-            elif header.hidden and not show_housekeeping:
-                kept = _housekeeping(source, file, framing, header, notes)
-            else:
-                shown.append(header)
-                continue
-            if kept is not None:
-                hidden.append({"before": len(shown), **kept})
+        shown, hidden = _sorted(
+            source, file, framing, headers, notes, show_housekeeping=show_housekeeping
+        )
+        solution = None
+        if decode and is_solution(shown):
+            solution = Solution(source, framing, file, shown)
+            variables, lines = solution.variables(), solution.lines()
     space: dict[str, Any] = {}
     if framing != LITTLE:
         space["framing"] = framing
@@ -54,7 +51,75 @@ def read_bundle(source: Source, *, show_housekeeping: bool, skip_unknown: bool) 
     if show_housekeeping:
         space["housekeeping"] = "shown"
     arrays = [_array(source, framing, header) for header in shown]
-    return Bundle(arrays, formats={NAMESPACE: space} if space else {}, notes=notes)
+    formats = {NAMESPACE: space} if space else {}
+    if solution is None:
+        return Bundle(arrays, formats=formats, notes=notes)
+    for kept in hidden:
+        kept["before"] = 0
+    if unknown := [one.name for one in variables if one.unknown]:
+        notes.append(f"not all results of {listed(unknown)} are there: the others are NaN")
+    return Bundle(
+        _solved(source, framing, solution, variables, arrays),
+        attributes={"description": lines} if lines else {},
+        formats=formats,
+        notes=notes,
+    )
+
+
+def _sorted(
+    source: Source, file: Any, framing: str, headers: list[Header], notes: list[str], *,
+    show_housekeeping: bool,
+) -> tuple[list[Header], list[dict[str, Any]]]:  # fmt: skip
+    """The headers that are arrays, and what is kept of the others."""
+    shown: list[Header] = []
+    hidden = []
+    for header in headers:
+        if header.problem is not None:
+            shown.append(header)
+            continue
+        if header.type not in TYPES:
+            kept = _left_out(header, notes)
+        elif header.hidden and not show_housekeeping:
+            kept = _housekeeping(source, file, framing, header, notes)
+        else:
+            shown.append(header)
+            continue
+        if kept is not None:
+            hidden.append({"before": len(shown), **kept})
+    return shown, hidden
+
+
+def _solved(
+    source: Source, framing: str, solution: Solution, variables: list[Variable], arrays: list[Array]
+) -> list[Array]:
+    """The variables of a solution file, then those of its headers that are not their values."""
+    made = element("float", 4, ">" if framing == BIG else "<")
+    used = {piece.header for one in variables for pieces in one.results for piece in pieces}
+    found = [_variable(source, solution, variable, made) for variable in variables]
+    for array in arrays:
+        if array.name not in used - {"SHOC"}:
+            array.name = f"{GROUP}/{array.name}"
+            found.append(array)
+    return found
+
+
+def _variable(source: Source, solution: Solution, variable: Variable, made: Element) -> Array:
+    axes = [Axis(name=name, labels=labels) for name, _, labels in variable.sets]
+    return Array(
+        made,
+        tuple(size for _, size, _ in variable.sets),
+        name=variable.name,
+        index_order="F",
+        meta=Metadata(description=variable.label or None, units=variable.units, ra_axes=axes),
+        data=partial(_results, source, solution.headers, variable, made),
+        storage={"solution": variable.closure},
+    )
+
+
+def _results(source: Source, headers: dict[str, Header], variable: Variable, made: Element) -> Any:
+    from .results import Results
+
+    return Results(source, headers, variable, made)
 
 
 def _alike(headers: list[Header]) -> list[str]:

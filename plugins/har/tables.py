@@ -29,6 +29,8 @@ SPARSE_LIMIT = 3996  # positions and values
 STRINGS_BYTES = 29_996  # of strings; releases 10.0 to 11.4: 29 strings; ViewHAR: all in one
 DELPHI_LIMIT = 7000
 
+LABEL_MEMORY = 100  # bytes that one label takes as a Python text
+
 
 def strings_limit(width: int) -> int:
     """The number of strings of this width that go into one record."""

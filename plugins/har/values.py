@@ -1,17 +1,25 @@
 """The data of a header as an array source: decoded from its records when it is asked for.
 
 Values that follow each other in Fortran order are streamed record by record into one buffer, also
-sparse ones; parts in any other order need the whole array in memory.
+sparse ones; parts in any other order need the whole array in memory. A region that somebody picks
+is read from the records that hold it.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from contextlib import contextmanager
+from itertools import accumulate
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raconvert.arrays.lazy import Decoded
+from raconvert.arrays.indexing import full_key
+from raconvert.arrays.inplace import InPlace, Placed
+from raconvert.arrays.memory import check_memory
+from raconvert.arrays.pieces import runs
+from raconvert.arrays.strided import range_of
 from raconvert.errors import Corrupt, ReadFailed
 from raconvert.plugin import dtype_of
 
@@ -19,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from raconvert.plugin import Element, Source
+    from raconvert.arrays.pieces import Pieces
+    from raconvert.plugin import Element, Extent, Source
 
     from .walk import Header
 
@@ -28,7 +37,7 @@ if TYPE_CHECKING:
 BATCH_BYTES = 1 << 18  # of sparse data, read at once: several records, within a processor's cache
 
 
-class Stored(Decoded):
+class Stored(InPlace):
     """Array source over the data of one header, seen slowest axis first."""
 
     def __init__(self, source: Source, header: Header, element: Element) -> None:
@@ -39,6 +48,7 @@ class Stored(Decoded):
             max_memory=source.max_memory,
         )
         self.parts = header.parts
+        self.path = source.path
         self._source = source
         self._name = header.name
 
@@ -74,6 +84,30 @@ class Stored(Decoded):
     def _filler(self, file: Any) -> Any:
         """A function that fills a piece of the values which begins at an element."""
         return _Full(self, file)
+
+    def part(self, key: Any) -> Any:
+        """The region that a key picks; of parts in no order, everything is read."""
+        return super().part(key) if self.parts.boxes is None and self.count else self[key]
+
+    def in_pieces(self) -> Pieces | Extent | str:
+        """Where the values of full storage lie: in one record, or in records of one length."""
+        if type(self) is not Stored:
+            return "its values are not stored one after the other"
+        if self.parts.boxes is not None:
+            return "its records are in no order"
+        width = self.dtype.itemsize
+        swap = width if self.dtype.str[0] == ">" and self.dtype.kind != "S" else 1
+        extents = [
+            self._source.extent(offset, width * count, swap)
+            for offset, count in zip(self.parts.offsets, self.parts.counts, strict=True)
+        ]
+        return runs(self.shape, width, extents)
+
+    @contextmanager
+    def located(self) -> Iterator[tuple[Any, int]]:
+        """Open the file as if the parts followed each other in it."""
+        with self._opened() as file:
+            yield _Joined(self.path, file, self.parts, self.dtype.itemsize), 0
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
@@ -120,6 +154,23 @@ class Stored(Decoded):
         raise Corrupt(what, path=self._source.path, where=place, expected=expected, got=got)
 
 
+class _Joined(Placed):
+    """An open file in which the parts of the data follow each other."""
+
+    def __init__(self, path: str, file: Any, parts: Any, width: int) -> None:
+        super().__init__(path, file)
+        self._offsets = parts.offsets
+        self._ends = [width * count for count in accumulate(parts.counts)]
+
+    def read_into(self, memory: memoryview, place: int) -> int:
+        """Fill memory from byte `place` of the data, as far as its part goes; return how far."""
+        n = bisect_right(self._ends, place)
+        if n == len(self._ends):
+            return 0
+        inside = place - (self._ends[n - 1] if n else 0)
+        return super().read_into(memory[: self._ends[n] - place], self._offsets[n] + inside)
+
+
 class Texts(Stored):
     """Array source over strings: the blanks and NULs behind them are padding, shown as NULs."""
 
@@ -127,6 +178,11 @@ class Texts(Stored):
         """Yield pieces as `Stored` does, without padding."""
         for piece in super().stream(max_bytes):
             yield _unpadded(piece)
+
+    def part(self, key: Any) -> Any:
+        """The strings that a key picks, without padding."""
+        found = np.array(super().part(key), self.dtype)
+        return _unpadded(found.reshape(-1)).reshape(found.shape)
 
     def load(self) -> Values:
         """Read all strings, without padding."""
@@ -169,6 +225,33 @@ class _Full:
 class Sparse(Stored):
     """Array source over sparse data: zeros, and the values at increasing positions."""
 
+    def part(self, key: Any) -> Any:
+        """The region that a key picks, from the records that have positions in its rows."""
+        full = full_key(key, len(self.shape))
+        if not self.shape or self.held() is not None:
+            return self[key]
+        begin, end, inside = range_of(full[0], self.shape[0])
+        if 2 * (end - begin) > self.shape[0]:
+            return self[key]
+        cells = prod(self.shape[1:])
+        check_memory(4 * cells * (end - begin), self.max_memory, f"this part of {self.what}")
+        values = np.empty((end - begin, *self.shape[1:]), self.dtype)
+        with self._opened() as file:
+            scatter = _Scatter(self, file, self._record_of(file, begin * cells), 0)
+            scatter.skip(begin * cells)
+            scatter(values.reshape(-1), begin * cells)
+        return values[(inside, *full[1:])]
+
+    def _record_of(self, file: Any, place: int) -> int:
+        """The record in which the values at a place and behind it begin."""
+        position = np.empty(1, f"{self.dtype.str[0]}i4")
+        low, high = 0, len(self.parts.offsets)
+        while high - low > 1:
+            middle = (low + high) // 2
+            self.read(file, self.parts.offsets[middle], position)
+            low, high = (middle, high) if position[0] - 1 <= place else (low, middle)
+        return low
+
     def _filler(self, file: Any) -> Any:
         return _Scatter(self, file)
 
@@ -176,10 +259,18 @@ class Sparse(Stored):
 class _Scatter:
     """Fills pieces with zeros and the values among them; pieces are asked for in order."""
 
-    def __init__(self, stored: Sparse, file: Any) -> None:
-        self._batches = _batches(stored, file)
+    def __init__(
+        self, stored: Sparse, file: Any, first: int = 0, nbytes: int = BATCH_BYTES
+    ) -> None:
+        self._batches = _batches(stored, file, first, nbytes)
         self._places: Values = np.empty(0, np.int64)
         self._values: Values = np.empty(0, stored.dtype)
+
+    def skip(self, place: int) -> None:
+        """Leave out what the first record holds before a place."""
+        places, values = next(self._batches, (self._places, self._values))
+        keep = places >= place
+        self._places, self._values = places[keep], values[keep]
 
     def __call__(self, piece: Values, start: int) -> None:
         piece.view("V4")[:] = np.zeros((), "V4")
@@ -208,17 +299,20 @@ def _check_places(stored: Stored, places: Values, last: int, offset: int) -> Non
         stored.refuse(what, offset, f"1 to {stored.count}", int(places[-1]))
 
 
-def _batches(stored: Sparse, file: Any) -> Iterator[tuple[Values, Values]]:
-    """Yield positions, from 0 and increasing, and values, of some records at once."""
+def _batches(stored: Sparse, file: Any, first: int, nbytes: int) -> Iterator[tuple[Values, Values]]:
+    """Yield positions, from 0 and increasing, and values, from some records at once.
+
+    Begins with the record `first`, and reads `nbytes` or one record at once.
+    """
     parts = stored.parts
     kind = f"{stored.dtype.str[0]}i4"
     last = 0
-    n = 0
+    n = first
     while n < len(parts.offsets):
         count = parts.counts[n]
         stride = parts.offsets[n + 1] - parts.offsets[n] if n + 1 < len(parts.offsets) else 0
         alike = 1
-        most = max(1, BATCH_BYTES // (8 * count + 1))
+        most = max(1, nbytes // (8 * count + 1))
         while (
             alike < most
             and n + alike < len(parts.offsets)

@@ -22,6 +22,7 @@ from threading import Lock
 
 import numpy as np
 
+from raconvert.arrays.pieces import Pieces
 from raconvert.errors import Corrupt
 from raconvert.files.copy import handle_of
 from raconvert.files.inflate import MAX_RATIO, ZLIB, Inflater, inflater
@@ -92,6 +93,33 @@ class Chunks:
         checked = FLETCHER32 in filters
         self._inflate = inflater(self._bytes + CHECKSUM_BYTES * checked, strict=checked)
         self._numbers = self._offsets = self._lengths = self._masks = _NONE
+
+    def in_pieces(self, axes: tuple[int, ...], swap: int) -> Pieces | str:
+        """Where the chunks lie, with the filters by which others decode them.
+
+        `axes` are those of an element, which are whole in each chunk; numbers of `swap` bytes are
+        big-endian.
+        """
+        if self._masks.any():
+            return "some of its chunks are stored without its filters"
+        places = np.stack(np.unravel_index(self._numbers, self._grid), axis=1).tolist()
+        rest = (0,) * len(axes)
+        found = [
+            ((*place, *rest), self._source.extent(int(offset), int(length), swap))
+            for place, offset, length in zip(places, self._offsets, self._lengths, strict=True)
+        ]
+        fill = None
+        if len(found) < prod(self._grid):
+            if self._fill.tobytes().strip(b"\0"):
+                return "elements that were never written have a fill value"
+            fill = 0
+        names: dict[int, tuple[str, dict[str, Any]]] = {
+            DEFLATE: ("zlib", {}),
+            SHUFFLE: ("shuffle", {"elementsize": self._unit}),
+            FLETCHER32: ("fletcher32", {}),
+        }
+        filters = tuple(names[number] for number in self._filters)
+        return Pieces((*self._chunk, *axes), found, filters, fill)
 
     def one(self, offset: int, length: int, mask: int) -> None:
         """Take it that there is one chunk, and where."""

@@ -78,6 +78,7 @@ _DENSE = re.compile(
 )
 SHARED_TYPE = 1  # flag of an attribute: its datatype is a named one
 MAYBE_VARIABLE = (6, VARIABLE, 10)  # datatype classes: compound, variable length, array
+HEAD_BYTES = 512  # that most headers do not exceed
 KEPT_BYTES = 1 << 16  # of the header of an object: looked at several times in a row
 
 # An attribute as it lies in a header; no datatype: it is a named one.
@@ -88,7 +89,9 @@ Chunked = namedtuple("Chunked", "flags lengths index rest")
 
 def messages(file: File, address: int) -> Iterator[tuple[int, bytes]]:
     """Yield (type, body) of each message of an object header that lies in it; quiet at its end."""
-    for kind, shared, body in _messages(file, address):
+    known = file.last
+    found = known[1] if known and known[0] == address else _messages(file, address)
+    for kind, shared, body in found:
         if not shared:
             yield kind, body
 
@@ -133,7 +136,7 @@ def _messages(file: File, address: int) -> Iterator[tuple[int, bool, bytes]]:
 
 
 def _all_messages(file: File, address: int) -> Iterator[tuple[int, bool, bytes]]:
-    head = file.source.read_at(file.userblock + address, 64)
+    head = file.source.read_at(file.userblock + address, HEAD_BYTES)
     second = head.startswith(b"OHDR")
     if second:
         flags = head[5]
@@ -147,7 +150,9 @@ def _all_messages(file: File, address: int) -> Iterator[tuple[int, bool, bytes]]
     for count, (at, length) in enumerate(blocks):  # which grows on the way
         if count > MAX_BLOCKS or length > MAX_BLOCK_BYTES:
             return
-        raw = file.source.read_at(file.userblock + at, length)
+        raw = head[at - address :][:length] if not count else b""
+        if len(raw) < length:
+            raw = file.source.read_at(file.userblock + at, length)
         if second and count:
             raw = raw[4:-4]  # OCHK, and a checksum
         for kind, shared, body in _split(raw, second=second, ordered=bool(flags & 4)):

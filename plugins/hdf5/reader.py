@@ -349,7 +349,7 @@ def _array(
     else:
         values = _values(found, kind, shape, storage, element, virtual, pieces, tid)
         values.chunks = chunks_of(values, dataset, plist, storage)
-        values.stored = storage.stored
+        values.stored, values.offset = storage.stored, storage.offset
         values.unwritten = unwritten_bytes(storage, nbytes, file)
         source = partial(_itself, values)
     array = Array(

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections import namedtuple
+from functools import cache
 from struct import Struct
 
 import numpy as np
@@ -166,6 +167,8 @@ SYMBOL_TABLE = 0x11  # message
 GROUP, CHUNKS = 0, 1  # kinds of trees
 _OLD_NODE = Struct("<4sBBHQQ")  # signature, kind, level, entries, siblings
 _SYMBOLS = Struct("<4sBxH")  # signature, version, entries
+_NAME = np.dtype([("name", "<u8")])
+_NAMED = np.dtype([("name", "<u8"), ("child", "<u8")])
 _SYMBOL = np.dtype([("name", "<u8"), ("object", "<u8"), ("rest", "V24")])
 _HEAP = Struct("<4sB3xQQQ")  # signature, version, bytes, first free block, address of the bytes
 _FREE = Struct("<QQ")  # next free block, bytes of this one
@@ -203,9 +206,15 @@ def _chunked(body: bytes) -> tuple[int, int] | None:
     return (place, rank) if layout == CHUNKED and 1 < rank <= MAX_RANK + 1 else None
 
 
-def _check_chunks(file: File, address: int, rank: int) -> None:
+@cache
+def _of_chunks(rank: int) -> tuple[np.dtype[Any], np.dtype[Any]]:
+    """The key of a node of chunks, and an entry; there are few ranks."""
     key = [("nbytes", "<u4"), ("mask", "<u4"), ("place", "<u8", (rank,))]
-    nodes = list(_nodes(file, address, CHUNKS, np.dtype(key)))
+    return np.dtype(key), np.dtype([*key, ("child", "<u8")])
+
+
+def _check_chunks(file: File, address: int, rank: int) -> None:
+    nodes = list(_nodes(file, address, CHUNKS, *_of_chunks(rank)))
     leaves = [node.entries for node in nodes if not node.level]
     chunks = np.concatenate(leaves) if leaves else nodes[0].entries[:0]
     known = {node.address for node in nodes}.union(chunks["child"].tolist())
@@ -266,7 +275,7 @@ def check_links(file: File, address: int) -> None:
 
 
 def _check_links(file: File, address: int, heap: int) -> None:
-    nodes = list(_nodes(file, address, GROUP, np.dtype([("name", "<u8")])))
+    nodes = list(_nodes(file, address, GROUP, _NAME, _NAMED))
     known, names = {node.address for node in nodes}, list[int]()
     hidden: list[tuple[Node, int]] = []  # where a name is that may be lost
     most, left = most_of(file), file.source.size
@@ -353,9 +362,10 @@ def _symbols(file: File, address: int, most: int = 1 << 16) -> tuple[list[int], 
     return names[:count], further
 
 
-def _nodes(file: File, address: int, kind: int, key: np.dtype[Any]) -> Iterator[Node]:
+def _nodes(
+    file: File, address: int, kind: int, key: np.dtype[Any], entry: np.dtype[Any]
+) -> Iterator[Node]:
     """Yield the nodes of a tree, each once; `Corrupt` where they are not a tree."""
-    entry = np.dtype([*key.descr, ("child", "<u8")])
     step, left = entry.itemsize, file.source.size
     # Where a node is, its level and its last key, as the node above says.
     todo: list[tuple[int, int | None, bytes]] = [(address, None, b"")]

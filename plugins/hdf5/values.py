@@ -14,6 +14,7 @@ import numpy as np
 from h5py import h5d, h5p, h5s
 
 from raconvert.arrays.blocks import LARGEST_BLOCK, slabs
+from raconvert.arrays.dtypes import needs_swap
 from raconvert.arrays.indexing import full_key
 from raconvert.arrays.memory import check_memory
 from raconvert.arrays.strided import range_of
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
     from h5py import h5t
 
-    from raconvert.plugin import Element
+    from raconvert.arrays.pieces import Pieces
+    from raconvert.plugin import Element, Extent
 
     from .chunks import Chunks
     from .datatypes import Kind
@@ -73,6 +75,7 @@ class Dataset:
         self.chunks: Chunks | None = None
         self.checks: list[Callable[[h5d.DatasetID], None]] = []  # before the library reads
         self.stored = 0  # bytes of it in the file
+        self.offset: int | None = None  # of contiguous data
         self.unwritten = 0  # bytes that are little more than a fill value
         self.file = file
         self._hard = hard
@@ -84,6 +87,21 @@ class Dataset:
     def budget(self) -> int:
         """How many bytes a slab of whole chunks may have."""
         return max(1 << 16, self.file.source.max_memory // 4)
+
+    def in_pieces(self) -> Pieces | Extent | str:
+        """Where the chunks lie, if others can decode them by the names of their filters."""
+        is_bool = self.kind.element is not None and self.kind.element.kind == "bool"
+        if self.kind.memory is not None or (self.kind.finish is not None and not is_bool):
+            return "its elements are stored in another form"
+        swap = needs_swap(self.element)
+        if self.chunks is not None:
+            return self.chunks.in_pieces(self.kind.dims, swap)
+        nbytes = prod(self.shape) * self.dtype.itemsize
+        if self.offset is not None and self.stored == nbytes:
+            return self.file.source.extent(self.offset, nbytes, swap)
+        if self.chunk is None:
+            return "it does not lie in one place of this file"
+        return "its chunks have filters that zarr has not, or places that nobody is sure of"
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield one-dimensional pieces in stored order, read in slabs of whole chunks."""

@@ -62,6 +62,7 @@ class Writer:
         self.paths: set[str] = set()
         self.scales: set[str] = set()  # names of datasets that are dimension scales
         self.made: dict[str, tuple[int, str]] = {}  # scales of axes: what the axes say
+        self.coordinates: dict[str, Array] = {}  # arrays that are scales of their axes, by path
         self.netcdf = target.path.lower().endswith(".nc")
         self.raw: list[tuple[int, Array]] = []
         self.held: list[h5d.DatasetID] = []  # with data that the library may still have to write
@@ -221,6 +222,11 @@ class Writer:
             if isinstance(name, str):
                 h5ds.set_scale(self._opened(array.name), _utf8_bytes(name))
                 self.scales.add(array.name)
+            elif self.netcdf and array.ndim == 1 and self._is_coordinate(array):
+                name = array.meta.ra_axes[0].name or ""
+                h5ds.set_scale(self._opened(array.name), _utf8_bytes(name))
+                self.scales.add(array.name)
+                self.coordinates[self.links[array.name]] = array
         by_name = {array.name: array for array in self.bundle.arrays}
         cache: dict[str, dict[str, Any]] = {}
         return {
@@ -228,6 +234,20 @@ class Writer:
             for array in self.bundle.arrays
             if array.meta.ra_axes or self.netcdf
         }
+
+    def _is_coordinate(self, array: Array) -> bool:
+        """True for an array of the name of its axis: to netCDF it has the values of that."""
+        axis = array.meta.ra_axes[0] if array.meta.ra_axes else Axis()
+        return axis.name == self.links[array.name].rpartition("/")[2]
+
+    def _coordinate_of(self, array: Array, axes: list[Axis], index: int) -> Array | None:
+        """The array beside another one that has the values of one of its axes, if there is one."""
+        above = self.links[array.name].rpartition("/")[0]
+        name = scales.shared_name(axes[index], axes[:index])
+        found = self.coordinates.get(f"{above}/{name}" if above else name)
+        if found is None or array.name in self.scales:  # a scale has none of its own
+            return None
+        return found if found.dims == (array.dims[::-1][index],) else None
 
     def _attach(self, array: Array, by_name: dict[str, Array], cache: dict[str, Any]) -> bool:
         """Attach the remembered scales of an array, else make some; True if they say it all."""
@@ -243,6 +263,10 @@ class Writer:
                 if path in self.scales and path != array.name:
                     h5ds.attach_scale(dataset, self._opened(path), index)
                     attached.append(path)
+            scale = self._coordinate_of(array, axes, index)
+            if not attached and scale is not None:
+                h5ds.attach_scale(dataset, self._opened(scale.name), index)
+                attached.append(scale.name)
             label = (
                 axis.name if axis.name and (not attached or (entry and entry["label"])) else None
             )
@@ -252,6 +276,8 @@ class Writer:
                 label = None
             name = label or (attached[0].rsplit("/", 1)[-1] if attached else "")
             entries_made.append({"axis": name, "label": bool(label), "scales": attached})
+            if array.name in self.scales:
+                continue
             known = entry is not None and not self.netcdf  # a dimension without a scale, as it was
             if not attached and not (known and scales.values_of(axis, dims[index]) is None):
                 self._make_scale(array, index)

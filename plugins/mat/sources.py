@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.arrays.dtypes import Element
+    from raconvert.plugin import Extent
 
     Values = np.ndarray[Any, Any]
 
@@ -127,6 +128,20 @@ class Numbers(Elements):
         pieces = self._pieces(min(max_bytes, PIECE_BYTES))
         small = self.nbytes < AHEAD_BYTES
         yield from pieces if small else ahead(pieces, ALIVE)
+
+    def in_pieces(self) -> Extent | str:
+        """Where the numbers lie, if they are stored as those of the class."""
+        if len(self._parts) != 1:
+            return "its real and imaginary parts lie apart"
+        part = self._parts[0]
+        offset = getattr(part, "offset", None)
+        if offset is None:
+            return "its variable is compressed"
+        stored = np.dtype(part.dtype)
+        if stored.newbyteorder("<") != self.dtype.newbyteorder("<") or stored.kind == "b":
+            return f"its numbers are stored as {stored.name}, and are {self.dtype.name}"
+        big = stored.str[0] == ">" and stored.itemsize > 1
+        return part.source.extent(offset, part.nbytes, stored.itemsize if big else 1)
 
     def _pieces(self, max_bytes: int) -> Generator[Values, None, None]:
         """Yield pieces in stored order, in so many buffers by turns as may be in use at once."""

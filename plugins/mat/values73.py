@@ -18,6 +18,7 @@ from raconvert.errors import Corrupt, RaconvertError, Unsupported
 from ..hdf5.datatypes import kind_of
 from ..hdf5.files import guarded
 from ..hdf5.objects import numbers_of
+from ..hdf5.storage import extent_of
 from ..hdf5.values import read_box
 from .errors import in_variable
 from .header import element_of_class
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from raconvert.arrays.pieces import Pieces
+    from raconvert.plugin import Extent
+
     from ..hdf5.datatypes import Kind
     from ..hdf5.values import Dataset
 
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
 
 UNREADABLE = "HDF5 cannot read it"
 REFERENCES = "references"  # in the place of a `Kind`
+SMALL = 1 << 16  # bytes of a dataset that are read at once, where they lie
 NUMBERS = (h5t.INTEGER, h5t.FLOAT, h5t.COMPOUND)
 
 
@@ -134,7 +139,8 @@ def whole(stored: Stored) -> Values:
     item = 8 if stored.kind is REFERENCES else stored.kind.buffer.itemsize
     check_memory(3 * count * item, source.max_memory, f"'{source.path}': {stored.place}")
     if stored.kind is not REFERENCES:
-        return opened(stored)[...].reshape(-1)
+        small = _small(stored) if 0 < count * item <= SMALL else None
+        return opened(stored)[...].reshape(-1) if small is None else small
     found = np.empty(stored.shape, h5py.ref_dtype)
     with guarded(source.path, stored.place, UNREADABLE):
         if count:
@@ -142,6 +148,16 @@ def whole(stored: Stored) -> Values:
                 stored.dataset, (0,) * found.ndim, found.shape, found, h5t.py_create(found.dtype)
             )
     return found.reshape(-1)
+
+
+def _small(stored: Stored) -> Values | None:
+    """A few elements that lie side by side as they are, read without the library; else None."""
+    kind, nbytes = stored.kind, prod(stored.shape) * stored.kind.buffer.itemsize
+    extent = extent_of(kind, kind.element, stored.storage, [], nbytes, stored.file)
+    if extent is None:
+        return None
+    raw = stored.file.source.read_exact(extent.offset, nbytes, stored.place)
+    return np.frombuffer(bytearray(raw), dtype_of(kind.element))
 
 
 class ClassNumbers(Decoded):
@@ -159,6 +175,12 @@ class ClassNumbers(Decoded):
         """Yield pieces in stored order, read in slabs of whole chunks."""
         for piece in self._values.stream(max_bytes):
             yield self._of_class(piece)
+
+    def in_pieces(self) -> Pieces | Extent | str:
+        """Where the chunks lie, if their numbers are those of the class."""
+        if self._values.dtype != self.dtype or self._values.shape != self.shape:
+            return f"its numbers are stored as {self._values.dtype}, and are {self.dtype}"
+        return self._values.in_pieces()
 
     def __getitem__(self, key: Any) -> Any:
         if self._values.shape != self.shape:

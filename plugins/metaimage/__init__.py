@@ -7,7 +7,9 @@ Layout: lines ``KEY = VALUE``, the last of them ``ElementDataFile``; then the da
 the name of the file that has it.
 
 Reads: ElementType of 1 to 8 bytes, either byte order, ``ElementNumberOfChannels`` (a new fastest
-axis), ``HeaderSize`` (-1: the data is the end of the file), data compressed by zlib or gzip.
+axis), ``HeaderSize`` (-1: the data is the end of the file), data compressed by zlib or gzip, or
+written as text (``BinaryData = False``: the numbers exactly as they stand there), in several files
+(``LIST``, ``LIST 2``, ``slice%03d.raw 1 10 1``).
 
 Mapping: ``DimSize`` lists the fastest axis first, as RA does, and defines no index order; a field
 of our own, ``RaconvertIndexOrder = F``, keeps that an array was column-major (others ignore it).
@@ -17,10 +19,11 @@ description. The namespace ``metaimage`` keeps ``Offset``, ``CenterOfRotation``,
 1, offsets of 0 and the identity say nothing.
 
 Writes: little-endian, as it is or with ``compress=zlib``; ``.mhd`` gets its data in ``.raw`` or
-``.zraw`` beside it. The fastest axis becomes channels where it was such in the source.
+``.zraw`` beside it, and a field ``RaconvertSeal`` that ties the two together. The fastest axis
+becomes channels where it was such in the source.
 
-Refused: text (``BinaryData = False``), lists and patterns of data files, data that is cut off,
-files outside the folder of the header (``--trust external``). Writing: 1 to 10 axes, none of length
+Refused: data that is cut off, text that is compressed, numbers that the type does not hold, files
+outside the folder of the header (``--trust external``). Writing: 1 to 10 axes, none of length
 0; bool becomes uint8; float16, bfloat16, complex numbers, texts, dates and structures are refused;
 names, labels and origins of axes and attributes have no place (named as equivalent).
 """
@@ -29,12 +32,22 @@ from __future__ import annotations
 
 from raconvert.arrays.dtypes import needs_swap
 from raconvert.files.compressed import GZIP, ZLIB, Part
-from raconvert.plugin import NO, SURE, Array, Bundle, Format, Option, Source, little, trailing_note
+from raconvert.plugin import NO, SURE, Array, Bundle, Format, Option, Source, dtype_of, little
 
-from .header import read_header
+from .datafiles import parts_of
+from .header import check_sealed, read_header
 from .metadata import metadata_of
 from .plan import plan
-from .tables import GZIP_MAGIC, MAGICS, ORDER, SAMPLE
+from .tables import GZIP_MAGIC, MAGICS, ORDER, SAMPLE, TEXT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.arrays.parts import DecodedParts, RawParts
+
+    from .header import Header
 
 __all__ = ["FORMAT", "plan", "read", "sniff"]
 
@@ -68,30 +81,47 @@ def read(source: Source) -> Bundle:
     """
     header = read_header(source)
     notes: list[str] = []
-    data = source.named(header.data_file, "the data file") if header.data_file else source
-    packed = header.compressed
+    parts = parts_of(source, header, notes)
+    if len(parts) == 1 and parts[0].source is not source:
+        check_sealed(source, header, parts[0].source)
+    in_place = header.encoding is None and len(parts) == 1
     swap = needs_swap(header.element)
     array = Array(
-        little(header.element) if packed else header.element,
+        header.element if in_place else little(header.element),
         header.dims,
         name=source.stem,
         index_order="F" if header.fields.get(ORDER) == "F" else None,
         meta=metadata_of(header),
-        storage={"type": header.type} | ({"encoding": ZLIB} if packed else {}),
+        storage=_storage(header, parts),
     )
-    offset = header.place_in(data)
-    if packed:
-        encoding = GZIP if data.read_at(offset, 2) == GZIP_MAGIC else ZLIB
-        part = Part(data, offset, array.nbytes, 0)
-        array.data = lambda: _inflated(array, part, swap, encoding, notes)
+    if in_place:
+        array.extent = parts[0].source.extent(parts[0].offset, array.nbytes, swap)
     else:
-        array.extent = data.extent(offset, array.nbytes, swap)
-        behind = data.size - offset - array.nbytes
-        notes += [trailing_note(behind)] * bool(behind)
+        array.data = lambda: _opened(array, parts, header, swap, notes)
     return Bundle([array], notes=notes)
 
 
-def _inflated(array: Array, part: Part, swap: int, encoding: str, notes: list[str]) -> object:
-    from raconvert.arrays.inflated import Inflated  # with numpy
+def _storage(header: Header, parts: list[Part]) -> dict[str, Any]:
+    storage: dict[str, Any] = {"type": header.type}
+    storage |= {"encoding": header.encoding} if header.encoding else {}
+    return storage | ({"data_files": len(parts)} if len(parts) > 1 else {})
 
-    return Inflated(array, part, swap, encoding=encoding, notes=notes)
+
+def _opened(
+    array: Array, parts: list[Part], header: Header, swap: int, notes: list[str]
+) -> RawParts | DecodedParts:
+    """The array source: opened late, as it takes NumPy."""
+    from raconvert.arrays.inflated import inflated
+    from raconvert.arrays.numerals import numbers
+    from raconvert.arrays.parts import DecodedParts, RawParts
+
+    if header.encoding is None:
+        return RawParts(array, parts, header.path, swap)
+
+    def decode(file: Any, part: Part) -> Iterator[Any]:
+        if header.encoding == TEXT:
+            return numbers(file, part.nbytes, dtype_of(array.element), notes)
+        packed = part.source.read_at(part.offset, 2) == GZIP_MAGIC
+        return inflated(file, part, GZIP if packed else ZLIB, notes)
+
+    return DecodedParts(array, parts, header.path, swap, encoding=header.encoding, decode=decode)

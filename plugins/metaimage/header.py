@@ -8,10 +8,11 @@ from math import prod
 from raconvert.arrays.dtypes import MAX_SPAN
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsupported
-from raconvert.files.inflate import MAX_RATIO
+from raconvert.files.compressed import ZLIB
+from raconvert.files.seal import check_seal
 from raconvert.plugin import Element, Source
 
-from .tables import ALIASES, ELEMENTS, MAX_HEADER_BYTES, MAX_RANK
+from .tables import ALIASES, ELEMENTS, MAX_HEADER_BYTES, MAX_RANK, SEAL, TEXT
 
 _LINE = re.compile(r"([A-Za-z][A-Za-z0-9_ ]{0,79}?)[ \t]*[=:][ \t]*(.*)")
 _TRUE, _FALSE = ("true", "1", "t", "yes"), ("false", "0", "f", "no")
@@ -27,25 +28,14 @@ class Header(Record):
     element: Element
     dims: tuple[int, ...]
     channels: int
-    compressed: bool
-    data_file: str  # empty: the file itself
+    encoding: str | None  # text or zlib; None: as it is
     offset: int
     skip: int
 
-    def place_in(self, data: Source) -> int:
-        """Where the data begins in its file, which has all of it; `Corrupt` if not."""
-        nbytes = prod(self.dims) * self.element.nbytes
-        offset = 0 if self.data_file else self.offset
-        offset += max(self.skip, 0)
-        if self.skip == -1 and not self.compressed:
-            offset = max(data.size - nbytes, 0)
-        there = max(data.size - offset, 0)
-        if nbytes > there * (MAX_RATIO if self.compressed else 1):
-            raise Corrupt(
-                "data is cut off", path=data.path, where=f"byte {data.size}",
-                expected=f"{nbytes} bytes of data from byte {offset}", got=there,
-            )  # fmt: skip
-        return offset
+    @property
+    def rank(self) -> int:
+        """The number of axes without that of the channels."""
+        return len(self.dims) - (self.channels > 1)
 
 
 def read_header(source: Source) -> Header:
@@ -59,26 +49,36 @@ def read_header(source: Source) -> Header:
     kind = _word(fields, "ObjectType", "Image", source)
     if kind != "Image":
         raise Unsupported(f"holds no image, but a {kind}"[:80], path=source.path)
-    if not _truth(fields, "BinaryData", "True", source):
-        raise Unsupported(
-            "holds numbers as text", path=source.path, where="BinaryData",
-            remedy="write it again as binary, for instance with SimpleITK",
-        )  # fmt: skip
     name = _word(fields, "ElementType", "", source)
     if name not in ELEMENTS:
         raise Unsupported("unknown elements", path=source.path, where="ElementType",
                           expected=", ".join(ELEMENTS), got=name[:40])  # fmt: skip
     element = ELEMENTS[name]
-    if element.nbytes > 1 and _truth(fields, "ElementByteOrderMSB", "False", source):
+    encoding, skip = _encoding(fields, source)
+    big = _truth(fields, "ElementByteOrderMSB", "False", source)
+    if element.nbytes > 1 and big and encoding != TEXT:
         element = element._replace(order=">")
     dims, channels = _dims(fields, source)
     if prod(dims) * element.nbytes > MAX_SPAN:
-        raise _wrong(source, "DimSize", "fewer than 2**63 bytes", fields["DimSize"])
-    return Header(
-        source.path, fields, name, element, dims, channels,
-        _truth(fields, "CompressedData", "False", source), _data_file(fields, source), end.end(),
-        _integers(fields, "HeaderSize", 1, source, least=-1)[0] if "HeaderSize" in fields else 0,
-    )  # fmt: skip
+        raise wrong(source, "DimSize", "fewer than 2**63 bytes", fields["DimSize"])
+    return Header(source.path, fields, name, element, dims, channels, encoding, end.end(), skip)
+
+
+def _encoding(fields: dict[str, str], source: Source) -> tuple[str | None, int]:
+    """How the data is written, and the bytes before it in its file (-1: it is the end)."""
+    text = not _truth(fields, "BinaryData", "True", source)
+    packed = _truth(fields, "CompressedData", "False", source)
+    skip = 0
+    if "HeaderSize" in fields:
+        skip = _integers(fields, "HeaderSize", 1, source, least=-1)[0]
+    if text and packed:
+        raise Unsupported(
+            "holds numbers as compressed text", path=source.path, where="CompressedData",
+            remedy="write it again as binary, for instance with SimpleITK",
+        )  # fmt: skip
+    if text and skip < 0:
+        raise wrong(source, "HeaderSize", "0 or more, as the data is text", str(skip))
+    return TEXT if text else ZLIB if packed else None, skip
 
 
 def _fields(text: str, source: Source) -> dict[str, str]:
@@ -110,20 +110,6 @@ def _dims(fields: dict[str, str], source: Source) -> tuple[tuple[int, ...], int]
     return (*((channels,) if channels > 1 else ()), *sizes), channels
 
 
-def _data_file(fields: dict[str, str], source: Source) -> str:
-    name = fields["ElementDataFile"].strip()
-    if name.upper() in ("LOCAL", "THIS FILE"):
-        return ""
-    if name.upper().startswith("LIST") or "%" in name:
-        raise Unsupported(
-            "data in a list or pattern of files", path=source.path, where="ElementDataFile",
-            got=name[:60], remedy="write it again as one file, for instance with SimpleITK",
-        )  # fmt: skip
-    if not name:
-        raise _wrong(source, "ElementDataFile", "LOCAL or the name of a file", name)
-    return name.encode("latin-1").decode("utf-8", "surrogateescape")
-
-
 def _word(fields: dict[str, str], name: str, default: str, source: Source) -> str:
     if name not in fields and not default:
         raise Corrupt(f"header has no field {name}", path=source.path)
@@ -133,7 +119,7 @@ def _word(fields: dict[str, str], name: str, default: str, source: Source) -> st
 def _truth(fields: dict[str, str], name: str, default: str, source: Source) -> bool:
     word = _word(fields, name, default, source).lower()
     if word not in _TRUE + _FALSE:
-        raise _wrong(source, name, "True or False", word)
+        raise wrong(source, name, "True or False", word)
     return word in _TRUE
 
 
@@ -143,11 +129,12 @@ def _integers(
     words = _word(fields, name, "", source).split()
     fine = len(words) == count and all(re.fullmatch("-?[0-9]{1,19}", word) for word in words)
     if not fine or any(int(word) < least for word in words):
-        raise _wrong(source, name, f"{count} whole numbers of {least} or more", fields[name])
+        raise wrong(source, name, f"{count} whole numbers of {least} or more", fields[name])
     return tuple(map(int, words))
 
 
-def _wrong(source: Source, name: str, expected: str, got: str) -> Corrupt:
+def wrong(source: Source, name: str, expected: str, got: str) -> Corrupt:
+    """The error for a field that says something else than it may."""
     return Corrupt(
         "header is wrong",
         path=source.path,
@@ -161,3 +148,17 @@ def header_bytes(fields: dict[str, str]) -> bytes:
     """The lines of a header. Raises nothing for what `plan` lets pass."""
     lines = "".join(f"{key} = {value}\n" for key, value in fields.items())
     return lines.encode("latin-1")
+
+
+def sealed(header: bytes, seal: str) -> bytes:
+    """A header with the line of a seal before its last one."""
+    lines = header.splitlines(keepends=True)
+    return b"".join([*lines[:-1], f"{SEAL} = {seal}\n".encode(), lines[-1]])
+
+
+def check_sealed(source: Source, header: Header, data: Source) -> None:
+    """Refuse (`Corrupt`) a data file that is not the one that the header was written with."""
+    if SEAL in header.fields:
+        text = source.read_at(0, header.offset)
+        line = f"{SEAL} = {header.fields[SEAL]}\n".encode("latin-1")
+        check_seal(header.fields[SEAL], text.replace(line, b"", 1), data, source.path)

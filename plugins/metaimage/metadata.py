@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from math import isfinite
 
+from raconvert.metadata.reals import are_reals, is_real
 from raconvert.plugin import Array, Axis, Metadata
 
 from .tables import ALIASES, NAMESPACE, STRUCTURE, UNITS
@@ -118,7 +119,7 @@ def _take_axes(array: Array, first: bool, found: dict[str, str], lost: list[str]
     spatial = axes[first:]
     spacings = [axis.spacing for axis in spatial]
     if any(spacing is not None for spacing in spacings):
-        if all(_is_real(spacing) and float(spacing or 0) > 0 for spacing in spacings):
+        if all(is_real(spacing) and float(spacing or 0) > 0 for spacing in spacings):
             found["ElementSpacing"] = " ".join(repr(float(s or 0)) for s in spacings)
         else:
             lost.append("axes (spacing)")
@@ -145,7 +146,7 @@ def _take_directions(
     if any(row is not None for row in rows):
         spatial = rows[first:] if len(rows) == array.ndim else []
         rank = array.ndim - first
-        if len(spatial) == rank and all(_are_reals(row, rank) for row in spatial):
+        if len(spatial) == rank and all(are_reals(row, rank) for row in spatial):
             numbers = [float(n) for row in spatial for n in row]
             found["TransformMatrix"] = " ".join(map(repr, numbers))
         else:
@@ -157,7 +158,7 @@ def _take_directions(
 def _take_numbers(
     value: Any, count: int, field: str, found: dict[str, str], lost: list[str], name: str
 ) -> None:
-    if _are_reals(value, count):
+    if are_reals(value, count):
         found[field] = " ".join(repr(float(number)) for number in value)
     else:
         lost.append(f"metaimage {name}")
@@ -183,13 +184,3 @@ def _is_line(text: object) -> bool:
     if not isinstance(text, str) or not text or len(text) > MAX_TEXT or text.strip() != text:
         return False
     return len(text.splitlines()) == 1 and all(ord(letter) < 256 for letter in text)
-
-
-def _is_real(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    return isfinite(value) if isinstance(value, float) else abs(value) < 1 << 1000
-
-
-def _are_reals(value: object, count: int) -> bool:
-    return isinstance(value, list) and len(value) == count and all(map(_is_real, value))

@@ -9,9 +9,20 @@ from raconvert.arrays.dtypes import MAX_SPAN, spanned
 from raconvert.errors import Unsupported
 from raconvert.files.copy import write_all
 from raconvert.files.places import write_failed
-from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, file_fits, refused, refused_type
+from raconvert.files.seal import seal_of
+from raconvert.plugin import (
+    Array,
+    Bundle,
+    Fit,
+    Plan,
+    Source,
+    equivalent,
+    file_fits,
+    refused,
+    refused_type,
+)
 
-from .header import header_bytes
+from .header import header_bytes, sealed
 from .metadata import fields_of, has_channels
 from .tables import MAX_HEADER_BYTES, MAX_RANK, NAMES, ORDER
 
@@ -107,7 +118,8 @@ def _write(array: Array, target: Target, packed: bool) -> None:
     size = _write_data(data, b"", array, packed)
     header = header_bytes(_fields(array, packed, text))
     try:
-        write_all(target.open(), [_sized(header, size) if packed else header])
+        whole = _sized(header, size) if packed else header
+        write_all(target.open(), [sealed(whole, seal_of(whole, Source(data.temp)))])
     except OSError as error:
         raise write_failed(target.path, error) from error
 

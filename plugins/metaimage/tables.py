@@ -7,6 +7,7 @@ from raconvert.plugin import element
 MAGICS = ((0, b"ObjectType"), (0, b"NDims"), (0, b"Comment"))
 GZIP_MAGIC = b"\x1f\x8b"
 NAMESPACE = "metaimage"
+TEXT = "text"  # the encoding of numbers that are written out
 MAX_RANK = 10  # of MetaIO
 MAX_HEADER_BYTES = 1 << 16
 
@@ -29,9 +30,10 @@ NAMES = {(e.kind, e.nbytes): name for name, e in reversed(ELEMENTS.items())}
 STRUCTURE = {
     "ObjectType", "NDims", "BinaryData", "BinaryDataByteOrderMSB", "ElementByteOrderMSB",
     "CompressedData", "CompressedDataSize", "DimSize", "HeaderSize", "ElementNumberOfChannels",
-    "ElementType", "ElementDataFile", "RaconvertIndexOrder",
+    "ElementType", "ElementDataFile", "RaconvertIndexOrder", "RaconvertSeal",
 }  # fmt: skip
 ORDER = "RaconvertIndexOrder"  # our own, of column-major arrays; others ignore it
+SEAL = "RaconvertSeal"  # our own, of a header with its data beside it (`raconvert.files.seal`)
 # Fields of other names that mean the same
 ALIASES = {
     "Position": "Offset", "Origin": "Offset", "Rotation": "TransformMatrix",

@@ -1,4 +1,4 @@
-r"""NIfTI: volumes of brain imaging, versions 1 and 2, ``.nii`` and ``.nii.gz``, read and write.
+r"""NIfTI: volumes of brain imaging, ``.nii`` or a pair ``.hdr`` and ``.img``, read and write.
 
 Specification: nifti1.h and nifti2.h of the NIfTI Data Format Working Group (nifti.nimh.nih.gov).
 Compared with: nibabel, in both directions.
@@ -9,6 +9,9 @@ Layout::
     header      348 bytes, magic at 344: n+1\0    540 bytes, magic at 4: n+2\0 CR LF SUB LF
     extender    4 bytes, the first not 0 where extensions follow: int32 size, int32 code, data
     data        from byte vox_offset (352 and more; 544 and more), the first axis the fastest
+
+In a pair the magic is ``ni1`` or ``ni2``, and the data is in ``x.img`` beside ``x.hdr``, mostly
+from byte 0. Either file may be named, either may be compressed (``.hdr.gz``, ``.img.gz``).
 
 Byte order is that of the header, little or big, as its first field (348 or 540) tells.
 
@@ -22,17 +25,22 @@ axes, so that ``--axes`` permutes the columns of ``sform`` (``qform`` is then dr
 RGB24 and RGBA32 are structures of bytes R, G, B and A.
 
 Writes: little-endian, NIfTI-1 where lengths are below 32768, else NIfTI-2 (also where the file came
-from one); inside gzip where the name ends with ``.gz``.
+from one); inside gzip where the name ends with ``.gz``; a pair where the name is that of one
+(``x.img``, or ``x.hdr`` with ``--to nifti``), with a comment ``raconvert seal: …`` as the last
+extension, which ties the two together.
 
-Refused: pairs ``.hdr`` and ``.img``, long doubles (1536, 2048) and bits (1), lengths below 1, data
-that is cut off. Writing: no more than 7 axes, none of length 0; bool becomes uint8; float16,
-bfloat16, texts, dates and structures are refused; names, labels and origins of axes and attributes
-have no place (named as equivalent).
+Refused: ANALYZE 7.5, which has no magic and no sure axes, long doubles (1536, 2048) and bits (1),
+lengths below 1, data that is cut off. Writing: no more than 7 axes, none of length 0; bool becomes
+uint8; float16, bfloat16, texts, dates and structures are refused; names, labels and origins of axes
+and attributes have no place (named as equivalent).
 """
 
 from __future__ import annotations
 
+import os
+
 from raconvert.arrays.dtypes import needs_swap
+from raconvert.errors import Corrupt, RaconvertError
 from raconvert.files.compressed import GZIP, Part
 from raconvert.plugin import (
     NO,
@@ -47,20 +55,43 @@ from raconvert.plugin import (
     trailing_note,
 )
 
-from .header import Start, read_header
+from .header import Start, check_sealed, read_header
 from .metadata import metadata_of
 from .plan import plan
-from .tables import GZIP_MAGIC, MAGIC_1, MAGIC_2, SAMPLES
+from .tables import (
+    DATA,
+    GZ,
+    GZIP_MAGIC,
+    HEADER,
+    MAGIC_1,
+    MAGIC_2,
+    OLD_BIG,
+    OLD_LITTLE,
+    PAIR_1,
+    PAIR_2,
+    SAMPLES,
+)  # fmt: skip
 
 __all__ = ["FORMAT", "plan", "read", "sniff"]
+
+HEADERS = (HEADER, HEADER + GZ)
 
 FORMAT = Format(
     name="nifti",
     title="NIfTI",
-    suffixes=(".nii", ".nii.gz"),
-    magic=((344, MAGIC_1), (4, MAGIC_2), (0, GZIP_MAGIC)),
+    suffixes=(".nii", ".nii.gz", ".img", ".img.gz", ".hdr", ".hdr.gz"),
+    magic=(
+        (344, MAGIC_1),
+        (4, MAGIC_2),
+        (344, PAIR_1),
+        (4, PAIR_2),
+        (0, GZIP_MAGIC),
+        (0, OLD_LITTLE),
+        (0, OLD_BIG),
+    ),
     meta="some",
     index_orders="F",
+    names_files=True,
     write_options=(Option("version", "auto", ("auto", "1", "2"), "of the format"),),
     samples=SAMPLES,
     spec="https://nifti.nimh.nih.gov",
@@ -69,36 +100,76 @@ FORMAT = Format(
 
 
 def sniff(source: Source) -> int:
-    """Sure by the magic and the length of the header, decompressed where it is gzip."""
-    return SURE if Start(source).version else NO
+    """Sure by the magic and the length of the header, decompressed where it is gzip.
+
+    Compressed data of a pair is known by the header beside it. Also sure of a header of ANALYZE,
+    which is refused by name.
+    """
+    start = Start(source)
+    if start.version:
+        return SURE
+    name = os.path.basename(source.place).lower()
+    if name.endswith(DATA + GZ):
+        try:
+            start = Start(source.beside(HEADERS, "the header", ending=DATA + GZ))
+        except RaconvertError:
+            return NO
+        return SURE if start.pair or start.analyze else NO
+    return SURE if start.analyze and name.removesuffix(GZ).endswith(HEADER) else NO
 
 
 def read(source: Source) -> Bundle:
-    """The one array of a NIfTI file, named after the file's stem, its values as they are stored.
+    """The one array of a NIfTI file, or pair, named after the file's stem, as it is stored.
 
-    Shape in F order. Raises `Corrupt` and `Unsupported` before any data is read.
+    Shape in F order. Raises `Corrupt` and `Unsupported` before any data is read, `ReadFailed` and
+    `Unsafe` for the other file of a pair.
     """
-    start = Start(source)
-    header = read_header(start)
+    start, data, gzip = _files(source)
+    header = read_header(start, data, gzip=gzip)
+    if start.pair:
+        check_sealed(start, data)
     notes: list[str] = []
     kind: Element = header.element
     array = Array(
-        little(kind) if start.gzip else kind,
+        little(kind) if gzip else kind,
         header.dims,
-        name=source.stem.removesuffix(".nii"),
+        name=source.stem.removesuffix(".nii").removesuffix(HEADER).removesuffix(DATA),
         index_order="F",
         meta=metadata_of(header, start, notes),
         storage={"version": f"NIfTI-{header.version}", "byte_order": header.order},
     )
-    if start.gzip:
-        part = Part(source, 0, header.nbytes, header.offset)
+    if gzip:
+        part = Part(data, 0, header.nbytes, header.offset)
         array.storage["encoding"] = GZIP
         array.data = lambda: _inflated(array, part, needs_swap(kind), notes)
     else:
-        array.extent = source.extent(header.offset, header.nbytes, needs_swap(kind))
-        behind = source.size - header.offset - header.nbytes
+        array.extent = data.extent(header.offset, header.nbytes, needs_swap(kind))
+        behind = data.size - header.offset - header.nbytes
         notes += [trailing_note(behind)] * bool(behind)
     return Bundle([array], notes=notes)
+
+
+def _files(source: Source) -> tuple[Start, Source, bool]:
+    """The header, the file of the data, which may be the same, and whether that is compressed."""
+    start, data = Start(source), source
+    name = os.path.basename(source.place).lower()
+    if start.pair or start.analyze:
+        if start.pair:
+            names = (DATA, DATA + GZ)
+            data = source.beside(names, "the data of the header", ending=HEADER + GZ)
+    elif not start.version and name.removesuffix(GZ).endswith(DATA):
+        start = Start(source.beside(HEADERS, "the header of the data", ending=DATA + GZ))
+        if start.version and not start.pair:
+            raise Corrupt("is beside a header that has its own data", path=source.path,
+                          expected="a header of a pair", got=start.path)  # fmt: skip
+    else:
+        return start, source, start.gzip
+    if start.source.identity[:2] == data.identity[:2] and start.pair:
+        raise Corrupt("header and data of a pair are the same file", path=source.path)
+    # Numbers may begin as gzip does; what is not yet renamed has no suffix, but its header has one.
+    path = data.path.lower()
+    named = path.endswith(GZ) or (start.gzip and not path.endswith(DATA))
+    return start, data, named and data.head.startswith(GZIP_MAGIC)
 
 
 def _inflated(array: Array, part: Part, swap: int, notes: list[str]) -> object:

@@ -6,9 +6,10 @@ from math import isfinite, prod
 
 from raconvert.arrays.dtypes import MAX_SPAN
 from raconvert.declared import Record
-from raconvert.errors import Corrupt, Unsupported
+from raconvert.errors import Corrupt, NotSupportedYet, Unsupported
 from raconvert.files.compressed import start_of
 from raconvert.files.inflate import MAX_RATIO
+from raconvert.files.seal import MARK, check_seal
 from raconvert.plugin import Array, Element, Source
 
 from .tables import (
@@ -19,6 +20,8 @@ from .tables import (
     MAX_LENGTH_1,
     MAX_RANK,
     MOST_HEADER_BYTES,
+    OLD_BIG,
+    OLD_LITTLE,
     RGB,
     RGBA,
     UNREAD,
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_EXTENSIONS_BYTES = 1 << 20  # of those that are kept
+COMMENT = 6  # the code of an extension that is text
+SEAL_BYTES = 56  # of the text of the last extension of a pair that we write
 
 
 class Header(Record):
@@ -46,28 +51,46 @@ class Header(Record):
 
 
 class Start:
-    """The first bytes of a file, decompressed; `version` is 0 if they are not those of a header."""
+    """The first bytes of a file, decompressed; `version` is 0 if they are not those of a header.
+
+    `pair`: the data is in another file; `analyze`: it is a header of what NIfTI came from.
+    """
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.path = source.path
         self.gzip = source.head.startswith(GZIP_MAGIC)
         self.head = self.read(MOST_HEADER_BYTES)
-        self.version, self.order = 0, "<"
+        self.version, self.order, self.pair = 0, "<", False
         for layout in LAYOUTS.values():
             place = layout.nbytes - 4 if layout.version == 1 else 4
-            if self.head[place : place + len(layout.magic)] == layout.magic:
+            found = self.head[place : place + len(layout.magic)]
+            if found in (layout.magic, layout.pair):
+                self.pair = found == layout.pair
                 for order, name in (("<", "little"), (">", "big")):
                     if int.from_bytes(self.head[:4], name) == layout.nbytes:  # type: ignore[arg-type]
                         self.version, self.order = layout.version, order
+
+    @property
+    def analyze(self) -> bool:
+        """True for a header of ANALYZE 7.5, as far as that can be known."""
+        order: Any = {OLD_LITTLE: "little", OLD_BIG: "big"}.get(self.head[:4])
+        fine = not self.version and order and len(self.head) >= LAYOUTS[1].nbytes
+        return bool(fine) and 1 <= int.from_bytes(self.head[40:42], order) <= MAX_RANK
 
     def read(self, nbytes: int) -> bytes:
         """So many bytes from the beginning, fewer where the file ends."""
         return start_of(self.source, nbytes) if self.gzip else self.source.read_at(0, nbytes)
 
 
-def read_header(start: Start) -> Header:
-    """Return the header, checked against the file. Raises `Corrupt` and `Unsupported`."""
+def read_header(start: Start, data: Source, *, gzip: bool) -> Header:
+    """Return the header, checked against the file of the data. Raises `Corrupt`, `Unsupported`."""
+    if start.analyze:
+        raise NotSupportedYet(
+            "is ANALYZE 7.5, not supported yet", path=start.path,
+            remedy="NIfTI is: nibabel.save(nibabel.Nifti1Image.from_image("
+            f"nibabel.load({start.path!r})), 'x.nii')",
+        )  # fmt: skip
     if not start.version:
         raise Corrupt(
             "is not a NIfTI file, or its header is cut off", path=start.path, where="byte 0",
@@ -88,7 +111,7 @@ def read_header(start: Start) -> Header:
     offset, nbytes = _offset(fields, layout, start), prod(dims) * kind.nbytes
     word = "little" if start.order == "<" else "big"
     header = Header(layout.version, word, fields, kind, dims, offset, nbytes)
-    _check_size(header, start)
+    _check_size(header, data, gzip=gzip)
     return header
 
 
@@ -115,32 +138,34 @@ def _dims(fields: dict[str, Any], start: Start) -> tuple[int, ...]:
 
 def _offset(fields: dict[str, Any], layout: Layout, start: Start) -> int:
     offset = fields["vox_offset"]
-    if not (isfinite(offset) and offset == int(offset) and layout.nbytes <= offset < 1 << 62):
+    least = 0 if start.pair else layout.nbytes
+    if not (isfinite(offset) and offset == int(offset) and least <= offset < 1 << 62):
         raise Corrupt(
             "data begins nowhere", path=start.path, where="vox_offset",
-            expected=f"a whole number, {layout.least_offset} or more", got=offset,
+            expected=f"a whole number, {least and layout.least_offset} or more", got=offset,
         )  # fmt: skip
     return int(offset)
 
 
-def _check_size(header: Header, start: Start) -> None:
-    size = start.source.size
+def _check_size(header: Header, data: Source, *, gzip: bool) -> None:
     end = header.offset + header.nbytes
-    if start.gzip and end > MAX_RATIO * size:
-        raise Corrupt("compressed data cannot hold the array", path=start.path,
-                      expected=f"{end} bytes", got=f"at most {MAX_RATIO * size}")  # fmt: skip
-    if not start.gzip and end > size:
-        raise Corrupt("data is cut off", path=start.path, where=f"byte {size}",
+    if gzip and end > MAX_RATIO * data.size:
+        raise Corrupt("compressed data cannot hold the array", path=data.path,
+                      expected=f"{end} bytes", got=f"at most {MAX_RATIO * data.size}")  # fmt: skip
+    if not gzip and end > data.size:
+        raise Corrupt("data is cut off", path=data.path, where=f"byte {data.size}",
                       expected=f"{header.nbytes} bytes of data from byte {header.offset}",
-                      got=f"{max(0, size - header.offset)}")  # fmt: skip
+                      got=f"{max(0, data.size - header.offset)}")  # fmt: skip
 
 
 def extensions_of(header: Header, start: Start, notes: list[str]) -> list[dict[str, Any]]:
     """What lies between header and data: codes and bytes; a note where it is something else."""
     begin = LAYOUTS[header.version].nbytes
-    if header.offset <= begin + 4:
+    end = begin + MAX_EXTENSIONS_BYTES if start.pair else header.offset
+    if end <= begin + 4:
         return []
-    data = start.read(min(header.offset, begin + MAX_EXTENSIONS_BYTES))[begin:]
+    data = start.read(min(end, begin + MAX_EXTENSIONS_BYTES))[begin:]
+    end = begin + len(data) if start.pair else end
     word = "little" if start.order == "<" else "big"
     found, place = [], 4
     while data[:1] not in (b"\0", b"") and place + 8 <= len(data):
@@ -150,10 +175,21 @@ def extensions_of(header: Header, start: Start, notes: list[str]) -> list[dict[s
             break
         found.append({"code": code, "data": data[place + 8 : place + size].hex()})
         place += size
-    rest = header.offset - begin - place
+    if start.pair and found and found[-1]["data"].startswith(MARK.encode().hex()):
+        del found[-1]
+    rest = end - begin - place
     if rest > 15 or any(data[place:]):
         notes.append(f"{rest} bytes between the header and the data were ignored")
     return found
+
+
+def check_sealed(start: Start, data: Source) -> None:
+    """Refuse (`Corrupt`) the data of a pair that is not what the header was written with."""
+    text = start.read(LAYOUTS[2].nbytes + MAX_EXTENSIONS_BYTES)
+    seal = text[-SEAL_BYTES:]
+    if seal.startswith(MARK.encode()):
+        line = seal.rstrip(b"\0").decode("latin-1")
+        check_seal(line, text[:-SEAL_BYTES] + bytes(SEAL_BYTES), data, start.path)
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -176,8 +212,9 @@ def datatype_of(element: Element) -> int | None:
 
 
 def header_bytes(
-    array: Array, version: int, known: dict[str, Any], extensions: list[dict[str, Any]]
-) -> bytes:
+    array: Array, version: int, known: dict[str, Any], extensions: list[dict[str, Any]],
+    *, pair: bool = False,
+) -> bytes:  # fmt: skip
     """Everything before the data. Raises nothing for what `plan` lets pass."""
     layout = LAYOUTS[version]
     dims = array.dims or (1,)
@@ -188,12 +225,12 @@ def header_bytes(
         behind += (len(data) + 8).to_bytes(4, "little") + one["code"].to_bytes(4, "little") + data
     fixed = {
         "sizeof_hdr": layout.nbytes,
-        "magic": layout.magic,
+        "magic": layout.pair if pair else layout.magic,
         "regular": b"r" if version == 1 else b"",
         "dim": [len(dims), *dims, *(1,) * (7 - len(dims))],
         "datatype": datatype_of(array.element),
         "bitpix": 8 * array.element.nbytes,
-        "vox_offset": layout.nbytes + len(behind),
+        "vox_offset": 0 if pair else layout.nbytes + len(behind),
     }
     values: list[Any] = []
     for name, code, count in layout.fields:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from math import isfinite
 
+from raconvert.metadata.reals import are_reals, is_real
 from raconvert.plugin import Array, Axis, Metadata
 
 from .header import Header, Start, extensions_of
@@ -134,9 +135,9 @@ def _take_own(
         if name in _NUMBERS and type(value) is int and 0 <= value < (_MOST if name not in (
             "dim_info", "slice_code") else 256):  # fmt: skip
             found[name] = value
-        elif name in _REALS and _is_real(value):
+        elif name in _REALS and is_real(value):
             found[name] = _rounded(float(value), real, name, lost)
-        elif name in _LISTS and _are_reals(value, _LISTS[name]):
+        elif name in _LISTS and are_reals(value, _LISTS[name]):
             found[name] = [_rounded(float(number), real, name, lost) for number in value]
         elif name in _TEXTS:
             _take_text(value, name, _TEXTS[name], found, lost, name)
@@ -148,7 +149,7 @@ def _take_own(
             name == "sform"
             and isinstance(value, list)
             and len(value) == 3
-            and all(_are_reals(row, 4) for row in value)
+            and all(are_reals(row, 4) for row in value)
         ):
             found["srow"] = [_rounded(float(n), real, name, lost) for row in value for n in row]
         elif name not in ("axes", "version", "extensions"):
@@ -183,7 +184,7 @@ def _take_axes(array: Array, found: dict[str, Any], lost: list[str], real: str) 
     space = {axis.units for axis in axes[:3]} - {None}
     for place, axis in enumerate(axes[:7]):
         if axis.spacing is not None:
-            if _is_real(axis.spacing) and axis.spacing > 0:
+            if is_real(axis.spacing) and axis.spacing > 0:
                 value = float(axis.spacing)
                 found["pixdim"][place + 1] = _rounded(value, real, "spacing", lost)
             else:
@@ -227,16 +228,6 @@ def _rounded(value: float, real: str, what: str, lost: list[str]) -> float:
     if kept != value and f"{what} (rounded to float32)" not in lost:
         lost.append(f"{what} (rounded to float32)")
     return kept
-
-
-def _is_real(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    return isfinite(value) if isinstance(value, float) else abs(value) < 1 << 1000
-
-
-def _are_reals(value: object, count: int) -> bool:
-    return isinstance(value, list) and len(value) == count and all(map(_is_real, value))
 
 
 def _are_extensions(value: object) -> bool:

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from raconvert.arrays.dtypes import MAX_SPAN, spanned
-from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, file_fits, refused, refused_type
+import zlib
 
-from .header import datatype_of, header_bytes, version_of
+from raconvert.arrays.dtypes import MAX_SPAN, spanned
+from raconvert.files.copy import write_all
+from raconvert.files.places import write_failed
+from raconvert.files.seal import seal_of
+from raconvert.plugin import (
+    Array,
+    Bundle,
+    Fit,
+    Plan,
+    Source,
+    equivalent,
+    file_fits,
+    refused,
+    refused_type,
+)
+
+from .header import COMMENT, SEAL_BYTES, datatype_of, header_bytes, version_of
 from .metadata import NAMESPACE, fields_of
-from .tables import LAYOUTS, MAX_LENGTH_1, MAX_RANK
+from .tables import DATA, GZ, GZIP_WBITS, HEADER, LAYOUTS, MAX_LENGTH_1, MAX_RANK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from raconvert.plugin import Target
 
 __all__ = ["plan"]
@@ -56,8 +73,14 @@ def _fits(array: Array, asked: str) -> list[Fit]:
 def _write(array: Array, target: Target, asked: str) -> None:
     version = _version(array, asked)
     fields, extensions, _ = fields_of(array, LAYOUTS[version].real)
-    header = header_bytes(array, version, fields, extensions)
-    if target.path.lower().endswith(".gz"):
+    if target.path.lower().removesuffix(GZ).endswith((HEADER, DATA)):
+        _write_pair(array, target, version, fields, extensions)
+    else:
+        _write_data(target, header_bytes(array, version, fields, extensions), array)
+
+
+def _write_data(target: Target, header: bytes, array: Array) -> None:
+    if target.path.lower().endswith(GZ):
         from raconvert.arrays.inflated import write_deflated
 
         write_deflated(target, header, array)
@@ -65,3 +88,23 @@ def _write(array: Array, target: Target, asked: str) -> None:
         from raconvert.arrays.blocks import write_raw
 
         write_raw(target, header, array)
+
+
+def _write_pair(
+    array: Array, target: Target, version: int, fields: dict[str, Any], extensions: list[Any]
+) -> None:
+    """Write both files, the header with an extension that ties it to the data."""
+    name = target.path.lower()
+    end = GZ if name.endswith(GZ) else ""
+    own, other = (DATA, HEADER) if name.endswith(DATA + end) else (HEADER, DATA)
+    partner = target.beside(other + end, ending=own + end)
+    header, data = (partner, target) if own == DATA else (target, partner)
+    _write_data(data, b"", array)
+    blank = {"code": COMMENT, "data": bytes(SEAL_BYTES).hex()}
+    text = header_bytes(array, version, fields, [*extensions, blank], pair=True)
+    seal = seal_of(text, Source(data.temp)).encode()
+    text = text[:-SEAL_BYTES] + seal.ljust(SEAL_BYTES, b"\0")
+    try:
+        write_all(header.open(), [zlib.compress(text, wbits=GZIP_WBITS) if end else text])
+    except OSError as error:
+        raise write_failed(header.path, error) from error

@@ -9,8 +9,11 @@ from raconvert.declared import Record
 from raconvert.plugin import Element, element
 
 MAGIC_1, MAGIC_2 = b"n+1\0", b"n+2\0\r\n\x1a\n"
+PAIR_1, PAIR_2 = b"ni1\0", b"ni2\0\r\n\x1a\n"  # the data is in a file of its own
+OLD_LITTLE, OLD_BIG = b"\x5c\x01\0\0", b"\0\0\x01\x5c"  # 348, as ANALYZE begins, too
 GZIP_MAGIC = b"\x1f\x8b\x08"
 GZIP_WBITS = 31
+HEADER, DATA, GZ = ".hdr", ".img", ".gz"
 MAX_RANK = 7
 MAX_LENGTH_1 = (1 << 15) - 1
 MOST_HEADER_BYTES = 544
@@ -50,6 +53,7 @@ class Layout(Record):
     nbytes: int
     least_offset: int
     magic: bytes
+    pair: bytes  # the magic of a header whose data is beside it
     real: str  # the struct code of its numbers
 
 
@@ -75,8 +79,8 @@ _2 = (
     ("intent_name", "16s", 1), ("dim_info", "B", 1), ("unused", "15s", 1),
 )  # fmt: skip
 LAYOUTS = {
-    1: Layout(1, _1, 348, 352, MAGIC_1, "f"),
-    2: Layout(2, _2, 540, 544, MAGIC_2, "d"),
+    1: Layout(1, _1, 348, 352, MAGIC_1, PAIR_1, "f"),
+    2: Layout(2, _2, 540, 544, MAGIC_2, PAIR_2, "d"),
 }
 
 
@@ -86,12 +90,16 @@ def struct_of(layout: Layout, order: str) -> struct.Struct:
     return struct.Struct(order + "".join(codes))
 
 
-def _sample(version: int, order: str) -> bytes:
-    """A file of 2 x 3 int16."""
+_ELEMENTS = (1, 2, 3, -4, 500, 6)
+
+
+def _sample(version: int, order: str, *, pair: bool = False) -> bytes:
+    """A file of 2 x 3 int16; only its header, if the data is beside it."""
     layout = LAYOUTS[version]
     known = {
-        "sizeof_hdr": layout.nbytes, "magic": layout.magic, "datatype": 4, "bitpix": 16,
-        "vox_offset": layout.least_offset,
+        "sizeof_hdr": layout.nbytes, "datatype": 4, "bitpix": 16,
+        "magic": layout.pair if pair else layout.magic,
+        "vox_offset": 0 if pair else layout.least_offset,
     }  # fmt: skip
     values: list[object] = []
     for name, code, count in layout.fields:
@@ -102,10 +110,15 @@ def _sample(version: int, order: str) -> bytes:
         else:
             values.append(known.get(name, b"\0" if code[-1] in "sc" else 0))
     head = struct_of(layout, order).pack(*values)
-    return head + bytes(4) + struct.pack(f"{order}6h", 1, 2, 3, -4, 500, 6)
+    return head + bytes(4) + (b"" if pair else struct.pack(f"{order}6h", *_ELEMENTS))
 
 
 SAMPLES = {
     "small.nii": _sample(1, "<"),
+    "big.nii": _sample(1, ">"),
+    "one.hdr": _sample(1, "<", pair=True),
+    "one.img": struct.pack("<6h", *_ELEMENTS),
+    "two.hdr": _sample(2, "<", pair=True),
+    "two.img": struct.pack("<6h", *_ELEMENTS),
     "packed.nii.gz": zlib.compress(_sample(2, ">"), wbits=GZIP_WBITS),
 }

@@ -8,11 +8,14 @@ Layout: one member ``NAME.npy`` for each array, stored or deflated; a central di
 Reads: stored, deflated, bzip2 and LZMA members, ZIP64, members without the suffix ``.npy`` (as
 NumPy does). Names are kept verbatim, minus ``.npy``; they are never used as paths. The headers of
 all members are checked when the file is opened, the data is decoded when it is asked for, front to
-back in bounded memory; a region of it needs the whole array in memory (`TooLarge` above
-``--max-memory``). An array in Fortran order above that is decoded several times on its way to RA.
+back in bounded memory. An array in Fortran order above ``--max-memory`` is decoded several times on
+its way to RA.
 
-Every member is decoded through its CRC-32, also the stored ones: an extent into the archive would
-make the copy a little faster and hand out damaged data without a word.
+Every conversion decodes members through their CRC-32, also the stored ones: an extent into the
+archive would make the copy a little faster and hand out damaged data without a word. In Python a
+region of at most half of a stored member is read where it lies, without the rest, which the CRC-32
+cannot vouch for; a region of a compressed member needs the whole array in memory (`TooLarge` above
+``--max-memory``).
 
 Writes: members in the order of the bundle, stored (``compress=none``) or deflated, ZIP64, fixed
 dates and modes, so that equal arrays give equal bytes. The data of stored members begins on a

@@ -1,14 +1,20 @@
-"""The elements of one member of an NPZ file."""
+"""The elements of one member of an NPZ file.
+
+Where all of them are wanted, and in every conversion, they pass through the CRC-32 of the member. A
+region that somebody picks of a stored member is read where it lies, which no CRC-32 tells of.
+"""
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import numpy as np
 
-from raconvert.arrays.lazy import Decoded
+from raconvert.arrays.dtypes import needs_swap
+from raconvert.arrays.inplace import InPlace, Placed
 from raconvert.errors import Corrupt
 from raconvert.files import zips
+from raconvert.files.unzip import STORED
 from raconvert.plugin import Source, dtype_of
 
 from ..npy.header import Header
@@ -19,10 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from raconvert.plugin import Extent
+
 __all__ = ["MemberValues"]
 
 
-class MemberValues(Decoded):
+class MemberValues(InPlace):
     """Array source over one member: decoded front to back, its CRC-32 checked at the end."""
 
     def __init__(self, source: Source, member: zips.Member, header: Header) -> None:
@@ -32,9 +40,28 @@ class MemberValues(Decoded):
             what=f"'{source.path}': member {member.filename!r}",
             max_memory=source.max_memory,
         )
+        self.path = source.path
         self._source = source
         self._member = member
         self._offset = header.offset
+        self._swap = needs_swap(header.element)
+
+    @contextmanager
+    def located(self) -> Iterator[tuple[Any, int]]:
+        """Open the archive, where the elements of a stored member begin."""
+        with self._source.open() as file:
+            yield Placed(self.path, file), self._member.offset + self._offset
+
+    def in_pieces(self) -> Extent | str:
+        """Where the elements of a stored member lie."""
+        if self._member.method != STORED:
+            return "its member of the archive is compressed"
+        offset = self._member.offset + self._offset
+        return self._source.extent(offset, self.nbytes, self._swap)
+
+    def part(self, key: Any) -> Any:
+        """The region that a key picks; of a compressed member, all of it is decoded."""
+        return super().part(key) if self._member.method == STORED else self[key]
 
     def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
         """Yield one-dimensional pieces in stored order; the last one after the CRC-32 is checked.

@@ -16,6 +16,7 @@ from math import prod
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
 from raconvert.files.compressed import Part
 from raconvert.files.inflate import MAX_RATIO
+from raconvert.files.references import of_header
 from raconvert.files.source import read_up_to
 from raconvert.plugin import Element, Extent, Source, trailing_note
 
@@ -73,13 +74,6 @@ def _open_named(source: Source, name: str, line: int) -> Source:
         error.where = error.where or f"line {line}"
         raise of_header(error, source.path) from None
     return named
-
-
-def of_header(error: RaconvertError, header: str) -> RaconvertError:
-    """An error about a data file with the path of the header that names it."""
-    if error.path not in (None, header):
-        error.what += f" (a data file of '{header}')"
-    return error
 
 
 def _named_part(named: Source, header: Header, nbytes: int, skip: int, source: Source) -> Part:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from raconvert.arrays.dtypes import needs_swap
 from raconvert.files.seal import check_seal
-from raconvert.plugin import Array, Bundle, Element, Source, element, little
+from raconvert.plugin import Array, Bundle, Element, Source, dtype_of, element, little
 
 from .tables import BLOCK, ELEMENTS, RAW, TEXT
 
@@ -37,12 +37,15 @@ def read(source: Source, *, complex: str = "auto", restore: bool = True) -> Bund
 
     def open_data() -> Any:
         """The array source: opened late, as it takes NumPy."""
-        from .sources import EncodedParts, RawParts
+        from raconvert.arrays.parts import DecodedParts, RawParts
+
+        from .sources import decoder
 
         encoding = fields["encoding"]
         if encoding == RAW:
             return RawParts(numbers, parts, source.path, swap)
-        return EncodedParts(numbers, parts, source.path, swap, encoding=encoding, notes=notes)
+        decode = decoder(encoding, dtype_of(little(stored)), notes)
+        return DecodedParts(numbers, parts, source.path, swap, encoding=encoding, decode=decode)
 
     bundle = Bundle([], notes=notes)
     meta = metadata_of(header)

@@ -112,7 +112,7 @@ class Together:
     def whole(self, field: FileField) -> Iterator[Values | None]:
         """The values of a field in the order of the file, shape (count, *items), for a while.
 
-        None if there is no room for them, or nothing else to decode with them.
+        None if they do not fit, or no other column is decoded with them.
         """
         kept = self._taken(field)
         others = self._others(field, whole=True) if kept is None else []

@@ -29,13 +29,14 @@ def kept_fields(array: Array) -> set[str]:
     """The metadata that come back: the axes only if the description tells them."""
     kept = {"description", "series", "icc", "xmp", "orientation", "software"}
     kept |= {"axes"} if _tells_axes(array) else set()
-    return kept | ({"resolution"} if _resolution(array) else set())
+    return kept | {"resolution"} if _resolution(array) else kept
 
 
 def page_shape(array: Array) -> tuple[int, ...]:
     """(height, width, samples) of the pages of an array."""
     shape = (1,) * (2 - array.ndim) + array.shape
     samples = array.ndim > 2 and shape[-1] <= MAX_SAMPLES and array.element.kind != "bool"
+    samples = samples and (not _tells_axes(array) or array.meta.ra_axes[0].name == "S")
     return shape[-3:] if samples else (*shape[-2:], 1)
 
 
@@ -77,9 +78,8 @@ def _options(array: Array, samples: int, compression: str) -> dict[str, Any]:
 
 def _tells_axes(array: Array) -> bool:
     """True if the description tells shape and axes: both are as they were read."""
-    series = field(array, "series", dict) or {}
     axes = [axis.to_dict() for axis in array.meta.ra_axes]
-    return series.get("shape") == list(array.shape) and series.get("axes") == axes
+    return bool(field(array, "series", dict) == {"shape": list(array.shape), "axes": axes})
 
 
 def _description(array: Array) -> bytes:

@@ -1,0 +1,114 @@
+"""Zarr: named arrays in a tree of groups, each cut into chunks, in a folder; read and write.
+
+Specifications: "Zarr core specification (version 3)", "Zarr v2", and the registered extensions
+(zarr-specs and zarr-extensions, zarr-developers on GitHub). Compared with: zarr-python, tensorstore
+and xarray. The codecs are numcodecs', as zarr-python uses them.
+
+Layout: version 3 has a ``zarr.json`` in the folder of every array and group, version 2 ``.zarray``
+or ``.zgroup``, and ``.zattrs``; each chunk, or shard of chunks, is a file of its own: ``c/0/1``,
+``0.1`` or ``0/1``.
+
+Reads: both versions, in folders and at URLs; the folder, or a metadata file in it, is named. A
+hierarchy is a bundle, whose arrays are named by their paths, in the order that we wrote, else by
+name. Regular chunk grids; the codecs below; shards, of which only the chunks that are asked for are
+read. Both byte orders; a region reads only the chunks that it touches.
+
+===========================  ==================================  ===============================
+Zarr                         array                               written as
+===========================  ==================================  ===============================
+bool, int, uint, float,      the same                            the same, in the byte order
+complex, bfloat16                                                that it had, or ``endian``
+S, null_terminated_bytes     S                                   the same
+V, raw_bytes, r8, r16, ...   V                                   the same
+U, fixed_length_utf32        U                                   the same
+M8, m8, numpy.datetime64     dates and times                     the same
+lists of fields, structured  structure                           the same in version 2; in 3 only
+                                                                 of plain little-endian fields
+string, bytes, objects with  S, as wide as the longest           null_terminated_bytes
+vlen-utf8 or vlen-bytes
+===========================  ==================================  ===============================
+
+Codecs: bytes, transpose, sharding_indexed, crc32c; gzip, zlib, bz2, lzma, zstd, blosc, lz4;
+shuffle, delta, fixedscaleoffset, quantize, bitround, packbits, astype; crc32, adler32, fletcher32,
+jenkins_lookup3; in version 3 also under the names ``numcodecs.NAME``.
+
+Metadata: the attributes ``units`` and ``long_name`` (else ``description``) are the fields of that
+name, ``dimension_names`` (version 2: ``_ARRAY_DIMENSIONS``) the names of axes; all others stay
+attributes. What JSON or Zarr has no place for is one attribute ``raconvert`` of text, taken away
+again on reading. Axes without names get ``NAME_dim_0``, ..., as xarray needs names; they are none
+when they are read again.
+
+A chunk that is not there reads as the fill value, and a note says how many. A chunk that is cut,
+damaged, or decodes to another size is an error that names it.
+
+Writes: a group whose members are the arrays, version 3 (``format=2`` for the other), chunks of
+whole rows of about 1 MiB, zstd; every chunk, so that nothing hangs on a fill value; equal arrays
+give equal bytes. The folder appears whole; an existing one is replaced only with ``--overwrite``,
+and only if there is nothing else in it.
+
+Refused: objects and codecs that make them of bytes (pickle, json2, msgpack2); irregular chunk
+grids, storage transformers, codecs that are not known; links to folders, and files outside the
+folder; JSON above 16 MiB or nested more than 64 levels; chunks that need more than
+``--max-memory``; arrays above that which are little more than a fill value; a grid of which nearly
+no chunk is there.
+"""
+
+from __future__ import annotations
+
+import os
+
+from raconvert.files.places import is_remote, is_there
+from raconvert.plugin import NO, SURE, Bundle, Format, Option, Source
+
+from .options import WRITE_OPTIONS
+from .plan import plan
+from .stores import check_target, target
+from .tables import MARKS, SAMPLE_2, SAMPLE_3
+
+__all__ = ["FORMAT", "check_target", "plan", "read", "sniff", "target"]
+
+FORMAT = Format(
+    name="zarr",
+    title="Zarr",
+    suffixes=(".zarr",),
+    magic=((0, b"{"),),
+    many=True,
+    meta="all",
+    folder=True,
+    marks=MARKS,
+    needs=(("numcodecs", "numcodecs"), ("google_crc32c", "google-crc32c")),
+    names_files=True,
+    sidecar="never",
+    read_options=(Option("metadata", True, bool, "read what we keep beside the attributes"),),
+    write_options=WRITE_OPTIONS,
+    samples={"three.zarr": SAMPLE_3, "two.zarr": SAMPLE_2},
+    spec="https://zarr-specs.readthedocs.io",
+    losses="what single items of a stack have of their own; structures with padding",
+)
+LOOKED_AT = 1 << 20  # bytes of a document
+
+
+def sniff(source: Source) -> int:
+    """Sure by the words ``"zarr_format"`` in a JSON object."""
+    head = source.head
+    if not head.lstrip().startswith(b"{"):
+        return NO
+    if source.name in MARKS:
+        head = source.read_at(0, LOOKED_AT)
+    return SURE if b'"zarr_format"' in head else NO
+
+
+def read(source: Source, *, metadata: bool = True) -> Bundle:
+    """The arrays of a hierarchy as lazy arrays, named by their paths.
+
+    Raises the first reason if nothing in it can be read; otherwise each array that cannot has its
+    reason as `Array.problem`.
+    """
+    from .reader import read_store
+
+    place, name = source.path, source.name
+    if is_remote(place):
+        folder = name not in MARKS and (place.endswith(".zarr") or not is_there(place))
+    else:
+        folder = os.path.isdir(place)
+    return read_store(source, metadata_file="" if folder else name, described=metadata)

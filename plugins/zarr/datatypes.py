@@ -1,0 +1,134 @@
+"""Data types of both versions as elements."""
+
+from __future__ import annotations
+
+from raconvert.arrays.dtypes import element_of_code, frozen
+from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
+from raconvert.plugin import Element
+
+from .fields import Fields, short
+from .tables import BYTES_TYPES, DATE_TYPES, ELEMENTS, STRUCTURED, TEXT_TYPE, VARIABLE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def type_of_3(declared: Any, path: str) -> tuple[Element, str]:
+    """The element type, and how elements of variable length are stored."""
+    if isinstance(declared, str) and declared in ELEMENTS:
+        return ELEMENTS[declared], ""
+    name, settings = Fields({"data_type": declared}, path).named("data_type")
+    if name in VARIABLE:
+        return Element("user", 0, "|"), VARIABLE[name]
+    known = Fields(settings, path, "data_type.")
+    if name in BYTES_TYPES or name == TEXT_TYPE:
+        unit = 4 if name == TEXT_TYPE else 1
+        nbytes = settings.get("length_bytes")
+        if type(nbytes) is not int or not 0 < nbytes < 1 << 31 or nbytes % unit:
+            raise known.wrong("length_bytes", "a number of bytes")
+        letter = BYTES_TYPES.get(name)
+        code = f"|{letter}{nbytes}" if letter else f"<U{nbytes // 4}"
+        return Element("user", nbytes, "|", code), ""
+    if name[:1] == "r" and name[1:].isdecimal() and name.isascii() and len(name) < 12:
+        bits = int(name[1:])
+        if bits and bits % 8 == 0:
+            return Element("user", bits // 8, "|", f"|V{bits // 8}"), ""
+    if name in DATE_TYPES:
+        return _date(name, settings, known), ""
+    if name in STRUCTURED:
+        return _structure_of_3(settings, path), ""
+    raise Unsupported(f"array has elements of type '{name[:80]}'", path=path)
+
+
+def _date(name: str, settings: dict[str, Any], known: Fields) -> Element:
+    unit, factor = settings.get("unit"), settings.get("scale_factor", 1)
+    units = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "μs", "ns", "ps", "fs", "as", "generic")
+    if unit not in units or type(factor) is not int or not 0 < factor < 1 << 31:
+        raise known.wrong("unit", "a unit of time and a factor")
+    unit = "us" if unit == "μs" else unit
+    step = "" if unit == "generic" else f"[{factor if factor != 1 else ''}{unit}]"
+    return Element("user", 8, "|", f"<{DATE_TYPES[name]}8{step}")
+
+
+def _structure_of_3(settings: dict[str, Any], path: str) -> Element:
+    fields = settings.get("fields")
+    found, nbytes = [], 0
+    for entry in fields if isinstance(fields, list) else ():
+        field = entry
+        if isinstance(entry, dict):
+            field = [entry.get("name"), entry.get("data_type")]
+        if not isinstance(field, list) or len(field) != 2 or not isinstance(field[0], str):
+            raise Corrupt("a field of a structure is wrong", path=path, got=short(field))
+        inner, variable = type_of_3(field[1], path)
+        if variable or inner.kind == "bfloat":
+            raise Unsupported("array has structures of which no width is known", path=path)
+        found.append((field[0], code_of_element(inner)))
+        nbytes += inner.nbytes
+    if not found or len({name for name, _ in found}) != len(found):
+        raise Corrupt("a structure has no fields, or two of one name", path=path)
+    return Element("user", nbytes, "|", tuple(found))
+
+
+def code_of_element(element: Element) -> Any:
+    """The type of a field in the notation of the NPY header."""
+    from raconvert.arrays.dtypes import code_of
+
+    return frozen(code_of(element))
+
+
+def type_of_2(declared: Any, names: set[str], path: str) -> tuple[Element, str]:
+    """The element type of version 2; `names` are the ids of the codecs."""
+    if declared in ("|O", "O", "<O", ">O"):
+        for name, form in (("vlen-utf8", "utf8"), ("vlen-bytes", "bytes")):
+            if name in names:
+                return Element("user", 0, "|"), form
+        raise Unsafe(
+            "array has elements that are Python objects", path=path,
+            expected="numbers, texts, dates, bytes or structures",
+            remedy="no flag allows this; write it with a type of its own, such as text",
+        )  # fmt: skip
+    if declared == "bfloat16":  # tensorstore's
+        return ELEMENTS["bfloat16"], ""
+    try:
+        if isinstance(declared, str):
+            found = element_of_code(declared)
+            if found is not None:
+                return found, ""
+        return _by_numpy(declared), ""
+    except RaconvertError as error:
+        error.path = path
+        raise
+    except (TypeError, ValueError, SyntaxError, KeyError, IndexError, RecursionError) as error:
+        raise Corrupt(
+            "metadata field 'dtype' is wrong", path=path, expected="a type of NumPy",
+            got=short(declared),
+        ) from error  # fmt: skip
+
+
+def _by_numpy(declared: Any) -> Element:
+    import numpy as np
+
+    from raconvert.arrays.dtypes import element_of
+
+    def fields(value: Any) -> Any:
+        if isinstance(value, str):
+            return value
+        found = []
+        for field in value:
+            if not isinstance(field, list) or len(field) not in (2, 3):
+                raise ValueError("a field")
+            shape = (tuple(field[2]),) if len(field) == 3 else ()
+            if shape and not all(type(n) is int and 0 < n < 1 << 31 for n in shape[0]):
+                raise ValueError("a shape")
+            if not isinstance(field[0], str) or not field[0]:
+                raise ValueError("a name")
+            found.append((field[0], fields(field[1]), *shape))
+        return found
+
+    if not isinstance(declared, (str, list)) or len(declared) > 10_000:
+        raise TypeError("no type")
+    dtype = np.dtype(fields(declared))
+    if dtype.itemsize >= 1 << 31:
+        raise ValueError("elements of 2 GiB")
+    return element_of(dtype)

@@ -1,0 +1,339 @@
+"""Metadata documents: JSON of both versions as one record of an array, all checked, and back."""
+
+from __future__ import annotations
+
+import json
+from math import prod
+
+from raconvert.arrays.dtypes import MAX_SPAN, spanned
+from raconvert.declared import Record
+from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
+from raconvert.plugin import Element
+
+from .datatypes import type_of_2, type_of_3
+from .fields import Fields, short
+from .tables import (
+    MAX_CODECS,
+    MAX_NESTING,
+    MAX_SHARDS,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Codec(Record):
+    """One step of how chunks are encoded: its name in version 3, or its id in version 2."""
+
+    name: str
+    settings: dict[str, Any]
+
+
+class Node(Record):
+    """An array as its metadata describes it; shapes slowest axis first.
+
+    `grid` is the shape of what one key holds (a chunk, or a shard); `codecs` are applied in order
+    when a chunk is written. `fill` is as the document has it. `variable` is "utf8" or "bytes" for
+    elements of variable length, whose `element` is not known yet.
+    """
+
+    version: int
+    shape: tuple[int, ...]
+    grid: tuple[int, ...]
+    element: Element
+    codecs: tuple[Codec, ...]
+    fill: Any
+    separator: str
+    default_keys: bool  # "c/0/0", not "0.0"
+    attributes: dict[str, Any]
+    names: list[str | None] | None
+    variable: str = ""
+    data_type: Any = None
+
+    def key(self, place: tuple[int, ...]) -> str:
+        """The key of a chunk, below that of the array."""
+        if self.default_keys:
+            return self.separator.join(["c", *map(str, place)])
+        return self.separator.join(map(str, place)) if place else "0"
+
+
+def document(text: bytes, path: str) -> dict[str, Any]:
+    """The JSON object that a metadata file holds; `Corrupt` for anything else."""
+    try:
+        found = json.loads(text.decode("utf-8"), object_pairs_hook=_unique)
+        _check_nesting(found)
+    except (ValueError, RecursionError) as error:
+        raise Corrupt(f"metadata is not JSON as Zarr has it: {error}"[:300], path=path) from error
+    if not isinstance(found, dict):
+        raise Corrupt("metadata is not a JSON object", path=path, got=short(found))
+    return found
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def _check_nesting(value: Any) -> None:
+    level: list[Any] = [value]
+    for _ in range(MAX_NESTING):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, (dict, list))
+            for inner in (one.values() if isinstance(one, dict) else one)
+            if isinstance(inner, (dict, list))
+        ]
+        if not level:
+            return
+    raise ValueError(f"it is nested more than {MAX_NESTING} levels deep")
+
+
+def is_array(fields: dict[str, Any], path: str) -> bool:
+    """True for the document of an array in version 3, False for that of a group."""
+    version, kind = fields.get("zarr_format"), fields.get("node_type")
+    if version != 3:
+        raise _version(version, 3, path)
+    if kind not in ("array", "group"):
+        raise Corrupt(
+            "metadata field 'node_type' is wrong", path=path, expected="array or group",
+            got=short(kind),
+        )  # fmt: skip
+    return bool(kind == "array")
+
+
+def _version(version: Any, expected: int, path: str) -> RaconvertError:
+    if type(version) is int and version > 3:
+        return Unsupported(f"is Zarr version {version}", path=path, expected="version 2 or 3")
+    return Corrupt(
+        "metadata field 'zarr_format' is wrong", path=path, expected=expected, got=short(version)
+    )
+
+
+def attributes_of(fields: dict[str, Any], path: str) -> dict[str, Any]:
+    """The attributes in a document of version 3."""
+    found = fields.get("attributes", {})
+    if not isinstance(found, dict):
+        raise Fields(fields, path).wrong("attributes", "a mapping")
+    return found
+
+
+# Version 3 ----------------------------------------------------------------------------------------
+
+
+def node_of_3(fields: dict[str, Any], path: str) -> Node:
+    """The array of a ``zarr.json``."""
+    known = Fields(fields, path)
+    shape = known.lengths("shape", 0)
+    name, settings = known.named("chunk_grid")
+    if name != "regular":
+        raise Unsupported(f"array has a chunk grid '{name[:80]}'", path=path, expected="regular")
+    grid = Fields(settings, path, "chunk_grid.").lengths("chunk_shape", 1)
+    name, settings = known.named("chunk_key_encoding")
+    if name not in ("default", "v2"):
+        raise Unsupported(f"array has chunk keys '{name[:80]}'", path=path, expected="default, v2")
+    separator = settings.get("separator", "/" if name == "default" else ".")
+    if separator not in ("/", "."):
+        raise Fields(settings, path, "chunk_key_encoding.").wrong("separator", "/ or .")
+    _refuse_extensions(fields, path)
+    element, variable = type_of_3(fields.get("data_type"), path)
+    codecs = codecs_of_3(fields.get("codecs"), path)
+    if "fill_value" not in fields:
+        raise known.wrong("fill_value", "a value")
+    names = fields.get("dimension_names")
+    good = isinstance(names, list) and all(n is None or isinstance(n, str) for n in names)
+    if names is not None and (not good or len(names) != len(shape)):
+        raise known.wrong("dimension_names", "a name or null for each axis")
+    node = Node(
+        3, shape, grid, _ordered(element, codecs), codecs, fields["fill_value"], separator,
+        default_keys=name == "default", attributes=attributes_of(fields, path), names=names,
+        variable=variable, data_type=fields.get("data_type"),
+    )  # fmt: skip
+    return _checked(node, path)
+
+
+_FIELDS_OF_3 = {
+    "zarr_format", "node_type", "shape", "data_type", "chunk_grid", "chunk_key_encoding", "codecs",
+    "fill_value", "attributes", "dimension_names", "storage_transformers", "consolidated_metadata",
+}  # fmt: skip
+
+
+def _refuse_extensions(fields: dict[str, Any], path: str) -> None:
+    if fields.get("storage_transformers"):
+        raise Unsupported("array has storage transformers", path=path)
+    for name, value in fields.items():
+        optional = isinstance(value, dict) and value.get("must_understand") is False
+        if name not in _FIELDS_OF_3 and not optional:
+            raise Unsupported(
+                f"metadata has a field '{name[:80]}' that must be understood", path=path
+            )
+
+
+def _ordered(element: Element, codecs: tuple[Codec, ...]) -> Element:
+    """The element in the byte order that the codecs give it; of texts and dates, too."""
+    order, descr = _order_of(codecs), element.descr
+    if element.order in "<>":
+        return element._replace(order=order)
+    if isinstance(descr, str) and descr[0] == "<" and order == ">":
+        return element._replace(descr=f">{descr[1:]}")
+    return element
+
+
+def _order_of(codecs: tuple[Codec, ...]) -> str:
+    """The byte order that the codecs give elements."""
+    for codec in codecs:
+        if codec.name == "bytes":
+            return ">" if codec.settings.get("endian") == "big" else "<"
+        if codec.name == "sharding_indexed":
+            return _order_of(codec.settings["codecs"])
+    return "<"
+
+
+def codecs_of_3(listed: Any, path: str, depth: int = 0) -> tuple[Codec, ...]:
+    """The checked steps of a list of codecs: those of shards are `Codec`s, too."""
+    if not isinstance(listed, list) or not 0 < len(listed) <= MAX_CODECS:
+        raise Corrupt(
+            "metadata field 'codecs' is wrong", path=path, expected=f"1 to {MAX_CODECS} codecs",
+            got=short(listed),
+        )  # fmt: skip
+    found = []
+    for entry in listed:
+        name, settings = Fields({"codec": entry}, path).named("codec")
+        if name == "sharding_indexed":
+            settings = _shards(settings, path, depth)
+        found.append(Codec(name, settings))
+    return tuple(found)
+
+
+def _shards(settings: dict[str, Any], path: str, depth: int) -> dict[str, Any]:
+    if depth >= MAX_SHARDS:
+        raise Unsupported("array has shards inside shards", path=path, expected=f"{MAX_SHARDS}")
+    location = settings.get("index_location", "end")
+    if location not in ("start", "end"):
+        raise Corrupt(
+            "metadata field 'index_location' is wrong", path=path, expected="start or end",
+            got=short(location),
+        )  # fmt: skip
+    return {
+        "chunk_shape": Fields(settings, path, "sharding_indexed.").lengths("chunk_shape", 1),
+        "codecs": codecs_of_3(settings.get("codecs"), path, depth + 1),
+        "index_codecs": codecs_of_3(settings.get("index_codecs"), path, MAX_SHARDS),
+        "index_location": location,
+    }
+
+
+# Version 2 ----------------------------------------------------------------------------------------
+
+
+def node_of_2(fields: dict[str, Any], attributes: dict[str, Any], path: str) -> Node:
+    """The array of a ``.zarray``, with what its ``.zattrs`` says."""
+    if fields.get("zarr_format") != 2:
+        raise _version(fields.get("zarr_format"), 2, path)
+    known = Fields(fields, path)
+    shape, grid = known.lengths("shape", 0), known.lengths("chunks", 1)
+    order, separator = fields.get("order", "C"), fields.get("dimension_separator", ".")
+    if order not in ("C", "F"):
+        raise known.wrong("order", "C or F")
+    if separator not in ("/", "."):
+        raise known.wrong("dimension_separator", "/ or .")
+    codecs = _codecs_of_2(known, order, len(shape))
+    element, variable = type_of_2(fields.get("dtype"), {codec.name for codec in codecs}, path)
+    node = Node(
+        2, shape, grid, element, codecs, fields.get("fill_value"), separator, default_keys=False,
+        attributes=attributes, names=None, variable=variable, data_type=fields.get("dtype"),
+    )  # fmt: skip
+    return _checked(node, path)
+
+
+def _codecs_of_2(known: Fields, order: str, rank: int) -> tuple[Codec, ...]:
+    filters, compressor = known.fields.get("filters"), known.fields.get("compressor")
+    listed = [*(filters if isinstance(filters, list) else ())]
+    if filters is not None and not isinstance(filters, list):
+        raise known.wrong("filters", "a list, or null")
+    listed += [] if compressor is None else [compressor]
+    if len(listed) > MAX_CODECS:
+        raise known.wrong("filters", f"at most {MAX_CODECS}")
+    found = []
+    if order == "F" and rank > 1:
+        found.append(Codec("transpose", {"order": "F"}))
+    for entry in listed:
+        if not isinstance(entry, dict) or not isinstance(entry.get("id"), str):
+            raise known.wrong("filters" if entry is not compressor else "compressor", "an id")
+        found.append(Codec(entry["id"], {k: v for k, v in entry.items() if k != "id"}))
+    return tuple(found)
+
+
+# Both ---------------------------------------------------------------------------------------------
+
+
+def _checked(node: Node, path: str) -> Node:
+    if len(node.grid) != len(node.shape):
+        raise Corrupt(
+            "chunks have another number of axes than the array", path=path,
+            expected=len(node.shape), got=len(node.grid),
+        )  # fmt: skip
+    width = max(1, node.element.nbytes)
+    for what, lengths in (("array", node.shape), ("chunk", node.grid)):
+        if spanned(lengths, width) > MAX_SPAN:
+            raise Corrupt(
+                f"{what} spans more bytes than anything can count", path=path,
+                expected="less than 2**63", got=f"{short(lengths)} of {width} bytes",
+            )  # fmt: skip
+    return node
+
+
+def chunk_count(node: Node) -> int:
+    """How many keys the array has, if all are there."""
+    return prod(-(-n // high) for n, high in zip(node.shape, node.grid, strict=True))
+
+
+def inner_of(node: Node) -> tuple[int, ...]:
+    """The shape of the chunks that are decoded at once: of shards the innermost."""
+    found, codecs = node.grid, node.codecs
+    while codecs and codecs[0].name == "sharding_indexed":
+        found, codecs = codecs[0].settings["chunk_shape"], codecs[0].settings["codecs"]
+    return found
+
+
+def words_of(codecs: tuple[Codec, ...]) -> list[str]:
+    """The codecs as `info` names them."""
+    found: list[str] = []
+    for codec in codecs:
+        if codec.name == "sharding_indexed":
+            found += words_of(codec.settings["codecs"])
+        elif codec.name != "bytes" or codec.settings.get("endian") == "big":
+            big = " big-endian" if codec.name == "bytes" else ""
+            level = codec.settings.get("level", codec.settings.get("clevel"))
+            inner = codec.settings.get("cname")
+            more = f" {inner}" * isinstance(inner, str) + f" {level}" * isinstance(level, int)
+            found.append(codec.name[:40] + big + more)
+    return found
+
+
+# The codecs that this plugin knows by name, without importing what decodes them.
+KNOWN = frozenset((
+    "bytes", "transpose", "sharding_indexed", "crc32c", "crc32", "adler32", "fletcher32",
+    "jenkins_lookup3", "shuffle", "delta", "fixedscaleoffset", "quantize", "bitround", "packbits",
+    "astype", "gzip", "zlib", "bz2", "lzma", "zstd", "blosc", "lz4", "vlen-utf8", "vlen-bytes",
+))  # fmt: skip
+
+
+def check_codecs(node: Node, path: str) -> None:
+    """Refuse (`Unsupported`) codecs that nobody here knows, before any data is asked for."""
+    left = [*node.codecs]
+    while left:
+        codec = left.pop()
+        name = codec.name.removeprefix("numcodecs.").lower()
+        if name in ("pickle", "json2", "msgpack2", "categorize", "vlen-array"):
+            raise Unsafe(
+                f"array is encoded by '{name}', which makes objects of bytes", path=path,
+                remedy="no flag allows this; write it with another codec",
+            )  # fmt: skip
+        if name not in KNOWN:
+            raise Unsupported(f"array is encoded by '{codec.name[:80]}'", path=path,
+                              expected="one of the codecs of numcodecs")  # fmt: skip
+        if name == "sharding_indexed":
+            left += [*codec.settings["codecs"], *codec.settings["index_codecs"]]

@@ -1,0 +1,155 @@
+"""The options of writing, and the chunks, shards and codecs that follow from them."""
+
+from __future__ import annotations
+
+from math import prod
+
+from raconvert.declared import Record
+from raconvert.errors import UsageError
+from raconvert.plugin import Option
+
+from .tables import SHUFFLES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+CHUNK_BYTES = 1 << 20
+LEVELS = {"zstd": (0, 22, 0), "gzip": (0, 9, 6), "blosc": (0, 9, 5)}  # least, most, usual
+INNER = ("zstd", "lz4", "lz4hc", "blosclz", "zlib")
+MAX_CHUNK_BYTES = (1 << 31) - 1  # what Blosc takes, and readers of 32 bits
+
+WRITE_OPTIONS = (
+    Option("format", "3", ("3", "2"), "version of Zarr"),
+    Option("chunks", "auto", str, "auto, none, or a length for each axis as 64,64"),
+    Option("shards", "none", str, "none, or a length for each axis, multiples of the chunks"),
+    Option("compress", "zstd", str, "none, zstd, gzip, blosc; with :LEVEL, blosc:lz4:LEVEL"),
+    Option("checksum", False, bool, "a CRC-32C behind each chunk (version 3)"),
+    Option("endian", "auto", ("auto", "little", "big"), "byte order of numbers; auto: as it was"),
+)
+
+
+class Options(Record):
+    """The options in terms of Zarr; `chunks` and `shards` are "auto", None or a shape."""
+
+    version: int
+    chunks: Any
+    shards: Any
+    compressor: str
+    level: int
+    inner: str
+    checksum: bool
+    endian: str
+
+
+class Form(Record):
+    """How an array is stored: its key, data type, chunks, and the shape under one file."""
+
+    key: str
+    data_type: Any  # None: there is none
+    order: str  # of its bytes: < or >, | where that means nothing
+    chunk: tuple[int, ...]
+    unit: tuple[int, ...]  # the shard, else the chunk
+
+
+def options_of(
+    version: str, chunks: str, shards: str, compress: str, endian: str, *, checksum: bool
+) -> Options:
+    """The checked options; `UsageError` where one of them is not understood."""
+    name, *more = compress.split(":")
+    inner = more.pop(0) if name == "blosc" and more and not more[0].isdecimal() else "zstd"
+    known = name in LEVELS or (name == "none" and not more)
+    if not known or len(more) > 1 or inner not in INNER:
+        raise UsageError(
+            f"option compress={compress} is not understood",
+            expected=f"none, zstd, gzip or blosc, with :LEVEL; blosc also with {', '.join(INNER)}",
+        )
+    least, most, level = LEVELS.get(name, (0, 0, 0))
+    if more:
+        good = more[0].isascii() and more[0].isdecimal() and len(more[0]) < 3
+        if not good or not least <= int(more[0]) <= most:
+            raise UsageError(
+                f"level of option compress={compress} is out of range",
+                expected=f"{least} to {most}",
+            )
+        level = int(more[0])
+    if version == "2" and (shards != "none" or checksum):
+        raise UsageError("version 2 has neither shards nor checksums", expected="format=3")
+    return Options(
+        int(version), _shape(chunks, "chunks"), None if shards == "none" else
+        _shape(shards, "shards"), name, level, inner, checksum, endian,
+    )  # fmt: skip
+
+
+def _shape(text: str, name: str) -> Any:
+    if text in ("auto", "none") and name == "chunks":
+        return text if text == "auto" else None
+    parts = text.split(",")
+    if not all(part.isascii() and part.isdecimal() and 0 < int(part) < 1 << 31 for part in parts):
+        raise UsageError(
+            f"option {name}={text} is not understood",
+            expected=f"{'auto, ' * (name == 'chunks')}none, or a length for each axis as 64,64",
+        )
+    return tuple(map(int, parts))
+
+
+def chunk_of(shape: tuple[int, ...], item: int, options: Options) -> tuple[int, ...]:
+    """The shape of the chunks of an array: by itself whole rows of about 1 MiB."""
+    if isinstance(options.chunks, tuple):
+        pairs = zip(options.chunks, shape, strict=True)
+        if options.shards is not None:
+            return options.chunks
+        return tuple(max(1, min(pair)) for pair in pairs)
+    found = [max(1, length) for length in shape]
+    if options.chunks is None:
+        return tuple(found)
+    for axis, length in enumerate(found):
+        inner = prod(found[axis + 1 :]) * item
+        found[axis] = max(1, min(length, CHUNK_BYTES // max(1, inner)))
+        if found[axis] > 1 or inner < CHUNK_BYTES:
+            break
+    if options.shards is not None:  # the largest that its shard is a multiple of
+        return tuple(_divisor(n, high) for n, high in zip(options.shards, found, strict=True))
+    return tuple(found)
+
+
+def _divisor(length: int, most: int) -> int:
+    """The largest divisor that is not above `most`, of a length below 2**31."""
+    best, low = 1, 1
+    while low * low <= length:
+        if length % low == 0:
+            best = max([best, *(n for n in (low, length // low) if n <= most)])
+        low += 1
+    return best
+
+
+def codecs_of(options: Options, width: int, order: str) -> list[dict[str, Any]]:
+    """The codecs of a chunk in version 3: `width` bytes an element, `order` < or > or |."""
+    settings = {"endian": "big" if order == ">" else "little"}
+    listed: list[dict[str, Any]] = [
+        {"name": "bytes", "configuration": settings} if order != "|" else {"name": "bytes"}
+    ]
+    name, level = options.compressor, options.level
+    if name == "zstd":
+        listed.append({"name": name, "configuration": {"level": level, "checksum": False}})
+    elif name == "gzip":
+        listed.append({"name": name, "configuration": {"level": level}})
+    elif name == "blosc":
+        listed.append({"name": name, "configuration": {
+            "typesize": width, "cname": options.inner, "clevel": level, "shuffle": "shuffle",
+            "blocksize": 0,
+        }})  # fmt: skip
+    if options.checksum:
+        listed.append({"name": "crc32c"})
+    return listed
+
+
+def compressor_of(options: Options) -> dict[str, Any] | None:
+    """The compressor in version 2."""
+    name = options.compressor
+    if name == "none":
+        return None
+    if name == "blosc":
+        return {"id": name, "cname": options.inner, "clevel": options.level,
+                "shuffle": SHUFFLES["shuffle"], "blocksize": 0}  # fmt: skip
+    return {"id": name, "level": options.level}

@@ -1,0 +1,203 @@
+"""What a hierarchy will be that holds a bundle: names, types, chunks, and what does not fit."""
+
+from __future__ import annotations
+
+from raconvert.arrays.dtypes import MAX_SPAN, element_of_code, spanned
+from raconvert.bundle.names import files_of
+from raconvert.plugin import Array, Bundle, Element, Fit, Plan, equivalent, refused
+
+from .options import MAX_CHUNK_BYTES, Form, Options, chunk_of, options_of
+from .tables import DATE_TYPES, MAX_RANK, NAMES, TEXT_TYPE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.files.foldertarget import Folder
+
+MAX_PATH_BYTES = 2048  # systems take 4096, the folder of the hierarchy included
+
+
+def plan(
+    bundle: Bundle,
+    *,
+    format: str = "3",
+    chunks: str = "auto",
+    shards: str = "none",
+    compress: str = "zstd",
+    checksum: bool = False,
+    endian: str = "auto",
+) -> Plan:
+    """A group of arrays; `UsageError` for options that are not understood."""
+    options = options_of(format, chunks, shards, compress, endian, checksum=checksum)
+    keys, groups = _keys(bundle)
+    forms = [_form(array, key, options) for array, key in zip(bundle.arrays, keys, strict=True)]
+    found = [*_fits(bundle, forms, options)]
+
+    def write(target: Folder) -> None:
+        from .writer import Writer
+
+        Writer(bundle, target, options, forms, groups).run()
+
+    return Plan(found, write, names=bundle.names)
+
+
+def _keys(bundle: Bundle) -> tuple[list[str], dict[str, str]]:
+    """The key of each array, and of each group: names that folders cannot have are escaped."""
+    shown = [*bundle.names, *(f"{group}/x" for group in bundle.groups if group)]
+    keys = files_of([_unreserved(name) for name in shown], "")
+    groups: dict[str, str] = {}
+    for name, key in zip(shown, keys, strict=True):
+        names, parts = name.split("/")[:-1], key.split("/")[:-1]
+        for depth in range(1, len(names) + 1):
+            groups.setdefault("/".join(names[:depth]), "/".join(parts[:depth]))
+    return keys[: len(bundle.arrays)], groups
+
+
+_TAKEN = ("zarr.json", "bundle.yaml")
+
+
+def _unreserved(name: str) -> str:
+    """The name without parts that have a meaning in a hierarchy: they are escaped."""
+    return "/".join(
+        f" {part}" if part in _TAKEN or part.startswith("__") else part for part in name.split("/")
+    )
+
+
+def _form(array: Array, key: str, options: Options) -> Form:
+    shape, item = array.dims[::-1], max(1, array.element.nbytes)
+    data_type = type_of(array.element, options.version)
+    order = order_of(array.element, options.endian)
+    fits = len(shape) <= MAX_RANK and all(
+        not isinstance(known, tuple) or len(known) == len(shape)
+        for known in (options.chunks, options.shards)
+    )
+    if not fits:
+        return Form(key, data_type, order, shape, shape)
+    chunk = chunk_of(shape, item, options)
+    return Form(key, data_type, order, chunk, options.shards or chunk)
+
+
+def order_of(element: Element, endian: str) -> str:
+    """The byte order in which elements are written; | where it means nothing."""
+    if element.kind == "user":
+        descr = element.descr
+        return descr[0] if isinstance(descr, str) and descr[0] in "<>" else "|"
+    if element.order == "|":
+        return "|"
+    return {"little": "<", "big": ">"}.get(endian, element.order)
+
+
+def type_of(element: Element, version: int) -> Any:
+    """The data type, or type of NumPy in version 2; None where there is none."""
+    if version == 2:
+        return _type_of_2(element)
+    if element.kind != "user":
+        return NAMES.get((element.kind, element.nbytes))
+    descr: Any = f"|V{element.nbytes}" if element.descr is None else element.descr
+    if not isinstance(descr, str):
+        return _structure_of_3(descr)
+    letter = descr[1]
+    if letter in "SV":
+        name = "null_terminated_bytes" if letter == "S" else "raw_bytes"
+        return {"name": name, "configuration": {"length_bytes": element.nbytes}}
+    if letter == "U":
+        return {"name": TEXT_TYPE, "configuration": {"length_bytes": element.nbytes}}
+    name = next(name for name, code in DATE_TYPES.items() if code == letter)
+    unit = descr[3:].strip("[]") or "generic"
+    factor = unit[: len(unit) - len(unit.lstrip("0123456789"))]
+    settings = {"unit": unit[len(factor) :], "scale_factor": int(factor or 1)}
+    return {"name": name, "configuration": settings}
+
+
+def _structure_of_3(descr: Any) -> Any:
+    """A structure of plain fields in little-endian order: the extension says no more."""
+    fields = []
+    for field in descr:
+        code = field[1] if len(field) == 2 else None
+        inner = element_of_code(code) if isinstance(code, str) else None
+        if not field[0] or inner is None or str(code)[0] == ">":
+            return None
+        fields.append([field[0], type_of(inner, 3)])
+    return {"name": "structured", "configuration": {"fields": fields}}
+
+
+def _type_of_2(element: Element) -> Any:
+    from raconvert.arrays.dtypes import code_of
+
+    if element.kind == "bfloat" or _has_padding(element.descr):
+        return None
+    return _lists(code_of(element))
+
+
+def _lists(code: Any) -> Any:
+    return [_lists(part) for part in code] if isinstance(code, (tuple, list)) else code
+
+
+def _has_padding(descr: Any) -> bool:
+    """True for a structure with bytes between its fields, which have no name."""
+    if isinstance(descr, str) or descr is None:
+        return False
+    return any(not field[0] or _has_padding(field[1]) for field in descr)
+
+
+# Fits ---------------------------------------------------------------------------------------------
+
+
+def _fits(bundle: Bundle, forms: list[Form], options: Options) -> Iterator[Fit]:
+    seen: set[str] = set()
+    for array, form in zip(bundle.arrays, forms, strict=True):
+        name = array.name
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            yield refused(name, "names", "the name is not valid text")
+            continue
+        if name in seen:
+            yield refused(name, "names", "the name is used twice")
+        elif len(form.key.encode()) > MAX_PATH_BYTES:
+            yield refused(name[:80], "names", f"its folder would be above {MAX_PATH_BYTES} bytes")
+        elif form.key != name:
+            reason = f"no folder can have this name; it is '{form.key}', and the name is kept in it"
+            yield equivalent(name, "names", reason)
+        seen.add(name)
+        yield from _array_fits(array, form, options)
+
+
+def _array_fits(array: Array, form: Form, options: Options) -> Iterator[Fit]:
+    name, shape = array.name, array.dims[::-1]
+    width = max(1, array.element.nbytes)
+    if len(shape) > MAX_RANK:
+        yield refused(name, "shape", f"{len(shape)} axes; at most {MAX_RANK} are read again")
+        return
+    if max(shape, default=0) >= 1 << 63 or spanned(shape, width) > MAX_SPAN:
+        yield refused(name, "shape", "more than 2**63 bytes")
+        return
+    if form.data_type is None:
+        yield _no_type(array, options)
+    for what, known in (("chunks", options.chunks), ("shards", options.shards)):
+        if isinstance(known, tuple) and len(known) != len(shape):
+            reason = f"{what} of {len(known)} axes do not fit its {len(shape)}"
+            yield refused(name, "storage", reason)
+            return
+    if options.shards and any(a % b for a, b in zip(form.unit, form.chunk, strict=True)):
+        yield refused(name, "storage", f"shards {form.unit} are not multiples of its chunks")
+    if spanned(form.chunk, width) > MAX_CHUNK_BYTES:
+        yield refused(name, "storage", "a chunk of 2 GiB or more; auto makes smaller ones")
+    if array.meta.items is not None:
+        reason = "what the items of a stack have of their own is left out"
+        yield equivalent(name, "metadata", reason)
+    elif array.meta.later is not None and array.meta:
+        reason = "what is known only when all items were read came too late for the attributes"
+        yield equivalent(name, "metadata", reason)
+
+
+def _no_type(array: Array, options: Options) -> Fit:
+    element, name = array.element, array.name
+    if element.kind == "bfloat":
+        return refused(name, "type", "version 2 has no bfloat16; version 3 has (format=3)")
+    if options.version == 2 or _has_padding(element.descr):
+        return refused(name, "type", "a structure with padding between its fields")
+    reason = "version 3 has only structures of plain little-endian fields; 2 has more (format=2)"
+    return refused(name, "type", reason)

@@ -1,0 +1,301 @@
+"""From a folder to a bundle: the nodes of a hierarchy, each array lazy over its chunks."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+
+from raconvert.arrays.bundle import some_sound
+from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
+from raconvert.files.places import is_remote
+from raconvert.metadata import roundtrip
+from raconvert.plugin import Array, Bundle, Source
+
+from . import header, metadata
+from .stores import Store
+from .tables import (
+    MARKS,
+    MAX_CONSOLIDATED,
+    MAX_DEPTH,
+    MAX_DOCUMENT,
+    MAX_NODES,
+    V2_ALL,
+    V2_ARRAY,
+    V2_ATTRIBUTES,
+    V2_GROUP,
+    V3_FILE,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from .header import Node
+
+    Found = tuple[str, "dict[str, Any] | None", "Node | RaconvertError | None"]
+
+
+def read_store(source: Source, *, metadata_file: str = "", described: bool = True) -> Bundle:
+    """The arrays of a folder, or of the one that the metadata file named lies in."""
+    if not is_remote(source.path) and not os.path.isdir(source.path):
+        _ = source.size  # which says what is wrong with it
+    store = Store(source, os.path.dirname(source.path) if metadata_file else source.path)
+    if metadata_file:
+        store.root = store.root or "."
+    bundle = Bundle([])
+    order: Any = None
+    renamed: dict[str, str] = {}
+    nodes = _single(store, metadata_file) if _is_odd(metadata_file) else _nodes(store)
+    for key, attributes, node in nodes:
+        if node is None and attributes is not None:
+            order = _take_group(store, key, attributes, bundle, renamed) or order
+            continue
+        stem = key.rpartition("/")[2] or _stem(store.root)
+        name = _name(key, renamed) or stem
+        try:
+            if isinstance(node, RaconvertError):
+                raise node
+            if node is not None:
+                bundle.arrays.append(_array(store, key, name, stem, node, described))
+        except RaconvertError as error:
+            error.path = error.path or store.path(key)
+            bundle.arrays.append(Array.unreadable(name, error))
+    if not bundle.arrays:
+        raise Unsupported("holds no array", path=source.path, expected="an array of Zarr")
+    bundle.arrays = some_sound(bundle.arrays)
+    _sort(bundle, order)
+    bundle.groups = bundle.explicit_groups()
+    bundle.notes += _missing(bundle)
+    return bundle
+
+
+def _missing(bundle: Bundle) -> Iterator[str]:
+    """A note for each array of which chunks are not there."""
+    for array in bundle.arrays:
+        count = array.storage.get("missing_chunks")
+        if count:
+            chunks = "1 chunk" if count == 1 else f"{count} chunks"
+            fill = array.storage["fillvalue"]
+            yield f"{chunks} of '{array.name}' not there: they read as the fill value {fill}"
+
+
+def _is_odd(metadata_file: str) -> bool:
+    return bool(metadata_file) and metadata_file not in MARKS
+
+
+def _stem(root: str) -> str:
+    name = os.path.basename(os.path.abspath(root) if not is_remote(root) else root.rstrip("/"))
+    return name.removesuffix(".zarr") or name
+
+
+def _sort(bundle: Bundle, order: Any) -> None:
+    names = bundle.names
+    if isinstance(order, list) and sorted(map(str, order)) == sorted(names):
+        place = {name: index for index, name in enumerate(order)}
+        bundle.arrays.sort(key=lambda array: place[array.name])
+
+
+def _name(key: str, renamed: dict[str, str]) -> str:
+    """The name of an array: its key, with the groups above it as they are called."""
+    above, _, last = key.rpartition("/")
+    group = renamed.get(above, above)
+    return f"{group}/{last}" if group else last
+
+
+def _take_group(
+    store: Store, key: str, found: dict[str, Any], bundle: Bundle, renamed: dict[str, str]
+) -> Any:
+    attributes = dict(found)
+    path = store.path(key)
+    record = metadata.take_record(attributes, path)
+    if not key:
+        bundle.attributes = attributes
+        if record:
+            roundtrip.apply_to_file(record, bundle, path)
+        return record.get("order")
+    name = record.get("name", _name(key, renamed))
+    if name != key:
+        renamed[key] = name
+    bundle.groups[name] = {**attributes, **record.get("attributes", {})}
+    return None
+
+
+def _array(store: Store, key: str, name: str, stem: str, node: Node, described: bool) -> Array:
+    present = store.count(key)
+    total = header.chunk_count(node)
+    kind = node.element
+    data: Any = partial(_values, store, key, name, node, present)
+    path = store.path(key)
+    if node.variable:
+        from .values import Texts
+
+        data = Texts(store, key, name, node, present, store.source.max_memory)
+        kind = data.node.element
+    else:
+        header.check_codecs(node, path)
+    storage: dict[str, Any] = {
+        "layout": f"Zarr {node.version}",
+        "chunks": list(header.inner_of(node)),
+        "filters": header.words_of(node.codecs),
+        "fillvalue": node.fill if type(node.fill) in (int, float, bool) else repr(node.fill)[:80],
+    }
+    if node.grid != header.inner_of(node):
+        storage["shards"] = list(node.grid)
+    if present is not None and present < total:
+        storage["missing_chunks"] = total - present
+    array = Array(kind, node.shape[::-1], name=name, index_order="C", data=data, storage=storage)
+    if node.variable == "utf8":
+        array.meta.encoding = "utf-8"
+    return metadata.describe(array, node, stem, path) if described else array
+
+
+def _values(store: Store, key: str, name: str, node: Node, present: int | None) -> Any:
+    from .values import Chunks  # with numpy
+
+    return Chunks(store, key, name, node, present, store.source.max_memory)
+
+
+# The nodes ----------------------------------------------------------------------------------------
+
+
+def _single(store: Store, name: str) -> Iterator[Found]:
+    """The one array of a metadata file that has a name of its own."""
+    source = store.source
+    if source.size > MAX_DOCUMENT:
+        raise Corrupt(
+            "metadata is too long", path=source.path, expected=f"at most {MAX_DOCUMENT} bytes",
+            got=source.size,
+        )  # fmt: skip
+    try:
+        text = source.read_exact(0, source.size, "the metadata")
+    finally:
+        source.close()
+    fields = header.document(text, source.path)
+    if "node_type" in fields or fields.get("zarr_format") == 3:
+        if not header.is_array(fields, source.path):
+            raise Unsupported("is a group without its folder", path=source.path)
+        yield "", None, header.node_of_3(fields, source.path)
+        return
+    yield "", None, header.node_of_2(fields, {}, source.path)
+
+
+def _nodes(store: Store) -> Iterator[Found]:
+    """Key and attributes of each group, key and array of each array; groups first."""
+    text = store.text(V3_FILE, MAX_CONSOLIDATED)
+    if text is not None:
+        fields = header.document(text, store.path(V3_FILE))
+        all_of = fields.get("consolidated_metadata")
+        if store.remote and isinstance(all_of, dict):
+            yield from _consolidated_3(store, fields, all_of)
+        else:
+            yield from _walk(store, _node_3, fields)
+        return
+    everything = store.text(V2_ALL, MAX_CONSOLIDATED) if store.remote else None
+    if everything is not None:
+        yield from _consolidated_2(store, header.document(everything, store.path(V2_ALL)))
+        return
+    for name in (V2_ARRAY, V2_GROUP):
+        if (text := store.text(name)) is not None:
+            yield from _walk(store, _node_2, None)
+            return
+    raise Unsupported(
+        "is not a Zarr array or group",
+        path=store.source.path,
+        expected=f"one of {', '.join(MARKS)}",
+    )
+
+
+def _walk(store: Store, look: Any, root: dict[str, Any] | None) -> Iterator[Found]:
+    left = [""]
+    count = 0
+    while left:
+        key = left.pop()
+        try:
+            found = look(store, key, None if key else root)
+        except RaconvertError as error:
+            if not key:
+                raise
+            found = key, None, error
+        if found is None:
+            continue
+        count += 1
+        if count > MAX_NODES or key.count("/") > MAX_DEPTH:
+            raise Unsupported(
+                "hierarchy is too large", path=store.root,
+                expected=f"at most {MAX_NODES} nodes, {MAX_DEPTH} groups inside each other",
+            )  # fmt: skip
+        yield found
+        if found[2] is not None:
+            continue
+        inner, links = store.folders(key)
+        above = f"{key}/" if key else ""
+        for name in links:
+            linked = Unsafe(
+                "is a link to a folder, which is not followed", path=store.path(above + name),
+                remedy="copy the folder into the hierarchy",
+            )  # fmt: skip
+            yield above + name, None, linked
+        left += [above + name for name in reversed(inner)]
+
+
+def _node_3(store: Store, key: str, fields: dict[str, Any] | None) -> Found | None:
+    name = f"{key}/{V3_FILE}" if key else V3_FILE
+    path = store.path(name)
+    if fields is None:
+        text = store.text(name)
+        if text is None:
+            return None
+        fields = header.document(text, path)
+    return _of_3(key, fields, path)
+
+
+def _of_3(key: str, fields: dict[str, Any], path: str) -> Found:
+    if header.is_array(fields, path):
+        return key, None, header.node_of_3(fields, path)
+    return key, header.attributes_of(fields, path), None
+
+
+def _node_2(store: Store, key: str, _: object) -> Found | None:
+    above = f"{key}/" if key else ""
+    array = store.text(above + V2_ARRAY)
+    group = store.text(above + V2_GROUP) if array is None else None
+    if array is None and group is None:
+        return None
+    text = store.text(above + V2_ATTRIBUTES)
+    attributes = {} if text is None else header.document(text, store.path(above + V2_ATTRIBUTES))
+    if array is None:
+        header.document(group or b"", store.path(above + V2_GROUP))
+        return key, attributes, None
+    path = store.path(above + V2_ARRAY)
+    return key, None, header.node_of_2(header.document(array, path), attributes, path)
+
+
+def _consolidated_3(store: Store, fields: dict[str, Any], all_of: Any) -> Iterator[Found]:
+    path = store.path(V3_FILE)
+    yield _of_3("", fields, path)
+    listed = all_of.get("metadata")
+    for key in _keys(listed, path):
+        yield _of_3(key, listed[key], path)
+
+
+def _keys(listed: Any, path: str) -> list[str]:
+    """The keys of consolidated metadata, groups before what is in them."""
+    if not isinstance(listed, dict) or not all(isinstance(v, dict) for v in listed.values()):
+        raise Corrupt("consolidated metadata is wrong", path=path, expected="a mapping of nodes")
+    for key in listed:
+        if not key or any(part in ("", ".", "..") for part in key.split("/")) or "\\" in key:
+            raise Unsafe("consolidated metadata leads out of the folder", path=path, got=key[:80])
+    return sorted(listed, key=lambda key: key.split("/"))
+
+
+def _consolidated_2(store: Store, fields: dict[str, Any]) -> Iterator[Found]:
+    path = store.path(V2_ALL)
+    listed: Any = fields.get("metadata")
+    for name in sorted(_keys(listed, path), key=lambda key: key.split("/")[:-1]):
+        key, _, kind = name.rpartition("/")
+        attributes = listed.get(f"{key}/{V2_ATTRIBUTES}" if key else V2_ATTRIBUTES, {})
+        if kind == V2_GROUP:
+            yield key, attributes, None
+        elif kind == V2_ARRAY:
+            yield key, None, header.node_of_2(listed[name], attributes, path)

@@ -1,0 +1,197 @@
+"""Where the keys of a hierarchy are: files of a folder, or of one at a URL; none of them elsewhere.
+
+A key is a path below the root of the store. Links are followed only to files in the same folder
+tree, and folders that are links are not looked into.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from raconvert.errors import Corrupt, ReadFailed, Unsafe, Unsupported
+from raconvert.files.folders import walk
+from raconvert.files.foldertarget import Folder, check_folder
+from raconvert.files.places import is_remote
+from raconvert.files.source import Source
+
+from .tables import (
+    COUNTED,
+    MARKS,
+    MAX_DOCUMENT,
+    V2_ALL,
+    V2_ARRAY,
+    V2_ATTRIBUTES,
+    V2_GROUP,
+    V3_FILE,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+WHAT = "a Zarr hierarchy"
+DOCUMENTS = frozenset((V3_FILE, V2_ARRAY, V2_GROUP, V2_ATTRIBUTES, V2_ALL))
+
+
+class Store:
+    """The files of one hierarchy: `root` is its folder, or the URL of that."""
+
+    def __init__(self, source: Source, root: str) -> None:
+        self.root = root.rstrip("/") or root
+        self.remote = is_remote(root)
+        self.source = source
+        # What names the files: by the rules of `Source.named` they lie in its folder.
+        self._listing = source.at(self.root + "/" + V3_FILE)
+        if not self.remote:
+            self._refuse_link(V3_FILE)
+
+    def _refuse_link(self, key: str) -> None:
+        """Refuse a link: what it names would be looked for where it ends."""
+        if os.path.islink(self.path(key)) and not self.source.trust_external:
+            raise Unsafe(
+                "metadata is a link, which may lead out of the folder", path=self.path(key),
+                remedy="copy the file, or follow links with --trust external",
+            )  # fmt: skip
+
+    def path(self, key: str) -> str:
+        """The path, or URL, of a key; of the root that of what was named."""
+        return f"{self.root}/{key}" if key else self.source.path
+
+    def _folder(self, key: str) -> str:
+        return f"{self.root}/{key}" if key else self.root
+
+    def find(self, key: str, what: str) -> Source | None:
+        """The file of a key, None if it is not there; the caller closes it.
+
+        Raises `Unsafe` for a file outside the folder and for what is not a regular file.
+        """
+        if self.remote:
+            return self._find_at_url(key, what)
+        return self._listing.named(key, what) if os.path.lexists(self.path(key)) else None
+
+    def _find_at_url(self, key: str, what: str) -> Source | None:
+        """What `find` does, with one request: that for the first bytes."""
+        from raconvert.files.remote.listing import is_missing, place_of_partner
+
+        found = self._listing.at(place_of_partner(self._listing.path, key, what))
+        try:
+            _ = found.size
+        except ReadFailed as error:
+            if is_missing(error):
+                return None
+            raise
+        return found
+
+    def text(self, key: str, most: int = MAX_DOCUMENT) -> bytes | None:
+        """The whole of a metadata file; None if it is not there."""
+        found = self.find(key, f"file '{key[-200:]}'")
+        if found is None:
+            return None
+        try:
+            if found.size > most:
+                raise Corrupt(
+                    "metadata is too long", path=found.path, expected=f"at most {most} bytes",
+                    got=found.size,
+                )  # fmt: skip
+            return found.read_exact(0, found.size, "the metadata")
+        finally:
+            found.close()
+
+    def folders(self, key: str) -> tuple[list[str], list[str]]:
+        """The names of the folders below a key, sorted, and of those that are links."""
+        if self.remote:
+            return self._folders_at_url(key), []
+        inner, links = [], []
+        with os.scandir(self._folder(key)) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    inner.append(entry.name)
+                elif entry.is_symlink() and entry.is_dir():
+                    links.append(entry.name)
+        return sorted(inner), sorted(links)
+
+    def _folders_at_url(self, key: str) -> list[str]:
+        from raconvert.files.remote.listing import folders_in, is_listed
+
+        if not is_listed(self.root):
+            raise Unsupported(
+                "a web server does not tell which arrays a group has", path=self.path(key),
+                expected="consolidated metadata",
+                remedy="name an array in it, or write it with consolidated metadata",
+            )  # fmt: skip
+        return folders_in(self._folder(key))
+
+    def count(self, key: str) -> int | None:
+        """How many files there are below an array, metadata aside; None for too many to count."""
+        if self.remote:
+            return None
+        found = 0
+        for _ in self._files(self._folder(key)):
+            found += 1
+            if found > COUNTED:
+                return None
+        return found
+
+    def _files(self, folder: str) -> Iterator[str]:
+        left = [folder]
+        while left:
+            try:
+                with os.scandir(left.pop()) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            left.append(entry.path)
+                        elif entry.name not in DOCUMENTS:
+                            yield entry.name
+            except OSError:
+                continue
+
+
+# Targets ------------------------------------------------------------------------------------------
+
+CHUNK = re.compile(r"c?(\.?[0-9]+)(\.[0-9]+)*|c")
+
+
+def _strangers(folder: str) -> str | None:
+    """The path of what is not part of a hierarchy in its folder, or None."""
+    if not any(os.path.isfile(os.path.join(folder, mark)) for mark in MARKS):
+        return next(iter(os.listdir(folder)))
+    nodes = {folder}
+    for place, inner, names in walk(folder):
+        known = nodes if place in nodes else ()
+        for name in sorted([*inner, *names]):
+            path = os.path.join(place, name)
+            is_node = name in inner and known and any(
+                os.path.isfile(os.path.join(path, mark)) for mark in MARKS
+            )  # fmt: skip
+            if is_node:
+                nodes.add(path)
+            odd = name not in DOCUMENTS and CHUNK.fullmatch(name) is None and not is_node
+            if odd or os.path.islink(path):
+                return os.path.relpath(path, folder).replace(os.sep, "/")
+    return None
+
+
+def check_target(path: str, *, overwrite: bool) -> None:
+    """Refuse (`TargetExists`) a destination that is there, unless it is an empty folder.
+
+    With `overwrite` a hierarchy may be replaced, if there is nothing else in its folder.
+    """
+    check_folder(path, overwrite=overwrite, strangers=_strangers, what=WHAT)
+
+
+class ZarrTarget(Folder):
+    """A hierarchy to be written: as `temp` beside `path`, then renamed to it."""
+
+    __slots__ = ()
+    WHAT = WHAT
+
+    def strangers(self, folder: str) -> str | None:
+        """The path of what is not part of the hierarchy in a folder, or None."""
+        return _strangers(folder)
+
+
+def target(path: str, **named: Any) -> ZarrTarget:
+    """The target for a destination."""
+    return ZarrTarget(path.rstrip("/" + os.sep) or path, **named)

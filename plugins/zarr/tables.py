@@ -1,0 +1,62 @@
+"""Types, words and limits of Zarr: the rows by which metadata of both versions is understood."""
+
+from __future__ import annotations
+
+from raconvert.plugin import Element, element
+
+OWN = "zarr"  # the namespace
+V3_FILE = "zarr.json"
+V2_ARRAY, V2_GROUP, V2_ATTRIBUTES, V2_ALL = ".zarray", ".zgroup", ".zattrs", ".zmetadata"
+MARKS = (V3_FILE, V2_GROUP, V2_ARRAY)  # the files by which a folder is known
+AXES_OF_V2 = "_ARRAY_DIMENSIONS"  # xarray's attribute
+
+MAX_DOCUMENT = 16 << 20  # bytes of one metadata file
+MAX_CONSOLIDATED = 64 << 20  # bytes of one that has those of a whole hierarchy
+MAX_NESTING = 64  # of lists and mappings in it
+MAX_NODES = 100_000  # arrays and groups of one hierarchy
+MAX_DEPTH = 200  # groups inside each other
+MAX_RANK = 64  # NumPy's
+MAX_CODECS = 16
+MAX_SHARDS = 3  # shards inside shards
+COUNTED = 10_000  # chunks of an array that are counted when it is opened
+MANY = 100_000  # chunks that are looked for, however few there are
+SPARSE = 1000  # times as many chunks declared as there are: most of it is a fill value
+
+# name in version 3, kind, bytes
+_ROWS = (
+    ("bool", "bool", 1),
+    ("int8", "int", 1), ("int16", "int", 2), ("int32", "int", 4), ("int64", "int", 8),
+    ("uint8", "uint", 1), ("uint16", "uint", 2), ("uint32", "uint", 4), ("uint64", "uint", 8),
+    ("float16", "float", 2), ("float32", "float", 4), ("float64", "float", 8),
+    ("complex64", "complex", 8), ("complex128", "complex", 16), ("bfloat16", "bfloat", 2),
+)  # fmt: skip
+ELEMENTS: dict[str, Element] = {name: element(kind, nbytes) for name, kind, nbytes in _ROWS}
+NAMES = {(kind, nbytes): name for name, kind, nbytes in _ROWS}
+
+# Registered extensions whose elements have a width; what zarr-python writes.
+BYTES_TYPES = {"null_terminated_bytes": "S", "raw_bytes": "V"}
+TEXT_TYPE = "fixed_length_utf32"
+DATE_TYPES = {"numpy.datetime64": "M", "numpy.timedelta64": "m"}
+STRUCTURED = ("structured", "struct")
+# Elements of variable length, which take the width of the longest.
+VARIABLE = {
+    "string": "utf8", "variable_length_utf8": "utf8", "bytes": "bytes",
+    "variable_length_bytes": "bytes",
+}  # fmt: skip
+
+# What of a v3 codec stands under another name in numcodecs.
+COMPRESSORS = ("gzip", "zstd", "blosc", "zlib", "bz2", "lzma", "lz4")
+SHUFFLES = {"noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
+
+# A whole store in one file each: arrays of which no chunk is there.
+SAMPLE_3 = (
+    b'{"zarr_format":3,"node_type":"array","shape":[2,3],"data_type":"int16",'
+    b'"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2,2]}},'
+    b'"chunk_key_encoding":{"name":"default","configuration":{"separator":"/"}},'
+    b'"codecs":[{"name":"bytes","configuration":{"endian":"little"}}],"fill_value":7,'
+    b'"attributes":{"units":"m"},"dimension_names":["y",null]}'
+)
+SAMPLE_2 = (
+    b'{"zarr_format":2,"shape":[2,3],"chunks":[2,2],"dtype":">f4","compressor":{"id":"zlib",'
+    b'"level":1},"fill_value":"NaN","order":"F","filters":null}'
+)

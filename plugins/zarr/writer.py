@@ -1,0 +1,348 @@
+"""From a bundle to a folder: chunks in stored order, then the metadata, the root last."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import islice, product
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raconvert.arrays.blocks import Feed, block_bytes, blocks, region_of
+from raconvert.arrays.dtypes import dtype_of, flattened, little
+from raconvert.arrays.lazy import Decoded
+from raconvert.arrays.memory import check_memory
+from raconvert.errors import Corrupt
+from raconvert.metadata import roundtrip
+from raconvert.metadata.roundtrip import KEY
+
+from . import metadata
+from .codecs import encoder, with_crc32c
+from .options import codecs_of, compressor_of
+from .tables import (
+    AXES_OF_V2,
+    OWN,
+    V2_ALL,
+    V2_ARRAY,
+    V2_ATTRIBUTES,
+    V2_GROUP,
+    V3_FILE,
+)
+from .values import NOT_THERE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from raconvert.files.foldertarget import Folder
+    from raconvert.plugin import Array, Bundle, Element
+
+    from .options import Form, Options
+
+    Values = np.ndarray[Any, Any]
+    Box = tuple[tuple[int, ...], tuple[int, ...]]  # start and lengths
+
+THREADS = 2
+TASKS = 32  # chunks that are handed to the threads at once
+
+
+class Writer:
+    """One hierarchy being written; `documents` are its metadata files, by their keys."""
+
+    def __init__(
+        self, bundle: Bundle, target: Folder, options: Options, forms: list[Form],
+        groups: dict[str, str],
+    ) -> None:  # fmt: skip
+        self.bundle = bundle
+        self.target = target
+        self.options = options
+        self.forms = forms
+        self.groups = groups
+        self.documents: dict[str, dict[str, Any]] = {}
+
+    def run(self) -> None:
+        """Write the whole hierarchy."""
+        for array, form in zip(self.bundle.arrays, self.forms, strict=True):
+            self._array(array, form)
+        for array, form in zip(self.bundle.arrays, self.forms, strict=True):
+            self._describe(array, form)
+        for name, key in self.groups.items():
+            held, rest = metadata.json_and_rest(self.bundle.groups.get(name, {}))
+            record: dict[str, Any] = {"attributes": rest} if rest else {}
+            if name != key:
+                record["name"] = name
+            self._group(key, held, record)
+        self._root()
+        for key, fields in self.documents.items():
+            if key not in (V3_FILE, V2_GROUP):
+                self._document(key, fields)
+        self._finish()
+
+    # metadata
+
+    def _document(self, key: str, fields: dict[str, Any]) -> None:
+        text = json.dumps(fields, indent=2, ensure_ascii=True, allow_nan=False)
+        self.target.put(key, [text.encode()])
+
+    def _group(self, key: str, attributes: dict[str, Any], record: dict[str, Any]) -> None:
+        if record:
+            attributes = {**attributes, KEY: roundtrip.text_of(record)}
+        if self.options.version == 3:
+            fields = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
+            self.documents[_below(key, V3_FILE)] = fields
+            return
+        self.documents[_below(key, V2_GROUP)] = {"zarr_format": 2}
+        if attributes:
+            self.documents[_below(key, V2_ATTRIBUTES)] = attributes
+
+    def _root(self) -> None:
+        record = roundtrip.record_of_file(self.bundle)
+        record.pop("groups", None)
+        held, rest = metadata.json_and_rest(record.pop("attributes", {}))
+        if rest:
+            record["attributes"] = rest
+        found = sorted(zip(self.forms, self.bundle.names, strict=True),
+                       key=lambda pair: pair[0].key.split("/"))  # fmt: skip
+        if [name for _, name in found] != self.bundle.names:
+            record["order"] = self.bundle.names
+        self._group("", held, record)
+
+    def _finish(self) -> None:
+        """Write what makes the folder a hierarchy, with all metadata for those who cannot list."""
+        if self.options.version == 3:
+            root = self.documents.pop(V3_FILE)
+            nodes = {
+                key.rpartition("/")[0]: fields for key, fields in sorted(self.documents.items())
+            }
+            root["consolidated_metadata"] = {
+                "kind": "inline", "must_understand": False, "metadata": nodes
+            }  # fmt: skip
+            self._document(V3_FILE, root)
+            return
+        everything = {"zarr_consolidated_format": 1, "metadata": self.documents}
+        self._document(V2_ALL, everything)
+        self._document(V2_GROUP, self.documents[V2_GROUP])
+
+    def _describe(self, array: Array, form: Form) -> None:
+        if array.described:
+            array.meta.complete()
+        stem = form.key.rpartition("/")[2]
+        attributes, names, record = metadata.divided(array, stem)
+        if form.key != array.name:
+            record["name"] = array.name
+        if record:
+            attributes[KEY] = roundtrip.text_of(record)
+        own = array.meta.formats.get(OWN, {}) if array.described else {}
+        fill = _fill(own.get("fill_value"), array.element)
+        shape = list(array.dims[::-1])
+        if self.options.version == 2:
+            fields = {
+                "zarr_format": 2, "shape": shape, "chunks": list(form.chunk),
+                "dtype": _in_order(form), "compressor": compressor_of(self.options),
+                "fill_value": fill, "order": "C", "filters": None, "dimension_separator": ".",
+            }  # fmt: skip
+            self.documents[_below(form.key, V2_ARRAY)] = fields
+            self.documents[_below(form.key, V2_ATTRIBUTES)] = {**attributes, AXES_OF_V2: names}
+            return
+        self.documents[_below(form.key, V3_FILE)] = {
+            "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": form.data_type,
+            "chunk_grid": _regular(form.unit),
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "fill_value": fill, "codecs": self._codecs(array, form), "attributes": attributes,
+            "dimension_names": names, "storage_transformers": [],
+        }  # fmt: skip
+
+    def _codecs(self, array: Array, form: Form) -> list[dict[str, Any]]:
+        listed = codecs_of(self.options, max(1, array.element.nbytes), form.order)
+        if self.options.shards is None:
+            return listed
+        index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
+        return [{"name": "sharding_indexed", "configuration": {
+            "chunk_shape": list(form.chunk), "codecs": listed, "index_codecs": index,
+            "index_location": "end",
+        }}]  # fmt: skip
+
+    # elements
+
+    def _array(self, array: Array, form: Form) -> None:
+        """Write the chunks of an array, in slabs of whole ones or, without room, one by one."""
+        if not array.count:
+            return
+        encode = self._encoder(array.element.nbytes, form)
+        shape, item = array.dims[::-1], array.element.nbytes
+        if not shape:
+            (block,) = self.target.counted(blocks(array))
+            self._put(form, (), encode(_ordered(block, form.order).reshape(())))
+            return
+        budget = block_bytes(self.target.max_memory)
+        axis = _slab_axis(shape, form.unit, item, budget)
+        row = form.unit[axis] * prod(shape[axis + 1 :]) * item
+        what = f"array '{array.name}': a row of its chunks"
+        if 2 * row > self.target.max_memory and _is_cut_anywhere(array):
+            check_memory(2 * prod(form.unit) * item, self.target.max_memory, what)
+            self._one_by_one(array, form, encode)
+            return
+        check_memory(2 * row, self.target.max_memory, what)
+        dtype = dtype_of(little(array.element))
+        feed = Feed(self.target.counted(blocks(array, budget)), dtype, f"array '{array.name}'")
+        room = np.empty(0, dtype)
+        with ThreadPoolExecutor(THREADS) as pool:
+            for start, count in _slabs(shape, axis, form.unit[axis] * max(1, budget // row)):
+                size = prod(count)
+                if size > room.size:
+                    room = np.empty(size, dtype)
+                slab = _ordered(feed.into(room[:size]).reshape(count), form.order)
+                places = product(*(range(0, n, c) for n, c in zip(count, form.unit, strict=True)))
+                while some := list(islice(places, TASKS)):
+                    cut = partial(_cut, slab, form.unit, encode)
+                    # Blosc gives the same bytes again only where it is not in the main thread.
+                    alone = len(some) == 1 and self.options.compressor != "blosc"
+                    done = map(cut, some) if alone else pool.map(cut, some)
+                    for place, data in zip(some, done, strict=True):
+                        low = tuple(a + b for a, b in zip(start, place, strict=True))
+                        self._put(form, low, data)
+        if feed.more():
+            raise Corrupt(f"array '{array.name}' is longer than its dims say")
+
+    def _one_by_one(self, array: Array, form: Form, encode: Callable[[Values], Any]) -> None:
+        shape, dtype = array.dims[::-1], dtype_of(little(array.element))
+
+        def pieces() -> Iterator[Values]:
+            for low in product(*(range(0, n, c) for n, c in zip(shape, form.unit, strict=True))):
+                ends = (
+                    slice(a, min(a + c, n)) for a, c, n in zip(low, form.unit, shape, strict=True)
+                )
+                values = flattened(region_of(array, tuple(ends))).astype(dtype, copy=False)
+                part = _ordered(np.ascontiguousarray(values), form.order)
+                self._put(form, low, encode(_whole(part, form.unit)))
+                yield values
+
+        for _ in self.target.counted(pieces()):
+            pass
+
+    def _put(self, form: Form, low: tuple[int, ...], data: Any) -> None:
+        place = [a // c for a, c in zip(low, form.unit, strict=True)]
+        if self.options.version == 3:
+            key = "/".join(["c", *map(str, place)])
+        else:
+            key = ".".join(map(str, place)) or "0"
+        self.target.put(f"{form.key}/{key}", [data])
+
+    def _encoder(self, width: int, form: Form) -> Callable[[Values], Any]:
+        """What makes of the elements of one unit the bytes of its file."""
+        compress = encoder(self.options.compressor, self.options.level, width, self.options.inner)
+
+        def encode(values: Values) -> Any:
+            data: Any = values.tobytes()
+            data = data if compress is None else compress(data)
+            return with_crc32c(data) if self.options.checksum else data
+
+        return encode if self.options.shards is None else partial(_shard, form.chunk, encode)
+
+
+def _below(key: str, name: str) -> str:
+    return f"{key}/{name}" if key else name
+
+
+def _regular(shape: tuple[int, ...]) -> dict[str, Any]:
+    return {"name": "regular", "configuration": {"chunk_shape": list(shape)}}
+
+
+def _in_order(form: Form) -> Any:
+    """The type of NumPy, in the byte order of the chunks."""
+    code = form.data_type
+    return form.order + code[1:] if isinstance(code, str) and form.order in "<>" else code
+
+
+def _fill(kept: Any, element: Element) -> Any:
+    """The fill value: the one that the array had, if it still is one; else as zarr-python does."""
+    kind = element.kind
+    if type(kept) is int and kind in ("int", "uint"):
+        bits = 8 * element.nbytes
+        low = -(1 << bits - 1) if kind == "int" else 0
+        if low <= kept < low + (1 << bits):
+            return kept
+    floats = ("NaN", "Infinity", "-Infinity")
+    if kind == "float" and (type(kept) in (int, float) or kept in floats):
+        return kept
+    if kind == "user":
+        return _fill_of_bytes(element)
+    usual = {"bool": False, "int": 0, "uint": 0, "complex": [0.0, 0.0]}
+    return usual.get(kind, 0.0)
+
+
+def _fill_of_bytes(element: Element) -> Any:
+    from base64 import b64encode
+
+    letter = element.descr[1] if isinstance(element.descr, str) else "V"
+    if letter in "mM":
+        return metadata.NOT_A_TIME
+    return "" if letter in "SU" else b64encode(bytes(element.nbytes)).decode()
+
+
+# Slabs and chunks ---------------------------------------------------------------------------------
+
+
+def _is_cut_anywhere(array: Array) -> bool:
+    """True unless a region of the array is cut out of all its elements, decoded for it."""
+    return array.extent is not None or not isinstance(array.data, Decoded)
+
+
+def _slab_axis(shape: tuple[int, ...], unit: tuple[int, ...], item: int, budget: int) -> int:
+    """The axis along which slabs are cut: the slowest on which a row of chunks has room."""
+    axis = 0
+    while axis < len(shape) - 1 and unit[axis] == 1 and prod(shape[axis + 1 :]) * item > budget:
+        axis += 1
+    return axis
+
+
+def _slabs(shape: tuple[int, ...], axis: int, high: int) -> Iterator[Box]:
+    """Start and lengths of slabs that are at most `high` along an axis, in stored order."""
+    rest = shape[axis + 1 :]
+    for outer in product(*(range(n) for n in shape[:axis])):
+        for low in range(0, shape[axis], high):
+            count = min(high, shape[axis] - low)
+            yield (*outer, low, *(0 for _ in rest)), ((1,) * axis + (count, *rest))
+
+
+def _ordered(values: Values, order: str) -> Values:
+    """The values in the byte order of the file; texts, dates and structures have theirs."""
+    if order == ">" and values.dtype.kind in "iufc":
+        return values.astype(values.dtype.newbyteorder(">"))
+    if order == ">" and values.dtype.itemsize == 2 and values.dtype.name == "bfloat16":
+        return values.view("<u2").astype(">u2")
+    return values
+
+
+def _cut(
+    slab: Values, unit: tuple[int, ...], encode: Callable[[Values], Any], at: tuple[int, ...]
+) -> Any:
+    part = slab[tuple(slice(low, low + n) for low, n in zip(at, unit, strict=True))]
+    return encode(_whole(part, unit))
+
+
+def _whole(part: Values, unit: tuple[int, ...]) -> Values:
+    """The elements of a unit, as bytes without a type; zeros beyond the border."""
+    part = part.view(f"V{part.dtype.itemsize}") if part.dtype.itemsize else part
+    if part.shape == unit:
+        return part
+    whole = np.zeros(unit, part.dtype)
+    whole[tuple(slice(n) for n in part.shape)] = part
+    return whole
+
+
+def _shard(chunk: tuple[int, ...], encode: Callable[[Values], Any], values: Values) -> bytes:
+    """The chunks of a shard in C order, and their index behind them."""
+    counts = tuple(a // b for a, b in zip(values.shape, chunk, strict=True))
+    index = np.full((*counts, 2), NOT_THERE, "<u8")
+    found, offset = [], 0
+    for place in product(*map(range, counts)):
+        low = (slice(a * n, (a + 1) * n) for a, n in zip(place, chunk, strict=True))
+        data = bytes(encode(values[tuple(low)]))
+        index[place] = offset, len(data)
+        offset += len(data)
+        found.append(data)
+    return b"".join([*found, with_crc32c(index.tobytes())])
