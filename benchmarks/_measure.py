@@ -10,7 +10,9 @@ that of the process that starts it, so this module and its callers import nothin
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -21,6 +23,7 @@ from collections import namedtuple
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from statistics import median
+from typing import Any
 
 Sample = namedtuple("Sample", "wall cpu rss")  # seconds, seconds, bytes
 Contender = Callable[[], Sample]
@@ -28,6 +31,8 @@ Contender = Callable[[], Sample]
 RACONVERT = [sys.executable, "-m", "raconvert"]
 # Compiled modules are kept, as in every installation; the uncounted round writes them.
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
+_about = {"title": ""}  # what the next tables are about
 
 
 def run(*command: str) -> Sample:
@@ -97,8 +102,33 @@ def middle(samples: list[Sample], field: str) -> float:
     return median(getattr(sample, field) for sample in samples)
 
 
-def table(samples: dict[str, list[Sample]], base: str, *, memory: bool = True) -> None:
-    """Print one line per contender: medians, and the ratio to `base` as min / median / max."""
+def heading(text: str) -> None:
+    """Print what the next tables are about."""
+    _about["title"] = re.sub(r" in \S*raconvert-benchmark-\S+", "", text)
+    print(text)
+
+
+def record(base: str, rows: dict[str, dict[str, Any]], by: str, title: str | None = None) -> None:
+    """Keep a table for `python -m benchmarks`, in the file that it names: one line of JSON."""
+    if path := os.environ.get("RACONVERT_TABLES"):
+        kept = {"title": title or _about["title"], "base": base, "by": by, "rows": rows}
+        with open(path, "a") as file:
+            file.write(json.dumps(kept) + "\n")
+
+
+def table(
+    samples: dict[str, list[Sample]], base: str, *, memory: bool = True, by: str = "wall"
+) -> None:
+    """Print one line per contender: medians, and the ratio to `base` as min / median / max.
+
+    `by` is the time that counts, `wall` or `cpu`; both are printed.
+    """
+    rows = {}
+    for name, runs in samples.items():
+        own: dict[str, Any] = {f: [getattr(one, f) for one in runs] for f in ("wall", "cpu")}
+        own |= {f"{f}_ratio": ratios(samples, name, base, f) for f in ("wall", "cpu")}
+        rows[name] = own | ({"peak_memory": middle(runs, "rss")} if memory else {})
+    record(base, rows, by)
     width = max(map(len, samples))
     head = f"{'':{width}}  {'wall':>9}  {'cpu':>9}  {'wall / base':^21}  {'cpu / base':^21}"
     print(head + ("  peak memory" if memory else ""))

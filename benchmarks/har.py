@@ -14,7 +14,17 @@ import os
 import sys
 import warnings
 
-from _measure import Contender, in_process, interleave, machine, python, run, table, workspace
+from _measure import (
+    Contender,
+    heading,
+    in_process,
+    interleave,
+    machine,
+    python,
+    run,
+    table,
+    workspace,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,10 +141,10 @@ def main() -> None:
         # What needs memory comes first: this process is small until it imports numpy itself.
         for kind, path in paths.items():
             run(sys.executable, __file__, "--mb", str(options.mb), "--make", path, kind)
-            print(f"{kind}: {os.path.getsize(path) / 1e6:.1f} MB, each in a new interpreter")
+            heading(f"{kind}: {os.path.getsize(path) / 1e6:.1f} MB, each in a new interpreter")
             table(interleave({n: python(c, path) for n, c in MEMORY.items()}, 1), "bytes")
         for kind, path in paths.items():
-            print(f"{kind}: {os.path.getsize(path) / 1e6:.1f} MB, in this process")
+            heading(f"{kind}: {os.path.getsize(path) / 1e6:.1f} MB, in this process")
             table(interleave(timed(path), options.rounds), "bytes", memory=False)
 
 

@@ -14,7 +14,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from _measure import RACONVERT, interleave, machine, program, python, run, table, workspace
+from _measure import RACONVERT, heading, interleave, machine, program, python, run, table, workspace
 
 MAKE = """
 import sys
@@ -88,7 +88,7 @@ def contiguous(space: str, size: int, rounds: int) -> None:
         "h5py h5 -> raw": python(H5PY_READ, h5, out_ra),
         "h5py ra -> h5": python(H5PY_WRITE, ra, out_h5),
     }
-    print(f"{size >> 20} MiB of float32, contiguous, in {space}")
+    heading(f"{size >> 20} MiB of float32, contiguous, in {space}")
     table(interleave(contenders, rounds, after=_remover(out_h5, out_ra)), "cp --reflink=never")
 
 
@@ -99,7 +99,7 @@ def deflated(space: str, storage: str, size: int, rounds: int) -> None:
         "h5py h5 -> raw": python(H5PY_READ, h5, out_ra),
         "raconvert h5 -> ra": program(*RACONVERT, h5, "-o", out_ra, "--quiet"),
     }
-    print(f"{size >> 20} MiB of float32, {storage}, in {space}")
+    heading(f"{size >> 20} MiB of float32, {storage}, in {space}")
     table(interleave(reading, rounds, after=_remover(out_h5, out_ra)), "h5py h5 -> raw")
     if storage == "gzip":
         return

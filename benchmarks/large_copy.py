@@ -16,6 +16,7 @@ import sys
 
 from _measure import (
     RACONVERT,
+    heading,
     interleave,
     machine,
     program,
@@ -109,7 +110,7 @@ def measure(space: str, size: int, rounds: int) -> None:
         "np.load + np.save": python(NUMPY_WAY, little, out_npy),
         "np.load + astype + np.save": python(SWAP_WAY, big, out_npy),
     }
-    print(f"{size >> 20} MiB of float32 in {space}")
+    heading(f"{size >> 20} MiB of float32 in {space}")
     table(interleave(synced, rounds, after=remove), "cp; sync")
     table(interleave(unsynced, rounds, after=remove), "cp --reflink=never")
 

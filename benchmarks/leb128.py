@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _measure import Sample, in_process, interleave, machine, middle
+from _measure import Sample, in_process, interleave, machine, middle, ratios, record
 
 from raconvert.ra.leb128 import decode_blocks, encode_blocks
 
@@ -83,6 +83,10 @@ def main() -> None:
         }
         samples = interleave(contenders, options.rounds)
         speed = {way: array.nbytes / 1e6 / middle(samples[way], "cpu") for way in samples}
+        rows = {
+            way: {"cpu_ratio": ratios(samples, way, "loop", "cpu")} for way in ("decode", "loop")
+        }
+        record("loop", rows, "cpu", f"decode {name}")
         gain = speed["decode"] / speed["loop"]
         print(f"{name:12}  {speed['decode']:7.0f} MB/s  {gain:10.1f}  {speed['encode']:7.0f} MB/s")
 

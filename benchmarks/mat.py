@@ -12,7 +12,7 @@ import argparse
 import os
 import sys
 
-from _measure import RACONVERT, interleave, machine, program, python, run, table, workspace
+from _measure import RACONVERT, heading, interleave, machine, program, python, run, table, workspace
 
 # Random walks with three decimals, which zlib takes to about half their size, as it does with
 # measured data.
@@ -73,7 +73,7 @@ def measure(space: str, version: str, rounds: int) -> None:
         BASE: python(SCIPY_WAY, source, theirs),
         f"raconvert {version} -> npy": program(*RACONVERT, source, "-o", ours, "--quiet"),
     }
-    print(f"{version}: a file of {os.path.getsize(source) >> 20} MiB in {space}")
+    heading(f"{version}: a file of {os.path.getsize(source) >> 20} MiB in {space}")
     table(interleave(contenders, rounds, after=remove), BASE)
 
 

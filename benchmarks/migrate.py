@@ -24,7 +24,17 @@ import subprocess
 import sys
 import time
 
-from _measure import ENVIRONMENT, Sample, in_process, interleave, machine, run, table, workspace
+from _measure import (
+    ENVIRONMENT,
+    Sample,
+    heading,
+    in_process,
+    interleave,
+    machine,
+    run,
+    table,
+    workspace,
+)
 
 BARE = "bare loop"
 FOLDER = 1000  # files
@@ -190,7 +200,7 @@ def main() -> None:
             listing = os.path.join(space, "listing")
             contenders["older convert() in a loop"] = lambda: old(options.old, pairs, listing)
         clear()
-        print(f"{len(pairs)} NPY files of {os.path.getsize(pairs[0][0])} bytes to RA in {space}")
+        heading(f"{len(pairs)} NPY files of {os.path.getsize(pairs[0][0])} bytes to RA in {space}")
         table(interleave(contenders, options.rounds, after=clear), BARE, memory=False)
         if options.dask:
             compare_engines(root, target, options)

@@ -17,6 +17,7 @@ import sys
 
 from _measure import (
     RACONVERT,
+    heading,
     interleave,
     machine,
     program,
@@ -114,7 +115,7 @@ def measure(space: str, kind: str, options: argparse.Namespace) -> None:
             if os.path.exists(name):
                 os.unlink(name)
 
-    print(f"{kind}: {options.mib} MiB, {os.path.getsize(packed) >> 20} MiB as gzip, in {space}")
+    heading(f"{kind}: {options.mib} MiB, {os.path.getsize(packed) >> 20} MiB as gzip, in {space}")
     if kind == "image":
         contenders = {
             "cp --reflink=never": program("cp", "--reflink=never", raw, out),

@@ -19,6 +19,7 @@ import sys
 from _measure import (
     RACONVERT,
     Sample,
+    heading,
     interleave,
     machine,
     middle,
@@ -136,7 +137,7 @@ def measure(name: str, shape: tuple[int, ...], space: str, options: argparse.Nam
     os.mkdir(folder)
     run(sys.executable, "-c", GENERATE, folder, str(options.count), ",".join(map(str, shape)))
     sizes = [entry.stat().st_size for entry in os.scandir(folder)]
-    print(f"{name}: {len(sizes)} files, {sum(sizes) / len(sizes):.0f} bytes on average")
+    heading(f"{name}: {len(sizes)} files, {sum(sizes) / len(sizes):.0f} bytes on average")
 
     pattern = os.path.join(folder, "*.png")
     raw = os.path.join(space, "raw")
@@ -163,7 +164,7 @@ def measure(name: str, shape: tuple[int, ...], space: str, options: argparse.Nam
             samples[peer] = [
                 scaled(*pair, options.count / few) for pair in zip(samples[peer], idle, strict=True)
             ]
-    table(samples, "raconvert")
+    table(samples, "raconvert", by="cpu")
     cpu = middle(samples["raconvert"], "cpu")
     for peer in LOOPS:
         found = sorted(ratios(samples, peer, "raconvert", "cpu"))

@@ -19,7 +19,19 @@ import sys
 from filecmp import cmp
 from statistics import median
 
-from _measure import RACONVERT, Sample, interleave, machine, program, run, seconds, table, workspace
+from _measure import (
+    RACONVERT,
+    Sample,
+    heading,
+    interleave,
+    machine,
+    program,
+    record,
+    run,
+    seconds,
+    table,
+    workspace,
+)
 
 SCHEMAS = {
     "fixed": "<a:int64 NOT NULL,b:double,c:int32 NOT NULL>[i=0:*]",
@@ -124,7 +136,7 @@ def measure(kind: str, space: str, options: argparse.Namespace) -> None:
     path, few = os.path.join(space, "all.scidb"), os.path.join(space, "few.scidb")
     run(sys.executable, "-c", GENERATE, path, kind, str(count))
     run(sys.executable, "-c", GENERATE, few, kind, str(options.few))
-    print(f"{kind}: {count} records, {os.path.getsize(path) / 2**20:.1f} MiB")
+    heading(f"{kind}: {count} records, {os.path.getsize(path) / 2**20:.1f} MiB")
 
     contenders = {}
     for name, code in DECODERS.items():
@@ -142,13 +154,16 @@ def measure(kind: str, space: str, options: argparse.Namespace) -> None:
     }
     others = net(samples, base, scales[base])
     print(f"{'one decode':15}  {'CPU':>9}  x {base} (min, median, max)")
+    rows = {}
     for name in DECODERS:
         if name not in samples:
             continue
         mine = net(samples, name, scales[name])
         found = sorted(one / other for one, other in zip(mine, others, strict=True))
+        rows[name] = {"cpu": mine, "cpu_ratio": found}
         line = f"{name:15}  {seconds(median(mine))}"
         print(f"{line}  {found[0]:9.3f} {median(found):9.3f} {found[-1]:9.3f}")
+    record(base, rows, "cpu")
     print(f"the slow ones on {options.few} records, scaled; the start of each process taken off\n")
     there_and_back(kind, path, space, options)
 

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from _measure import in_process, interleave, machine, table, workspace
+from _measure import heading, in_process, interleave, machine, table, workspace
 
 import raconvert.ra
 
@@ -124,14 +124,16 @@ def measure(name: str, array: Any, count: int, space: str, rounds: int) -> None:
         for path in files[way]:
             read(path)
 
-    print(f"write {count} new files of {name}")
+    heading(f"write {count} new files of {name}")
     contenders = {way: in_process(partial(writing, way)) for way in found}
-    table(interleave(contenders, rounds, after=partial(remove, files)), BASE, memory=False)
+    table(
+        interleave(contenders, rounds, after=partial(remove, files)), BASE, memory=False, by="cpu"
+    )
     for way in found:
         writing(way)
-    print(f"read {count} files of {name}")
+    heading(f"read {count} files of {name}")
     contenders = {way: in_process(partial(reading, way)) for way in found}
-    table(interleave(contenders, rounds), BASE, memory=False)
+    table(interleave(contenders, rounds), BASE, memory=False, by="cpu")
     for way in found:
         assert way == BASE or np.array_equal(found[way][1](files[way][-1]), array), way
 

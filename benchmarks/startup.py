@@ -13,6 +13,7 @@ import sys
 from _measure import (
     RACONVERT,
     Contender,
+    heading,
     interleave,
     machine,
     program,
@@ -45,7 +46,8 @@ def main() -> None:
         npy, ra = os.path.join(space, "x.npy"), os.path.join(space, "x.ra")
         run(sys.executable, "-c", MAKE, npy)
         run(*RACONVERT, npy, "-o", ra)
-        table(interleave(contenders(npy, ra, space), options.rounds), "python -c pass")
+        heading("small commands")
+        table(interleave(contenders(npy, ra, space), options.rounds), "python -c pass", by="cpu")
 
 
 def contenders(npy: str, ra: str, space: str) -> dict[str, Contender]:

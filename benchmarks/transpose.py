@@ -12,7 +12,7 @@ import argparse
 import os
 import sys
 
-from _measure import RACONVERT, interleave, machine, program, python, run, table, workspace
+from _measure import RACONVERT, heading, interleave, machine, program, python, run, table, workspace
 
 # name -> element type, shape with the number of rows left open
 CASES = {
@@ -88,7 +88,7 @@ def measure(space: str, name: str, size: int, rounds: int) -> None:
         "raconvert --axes c": program(*command),
         "np.ascontiguousarray": python(NUMPY_WAY, source, saved),
     }
-    print(f"{name}: {os.stat(source).st_size >> 20} MiB in {space}")
+    heading(f"{name}: {os.stat(source).st_size >> 20} MiB in {space}")
     table(interleave(contenders, rounds, after=remove), "cp --reflink=never")
 
 
