@@ -1,5 +1,7 @@
 """Write what is taken from the plugins: the catalogue, the format table, one page per format.
 
+And manual pages (`docs.man`) from the tables of the command line.
+
 python -m docs.generate           rewrite raconvert/catalogue.py, pyproject.toml, README.md and
                                   docs/plugin-authors.md (between their markers), and docs/formats/
 python -m docs.generate --check   write nothing; exit code 1 if anything is out of date
@@ -19,6 +21,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # the checkout, whatever is installed
 
+from docs import man  # noqa: E402
 from raconvert.catalogue import FOREIGN, WRAPPERS, Row  # noqa: E402
 from raconvert.conversion.options import OPTIONS  # noqa: E402
 from raconvert.migration.options import MIGRATION  # noqa: E402
@@ -64,8 +67,10 @@ def main(arguments: list[str]) -> int:
         ROOT / AUTHORS: authors(),
     }
     wanted |= {ROOT / "docs" / "formats" / f"{row.name}.md": page(row) for row in rows}
+    wanted |= {ROOT / path: text for path, text in man.pages().items()}
     stale = [path for path, text in wanted.items() if not _has(path, text)]
-    left_over = sorted(set((ROOT / "docs" / "formats").glob("*.md")) - set(wanted))
+    there = {*(ROOT / "docs" / "formats").glob("*.md"), *(ROOT / man.FOLDER).glob("*")}
+    left_over = sorted(there - wanted.keys())
     for path in [*stale, *left_over]:
         print(path.relative_to(ROOT))
     if "--check" in arguments:
@@ -226,7 +231,7 @@ def format_table(rows: list[Row]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        files = suffixes(row.suffixes)
+        files = suffixes(row.suffixes, folder=row.folder)
         cells = [f"[`{row.name}`](docs/formats/{row.name}.md)", row.title, files]
         cells += ["yes" if can else "no" for can in (row.reads, row.writes)]
         cells += ["many, named" if row.many else "one", META[row.meta]]
@@ -286,7 +291,7 @@ def facts(format_: Format) -> str:
     does = [verb for verb, can in (("read", format_.reads), ("write", format_.writes)) if can]
     rows = [
         ("Name for `--from` and `--to`", f"`{format_.name}`"),
-        ("Files", suffixes(format_.suffixes)),
+        ("Files", suffixes(format_.suffixes, folder=format_.folder)),
         ("raconvert can", " and ".join(does)),
         ("Arrays in a file", "many, named" if format_.many else "one"),
         ("Index order", ORDERS[format_.index_orders]),
@@ -298,9 +303,9 @@ def facts(format_: Format) -> str:
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)])
 
 
-def suffixes(found: tuple[str, ...]) -> str:
-    """Return the suffixes of a format; only a folder has none."""
-    return ", ".join(f"`{suffix}`" for suffix in found) or "a folder"
+def suffixes(found: tuple[str, ...], *, folder: bool) -> str:
+    """Return the suffixes of a format; a folder has none, and plain bytes have any."""
+    return ", ".join(f"`{suffix}`" for suffix in found) or ("a folder" if folder else "any")
 
 
 def cell(text: str) -> str:

@@ -1,0 +1,31 @@
+"""The documentation as a site: sphinx-build -W docs build/site (extra `docs`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pygments.lexers.special import TextLexer
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+project = "raconvert"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["changes/*", "packaging/*"]
+myst_heading_anchors = 4
+myst_enable_extensions = ["colon_fence"]
+default_role = "code"  # what docstrings have between single backticks
+autodoc_typehints = "none"  # the signatures have them
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
+html_theme = "furo"
+html_title = "raconvert"
+html_copy_source = False
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_is_regexp = True
+
+
+def setup(app: Sphinx) -> None:
+    """Show diagrams of Mermaid as text: a page that draws them would ask another host."""
+    app.add_lexer("mermaid", TextLexer)

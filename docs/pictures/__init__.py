@@ -1,0 +1,1 @@
+"""Pictures of the pages, and the program that draws them."""
