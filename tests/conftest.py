@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -138,6 +139,26 @@ def refused(attempt: Callable[..., Answer], tmp_path: Path) -> Callable[..., str
         return found.text
 
     return check
+
+
+@pytest.fixture(scope="session")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Return a folder on a disk; in CI those of pytest are in memory."""
+    if not IN_CI:
+        yield tmp_path_factory.mktemp("disk")
+        return
+    with tempfile.TemporaryDirectory(dir="/var/tmp", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """Return the folder of pytest; for tests marked `disk`, one on a disk."""
+    if not request.node.get_closest_marker("disk"):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=request.getfixturevalue("disk")) as folder:
+        yield Path(folder)
 
 
 def pytest_collection_finish() -> None:

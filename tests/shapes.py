@@ -1150,3 +1150,88 @@ def metaimage_of_fields(size: int) -> bytes:
     head = "ObjectType = Image\nNDims = 1\nDimSize = 1\nElementType = MET_UCHAR\n"
     text = head + lines(min(size, 60_000), lambda n: f"key{n} = {n}\n")
     return text.encode() + b"ElementDataFile = LOCAL\n\1"
+
+
+def metaimage(*fields: str, sizes: str) -> str:
+    head = f"ObjectType = Image\nNDims = 2\nDimSize = {sizes}\nElementType = MET_UCHAR\n"
+    return head + "".join(f"{field}\n" for field in fields)
+
+
+@shape(".mhd")
+def metaimage_of_files(size: int) -> dict[str, bytes]:
+    count = size // 9
+    text = metaimage("ElementDataFile = LIST", *["data.raw"] * count, sizes=f"3 {count}")
+    return {"": text.encode(), "/data.raw": b"\1\2\3"}
+
+
+@shape(".mhd")
+def metaimage_of_a_pattern(size: int) -> dict[str, bytes]:
+    return {"": metaimage("ElementDataFile = %d.raw", sizes=f"3 {size}").encode()}
+
+
+@shape(".mha")
+def metaimage_of_numbers(size: int) -> bytes:
+    text = metaimage("BinaryData = False", "ElementDataFile = LOCAL", sizes=f"1 {size // 6}")
+    return text.encode() + b"1e00 0" * (size // 6)
+
+
+# CFL ---------------------------------------------------------------------------------------------
+
+
+@shape(".hdr", 60_000)
+def cfl_of_sections(size: int) -> dict[str, bytes]:
+    text = "# Dimensions\n1\n" + lines(min(size, 60_000), lambda n: f"# S{n}\n")
+    return {"": text.encode(), ".cfl": bytes(8)}
+
+
+# Zarr: the metadata of one array, in a file of its own --------------------------------------------
+
+
+def zarr_json(**more: object) -> bytes:
+    """Return the metadata of an array of version 3 of which no chunk is there."""
+    little = {"name": "bytes", "configuration": {"endian": "little"}}
+    return json.dumps({
+        "zarr_format": 3, "node_type": "array", "shape": [2, 3], "data_type": "int16",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 2]}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "codecs": [little], "fill_value": 7, "attributes": {}, **more,
+    }).encode()  # fmt: skip
+
+
+@shape(".json")
+def zarr_attributes(size: int) -> bytes:
+    return zarr_json(attributes={f"k{n:06}": n for n in range(size // 18)})
+
+
+@shape(".json")
+def zarr_one_attribute(size: int) -> bytes:
+    return zarr_json(attributes={"k": [[1, "a"]] * (size // 10)})
+
+
+@shape(".json")
+def zarr_nested(size: int) -> bytes:
+    return zarr_json(attributes={"k": 0}).replace(
+        b"0}", b"[" * (size // 2) + b"]" * (size // 2) + b"}"
+    )
+
+
+@shape(".json")
+def zarr_codecs(size: int) -> bytes:
+    return zarr_json(codecs=[{"name": "gzip", "configuration": {"level": 1}}] * (size // 50))
+
+
+@shape(".json")
+def zarr_axes(size: int) -> bytes:
+    grid = {"name": "regular", "configuration": {"chunk_shape": [1] * (size // 6)}}
+    return zarr_json(shape=[1] * (size // 6), chunk_grid=grid)
+
+
+@shape(".json")
+def zarr_names(size: int) -> bytes:
+    return zarr_json(dimension_names=["x" * (size // 2)] * 2)
+
+
+@shape(".json")
+def zarr_chunks(size: int) -> bytes:
+    grid = {"name": "regular", "configuration": {"chunk_shape": [1, 1]}}
+    return zarr_json(shape=[size, 1 << 40], chunk_grid=grid)

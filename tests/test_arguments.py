@@ -35,6 +35,7 @@ CALLS: dict[str, tuple[Callable[..., Any], list[Any], dict[str, Any]]] = {
     "migrate": (raconvert.migrate, ["d", "e"], {"to": "npy", "jobs": 1}),
     "open": (raconvert.open, ["x.ra"], {}),
     "query": (raconvert.query, ["x.ra"], {}),
+    "refs": (raconvert.refs, ["x.ra", "v.json"], {"overwrite": True}),
     "read": (raconvert.read, ["x.ra"], {}),
     "verify": (raconvert.verify, ["x.ra"], {}),
     "write": (raconvert.write, ["o.npy", np.arange(3)], {"overwrite": True}),

@@ -33,6 +33,8 @@ from raconvert.errors import (
     WriteFailed,
 )
 
+pytestmark = pytest.mark.disk
+
 ROOT = Path(__file__).resolve().parents[1]
 KILLS = 200
 ENCODINGS = ("none", "lz4", "leb128", "bits")

@@ -7,6 +7,7 @@ anybody would do to change them. What was written is read by an independent read
 from __future__ import annotations
 
 import re
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -107,9 +108,35 @@ def bundle(path: Path) -> tuple[np.ndarray, Told]:
     return sidecar(path / "X.ra")
 
 
+def metaimage(path: Path) -> tuple[np.ndarray, Told]:
+    import SimpleITK
+
+    image = SimpleITK.ReadImage(str(path))
+    told = [{"spacing": one} for one in image.GetSpacing()]
+    return SimpleITK.GetArrayFromImage(image), told[::-1]  # fastest first there
+
+
+def beside(path: Path) -> Told:
+    """What the sidecar of a file says, in the order in which it lists axes: fastest first."""
+    fields = yaml.safe_load(path.with_name(f"{path.name}.yaml").read_text())
+    return [{name: axis.get(name) for name in FIELDS["ra"]} for axis in fields["axes"]]
+
+
+def tiff(path: Path) -> tuple[np.ndarray, Told]:
+    import tifffile
+
+    return tifffile.imread(path), beside(path)[::-1]
+
+
+def cfl(path: Path) -> tuple[np.ndarray, Told]:
+    dims = [int(n) for n in path.with_suffix(".hdr").read_text().splitlines()[1].split()]
+    values = np.fromfile(path, "<c8").reshape(dims, order="F")
+    return values, beside(path)  # column-major: fastest first is the order of indices
+
+
 READERS: dict[str, Callable[[Path], tuple[np.ndarray, Told]]] = {
     "har": har, "h5": hdf5, "nrrd": nrrd, "ra": sidecar, "bundle": bundle, "scidb": scidb,
-    "nii": nifti,
+    "nii": nifti, "mha": metaimage, "tif": tiff, "cfl": cfl,
 }  # fmt: skip
 FIELDS = {
     "har": ("name", "labels"),
@@ -119,7 +146,11 @@ FIELDS = {
     "bundle": ("name", "labels", "spacing"),
     "scidb": ("name",),
     "nii": ("spacing",),
+    "mha": ("spacing",),
+    "tif": ("name", "labels", "spacing"),
+    "cfl": ("name", "labels", "spacing"),
 }
+SIDECARS = ("tif", "cfl")  # which have no place for axes that are not those of microscopes
 MANY = ("har", "h5", "bundle")
 
 
@@ -129,12 +160,25 @@ def place(folder: Path, format: str, stem: str) -> Path:
 
 def save(path: Path, format: str, values: Any, meta: Metadata) -> None:
     to = "bundle" if format == "bundle" else None
+    if format in SIDECARS:
+        values = values.astype("<c8") if format == "cfl" else values
+        first = path.with_name(f"{path.stem}_of_{format}.ra")
+        raconvert.write(first, values, meta=meta)
+        raconvert.convert(first, path, meta="sidecar", index_order="C")
+        return
     raconvert.write(path, {"X": values} if format in MANY else values, meta=meta, to=to)
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("second", READERS)
-@pytest.mark.parametrize("first", READERS)
+# All pairs; those with one of the simple formats in fewer shapes.
+SIMPLE = ("mha", *SIDECARS)
+TRIPLES = [
+    (first, second, shape)
+    for first, second in product(READERS, READERS)
+    for shape in (SHAPES if {first, second}.isdisjoint(SIMPLE) else [(2, 2), (1, 3), (3, 1, 2)])
+]
+
+
+@pytest.mark.parametrize(("first", "second", "shape"), TRIPLES, ids=str)
 def test_labels_stay_on_their_axis(
     tmp_path: Path, first: str, second: str, shape: tuple[int, ...]
 ) -> None:
@@ -143,7 +187,7 @@ def test_labels_stay_on_their_axis(
     save(place(tmp_path, first, "in"), first, values, Metadata(ra_axes=axes[::-1]))
     with raconvert.open(place(tmp_path, first, "in")) as opened:
         array = next(iter(opened.values())) if isinstance(opened, Bundle) else opened
-        taken, meta = np.array(array), array.meta
+        taken, meta = np.array(array).real, array.meta
     assert np.array_equal(taken, values)
     for order in "CF":
         target = place(tmp_path, second, f"out{order}")
@@ -153,6 +197,25 @@ def test_labels_stay_on_their_axis(
         common = set(FIELDS[first]) & set(FIELDS[second])
         found = [{name: one[name] for name in common} for one in told]
         assert found == [{name: getattr(axis, name) for name in common} for axis in axes]
+
+
+@pytest.mark.parametrize("axes", ["ZYX", "TYX", "TZYX", "CYX"])
+@pytest.mark.parametrize("kind", ["imagej", "ome"])
+def test_axes_that_a_microscope_names_stay(tmp_path: Path, kind: str, axes: str) -> None:
+    """As tifffile writes them, and tells them afterwards, also where all are of one length."""
+    import tifffile
+
+    values = values_of((2,) * len(axes))
+    tifffile.imwrite(tmp_path / f"in.{kind}.tif", values, metadata={"axes": axes}, **{kind: True})
+    with raconvert.open(tmp_path / f"in.{kind}.tif") as array:
+        assert [axis.name for axis in array.axes] == list(axes)
+        taken, meta = np.array(array), array.meta
+    for order in "CF":
+        path = tmp_path / f"out{order}.{kind}.tif"
+        raconvert.write(path, np.asarray(taken * 2, order=order), meta=meta)
+        with tifffile.TiffFile(path) as file:
+            assert file.series[0].axes == axes
+            assert np.array_equal(file.series[0].asarray(), values * 2)
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (2, 3), (3, 1, 2)], ids=str)

@@ -1247,3 +1247,14 @@ def test_groups_chosen_from_files_keep_their_names(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="different things of group 'g'"):
         convert(sources, tmp_path / "d.zip")
     assert not (tmp_path / "d.zip").exists()
+
+
+def test_an_array_keeps_its_name(tmp_path: Path) -> None:
+    array = raconvert.Array(np.arange(3), name="group/V")
+    raconvert.write(tmp_path / "x.h5", array)
+    raconvert.write(tmp_path / "y.h5#W", array)
+
+    with h5py.File(tmp_path / "x.h5") as file:
+        assert file["group/V"][...].tolist() == [0, 1, 2]
+    with h5py.File(tmp_path / "y.h5") as file:
+        assert list(file) == ["W"]

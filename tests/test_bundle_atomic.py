@@ -26,6 +26,7 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.metadata import Metadata
 from raconvert.bundle import folder
 from raconvert.errors import TargetExists, WouldLose, WriteFailed
+from raconvert.files import foldertarget
 
 ROOT = Path(__file__).resolve().parents[1]
 KILLS = 200
@@ -110,7 +111,7 @@ print(json.dumps(found))
 def can_exchange(place: Path) -> bool:
     for name in ("a", "b"):
         (place / name).mkdir()
-    done = folder.exchanged(str(place / "a"), str(place / "b"))
+    done = foldertarget.exchanged(str(place / "a"), str(place / "b"))
     for name in ("a", "b"):
         (place / name).rmdir()
     return done
@@ -153,7 +154,7 @@ def test_a_killed_conversion_leaves_the_old_bundle_or_the_new_one(tmp_path: Path
 DIES = """
 import os, sys
 import raconvert
-from raconvert.bundle import folder
+from raconvert.files import foldertarget as folder
 real = os.rename
 def rename(*paths):
     real(*paths)
@@ -189,7 +190,7 @@ def test_there_is_no_moment_without_a_bundle(tmp_path: Path, out: Path, source: 
 
 @pytest.fixture
 def no_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder, "exchanged", lambda *_: False)
+    monkeypatch.setattr(foldertarget, "exchanged", lambda *_: False)
 
 
 @pytest.mark.usefixtures("no_exchange")

@@ -94,7 +94,7 @@ def damage(train: Path) -> dict[str, str]:
     data[data.index(b"IDAT") + 8] ^= 1
     (train / "dog" / "0.png").write_bytes(data)
     (train / "dog" / "3.png").write_bytes(b"")
-    (train / "eel" / "2.png").write_bytes(b"this is no image")
+    (train / "eel" / "2.png").write_bytes(b"not an image")
     return {"cat/1": "cut", "dog/0": "sum", "dog/3": "empty", "eel/2": "content"}
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from raconvert import __version__
-from raconvert.cli import RESERVED, VERBS, main
+from raconvert.cli import VERBS, main
 from raconvert.cli.console import Console, Progress, print_error
 from raconvert.cli.options import VERBS as TABLES
 from raconvert.cli.options import size
@@ -54,7 +54,6 @@ def test_top_help_names_every_verb_and_exit_code(capsys: pytest.CaptureFixture[s
     assert err == ""
     for verb, summary in VERBS.items():
         assert f"  {verb:<12}{summary}\n" in out
-    assert "peek: not available yet" in out
     assert max(map(len, out.splitlines())) <= 100
     for code in ("0 done", "1 failed", "2 usage", "3 format", "4 refused", "5 dest", "130 inter"):
         assert code in out.replace("\n", " ")
@@ -83,7 +82,6 @@ def test_no_option_is_f() -> None:
 
 def test_tables_and_verbs_agree() -> None:
     assert list(TABLES) == list(VERBS)
-    assert not set(RESERVED) & set(VERBS)
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,12 +117,6 @@ def test_unknown_verbs(
     assert suggestion in err
 
 
-@pytest.mark.parametrize("verb", RESERVED)
-def test_reserved_verbs(verb: str, npy: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([verb, npy]) == 2
-    assert "not available yet" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("words", [["a.npy"], ["a.npy", "-v"], ["x.h5"], ["--strict", "a.npy"]])
 def test_a_file_alone_gets_a_hint(
     words: list[str], npy: str, capsys: pytest.CaptureFixture[str]
@@ -139,7 +131,7 @@ def test_a_file_alone_gets_a_hint(
     assert f"raconvert {path} -o DST" in err
 
 
-@pytest.mark.parametrize("verb", [*VERBS, *RESERVED])
+@pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("rest", [[], ["-o", "b.ra"]])
 def test_a_file_named_like_a_verb_stops(
     verb: str, rest: list[str], npy: str, capsys: pytest.CaptureFixture[str]

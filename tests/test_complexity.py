@@ -76,7 +76,7 @@ def work(path: Path) -> str:
 
 
 def cost(path: Path) -> tuple[int, int]:
-    """Return how many functions of Python and C are called, and the peak of memory."""
+    """Return the number of calls of Python and C functions, and the peak of memory."""
     gc.collect()
     profile = cProfile.Profile()
     tracemalloc.start()
@@ -89,7 +89,7 @@ def cost(path: Path) -> tuple[int, int]:
 
 
 def look(path: Path) -> tuple[int, int]:
-    """Return what `info` and `verify` print, in characters, and how many functions `info` calls."""
+    """Return the characters that `info` and `verify` print, and the number of calls in `info`."""
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     told = io.StringIO()
     with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):

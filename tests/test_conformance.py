@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 import raconvert
-from raconvert import testing
+from raconvert import registry, testing
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.catalogue import ROWS
@@ -105,12 +106,20 @@ def test_every_plugin_file_has_a_catalogue_row() -> None:
     assert {".".join(module.split(".")[:3]) for module in modules} == files
 
 
+# A suffix of two formats, known by content when they are read -> the one that it is written as.
+SHARED = {".hdr": "cfl"}
+
+
 def test_catalogue_names_and_suffixes_are_unique() -> None:
     names = [row.name for row in ROWS]
-    suffixes = [suffix for row in ROWS for suffix in row.suffixes]
+    suffixes = Counter(suffix for row in ROWS for suffix in row.suffixes)
 
     assert len(set(names)) == len(names)
-    assert len(set(suffixes)) == len(suffixes)
+    assert {suffix for suffix, count in suffixes.items() if count > 1} == {*SHARED}
+    for suffix, name in SHARED.items():
+        row = registry.by_suffix(f"x{suffix}")
+        assert row is not None
+        assert row.name == name
 
 
 def test_the_kit_needs_no_pytest() -> None:

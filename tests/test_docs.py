@@ -1,19 +1,27 @@
 """What the documentation says is what the code does: tables, links, and every command shown.
 
 A block marked `console` shows commands after ``$ `` and exactly what they print (``...`` stands for
-anything); blocks marked `python` must run. Both run in one folder that holds the README's images.
+anything); blocks marked `python` must run. Both run in one folder that holds the README's images. A
+block with a file name, such as `python make_scan.py`, is a file that the commands below it use.
 """
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
+
+import raconvert
+from docs.pages import SCIDB_PYTHON, programs, steps
 
 pytestmark = pytest.mark.xdist_group("docs")
 
@@ -93,6 +101,15 @@ def test_decisions_have_their_sections(page: Path) -> None:
     ]
 
 
+def test_the_api_page_has_every_public_name() -> None:
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    named = re.findall(
+        r"^\.\. auto(?:function|class|exception):: raconvert\.(\w+)$", text, re.MULTILINE
+    )
+
+    assert sorted(named) == sorted(raconvert.__all__)
+
+
 def test_ci_runs_the_tests_as_the_readme_says() -> None:
     (tests,) = (block for block in blocks(ROOT / "README.md", "bash") if "pytest" in block)
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
@@ -100,38 +117,27 @@ def test_ci_runs_the_tests_as_the_readme_says() -> None:
     assert all(part in ci for part in tests.strip().split(" && "))
 
 
+def test_pictures_are_small_and_shown() -> None:
+    pictures = {path.name: path for path in (ROOT / "docs" / "pictures").glob("*.[ps][nv]g")}
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+
+    assert pictures
+    for name, path in pictures.items():
+        assert f"pictures/{name})" in text, name
+        assert path.stat().st_size < 40_000, name
+
+
 # Commands ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def playground(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """Return a folder with the README's images and files, and an environment to run commands in.
-
-    `raconvert` there is this checkout, run by the interpreter that runs the tests.
-    """
+    """Return a folder with the README's images and files, and an environment to run commands in."""
     folder = tmp_path_factory.mktemp("docs")
-    programs = folder / ".bin"
-    programs.mkdir()
-    for name, module in (("raconvert", "-m raconvert"), ("python", "")):
-        script = programs / name
-        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n', encoding="utf-8")
-        script.chmod(0o755)
-    environment = {
-        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "LC_ALL": "C.UTF-8",
-        "COLUMNS": "100",
-    }
+    environment = programs(folder)
     run([sys.executable, str(ROOT / "docs" / "examples" / "make_digits.py")], folder)
     run(["raconvert", "mnist/*.png", "-o", "mnist.ra"], folder, **environment)
     return folder, environment
-
-
-def transcript(block: str) -> list[tuple[str, str]]:
-    """Split a console block into (command, expected output)."""
-    parts = re.split(r"^\$ (.*)\n", block, flags=re.MULTILINE)
-    assert parts[0] == "", "a console block begins with a command"
-    return list(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def agrees(expected: str, printed: str) -> bool:
@@ -140,16 +146,30 @@ def agrees(expected: str, printed: str) -> bool:
     return re.fullmatch(pattern, printed.strip(), flags=re.DOTALL) is not None
 
 
+# Programs that pages of other fields run, and not every machine has.
+NEEDS = {
+    "archive": ("sha256sum",),
+    "matlab-and-julia": ("octave-cli",),
+    "scans": ("bart",),
+    "scidb-records": (SCIDB_PYTHON,),
+}
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")], ids=name_of)
-def test_console_examples(page: Path, playground: tuple[Path, dict[str, str]]) -> None:
+def test_console_examples(
+    page: Path, playground: tuple[Path, dict[str, str]], tool: Callable[..., str]
+) -> None:
     folder, environment = playground
+    for name in NEEDS.get(page.stem, ()):
+        tool(name)
     space = folder / page.stem
     space.mkdir()
     for name in ("mnist", "mnist.ra"):
         (space / name).symlink_to(folder / name)
-    for command, expected in [
-        pair for block in blocks(page, "console") for pair in transcript(block)
-    ]:
+    for file, command, expected in steps(page.read_text(encoding="utf-8")):
+        if file:
+            (space / file).write_text(expected, encoding="utf-8")
+            continue
         done = subprocess.run(
             ["bash", "-c", command],
             cwd=space,
@@ -187,6 +207,8 @@ def test_python_examples(
         "har.py --mb 4 --dir .",
         "scidb.py --records 20000 --few 2000 --repeats 1 --dir .",
         "transpose.py --mib 4 --dir .",
+        "references.py --files 20 --gib 1 --dir .",
+        "reading.py --mib 1 --dir .",
     ],
 )
 def test_benchmarks_run(words: str, tmp_path: Path) -> None:
@@ -197,6 +219,61 @@ def test_benchmarks_run(words: str, tmp_path: Path) -> None:
     run(command, tmp_path, PYTHONPATH=str(ROOT))
 
     assert os.listdir(tmp_path) == []
+
+
+def test_benchmarks_by_one_command(tmp_path: Path) -> None:
+    """Every program is listed; what one printed is kept, and drawn as well-formed XML."""
+    command = [sys.executable, "-m", "benchmarks"]
+    listed = run([*command, "--list"], ROOT)
+    programs = {path.stem for path in (ROOT / "benchmarks").glob("[!_]*.py")}
+    kept, drawn = tmp_path / "all.json", tmp_path / "drawn"
+    options = ["--quick", "--only", "leb128", "--json", str(kept), "--svg", str(drawn)]
+
+    said = run([*command, *options], ROOT)
+
+    result = json.loads(kept.read_text(encoding="utf-8"))
+    tables = {table["title"]: table["rows"]["decode"]["cpu_ratio"] for table in result["tables"]}
+    picture = ElementTree.parse(drawn / "leb128.svg").getroot()
+    texts = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert {line.split()[0] for line in listed.splitlines()} == programs
+    assert set(tables) == {
+        f"decode {n}" for n in ("1 byte", "1-2 bytes", "1-6 bytes", "9-10 bytes")
+    }
+    assert all(len(found) == 2 for found in tables.values())
+    assert [text for text in texts if text == "loop"] == 4 * ["loop"]
+    assert result["peers"].keys() >= {"numpy", "mat73", "tensorstore"}
+    missing = [name for name, version in result["peers"].items() if version is None]
+    assert all(f"{name:12} skipped: not installed" in said for name in missing)
+    assert result["failed"] == []
+
+
+def test_what_is_slower_is_named() -> None:
+    """Of each table by the time that counts there; not of those whose base does less."""
+
+    def table(base: str, by: str = "cpu", **rows: float) -> dict:
+        found = {base: 1.0, **rows}
+        other = {"cpu": "wall", "wall": "cpu"}[by]
+        both = {name: {f"{by}_ratio": [r, r, 99], f"{other}_ratio": [0.0]}
+                for name, r in found.items()}  # fmt: skip
+        return {"program": "x", "title": "t", "base": base, "by": by, "rows": both}
+
+    sys.path.insert(0, str(ROOT))
+    try:
+        losses = importlib.import_module("benchmarks.__main__").losses
+    finally:
+        sys.path.remove(str(ROOT))
+    found = losses(
+        [
+            table("raconvert", numpy=0.5, h5py=1.2, scipy=0.99),
+            table("cp", "wall", **{"raconvert a": 1.2, "raconvert b": 0.8, "dd": 3.0}),
+            table("bytes", raconvert=2.0),
+        ]
+    )
+
+    assert [(one["row"], one["peer"], one["ratio"]) for one in found] == [
+        ("raconvert", "numpy", 2.0),
+        ("raconvert a", "cp", 1.2),
+    ]
 
 
 def test_the_first_commands_of_the_readme_on_a_clean_copy(tmp_path: Path) -> None:

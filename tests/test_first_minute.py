@@ -9,7 +9,11 @@ import pickle
 import shlex
 import shutil
 import sqlite3
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,10 +22,11 @@ from PIL import Image
 
 import raconvert
 from raconvert.cli import main
-from raconvert.errors import UnknownFormat
+from raconvert.errors import ReadFailed, UnknownFormat
+from raconvert.files import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 VALUES = np.arange(12, dtype="u1").reshape(3, 4)
 
@@ -163,6 +168,124 @@ def test_the_folder_that_is_missing_is_named_with_the_line_that_makes_it(
     shown = next(line.strip() for line in err.splitlines() if "mkdir -p" in line)
     os.makedirs(shlex.split(shown)[2])
     assert run(f"raconvert a.npy -o '{place}'", capsys)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [("scam.npy", "scan.npy"), ("Scan.NPY", "scan.npy"), ("scan.npz", "scan.npy"),
+     ("sub/imagse.h5", "sub/images.h5"), ("scan1.npy", None), ("other.npy", None),
+     ("images.h5", None), ("none/scan.npy", None)],
+)  # fmt: skip
+@pytest.mark.parametrize("line", ["info {}", "{} -o x.ra", "diff a.npy {}", "verify {}"])
+def test_a_misspelled_source_is_corrected(
+    wrong: str, right: str | None, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkdir("sub")
+    for name in ("scan.npy", "scan2.npy", "sub/images.h5", ".hidden.npy"):
+        Path(name).write_bytes(Path("a.npy").read_bytes())
+
+    code, _, err = run(f"raconvert {line.format(wrong)}", capsys)
+
+    assert code == (2 if line.startswith("diff") else 1)
+    assert ("did you mean" in err) == (right is not None)
+    assert right is None or f"did you mean '{right}'?" in err
+    with pytest.raises(ReadFailed) as refusal:
+        raconvert.read(wrong)
+    assert right is None or f"did you mean '{right}'?" in str(refusal.value)
+
+
+def test_only_some_names_of_a_large_folder_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
+    monkeypatch.setattr(nearest, "_likeness", lambda *names: asked.append(names) or 0.0)
+    monkeypatch.setattr(nearest, "MOST_NAMES", 20)
+    for number in range(30):
+        Path(f"{number}.x").touch()
+
+    assert run("raconvert info none.npy", capsys)[0] == 1
+    assert len(asked) == 20
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a folder with a.npy, as a web server has it."""
+    place = tmp_path_factory.mktemp("www")
+    np.save(place / "a.npy", VALUES)
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *words: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(place))) as made:
+        thread = Thread(target=made.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{made.server_port}"
+        made.shutdown()
+        thread.join()
+
+
+def test_a_url_is_a_source(server: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("fsspec")
+
+    assert "uint8" in run(f"raconvert info {server}/a.npy", capsys)[1]
+    assert run(f"raconvert {server}/a.npy -o b.npz", capsys)[0] == 0
+    assert np.load("b.npz")["a"].tolist() == VALUES.tolist()
+    assert np.array_equal(raconvert.read(f"{server}/a.npy"), VALUES)
+    code, _, err = run(f"raconvert {server}/none.npy -o c.ra", capsys)
+    assert (code, Path("c.ra").exists(), "none.npy" in err) == (1, False, True)
+
+
+def test_the_standard_input_is_a_source(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for data, code in ((Path("a.npy").read_bytes(), 0), (b"nothing of the kind", 3)):
+        monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(data)))
+        found, _, err = run("raconvert - -o b.ra --overwrite", capsys)
+        assert (found, "raconvert-" in err) == (code, False), err
+    assert raconvert.ra.read("b.ra").tolist() == VALUES.tolist()
+
+
+def test_bytes_and_open_files_are_sources() -> None:
+    data = Path("a.npy").read_bytes()
+
+    for source in (data, bytearray(data), memoryview(data), BytesIO(data)):
+        assert np.array_equal(raconvert.read(source), VALUES)
+    with Path("a.npy").open("rb") as file:
+        raconvert.convert(file, "b.ra")
+    assert raconvert.ra.read("b.ra").tolist() == VALUES.tolist()
+    with pytest.raises(UnknownFormat, match="formats --why FILE"):
+        raconvert.read(b"nothing of the kind")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("a.npy --ov", {"--overwrite"}),  # the bare form
+        ("a.npy -o b.ra --to np", {"npy", "npz"}),
+        ("two.npz -o b.ra -a se", {"second"}),
+        ("info two.npz#", {"two.npz#first", "two.npz#second"}),
+        ("a.npy -o b.ra --out-opt enc", {"encoding="}),
+        ("--from raw --in-opt sh", {"shape="}),
+    ],
+)
+def test_completion_of_the_bare_form_array_names_and_option_keys(
+    line: str, words: set[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.savez("two.npz", first=VALUES, second=VALUES)
+
+    assert set(run(f"raconvert completion --words -- {line}", capsys)[1].splitlines()) == words
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_of_every_shell_asks_the_program(
+    shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the shells themselves answer: tests/test_completion.py."""
+    code, out, _ = run(f"raconvert completion {shell}", capsys)
+
+    assert code == 0
+    assert "completion --words" in out
+    assert "raconvert" in out
 
 
 # What a file is ----------------------------------------------------------------------------------

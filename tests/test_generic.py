@@ -20,6 +20,8 @@ NAMES = {row.name for row in ROWS}
 OTHER = {
     ("__init__", "ra"): "the attribute raconvert.ra, a package",
     ("arrays", "ra"): "the namespace of the core itself, RA in memory",
+    ("references", "hdf5"): "a kind of view, by external storage of HDF5",
+    ("references", "nrrd"): "a kind of view, by a detached header",
     ("testing", "bundle"): "the parameter of `plan`",
 }
 
@@ -78,6 +80,6 @@ def test_query_after_the_query_of_ra(tmp_path: Path) -> None:
 def test_the_rows_say_what_is_special() -> None:
     special = {row.name: (row.sidecar, row.trailer, row.folder) for row in ROWS}
     assert special.pop("ra") == ("auto", True, False)
-    assert special.pop("bundle") == ("never", False, True)
+    assert special.pop("bundle") == special.pop("zarr") == ("never", False, True)
     assert special.pop("zip") == special.pop("tar") == ("never", False, False)
     assert set(special.values()) == {("asked", False, False)}

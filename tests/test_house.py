@@ -129,9 +129,11 @@ FLOORS = (
     ("unsupported",),
     ("registry",),
     ("conversion",),
+    ("references",),
     ("inspect",),
+    ("views",),
     ("migration",),
-    ("api", "imageio", "testing", "xarray"),
+    ("api", "dask", "imageio", "testing", "xarray"),
     ("cli",),
     ("__main__",),
 )
@@ -186,6 +188,7 @@ HEAVY = ("numpy", "yaml", "argparse", "ctypes", "subprocess", "concurrent", "tem
 # Light modules that most runs do not need, and are imported where they are.
 RARELY = {
     "raconvert.files.hands": "large files",
+    "raconvert.files.nearest": "a source that is not there",
     "raconvert.files.writeback": "large files",
     "raconvert.unsupported": "files and destinations that no format claims",
     "raconvert.arrays.blocks": "files of which no elements are read",
@@ -203,6 +206,7 @@ RARELY = {
     "raconvert.cli.sources": "conversions whose destination is named",
     "raconvert.cli.summary": "info on few files",
     "raconvert.conversion.batch": "more than one file to one file",
+    "raconvert.conversion.below": "globs, folders and URLs",
     "raconvert.conversion.inputs": "globs, folders, lists and FILE#NAME",
     "raconvert.conversion.isolated": "sources that a damaged file of may crash its library",
     "raconvert.conversion.lane": "calls that are not one of many alike",
@@ -225,7 +229,7 @@ RARELY = {
     "raconvert.files.unfinished": "files of sets that a run has not finished",
     "raconvert.inspect.advisories": "info on single files",
     "raconvert.inspect.digest": "trailers",
-    "raconvert.inspect.info": "completion of what is no key of a format",
+    "raconvert.inspect.info": "completion of a word that is not a key of a format",
     "raconvert.metadata.items": "metadata of the items of a stack",
     "raconvert.metadata.plain": "sidecars",
     "raconvert.metadata.roundtrip": "sidecars of files that are no .ra",

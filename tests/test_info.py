@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FILE_KEYS = {
     "path", "format", "title", "reason", "plugin", "container", "stored_bytes", "nbytes",
-    "sidecar", "attributes", "groups", "aliases", "arrays", "notes",
+    "sidecar", "attributes", "groups", "aliases", "arrays", "notes", "references",
 }  # fmt: skip
 ARRAY_KEYS = {
     "name", "type", "kind", "element_bytes", "byte_order", "descr", "index_order", "shape",

@@ -7,15 +7,18 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import h5py
+import nibabel
+import nrrd
 import numpy as np
 import pytest
 import yaml
+from pairs import quiet
 
 import raconvert
 import raconvert.imageio
 from raconvert.arrays.array import Array
 from raconvert.arrays.dtypes import Element
-from raconvert.arrays.metadata import Metadata
+from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import UsageError, WouldLose
 
 if TYPE_CHECKING:
@@ -153,6 +156,107 @@ def test_a_data_frame_becomes_its_columns(tmp_path: Path) -> None:
     assert "index" not in np.load(tmp_path / "y.npz")
 
 
+# Long tables -------------------------------------------------------------------------------------
+
+
+def trade() -> Array:
+    values = np.arange(18, dtype="<f4").reshape(3, 2, 3)
+    regions = Axis("REG", labels=["Row", "EU", "USA"])
+    axes = [regions, Axis("COM", labels=["food", "mnfc"]), regions]
+    return Array(values, name="TRAD", meta=Metadata("bilateral", "USD", axes))
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_an_array_as_a_long_table(index: bool) -> None:
+    """A row for each element, under its labels; xarray makes the same of the same."""
+    table = trade().to_dataframe(index=index)
+    names = ["REG", "COM", "REG_2"]
+    if not index:
+        assert list(table.columns) == [*names, "TRAD"]
+        table = table.set_index(names)
+    assert table.index.names == names
+    assert table.loc[("EU", "mnfc", "Row"), "TRAD"] == np.asarray(trade())[1, 1, 0]
+    assert table["TRAD"].dtype == np.float32
+    assert table.attrs["units"] == "USD"
+    wanted = trade().to_xarray()
+    assert table["TRAD"].to_xarray().sel(wanted.coords).drop_attrs().equals(wanted.drop_attrs())
+
+
+def test_a_long_table_in_any_order_becomes_its_array_again(tmp_path: Path) -> None:
+    from harpy import HarFileIO
+
+    table = trade().to_dataframe()
+    table.loc[("EU", "mnfc", "Row"), "TRAD"] = 99
+    table = table.sample(frac=1, random_state=1)
+    raconvert.write(tmp_path / "x.har", table)
+    with quiet():
+        [found] = HarFileIO.readHeaderArraysFromFile(str(tmp_path / "x.har"))
+    wanted = np.array(trade())
+    wanted[1, 1, 0] = 99
+    assert np.array_equal(found["array"], wanted)
+    assert [one["name"].strip() for one in found["sets"]] == ["REG", "COM", "REG"]
+    assert [[word.strip() for word in one["dim_desc"]] for one in found["sets"]] == [
+        ["Row", "EU", "USA"], ["food", "mnfc"], ["Row", "EU", "USA"],
+    ]  # fmt: skip
+
+
+def test_a_table_of_somebody_else_becomes_an_array(tmp_path: Path) -> None:
+    """Labels in the order in which they come first; regular numbers as origin and spacing."""
+    rows = [("USA", 2010, 1.5), ("USA", 2020, 2.5), ("EU", 2020, 4.5), ("EU", 2010, 3.5)]
+    table = pd.DataFrame(rows, columns=["REG", "year", "gdp"]).set_index(["REG", "year"])
+    for values in (table, table["gdp"]):
+        raconvert.write(tmp_path / "x.h5", values, overwrite=True)
+        with h5py.File(tmp_path / "x.h5") as file:
+            assert file["gdp"][()].tolist() == [[1.5, 2.5], [3.5, 4.5]]
+            assert [dim.label for dim in file["gdp"].dims] == ["REG", "year"]
+        with raconvert.open(tmp_path / "x.h5", "gdp") as array:
+            assert array.axes[0].labels == ["USA", "EU"]
+            assert (array.axes[1].origin, array.axes[1].spacing) == (2010, 10)
+    two = table.assign(n=[1, 2, 4, 3])
+    raconvert.write(tmp_path / "y.npz", two)
+    assert np.load(tmp_path / "y.npz")["n"].tolist() == [[1, 2], [3, 4]]
+    filled = table.iloc[:3].reindex(pd.MultiIndex.from_product([["USA", "EU"], [2010, 2020]]))
+    raconvert.write(tmp_path / "z.npz", filled)
+    found = np.load(tmp_path / "z.npz")["gdp"]
+    assert np.array_equal(found, [[1.5, 2.5], [np.nan, 4.5]], equal_nan=True)
+
+
+def test_rows_that_are_missing_or_there_twice_are_refused(tmp_path: Path) -> None:
+    table = trade().to_dataframe()
+    gap = "no row for REG='EU', COM='food', REG_2='USA'"
+    with pytest.raises(WouldLose, match=gap) as caught:
+        raconvert.write(tmp_path / "x.har", table.drop(("EU", "food", "USA")))
+    assert "reindex" in str(caught.value)
+    with pytest.raises(WouldLose, match="two rows for REG='Row', COM='food', REG_2='Row'"):
+        raconvert.write(tmp_path / "x.har", pd.concat([table, table.iloc[:1]]))
+    nameless = table.reset_index().replace("EU", None).set_index(["REG", "COM", "REG_2"])
+    with pytest.raises(WouldLose, match="without a label"):
+        raconvert.write(tmp_path / "x.har", nameless)
+    assert not list(tmp_path.iterdir())
+
+
+def test_tables_of_vectors_scalars_numbers_and_texts(tmp_path: Path) -> None:
+    for made in (
+        Array(np.arange(3.0), name="v", meta=Metadata(axes=[Axis("REG", labels=["b", "a", "c"])])),
+        Array(np.arange(3.0), name="v", meta=Metadata(axes=[Axis("t", spacing=1, origin=0)])),
+        Array(np.arange(6.0).reshape(2, 3), name="v", index_order="F"),
+        Array(np.arange(6, dtype=">i2").reshape(2, 3), name="v"),
+    ):
+        table = made.to_dataframe()
+        raconvert.write(tmp_path / "x.ra", table, overwrite=True)
+        with raconvert.open(tmp_path / "x.ra") as again:
+            assert np.array_equal(np.asarray(again), np.asarray(made))
+            assert [a.to_dict() for a in again.axes] == [a.to_dict() for a in made.axes]
+    assert Array(np.float32(7), name="s").to_dataframe()["s"].tolist() == [7]
+    assert Array(np.array([b"a", b""]), name="s").to_dataframe()["s"].tolist() == ["a", ""]
+    both = raconvert.Bundle([trade(), trade().replace(name="more")])
+    assert list(both.to_dataframe().columns) == ["TRAD", "more"]
+    with pytest.raises(UsageError, match="other axes"):
+        raconvert.Bundle([trade(), made]).to_dataframe()
+    with pytest.raises(UsageError, match="pandas has not"):
+        Array(np.zeros(2, [("a", "i4")]), name="r").to_dataframe()
+
+
 def test_a_series_keeps_its_index(tmp_path: Path) -> None:
     series = pd.Series([1.5, 2.5], index=pd.Index(["p", "q"], name="who"), name="x")
     raconvert.write(tmp_path / "x.ra", series)
@@ -248,3 +352,62 @@ def test_neither_library_is_imported_for_other_arrays(tmp_path: Path) -> None:
         "assert not {'xarray', 'pandas'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "x.ra")], check=True)
+
+
+@pytest.mark.parametrize("form", ["har", "h5", "nc"])
+@pytest.mark.parametrize("way", ["reversed", "rolled", "dropped"])
+def test_labels_go_with_their_coordinate(tmp_path: Path, form: str, way: str) -> None:
+    axes = [Axis(name="COM", labels=["a", "b"]), Axis(name="REG", labels=["us", "eu", "cn"])]
+    array = raconvert.Array(VALUES, name="V", meta=Metadata(axes=axes))
+    raconvert.write(tmp_path / f"x.{form}", array)
+    with xr.open_dataset(tmp_path / f"x.{form}", engine="raconvert") as dataset:
+        without = dataset.load().drop_vars("REG")
+    moved = {
+        "reversed": lambda: without.isel(REG=[2, 1, 0]),
+        "rolled": lambda: without.roll(REG=1),
+        "dropped": lambda: without,
+    }[way]()
+
+    raconvert.write(tmp_path / f"y.{form}", moved)
+
+    with raconvert.open(tmp_path / f"y.{form}") as bundle:
+        assert [axis.name for axis in bundle["V"].axes] == ["COM", "REG"]
+        assert [axis.labels for axis in bundle["V"].axes] == [["a", "b"], None]
+        assert (np.asarray(bundle["V"]) == moved["V"].values).all()
+
+
+@pytest.mark.parametrize("form", ["nrrd", "nii"])
+@pytest.mark.parametrize("way", ["same", "values", "flipped", "half"])
+def test_where_a_scan_lies_goes_with_its_coordinates(tmp_path: Path, form: str, way: str) -> None:
+    values = np.arange(24, dtype=np.int16).reshape(2, 3, 4)
+    path = tmp_path / f"x.{form}"
+    if form == "nrrd":
+        space = {
+            "space": "LPS",
+            "space directions": np.diag([1.0, 2, 3]),
+            "space origin": [1.0] * 3,
+        }
+        nrrd.write(str(path), values, space)
+    else:
+        nibabel.save(nibabel.Nifti1Image(values, np.diag([1.0, 2, 3, 1])), path)
+    with xr.open_dataset(path, engine="raconvert") as dataset:
+        scan = dataset["x"].load()
+    first = {scan.dims[0]: slice(None, None, -1)}
+    last = {scan.dims[-1]: slice(0, scan.shape[-1] // 2)}
+    changed = {
+        "same": lambda: scan,
+        "values": lambda: scan.copy(data=scan.values + 1),
+        "flipped": lambda: scan.isel(first),
+        "half": lambda: scan.isel(last),
+    }[way]()
+
+    report = raconvert.write(tmp_path / f"y.{form}", changed)
+
+    kept = way in ("same", "values")
+    assert any("left out: what" in str(line) for line in report.equivalent) is not kept
+    if form == "nrrd":
+        header = nrrd.read_header(str(tmp_path / "y.nrrd"))
+        assert ("space directions" in header) is kept
+    else:
+        code = int(nibabel.load(tmp_path / "y.nii").header["sform_code"])
+        assert (code != 0) is kept

@@ -70,7 +70,13 @@ def test_docstrings_and_messages_are_plain_english(path: Path) -> None:
 
 PAGES = sorted(
     path
-    for pattern in ("*.md", "docs/*.md", "docs/decisions/*.md", "docs/recipes/*.md")
+    for pattern in (
+        "*.md",
+        "docs/*.md",
+        "docs/decisions/*.md",
+        "docs/recipes/*.md",
+        "docs/tutorials/*.md",
+    )
     for path in ROOT.glob(pattern)
 )
 

@@ -22,6 +22,8 @@ from raconvert.files.source import Checksum, Extent, open_regular
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.disk
+
 SIZE = 300_000  # bytes of data: many slabs of the fixture
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,10 +23,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import yaml
+
+import raconvert
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT_FOLDERS = ("benchmarks", "docs", "fixtures", "plugins", "raconvert", "tests")
 PROJECT_FILES = (
+    ".ci/bill.py",
+    ".ci/package",
     ".ci/run",
     ".gitattributes",
     ".pre-commit-config.yaml",
@@ -158,7 +164,7 @@ def imported_at_run_time(node: ast.AST) -> set[str]:
 
 def test_dependencies_are_those_that_the_code_imports() -> None:
     """A dependency that nothing imports is a promise that nothing keeps."""
-    distribution = {"PIL": "pillow", "yaml": "pyyaml"}
+    distribution = {"PIL": "pillow", "yaml": "pyyaml", "google_crc32c": "google-crc32c"}
     imported = set()
     for path in source_files("raconvert") | source_files("plugins"):
         if path.endswith(".py"):
@@ -168,7 +174,7 @@ def test_dependencies_are_those_that_the_code_imports() -> None:
     project = pyproject()["project"]
     extras = project["optional-dependencies"]
     listed = list(project["dependencies"])
-    for name in ("bfloat16", "filters", "distributed", "remote", "xarray"):
+    for name in ("bfloat16", "filters", "distributed", "remote", "virtualizarr", "xarray", "zarr"):
         listed += extras[name]
     # Imported by imageio and by fsspec, which are told to by name.
     backends = {"tifffile", "s3fs", "aiohttp"}
@@ -176,6 +182,33 @@ def test_dependencies_are_those_that_the_code_imports() -> None:
     assert {distribution.get(name, name).lower() for name in imported} | backends == {
         requirement.split(">")[0].lower() for requirement in listed
     }
+
+
+def test_conda_recipe_needs_what_the_package_needs() -> None:
+    recipe = yaml.safe_load((ROOT / "docs/packaging/recipe.yaml").read_text(encoding="utf-8"))
+    run_, host = recipe["requirements"]["run"], recipe["requirements"]["host"]
+    project, build = pyproject()["project"], pyproject()["build-system"]
+    needs = {line.lower().replace(">=", " >=") for line in project["dependencies"]}
+    (deflate,) = (line for line in needs if line.startswith("deflate"))  # not on conda-forge
+
+    assert {line for line in run_ if not line.startswith("python ")} == needs - {deflate}
+    assert {line.replace(">=", " >=") for line in build["requires"]} <= set(host)
+    assert recipe["context"]["version"] == raconvert.__version__
+    assert f">={recipe['context']['python_min']}" == project["requires-python"]
+    (entry,) = recipe["build"]["python"]["entry_points"]
+    assert entry == f"raconvert = {project['scripts']['raconvert']}"
+    assert recipe["about"]["license"] == project["license"]
+
+
+def test_container_installs_extras_that_are_there() -> None:
+    """And nothing in it runs as root."""
+    text = (ROOT / "docs/packaging/Containerfile").read_text(encoding="utf-8")
+    (extras,) = re.findall(r'"/src\[(.+?)\]"', text)
+
+    assert set(extras.split(",")) <= pyproject()["project"]["optional-dependencies"].keys()
+    last = text.rpartition("\nFROM ")[2].splitlines()
+    assert "USER 65534:65534" in last
+    assert 'ENTRYPOINT ["raconvert"]' in last
 
 
 # The installs -----------------------------------------------------------------------------------
@@ -423,7 +456,10 @@ def test_install_without_a_compiler(space: Path, tmp_path: Path, how: str) -> No
 def test_wheel_holds_the_tree_and_nothing_else(wheel: Path, tree: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
+        pages = {name for name in names if ".data/data/share/man/man1/" in name}
 
+    assert {Path(name).name for name in pages} == {p.name for p in (ROOT / "docs/man").iterdir()}
+    names -= pages
     assert names - COMPILED == packaged_files(tree)
     assert "raconvert/py.typed" in names
 

@@ -21,12 +21,24 @@ FORMS = {
     "nhdr": ("x.nhdr", {}),
     "nhdr-gzip": ("x.nhdr", {"out_opts": {"encoding": "gzip"}}),
     "nhdr-with-sidecar": ("x.nhdr", {"meta": "sidecar"}),
+    "mhd": ("x.mhd", {}),
+    "mhd-zlib": ("x.mhd", {"out_opts": {"compress": "zlib"}}),
+    "nifti": ("x.img", {}),
+    "nifti-gzip": ("x.img.gz", {}),
+    "cfl": ("x.cfl", {"dtype": "complex64"}),
     "scidb": ("x.scidb", {}),
     "npy-with-sidecar": ("x.npy", {"meta": "sidecar"}),
     "ra-with-sidecar": ("x.ra", {"meta": "sidecar"}),
 }
 
-TELLING = (".nhdr", ".schema", ".yaml")  # of files that belong together, those without elements
+TELLING = (
+    ".nhdr",
+    ".mhd",
+    ".hdr",
+    ".hdr.gz",
+    ".schema",
+    ".yaml",
+)  # of files that belong together, those without elements
 
 
 def values_of(seed: int, large: bool) -> np.ndarray:
@@ -80,7 +92,7 @@ def test_every_verb_says_that_two_runs_are_mixed(
         np.save(tmp_path / "x.npy", values_of(seed, large=False))
         (tmp_path / f"{seed}").mkdir()
         raconvert.convert(tmp_path / "x.npy", tmp_path / f"{seed}" / name, **options)
-    data = next(path for path in (tmp_path / "2").iterdir() if path.suffix not in TELLING)
+    data = next(path for path in (tmp_path / "2").iterdir() if not path.name.endswith(TELLING))
     shutil.copy(data, tmp_path / "1" / data.name)
     mixed, whole = str(tmp_path / "1" / name), str(tmp_path / "2" / name)
     for words in (
@@ -117,6 +129,26 @@ def header(tmp_path: Path) -> Path:
     np.save(tmp_path / "x.npy", np.arange(24, dtype="<i2").reshape(4, 6))
     raconvert.convert(tmp_path / "x.npy", tmp_path / "x.nhdr")
     return tmp_path / "x.nhdr"
+
+
+def test_bart_and_itk_take_sealed_headers(tmp_path: Path, tool: Callable[..., str]) -> None:
+    import subprocess
+
+    values = np.arange(24, dtype="<i2").reshape(4, 6)
+    np.save(tmp_path / "x.npy", values)
+    raconvert.convert(tmp_path / "x.npy", tmp_path / "x.cfl", dtype="complex64")
+    raconvert.convert(tmp_path / "x.npy", tmp_path / "x.mhd")
+    assert b"# raconvert seal: " in (tmp_path / "x.hdr").read_bytes()
+    assert b"\nRaconvertSeal = raconvert seal: " in (tmp_path / "x.mhd").read_bytes()
+    subprocess.run([tool("bart"), "scale", "2", tmp_path / "x", tmp_path / "y"], check=True)
+    assert np.array_equal(raconvert.read(tmp_path / "y.cfl"), 2 * values)
+    with raconvert.open(tmp_path / "x.cfl") as array:
+        assert not array.meta.formats
+    simpleitk = pytest.importorskip("SimpleITK")
+    image = simpleitk.ReadImage(str(tmp_path / "x.mhd"))
+    assert np.array_equal(simpleitk.GetArrayFromImage(image), values)
+    simpleitk.WriteImage(image + 1, str(tmp_path / "x.mhd"))
+    assert np.array_equal(raconvert.read(tmp_path / "x.mhd"), values + 1)
 
 
 def test_an_edited_header_is_no_mixture(header: Path) -> None:

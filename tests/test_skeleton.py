@@ -37,6 +37,8 @@ FIELD = {
         "planned": "the records that the plan is made of, for plan and writer",
         "records": "Fortran records in three framings",
         "resume": "where reading goes on behind damaged records",
+        "results": "the values of a variable of a solution file, put together",
+        "solution": "which variables a solution file has, and where their values are",
         "values": "array sources over records",
         "walk": "the way from header to header",
     },
@@ -88,7 +90,7 @@ FIELD = {
         "values73": "the elements of v7.3",
         "write73": "writes v7.3",
     },
-    "metaimage": {},
+    "metaimage": {"datafiles": "where data lies, in one file or many"},
     "nifti": {},
     "npy": {},
     "npz": {},
@@ -97,7 +99,7 @@ FIELD = {
         "fields": "the fields of a header, a row for each",
         "form": "the form of an array in NRRD, which plan, header and pair need",
         "pair": "our own key/value pair for what NRRD has no field for",
-        "sources": "array sources over data files",
+        "sources": "the decoder of data, by its encoding",
     },
     "png": {
         "alike": "small files that begin and end alike, one at a time",
@@ -121,8 +123,19 @@ FIELD = {
         "together": "the columns that are decoded in one pass",
         "values": "array sources over columns",
     },
+    "zarr": {
+        "datatypes": "data types of both versions as elements",
+        "fields": "the fields of a metadata document, each with its check",
+        "fills": "fill values as elements",
+        "options": "options of writing, and the chunks, shards and codecs that follow",
+        "stores": "where the files of a hierarchy are, and which of them may be read",
+        "values": "array sources over chunks",
+    },
 }
-NO_PLAN = {"image/tiff": "the plan of all images, image/plan.py", "raw": "read only"}
+NO_PLAN = {
+    "image/tiff": "the plan of all images, image/plan.py",
+    "raw": "read only",
+}
 
 
 def files_of(folder: str) -> set[str]:

@@ -159,7 +159,7 @@ def test_a_plane_that_appears_meanwhile_is_not_replaced(
 def test_what_appears_in_the_place_of_a_bundle_stays(
     source: Path, out: Path, overwrite: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from raconvert.bundle import folder
+    from raconvert.files import foldertarget
 
     def appear() -> None:
         (out / "b").mkdir(exist_ok=True)
@@ -168,7 +168,7 @@ def test_what_appears_in_the_place_of_a_bundle_stays(
     if overwrite:
         raconvert.convert(source, out / "b", to="bundle")
     before = sorted(os.listdir(out / "b")) if overwrite else []
-    real = folder.exchanged if overwrite else os.rename
+    real = foldertarget.exchanged if overwrite else os.rename
 
     def late(*paths: Any) -> Any:
         if str(out / "b") in paths and not (out / "b" / "notes.txt").exists():
@@ -176,7 +176,7 @@ def test_what_appears_in_the_place_of_a_bundle_stays(
         return real(*paths)
 
     if overwrite:
-        monkeypatch.setattr(folder, "exchanged", late)
+        monkeypatch.setattr(foldertarget, "exchanged", late)
     else:
         monkeypatch.setattr(os, "rename", late)
     with pytest.raises(TargetExists):

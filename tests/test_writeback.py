@@ -12,6 +12,8 @@ import raconvert
 from raconvert.conversion import write
 from raconvert.files import writeback
 
+pytestmark = pytest.mark.disk
+
 
 @pytest.fixture
 def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

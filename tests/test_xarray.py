@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -138,9 +139,17 @@ def bytes_read() -> int:
     return int(fields["rchar"])
 
 
-# Of compressed data, as in PNG, whatever is asked for is behind the rest; members of NPZ are checked
-# as a whole before any element of them is believed.
-LAZY = {"f.ra": 0, "x.npy": 2, "x.mat": 2, "x.h5": 0, "f.nrrd": 0, "x.scidb": 0}
+# Of compressed data, as in PNG, whatever is asked for is behind the rest.
+LAZY = {
+    "f.ra": 0,
+    "x.npy": 2,
+    "x.npz": 0,
+    "x.mat": 2,
+    "x.h5": 0,
+    "f.nrrd": 0,
+    "x.scidb": 0,
+    "x.har": 2,
+}
 
 
 @pytest.mark.parametrize("file", LAZY)
@@ -158,6 +167,60 @@ def test_a_slice_reads_at_most_twice_its_bytes(tmp_path: Path, file: str) -> Non
     picked[slowest] = slice(10, 30)
     assert np.array_equal(values, VALUES[tuple(picked)])
     assert values.nbytes // 2 < read <= 2 * values.nbytes
+
+
+def test_a_slice_of_a_deflated_member_reads_that_member(tmp_path: Path) -> None:
+    """No byte of it can be found without those before; the member beside it is not read."""
+    noise = np.random.default_rng(1).random(SHAPE)
+    np.savez_compressed(tmp_path / "x.npz", values=VALUES, noise=noise)
+    with zipfile.ZipFile(tmp_path / "x.npz") as archive:
+        compressed = archive.getinfo("values.npy").compress_size
+        assert compressed < VALUES.nbytes // 2
+    with xr.open_dataset(tmp_path / "x.npz", engine="raconvert") as dataset:
+        before = bytes_read()
+        found = dataset["values"][10:12].values
+        read = bytes_read() - before
+    assert np.array_equal(found, VALUES[10:12])
+    assert compressed <= read <= compressed + 8192
+
+
+def test_damage_in_a_stored_member_stops_all_but_slices(tmp_path: Path) -> None:
+    npz_file(tmp_path / "x.npz")
+    with zipfile.ZipFile(tmp_path / "x.npz") as archive:
+        assert archive.getinfo("values.npy").compress_type == zipfile.ZIP_STORED
+    data = bytearray((tmp_path / "x.npz").read_bytes())
+    data[4 * VALUES[:20].size] ^= 1
+    (tmp_path / "x.npz").write_bytes(data)
+    with raconvert.open(tmp_path / "x.npz", "values") as array:
+        assert np.array_equal(array[30:], VALUES[30:])
+        for all_or_most in (lambda: array[...], lambda: array[1:], lambda: np.asarray(array)):
+            with pytest.raises(Corrupt, match="CRC-32"):
+                all_or_most()
+    for reads in (
+        lambda: raconvert.digest(f"{tmp_path / 'x.npz'}#values"),
+        lambda: raconvert.convert(f"{tmp_path / 'x.npz'}#values", tmp_path / "y.mat"),
+        lambda: raconvert.convert(f"{tmp_path / 'x.npz'}#values", tmp_path / "y.ra"),
+    ):
+        with pytest.raises(Corrupt, match="CRC-32"):
+            reads()
+
+
+@pytest.mark.parametrize("storage", ["full", "sparse"])
+def test_a_slice_of_har_reads_its_records(tmp_path: Path, storage: str) -> None:
+    """Of either storage, in many records, with the values that harpy3 sees in them."""
+    values = np.where(np.random.default_rng(2).random(SHAPE) < 0.3, VALUES, np.float32(0))
+    raconvert.write(tmp_path / "x.har", {"VALS": values}, out_opts={"storage": storage})
+    wanted = har_of(tmp_path / "x.har")["VALS"]["array"]
+    assert np.array_equal(wanted, values)
+    with raconvert.open(tmp_path / "x.har", "VALS") as array:
+        array[..., 0]
+        for key in (np.s_[..., 10:12], np.s_[:, 7:9, 30], np.s_[3, 4, 5], np.s_[..., ::-7]):
+            before = bytes_read()
+            found = array[key]
+            read = bytes_read() - before
+            assert np.array_equal(found, wanted[key])
+            if key == np.s_[..., 10:12]:
+                assert read <= 2 * found.nbytes + (storage == "sparse") * 32768  # of one record
 
 
 def test_groups(tmp_path: Path) -> None:
@@ -393,3 +456,42 @@ def test_netcdf_by_xarray_and_back(tmp_path: Path) -> None:
         for name, one in dataset.variables.items():
             assert again[name].dims == one.dims
             assert np.array_equal(again[name], one)
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".zarr"])
+def test_coordinates_of_xarray_stay_coordinates_in_netcdf(tmp_path: Path, suffix: str) -> None:
+    given = xr.Dataset(
+        {"T": (("time", "lat"), np.arange(6.0).reshape(2, 3), {"units": "K"}), "n": ("x", [1, 2])},
+        {"time": np.array(["2020-01-01", "2020-01-02"], "M8[ns]"), "lat": [10.0, 25.0, 30.0],
+         "height": ("lat", [1, 2, 3])},
+    )  # fmt: skip
+    source = tmp_path / f"x{suffix}"
+    if suffix == ".nc":
+        command = [sys.executable, "-c", MAKE, str(source)]
+        subprocess.run(command, input=pickle.dumps(given), check=True)
+    else:
+        pytest.importorskip("zarr")
+        given.to_zarr(source, consolidated=False)
+    raconvert.convert(source, tmp_path / "y.nc")
+    for found in seen_in(tmp_path / "y.nc").values():
+        for one in found.variables.values():
+            for own in ("raconvert", "DIMENSION_LABELS"):
+                one.attrs.pop(own, None)
+        xr.testing.assert_identical(found, given)
+    with raconvert.open(source) as before, raconvert.open(tmp_path / "y.nc") as after:
+        assert repr(after["T"].axes) == repr(before["T"].axes)
+
+
+def test_one_label_of_what_was_opened_is_written(tmp_path: Path) -> None:
+    meta = raconvert.Metadata(
+        axes=[Axis("REG", labels=["EU", "US"]), Axis("COMM", labels=["a", "b"])]
+    )
+    raconvert.write(tmp_path / "x.har", {"V": np.arange(4, dtype="f4").reshape(2, 2)}, meta=meta)
+    with xr.open_dataset(tmp_path / "x.har", engine="raconvert") as given:
+        raconvert.write(tmp_path / "y.npz", given.sel(REG="US"))
+        raconvert.write(tmp_path / "z.h5", given.rename(REG="R"))
+    with raconvert.open(tmp_path / "z.h5") as renamed:
+        assert [axis.name for axis in renamed["V"].axes] == ["R", "COMM"]
+    found = np.load(tmp_path / "y.npz")
+    assert found["V"].tolist() == [2, 3]
+    assert found["REG"] == "US"

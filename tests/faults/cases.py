@@ -44,10 +44,25 @@ CASES = [
     one("bundle", "x", "two.npz", to="bundle"),
     one("zip", "x.zip", "two.npz"),
     one("tar", "x.tar", "two.npz"),
+    one("zarr", "x.zarr", "two.npz"),
+    one("zarr-2", "x.zarr", "two.npz", out_opts={"format": "2"}),
     one("tiff", "x.tif"),
     one("bmp", "x.bmp"),
     one("pnm", "x.pgm"),
     one("gif", "x.gif"),
+    one("idx", "x.idx"),
+    one("idx-gzip", "x.idx.gz"),
+    one("safetensors", "x.safetensors", "two.npz"),
+    one("nifti", "x.nii", "told.ra"),
+    one("nifti-gzip", "x.nii.gz"),
+    one("nifti-pair", "x.img", "told.ra"),
+    one("nifti-pair-gzip", "x.img.gz"),
+    one("cfl", "x.cfl", dtype="complex64"),
+    one("mha", "x.mha"),
+    one("mhd", "x.mhd", "told.ra"),
+    one("mhd-zlib", "x.mhd", out_opts={"compress": "zlib"}),
+    one("cifar", "x.bin", "cifar.npz", to="cifar"),
+    one("raw", "x.npy", "x.bin", from_="raw", in_opts={"dtype": "uint8", "shape": "60,70"}),
     Case("items", ["item0.ra", "item1.ra"], "x.ra", {}, ("x.ra",)),
     Case("planes", "cube.npy", "{}.png", {}, ("*.png",)),
     Case("planes-sidecar", "cube.npy", "{}.png", {"meta": "sidecar"}, ("*.png",)),
@@ -66,6 +81,9 @@ def make_sources(folder: Path, run: int) -> None:
     values = rng.integers(0, 200, (60, 70), "u1")
     told = raconvert.Metadata(description=f"run {run}")
     np.save(folder / "x.npy", values)
+    values.tofile(folder / "x.bin")
+    images = rng.integers(0, 256, (5, 3, 32, 32), "u1")
+    np.savez(folder / "cifar.npz", images=images, labels=np.arange(5, dtype="u1"))
     np.save(folder / "cube.npy", rng.integers(0, 200, (3, 5, 7), "u1"))
     for number, name in enumerate("abcdef"):
         np.save(folder / f"{name}.npy", values[number])

@@ -49,11 +49,14 @@ PARSERS: dict[str, Parser] = {
     "webp": Parser(("x.webp",), "image/*.webp", None, "webp"),
     "bmp": Parser(("x.bmp",), "image/*.bmp", None, "bmp"),
     "netpbm": Parser(("x.pnm",), "image/*.p?m", None, "netpbm"),
-    "idx": Parser(("x.idx",), "", None, "idx"),
-    "safetensors": Parser(("x.safetensors",), "", None, "safetensors"),
-    "nifti": Parser(("x.nii",), "", None, "nifti"),
-    "metaimage": Parser(("x.mha",), "", None, "metaimage"),
+    "idx": Parser(("x.idx",), "learning/*idx*", None, "idx"),
+    "safetensors": Parser(("x.safetensors",), "learning/*.safetensors", None, "safetensors"),
+    "nifti": Parser(("x.nii",), "volumes/*.nii*", None, "nifti"),
+    "metaimage": Parser(("x.mha",), "volumes/*.mha", None, "metaimage"),
     "cfl": Parser(("x.hdr", "x.cfl"), "", None, "cfl"),
+    "cifar": Parser(("x.cifar.bin",), "learning/*.cifar.bin", None, "cifar"),
+    "zarr-3": Parser(("zarr.json",), "", None, "zarr"),
+    "zarr-2": Parser((".zarray",), "", None, "zarr"),
     "detect": Parser(("x.dat",), "*/*"),
 }
 _SHAPE_SUFFIXES = {
@@ -88,6 +91,10 @@ def _made(name: str) -> list[bytes]:
         return [
             files[end] for files in made if isinstance(files, dict) and end in files
         ] + _OURS.get(name, [])
+    if name.startswith("zarr"):
+        samples = registry.load(registry.by_name("zarr")).FORMAT.samples
+        sample = bytes(samples["two.zarr" if name == "zarr-2" else "three.zarr"])
+        return [sample, sample.replace(b'">f4"', b'"<f8"').replace(b'"int16"', b'"float64"')]
     if name == "cfl":
         texts = b"# Dimensions\n2 3 1 \n# Command\nx\n", b"# Dimensions\n6 " + b"1 " * 15 + b"\n"
         return [text + SPLIT + bytes(48) for text in texts]

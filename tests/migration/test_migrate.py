@@ -17,6 +17,8 @@ from raconvert.errors import TargetExists, UsageError
 from raconvert.migration.journal import NAME, Journal
 from tests.chaos.trees import contents
 
+pytestmark = pytest.mark.disk
+
 
 def test_a_tree_is_mirrored_and_one_bad_file_stops_nothing(tree: Path, tmp_path: Path) -> None:
     result = raconvert.migrate(tree, tmp_path / "out", to="ra", jobs=1)

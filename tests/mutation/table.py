@@ -52,6 +52,13 @@ AREAS = {
         ),
     ),
     "hdf5-walk": Area(("plugins/hdf5/walk.py",), ("tests/plugins/test_hdf5*.py",)),
+    "idx": _plugin("idx", "header"),
+    "safetensors": _plugin("safetensors", "header"),
+    "nifti": _plugin("nifti", "header", "metadata"),
+    "cfl": _plugin("cfl", "header"),
+    "metaimage": _plugin("metaimage", "header", "metadata"),
+    "cifar": _plugin("cifar", "tables", "reader"),
+    "raw": _plugin("raw", "__init__"),
     "diff": Area(
         ("raconvert/inspect/diff.py", "raconvert/inspect/elements.py"), ("tests/test_compare.py",)
     ),
@@ -101,9 +108,9 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     ("plugins/har/header.py",
      "group = self._groups[counts] = itemgetter(*self._places(counts), slice(1))"):
         "makes one field a tuple, too, and is thrown away",
-    ("plugins/har/index.py",
+    ("plugins/har/tables.py",
      "LABEL_MEMORY = 99  # bytes that one label takes as a Python text"): MEMORY,
-    ("plugins/har/index.py",
+    ("plugins/har/tables.py",
      "LABEL_MEMORY = 101  # bytes that one label takes as a Python text"): MEMORY,
     ("plugins/har/walk.py", "self.records = 1  # how many follow the name"):
         "always set once the header was walked",

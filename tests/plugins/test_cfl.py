@@ -15,6 +15,8 @@ import raconvert
 from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.errors import Corrupt, ReadFailed, TargetExists, Unsafe, WouldLose
 
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "volumes"
+
 VALUES = (np.arange(24) + 1j * np.arange(24)[::-1]).astype("<c8").reshape(2, 3, 4)
 
 
@@ -182,3 +184,11 @@ def test_a_cfl_becomes_an_ra_for_bart_and_back(bart: Callable[..., str], tmp_pat
     bart("nrmse", "-t", "0", "x", "x.ra", cwd=tmp_path)
     raconvert.convert(tmp_path / "x.ra", tmp_path / "y.cfl")
     bart("nrmse", "-t", "0", "x", "y", cwd=tmp_path)
+
+
+def test_fixture() -> None:
+    wanted = np.array([[1, 3, 5], [2, 4, 6]]) * (1 - 1j)
+    for suffix in (".hdr", ".cfl"):
+        with raconvert.open(FIXTURES / f"bart_matrix{suffix}") as array:
+            assert np.array_equal(array, wanted)
+            assert "reshape 3 2 3" in array.meta.formats["cfl"]["sections"]

@@ -12,6 +12,8 @@ from pairs import Pairs
 import raconvert
 from raconvert.errors import Corrupt, UnknownFormat, Unsafe, WouldLose
 
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "learning"
+
 RNG = np.random.default_rng(10)
 IMAGES = RNG.integers(0, 256, (300, 3, 32, 32), "u1")
 
@@ -101,3 +103,13 @@ def test_other_arrays_are_refused(tmp_path: Path) -> None:
         with pytest.raises(WouldLose, match=what):
             raconvert.convert(tmp_path / "x.npz", tmp_path / "x.cifar.bin")
     assert not (tmp_path / "x.cifar.bin").exists()
+
+
+def test_fixtures() -> None:
+    images = (np.arange(6144) * 5 % 256).reshape(2, 3, 32, 32)
+    got = raconvert.read(FIXTURES / "ten.cifar.bin")
+    assert got["labels"].tolist() == [7, 8]
+    assert np.array_equal(got["images"], images)
+    got = raconvert.read(FIXTURES / "hundred.cifar.bin")
+    assert (got["coarse_labels"].tolist(), got["fine_labels"].tolist()) == ([19], [99])
+    assert np.array_equal(got["images"], images[1:])

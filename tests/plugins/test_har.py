@@ -73,8 +73,8 @@ NOT_EXACT = {
 
 
 def read(path: Path | str, **options: Any) -> Bundle:
-    """Read with the plugin."""
-    return har.read(Source(str(path)), **options)
+    """Read with the plugin: headers, of a solution file too."""
+    return har.read(Source(str(path)), **{"solution": "headers", **options})
 
 
 def decode(array: Array, max_bytes: int = 1 << 20) -> np.ndarray:
@@ -215,7 +215,8 @@ def test_corpus_is_written_back_byte_for_byte(
 def test_corpus_by_way_of_a_bundle_folder(
     name: str, corpus: Callable[..., Path], tmp_path: Path
 ) -> None:
-    raconvert.convert(corpus("har", name), tmp_path / "folder", to="bundle")
+    headers = {"solution": "headers"}
+    raconvert.convert(corpus("har", name), tmp_path / "folder", to="bundle", in_opts=headers)
     raconvert.convert(tmp_path / "folder", tmp_path / name)
 
     assert (tmp_path / name).read_bytes() == corpus("har", name).read_bytes()
@@ -497,7 +498,7 @@ def attempt(path: Path) -> list[tuple[str, bytes]] | None:
     """Return names and elements of a file, or None where it is refused by an error of ours."""
     source = Source(str(path), max_memory=64 << 20)
     try:
-        with har.read(source) as bundle:
+        with har.read(source, solution="headers") as bundle:
             found = [
                 (a.name, decode(a).tobytes() if a.nbytes <= 64 << 20 else b"")
                 for a in bundle.arrays

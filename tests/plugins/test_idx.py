@@ -14,6 +14,8 @@ from pairs import Pairs, little, nothing_said
 import raconvert
 from raconvert.errors import Corrupt, NotSupportedYet, Unsupported, WouldLose
 
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "learning"
+
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
 
@@ -150,3 +152,15 @@ def test_no_axes_and_other_gzip_files(tmp_path: Path) -> None:
     (tmp_path / "z.gz").write_bytes(b"\x1f\x8b\x08" + zlib.compress(b"x"))
     with pytest.raises(NotSupportedYet, match="gzip"):
         raconvert.read(tmp_path / "z.gz")
+
+
+def test_fixtures() -> None:
+    images = raconvert.read(FIXTURES / "images-idx3-ubyte")
+    assert np.array_equal(images, np.arange(3 * 784).reshape(3, 28, 28) * 7 % 256)
+    assert raconvert.read(FIXTURES / "labels-idx1-ubyte.gz").tolist() == [0, 4, 8]
+    for code in ("i1", "i2", "i4", "f4", "f8"):
+        got = raconvert.read(FIXTURES / f"ramp_{code}.idx")
+        assert got.dtype == code
+        wanted = np.arange(-100, 200, 50).astype(code).reshape(2, 3)
+        assert np.array_equal(got, wanted)
+        assert np.array_equal(load(FIXTURES / f"ramp_{code}.idx"), wanted)

@@ -13,7 +13,9 @@ from pairs import Pairs, little
 
 import raconvert
 from raconvert.arrays.metadata import Axis, Metadata
-from raconvert.errors import Corrupt, Unsafe, Unsupported, WouldLose
+from raconvert.errors import Corrupt, ReadFailed, Unsafe, Unsupported, WouldLose
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "volumes"
 
 itk = SimpleITK
 # After the table of MetaIO
@@ -189,9 +191,20 @@ HEAD = (b"ObjectType = Image\nNDims = 2\nBinaryData = True\nDimSize = 3 2\nEleme
 ODD = {
     "zero": (b"3 2", b"3 0", Corrupt), "negative": (b"3 2", b"-3 -2", Corrupt),
     "few": (b"3 2", b"6", Corrupt), "huge": (b"3 2", b"4294967296 4294967296", Corrupt),
-    "text": (b"BinaryData = True", b"BinaryData = False", Unsupported),
+    "text": (b"BinaryData = True", b"BinaryData = False", Corrupt),
+    "packed text": (b"= True", b"= False\nCompressedData = True", Unsupported),
+    "end of text": (b"= True", b"= False\nHeaderSize = -1", Corrupt),
     "type": (b"MET_UCHAR", b"MET_STRING", Unsupported), "end": (b"ElementDataFile", b"X", Corrupt),
-    "list": (b"LOCAL", b"LIST\nx.raw", Unsupported), "pattern": (b"LOCAL", b"x%d.raw 1 2 1", Unsupported),
+    "list": (b"LOCAL", b"LIST\nx.raw", ReadFailed), "short list": (b"LOCAL", b"LIST\n", Corrupt),
+    "blank in a list": (b"LOCAL\n", b"LIST\n\n\n", Corrupt), "listed": (b"LOCAL", b"LISTED.raw", Unsupported),
+    "list of words": (b"LOCAL", b"LIST all\nx", Corrupt), "list of a list": (b"LOCAL", b"LIST 1 1\nx", Corrupt),
+    "list elsewhere": (b"LOCAL\n", b"LIST\n../x.raw\n../x.raw\n", Unsafe),
+    "pattern": (b"LOCAL", b"x%d.raw 1 2 1", ReadFailed), "two numbers": (b"LOCAL", b"x%d%d.raw 1 2 1", Corrupt),
+    "pattern of text": (b"LOCAL", b"x%s.raw 1 2 1", Corrupt), "no step": (b"LOCAL", b"x%d.raw 1 2 0", Corrupt),
+    "too many": (b"LOCAL", b"x%d.raw 1 3 1", Corrupt), "too few": (b"LOCAL", b"x%d.raw 1 2 2", Corrupt),
+    "long number": (b"LOCAL", b"x%099d.raw 1 2 1", ReadFailed),
+    "words": (b"LOCAL", b"x%d.raw a b c", Corrupt), "huge number": (b"LOCAL", b"x%0999d.raw 1 2 1", Corrupt),
+    "pattern elsewhere": (b"LOCAL", b"../x%d.raw 1 2 1", Unsafe),
     "elsewhere": (b"LOCAL", b"../x.raw", Unsafe), "absolute": (b"LOCAL", b"/etc/hostname", Unsafe),
     "twice": (b"NDims = 2", b"NDims = 2\nNDims = 2", Corrupt), "rank": (b"NDims = 2", b"NDims = 99", Unsupported),
     "no line": (b"NDims = 2", b"NDims = 2\nwhat", Corrupt), "tube": (b"Image", b"Tube", Unsupported),
@@ -210,3 +223,117 @@ def test_odd_headers_are_refused(name: str, tmp_path: Path) -> None:
     assert raconvert.read(folder / "good.mha").tolist() == [[49, 50, 51], [52, 53, 54]]
     with pytest.raises(error):
         raconvert.read(folder / "x.mha")
+
+
+def header_of(path: Path, values: np.ndarray, behind: str = "", **more: object) -> None:
+    """Write a header as MetaIO does; the last field is among `more`."""
+    kind = next(name for name, code in TYPES.items() if values.dtype.str[1:] == code)
+    lines = {
+        "ObjectType": "Image", "NDims": values.ndim, "BinaryData": "True",
+        "BinaryDataByteOrderMSB": values.dtype.str[0] == ">",
+        "DimSize": " ".join(map(str, values.shape[::-1])), "ElementType": kind, **more,
+    }  # fmt: skip
+    path.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()) + behind)
+
+
+def judged(path: Path) -> np.ndarray:
+    """What we read, which is what ITK reads; also row after row, and written again."""
+    got = np.asarray(raconvert.read(path))
+    assert np.array_equal(itk.GetArrayFromImage(itk.ReadImage(path)), little(got))
+    with raconvert.open(path) as array:
+        assert np.array_equal(array[-1:], got[-1:])
+    raconvert.convert(path, path.with_name("again.mha"), strict=True, overwrite=True)
+    assert np.array_equal(itk.GetArrayFromImage(itk.ReadImage(path.with_name("again.mha"))), got)
+    return got
+
+
+@pytest.mark.parametrize("code", TYPES.values())
+def test_numbers_as_text(code: str, tmp_path: Path) -> None:
+    """Behind the header and beside it; ITK goes through doubles, so that 53 bits are for both."""
+    values = np.array([[0, 1, 100], [5, 7, 120]], code)
+    if code not in ("u1", "i1"):
+        values[1] = [30000, 12345, 32767]
+    if code[0] == "i":
+        values[0] *= -1
+    if code[0] == "f":
+        values = (values / 7).astype(code)
+    text = "\n".join(" ".join(map(str, row)) for row in values.tolist()) + "\n"
+    header_of(tmp_path / "a.mha", values, text, BinaryData="False", ElementDataFile="LOCAL")
+    header_of(tmp_path / "b.mhd", values, BinaryData="False", ElementDataFile="b.txt")
+    (tmp_path / "b.txt").write_text(text)
+    for name in ("a.mha", "b.mhd"):
+        assert np.array_equal(judged(tmp_path / name), values)
+
+
+def test_text_is_taken_exactly_or_not_at_all(tmp_path: Path) -> None:
+    def read(text: str, code: str = "i8") -> list[int]:
+        values = np.zeros((1, 2), code)
+        header_of(tmp_path / "x.mha", values, text, BinaryData="False", ElementDataFile="LOCAL")
+        return raconvert.read(tmp_path / "x.mha").tolist()[0]
+
+    assert read("9007199254740993 -9223372036854775808") == [(1 << 53) + 1, -(1 << 63)]
+    assert read("1.23457e+07 5.0", "i4") == [12345700, 5]  # as MetaIO writes 12345678
+    assert read("1 2 3 4\n") == [1, 2]
+    for text, code in (
+        ("1,2 3", "i4"), ("1.5 2", "i4"), ("1e400 2", "i4"), ("40000 1", "i2"), ("nan 1", "i4"),
+        ("1e999999999 1", "i4"), ("1_0 1", "i4"), ("-1 1", "u1"), ("one two", "f4"), ("1 ", "f4"),
+    ):  # fmt: skip
+        with pytest.raises(Corrupt):
+            read(text, code)
+
+
+FILES = {
+    "LIST": ["s1.raw", "s2.raw", "s3.raw"], "LIST 2": ["s1.raw", "s2.raw", "s3.raw"],
+    "LIST 1": [f"r{n}.raw" for n in range(12)], "s%d.raw": ["s1.raw", "s2.raw", "s3.raw"],
+    "sub/s%03d.raw 7": ["sub/s007.raw", "sub/s008.raw", "sub/s009.raw"],
+    "s%02d.raw 0 9 4": ["s00.raw", "s04.raw", "s08.raw"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", ["u1", "<i2", ">f8"])
+@pytest.mark.parametrize("word", FILES)
+def test_lists_and_patterns_of_files(word: str, code: str, tmp_path: Path) -> None:
+    values = (np.arange(60) * 5).astype(code).reshape(3, 4, 5)
+    (tmp_path / "sub").mkdir()
+    names = FILES[word]
+    for name, piece in zip(names, values.reshape(len(names), -1), strict=True):
+        (tmp_path / name).write_bytes(piece.tobytes())
+    listed = "\n".join(names) + "\n" if word.startswith("LIST") else ""
+    header_of(tmp_path / "x.mhd", values, listed, ElementDataFile=word)
+    assert np.array_equal(judged(tmp_path / "x.mhd"), values)
+    assert raconvert.info(tmp_path / "x.mhd")["arrays"][0]["storage"]["data_files"] == len(names)
+    (tmp_path / names[-1]).write_bytes(b"1")
+    with pytest.raises(Corrupt, match="cut off"):
+        raconvert.read(tmp_path / "x.mhd")
+
+
+@pytest.mark.parametrize("form", ["zlib", "text", "skip", "end"])
+def test_files_of_every_form(form: str, tmp_path: Path) -> None:
+    values = np.arange(60, dtype="<i2").reshape(3, 4, 5)
+    more: dict[str, object] = {
+        "zlib": {"CompressedData": "True"}, "text": {"BinaryData": "False"},
+        "skip": {"HeaderSize": 3}, "end": {"HeaderSize": -1},
+    }[form]  # fmt: skip
+    for n, piece in enumerate(values, 1):
+        made = {
+            "zlib": zlib.compress(piece.tobytes(), 0),
+            "text": " ".join(map(str, [*piece.ravel(), ""])).encode(),
+        }
+        data = made.get(form, b"xyz" + piece.tobytes())
+        (tmp_path / f"s{n}.raw").write_bytes(data)
+    header_of(tmp_path / "x.mhd", values, **more, ElementDataFile="s%d.raw 1 3 1")
+    assert np.array_equal(judged(tmp_path / "x.mhd"), values)
+
+
+def test_fixtures() -> None:
+    wanted = (np.arange(24) * 1829).astype("i2").reshape(2, 3, 4)
+    assert np.array_equal(raconvert.read(FIXTURES / "text_list.mhd"), wanted)
+    assert np.array_equal(itk.GetArrayFromImage(itk.ReadImage(FIXTURES / "text_list.mhd")), wanted)
+    with raconvert.open(FIXTURES / "itk_turned.mha") as array:
+        assert np.array_equal(array, (np.arange(24) * 1829).astype("i2").reshape(2, 3, 4))
+        assert [axis.spacing for axis in array.meta.ra_axes] == [0.5, 1.25, 3.0]
+        own = array.meta.formats["metaimage"]
+        assert own["offset"] == [-10.5, 20.25, 0.125]
+        assert [axis["direction"] for axis in own["axes"]] == [[0, -1, 0], [1, 0, 0], [0, 0, 1]]
+    got = raconvert.read(FIXTURES / "itk_channels.mhd")
+    assert np.array_equal(got, (np.arange(60) * 4).reshape(4, 5, 3))

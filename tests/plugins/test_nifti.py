@@ -14,7 +14,9 @@ from pairs import Pairs, little, quiet
 
 import raconvert
 from raconvert.arrays.metadata import Axis, Metadata
-from raconvert.errors import Corrupt, NotSupportedYet, Unsupported, WouldLose
+from raconvert.errors import Corrupt, NotSupportedYet, ReadFailed, Unsafe, Unsupported, WouldLose
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "volumes"
 
 AFFINE = np.array([[-2.5, 0, 0.25, 90], [0, 3, 0, -126], [0.5, 0, 4, -72], [0, 0, 0, 1]])
 
@@ -194,14 +196,110 @@ def test_odd_headers_are_refused(name: str, suffix: str, tmp_path: Path) -> None
         raconvert.read(path)
 
 
-def test_other_types_and_pairs_are_named(tmp_path: Path) -> None:
+def test_other_types_are_named(tmp_path: Path) -> None:
     save(tmp_path / "a.nii", VALUES)
     data = bytearray((tmp_path / "a.nii").read_bytes())
     data[70:72] = (1536).to_bytes(2, "little")
     (tmp_path / "b.nii").write_bytes(data)
     with pytest.raises(Unsupported, match="long doubles"):
         raconvert.read(tmp_path / "b.nii")
-    with quiet():
-        nib.save(nib.Nifti1Pair(VALUES, None), tmp_path / "p.img")
-    with pytest.raises(NotSupportedYet, match="NIfTI-1 pair"):
-        raconvert.read(tmp_path / "p.hdr")
+
+
+PAIRS = [(nib.Nifti1Pair, "", "<"), (nib.Nifti1Pair, ".gz", ">"), (nib.Nifti2Pair, "", "<"),
+         (nib.Nifti2Pair, ".gz", "<")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "end", "order"), PAIRS)
+def test_pairs_of_nibabel(kind: Any, end: str, order: str, tmp_path: Path) -> None:
+    """Either file may be named; what we make of it, nibabel reads as the same, header and all."""
+    image = kind(VALUES.astype(f"{order}i2"), AFFINE, header=kind.header_class(endianness=order))
+    image.header["descrip"] = b"a scan"
+    image.header.extensions.append(nib.nifti1.Nifti1Extension(6, b"a comment"))
+    image.to_filename(tmp_path / f"p.img{end}")
+    assert (tmp_path / f"p.hdr{end}").exists()
+    for name in (f"p.hdr{end}", f"p.img{end}"):
+        assert raconvert.info(tmp_path / name)["format"] == "nifti"
+        assert np.array_equal(raconvert.read(tmp_path / name), VALUES)
+    for target in (f"q.img{end}", "r.nii"):
+        raconvert.convert(tmp_path / f"p.hdr{end}", tmp_path / target, strict=True)
+        got = nib.load(tmp_path / target)
+        assert np.array_equal(got.dataobj.get_unscaled(), VALUES)
+        assert np.array_equal(got.affine, AFFINE)
+        assert bytes(got.header["descrip"].tobytes()).rstrip(b"\0") == b"a scan"
+        assert got.header.extensions[0].get_code() == 6
+    assert type(nib.load(tmp_path / f"q.img{end}")) is kind
+    assert (tmp_path / f"q.hdr{end}").exists()
+    with raconvert.open(tmp_path / f"q.img{end}") as array:
+        assert len(array.meta.formats["nifti"]["extensions"]) == 1
+
+
+def test_a_compressed_header_and_plain_data(tmp_path: Path) -> None:
+    """Data that begins as gzip does is data; an offset counts in its own file."""
+    values = np.frombuffer(b"\x1f\x8b\x08" + bytes(9), "u1").reshape(3, 4)
+    image = nib.Nifti1Pair(values, None)
+    image.to_filename(tmp_path / "p.img")
+    assert np.array_equal(raconvert.read(tmp_path / "p.img"), values)
+    header = (tmp_path / "p.hdr").read_bytes()
+    (tmp_path / "p.hdr").unlink()
+    moved = header[:108] + np.float32(5).tobytes() + header[112:]
+    (tmp_path / "p.hdr.gz").write_bytes(gzip.compress(moved))
+    (tmp_path / "p.img").write_bytes(b"12345" + values.tobytes(order="F"))
+    for name in ("p.img", "p.hdr.gz"):
+        assert np.array_equal(raconvert.read(tmp_path / name), values)
+    raconvert.write(tmp_path / "q.img", values)
+    assert np.array_equal(load(tmp_path / "q.img"), values)
+
+
+@pytest.mark.parametrize("end", ["", ".gz"])
+@pytest.mark.parametrize("named", [".hdr", ".img"])
+def test_partners_of_pairs(named: str, end: str, tmp_path: Path) -> None:
+    """Missing, cut, elsewhere; old data beside a new header."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    path, data = folder / f"p{named}{end}", folder / f"p.img{end}"
+    raconvert.write(path, VALUES, to="nifti")
+    old = data.read_bytes()
+    raconvert.write(path, VALUES + 1, to="nifti", overwrite=True)
+    assert np.array_equal(raconvert.read(path), VALUES + 1)
+    data.write_bytes(old)
+    with pytest.raises(Corrupt, match="does not belong together"):
+        raconvert.read(path)
+    data.write_bytes(old[:20])
+    with pytest.raises(Corrupt):
+        raconvert.convert(path, tmp_path / "x.npy")
+    partner = folder / f"p{'.img' if named == '.hdr' else '.hdr'}{end}"
+    partner.rename(tmp_path / "away")
+    with pytest.raises((ReadFailed, NotSupportedYet)):
+        raconvert.read(path)
+    partner.symlink_to(tmp_path / "away")
+    with pytest.raises((Unsafe, NotSupportedYet), match="outside|gzip"):
+        raconvert.read(path)
+
+
+def test_analyze_is_refused_by_name(tmp_path: Path) -> None:
+    for order in "<>":
+        header = nib.AnalyzeHeader(endianness=order)
+        image = nib.Spm2AnalyzeImage(VALUES, None, header=header)
+        image.to_filename(tmp_path / "a.img")
+        for name in ("a.hdr", "a.img"):
+            with pytest.raises(NotSupportedYet, match=r"ANALYZE 7\.5.*\n?.*nibabel"):
+                raconvert.read(tmp_path / name)
+    (tmp_path / "b.img").write_bytes(bytes(512))
+    with pytest.raises(ReadFailed, match=r"header of the data 'b\.hdr' does not exist"):
+        raconvert.read(tmp_path / "b.img")
+
+
+def test_fixtures() -> None:
+    for end in (".hdr", ".img"):
+        with raconvert.open(FIXTURES / f"nibabel_pair{end}") as array:
+            assert np.array_equal(array, (np.arange(24) * 1829).astype("i2").reshape(2, 3, 4))
+            assert array.meta.formats["nifti"]["sform"] == AFFINE[:3].tolist()
+    with raconvert.open(FIXTURES / "nibabel_int16.nii") as array:
+        assert np.array_equal(array, (np.arange(24) * 1829).astype("i2").reshape(2, 3, 4))
+        assert array.meta.description == "a scan"
+        assert array.meta.formats["nifti"]["sform"] == AFFINE[:3].tolist()
+        assert {axis.units for axis in array.meta.ra_axes} == {"mm"}
+    with raconvert.open(FIXTURES / "nibabel_big.nii.gz") as array:
+        assert np.array_equal(array, np.arange(0, 72, 3, "f4").reshape(3, 2, 2, 2))
+        assert [axis.spacing for axis in array.meta.ra_axes] == [2.5, 3.0, 4.0, 0.5]
+        assert array.meta.ra_axes[3].units == "s"

@@ -13,6 +13,8 @@ import raconvert
 from raconvert.cli import main
 from raconvert.errors import Corrupt, Unsupported, UsageError
 
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "learning"
+
 IN_PAIRS = (
     Pairs(name="raw", suffix="", read=lambda path: np.fromfile(path, "u1"), reads_only=True),
 )
@@ -77,3 +79,9 @@ def test_what_makes_no_sense_is_refused(
 def test_it_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match="read only"):
         raconvert.write(tmp_path / "x.bin", np.zeros(3), to="raw")
+
+
+def test_fixture() -> None:
+    options = {"dtype": ">u2", "shape": "3,4", "offset": 8}
+    got = raconvert.read(FIXTURES / "plain.raw", from_="raw", in_opts=options)
+    assert np.array_equal(got, np.arange(0, 60000, 5000).reshape(3, 4))

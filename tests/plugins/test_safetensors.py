@@ -17,6 +17,8 @@ from safetensors import numpy as library
 import raconvert
 from raconvert.errors import Corrupt, RaconvertError, WouldLose
 
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "learning"
+
 NUMBERS = ("?", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", "c8")
 
 
@@ -175,3 +177,14 @@ def test_what_has_no_type_is_refused(tmp_path: Path) -> None:
         raconvert.convert(tmp_path / "c.npy", tmp_path / "x.safetensors")
     with pytest.raises(WouldLose, match="no flag allows this"):
         raconvert.convert(tmp_path / "s.npy", tmp_path / "x.safetensors")
+
+
+def test_fixture() -> None:
+    got = raconvert.read(FIXTURES / "library.safetensors")
+    assert set(got) == {"layer.weight", "layer.bias", "mask", "half", "count"}
+    assert np.array_equal(got["layer.weight"], np.arange(0, 36, 3, "f4").reshape(3, 4))
+    assert got["layer.bias"].tolist() == [0, 1, 2]
+    assert got["mask"].tolist() == [[False, True, False], [True, False, True]]
+    assert got["half"].dtype == ml_dtypes.bfloat16
+    assert got["half"].tolist() == [0, 2, 4, 6]
+    assert got["count"] == 7

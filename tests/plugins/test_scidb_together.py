@@ -105,7 +105,7 @@ def test_one_pass(file: tuple[Path, np.ndarray[Any, Any]], tmp_path: Path) -> No
 
 
 def peak_of(read: Any) -> tuple[Any, int]:
-    """Return what a call returns, and the most memory in bytes that it took."""
+    """Return the result of a call and its peak of memory in bytes."""
     tracemalloc.start()
     try:
         return read(), tracemalloc.get_traced_memory()[1]

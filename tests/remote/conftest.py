@@ -42,7 +42,7 @@ def bucket(s3: s3server.S3Server) -> s3server.Bucket:
 
 @pytest.fixture
 def damaged(bucket: s3server.Bucket, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Return what changes the last byte of an object, from now on, as soon as it has appeared."""
+    """Give `damage(key)`: from then on the last byte of the object is changed once it appears."""
     appear = uploads.S3Upload.appear
 
     def damage(name: str) -> None:

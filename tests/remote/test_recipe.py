@@ -7,8 +7,9 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from test_docs import ROOT, agrees, blocks, transcript
+from test_docs import ROOT, agrees, blocks
 
+from docs.pages import steps
 from tests.remote import s3server
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def test_the_recipe(s3: s3server.S3Server, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     found = blocks(ROOT / "docs" / "recipes" / "s3.md", "shell-session")
     assert len(found) == 4
-    for command, expected in [pair for block in found for pair in transcript(block)]:
+    page = "\n".join(f"```console\n{block.strip()}\n```" for block in found)
+    for _, command, expected in steps(page):
         done = subprocess.run(
             ["bash", "-c", command], cwd=tmp_path / "work", env=environment, text=True, check=False,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -1,0 +1,462 @@
+"""What `peek` shows, how much it reads for it, and what independent readers make of its pictures."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+from math import prod
+from typing import TYPE_CHECKING
+
+import h5py
+import numpy as np
+import png
+import pytest
+from PIL import Image
+
+import raconvert
+from raconvert.api import array_of
+from raconvert.cli import main
+from raconvert.views import terminal
+from raconvert.views.numbers import all_numbers, numbers_of
+from raconvert.views.peek import Screen, lines_of
+from raconvert.views.picture import GRAY, Picture, Scale, beside, colored, palette_of, png_of
+from raconvert.views.sample import BUDGET, sample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+WIDE = Screen(columns=100, way=terminal.NONE)
+
+
+def peek(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    assert main(["peek", *map(str, words)]) == 0
+    return capsys.readouterr().out
+
+
+def text_of(values: object, screen: Screen = WIDE, **options: bool) -> str:
+    return "\n".join(lines_of(array_of(np.asarray(values)), screen, **options))
+
+
+# Pictures ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("depth", [0, 3, 4])
+def test_others_read_the_png(depth: int) -> None:
+    pixels = np.random.default_rng(1).integers(0, 256, (7, 5, *[depth] * (depth > 0)), "u1")
+    palette = None if depth else palette_of("depth")
+    data = png_of(Picture(pixels, palette))
+    expected = pixels if depth else palette_of("depth")[pixels]
+
+    with Image.open(io.BytesIO(data)) as image:
+        assert np.array_equal(np.asarray(image.convert("RGBA" if depth == 4 else "RGB")), expected)
+    width, height, rows, _ = png.Reader(bytes=data).asDirect()
+    assert (width, height) == (5, 7)
+    assert np.array_equal(np.vstack([list(row) for row in rows]), expected.reshape(7, -1))
+
+
+def test_values_are_colors_between_two_ends() -> None:
+    values = np.array([[-np.inf, 0.0, 5.0], [10.0, np.inf, np.nan]])
+    picture = colored(values, Scale(0, 10, GRAY))
+
+    gray = [0, 0, 128, 255, 255]
+    assert [row.tolist() for row in picture.rgb.reshape(-1, 3)[:5]] == [[n] * 3 for n in gray]
+    assert len(set(picture.rgb[1, 2])) == 3  # NaN is not a grey
+
+
+ANSI = re.compile(r"\x1b\[([\d;]*)m|(.)")
+
+
+def blocks_to_pixels(lines: list[str]) -> np.ndarray:
+    """What a terminal shows of half blocks, by the rules of ANSI escape sequences."""
+    rows: list[list[tuple[int, ...]]] = []
+    for line in lines:
+        upper, lower, colors = [], [], {38: (0, 0, 0), 48: (0, 0, 0)}
+        for codes, sign in ANSI.findall(line):
+            parts = [int(code) for code in codes.split(";") if code]
+            if len(parts) > 1:
+                assert parts[1] == 2
+                colors[parts[0]] = tuple(parts[2:])
+            elif sign == "▀":
+                upper.append(colors[38])
+                lower.append(colors[48])
+        rows += [upper, lower]
+    return np.array(rows)
+
+
+def test_half_blocks_are_the_picture() -> None:
+    pixels = np.random.default_rng(2).integers(0, 256, (8, 6, 3), "u1")
+    lines = terminal.drawn([Picture(pixels, None)], "blocks", columns=80, true_color=True)
+
+    assert np.array_equal(blocks_to_pixels(lines), pixels)
+
+
+def test_kitty_and_iterm2_get_a_png(tmp_path: Path) -> None:
+    import base64
+
+    picture = Picture(np.random.default_rng(3).integers(0, 256, (90, 90, 3), "u1"), None)
+    (kitty,) = terminal.drawn([picture] * 2, "kitty", columns=80, true_color=True)
+    parts = re.findall(r"\x1b_G([^;]*);([^\x1b]*)\x1b\\", kitty)
+    keys = [dict(pair.split("=") for pair in part.split(",")) for part, _ in parts]
+    assert "".join(f"\x1b_G{key};{data}\x1b\\" for key, data in parts) == kitty
+    assert (keys[0]["a"], keys[0]["f"]) == ("T", "100")  # shown at once; a PNG
+    assert [key["m"] for key in keys] == ["1"] * (len(keys) - 1) + ["0"]
+    assert len(parts) > 1
+    assert all(len(data) <= 4096 for _, data in parts)
+    with Image.open(io.BytesIO(base64.b64decode("".join(data for _, data in parts)))) as image:
+        shown = np.asarray(image)
+    factor = shown.shape[0] // 90
+    assert np.array_equal(shown[::factor, : 90 * factor : factor, :3], picture.pixels)
+
+    (iterm,) = terminal.drawn([picture] * 2, "iterm2", columns=80, true_color=True)
+    match = re.fullmatch(r"\x1b\]1337;File=([^:]*):([^\x07]*)\x07", iterm)
+    assert match is not None
+    data = base64.b64decode(match[2])
+    assert f"size={len(data)};" in match[1]
+    with Image.open(io.BytesIO(data)) as image:
+        assert np.array_equal(np.asarray(image), shown)
+
+
+def sixel_to_pixels(text: str) -> np.ndarray:
+    """The colors of a sixel picture in percent, by the DEC manual; -1 where nothing is drawn."""
+    match = re.fullmatch(r'\x1bP0;1q"1;1;(\d+);(\d+)(.*)\x1b\\', text, re.DOTALL)
+    assert match is not None
+    width, height = int(match[1]), int(match[2])
+    pixels = np.full((height + 6, width, 3), -1)
+    colors: dict[int, tuple[int, ...]] = {}
+    color = column = top = 0
+    for number, shares, count, sign, other in re.findall(
+        r"#(\d+)((?:;\d+)*)|(?:!(\d+))?([?-~])|([$-])", match[3]
+    ):
+        if number:
+            color = int(number)
+            if shares:
+                kind, *colors[color] = map(int, shares[1:].split(";"))  # type: ignore[assignment]
+                assert kind == 2
+        elif sign:
+            for _ in range(int(count or 1)):
+                for bit in range(6):
+                    if (ord(sign) - 63) >> bit & 1:
+                        pixels[top + bit, column] = colors[color]
+                column += 1
+        elif other:
+            column = 0
+            top += 6 * (other == "-")
+    return pixels[:height]
+
+
+def test_sixels_are_the_picture() -> None:
+    levels = np.random.default_rng(4).integers(0, 6, (13, 20, 3))
+    pictures = [Picture((levels * 51).astype("u1"), None)] * 2
+    (text,) = terminal.drawn(pictures, "sixel", columns=9, true_color=True)
+
+    shown = sixel_to_pixels(text)
+    assert np.array_equal(shown, np.where(beside(pictures, 8).pixels[..., 3:] > 0, shown, -1))
+    assert np.array_equal(shown[:, :20], levels * 20)
+    assert (shown[:, 20:28] == -1).all()
+
+
+@pytest.mark.parametrize(
+    ("environment", "way"),
+    [
+        ({"TERM": "xterm-kitty"}, "kitty"),
+        ({"TERM_PROGRAM": "ghostty"}, "kitty"),
+        ({"TERM_PROGRAM": "iTerm.app"}, "iterm2"),
+        ({"TERM": "foot"}, "sixel"),
+        ({"TERM": "xterm-256color"}, "blocks"),
+        ({"TERM": "tmux-256color", "TMUX": "x", "TERM_PROGRAM": "iTerm.app"}, "blocks"),
+    ],
+)
+def test_the_terminal_says_what_it_has(environment: dict[str, str], way: str) -> None:
+    assert terminal.way_of(environment, terminal=True, unicode=True, color=True) == way
+    assert terminal.way_of(environment, terminal=False, unicode=True, color=True) == "plain"
+    assert terminal.way_of(environment, terminal=True, unicode=True, color=False) == "plain"
+
+
+# Numbers -----------------------------------------------------------------------------------------
+
+ODD = np.array([1.5, np.nan, np.inf, -np.inf, -2.5, 0.0, 0.0, np.nan])
+
+
+@pytest.mark.parametrize("count", [numbers_of, lambda parts: all_numbers(array_of(parts[0]))])
+def test_numbers_are_those_of_numpy(count: Callable) -> None:
+    found = count([ODD])
+    there = ODD[np.isfinite(ODD)]
+
+    assert (found.nan, found.above, found.below, found.zeros) == (2, 1, 1, 2)
+    assert (found.least, found.most, found.mean) == (there.min(), there.max(), there.mean())
+
+
+@pytest.mark.parametrize("kind", ["i8", "u8", ">i2", "f2", ">f8", "c8", "?"])
+def test_numbers_of_every_type(kind: str) -> None:
+    values = np.random.default_rng(5).integers(0, 100, (50, 7)).astype(kind)
+    numbers = np.abs(values) if values.dtype.kind == "c" else values
+    found = all_numbers(array_of(values))
+
+    assert (found.count, found.least, found.most) == (350, numbers.min(), numbers.max())
+    assert found.mean == pytest.approx(numbers.astype("f8").mean())
+
+
+def test_extreme_whole_numbers_are_told_exactly() -> None:
+    text = text_of(np.array([-(2**63), 2**63 - 1, 5], "i8"))
+
+    assert "min -9223372036854775808," in text
+    assert "max 9223372036854775807" in text
+
+
+def test_what_numbers_are_of_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = np.zeros((4000, 40, 40), "f4")
+    values[123, 4, 5] = 77
+    np.save(tmp_path / "x.npy", values)
+
+    part = peek(capsys, tmp_path / "x.npy")
+    assert "sample of 8000 of 6400000 values: 5 of 4000 planes" in part
+    assert "max 0" in part
+    whole = peek(capsys, tmp_path / "x.npy", "--full")
+    assert "(all 6400000 values)" in whole
+    assert "max 77" in whole
+
+
+# What is shown -----------------------------------------------------------------------------------
+
+
+def test_the_tree_and_the_largest_array(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["g/small"] = np.arange(3)
+        file["g/large"] = np.arange(400.0).reshape(20, 20)
+
+    text = peek(capsys, tmp_path / "x.h5")
+    assert "└── small  int64 (3,)" in text
+    assert "large   float64   shape (20, 20) C" in text
+    assert "max 399" in text
+    assert "max 2" in peek(capsys, f"{tmp_path / 'x.h5'}#g/small")
+
+
+def test_classes_are_a_table_with_their_names() -> None:
+    array = array_of(np.repeat(np.array([0, 1, 2], "u1"), [50, 30, 20]))
+    array.meta.attributes["labels"] = ["cat", "dog", "fox"]
+
+    lines = list(lines_of(array, WIDE))
+    assert [line.split("█")[0].split() for line in lines[:3]] == [
+        ["0", "cat", "50"], ["1", "dog", "30"], ["2", "fox", "20"],
+    ]  # fmt: skip
+
+
+def test_text_is_text_and_cannot_move_the_cursor() -> None:
+    text = text_of(np.array(["plain", "\x1b[2Jaway", "two\nlines"]))
+
+    assert "plain\n" in text
+    assert "\x1b" not in text
+    assert "\\x1b[2Jaway\ntwo\\nlines\n" in text
+
+
+def test_complex_values_have_two_pictures() -> None:
+    values = np.exp(1j * np.linspace(-3, 3, 400)).reshape(20, 20) * 2
+    text = text_of(values, Screen(80, "blocks"))
+
+    assert text.index("magnitude") < text.index("phase, -π to π")
+    assert "min |x| 2" in text
+
+
+def test_a_line_is_plotted() -> None:
+    values = np.sin(np.linspace(0, 2 * np.pi, 1000))
+    lines = text_of(values).split("\n")[:6]
+    dots = [[ord(sign) - 0x2800 for sign in line if 0x2800 <= ord(sign) < 0x2900] for line in lines]
+
+    assert lines[0].strip().startswith(f"{values.max():.6g} ")
+    assert lines[5].strip().startswith(f"{values.min():.6g} ")
+    first = next(n for n, code in enumerate(dots[0]) if code)  # the crest lies in the first half
+    assert first < len(dots[5]) // 2
+    assert not any(dots[5][: len(dots[5]) // 2])
+    assert dots[5][-1]
+
+
+@pytest.mark.parametrize(
+    "values", [np.zeros((0, 3)), np.float32(2.5), np.full((3, 3), np.nan), np.zeros((1, 1, 4))]
+)
+def test_arrays_of_little_are_shown(values: np.ndarray) -> None:
+    assert text_of(values, Screen(80, "blocks"))
+
+
+def test_colors_and_photos() -> None:
+    photo = np.random.default_rng(6).integers(0, 256, (30, 40, 3), "u1")
+    lines = list(lines_of(array_of(photo), Screen(44, "blocks")))
+    shown = blocks_to_pixels([line for line in lines if "▀" in line])
+
+    assert np.array_equal(shown, photo)
+
+
+def test_columns_that_fortran_lists_are_turned(tmp_path: Path) -> None:
+    values = np.asfortranarray(np.arange(600, dtype="u1").reshape(20, 30) % 200)
+    np.save(tmp_path / "f.npy", values)
+    with raconvert.open(tmp_path / "f.npy") as array:
+        assert np.array_equal(sample(array).values[0], values)
+
+
+def test_damaged_elements_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez_compressed(tmp_path / "x.npz", x=np.arange(5000))
+    data = bytearray((tmp_path / "x.npz").read_bytes())
+    data[400:410] = b"\xff" * 10
+    (tmp_path / "x.npz").write_bytes(data)
+
+    assert main(["peek", str(tmp_path / "x.npz")]) == 1
+    assert "damaged" in capsys.readouterr().err
+
+
+# Bounds ------------------------------------------------------------------------------------------
+
+COUNTED = """
+import json, os, resource, sys
+import raconvert.cli.peek
+from raconvert.cli import main
+
+def read():
+    with open("/proc/self/io") as file:
+        return int(file.readline().split()[1])
+
+found = {}
+sys.stdout, out = open("/dev/null", "w", encoding="utf-8"), sys.stdout
+for path in sys.argv[1:]:
+    here, there = os.pipe()
+    if not os.fork():
+        before = read()
+        code = main(["peek", path, "--color", "always", "--graphics", "blocks"])
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+        os.write(there, json.dumps([code, read() - before, peak]).encode())
+        os._exit(0)
+    os.close(there)
+    with open(here, "rb") as answer:
+        found[path] = json.load(answer)
+    os.wait()
+json.dump(found, out)
+"""
+IMPORTS = 24 << 20  # bytes of libraries that the first file of a format reads
+MEMORY = 150 << 20
+linux = pytest.mark.skipif(sys.platform != "linux", reason="bytes are counted by /proc")
+
+
+def counted(*paths: object) -> dict[str, list[int]]:
+    """For each file, in a process of its own, the exit code of `peek`, bytes read, peak memory."""
+    done = subprocess.run(
+        [sys.executable, "-c", COUNTED, *map(str, paths)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, list[int]] = json.loads(done.stdout)
+    return found
+
+
+def is_within(found: dict[str, list[int]]) -> bool:
+    return all(read < BUDGET + IMPORTS and peak < MEMORY for _, read, peak in found.values())
+
+
+def sparse_ra(path: Path, dims: tuple[int, ...]) -> Path:
+    """An .ra file of float32 whose elements are a hole, as large as the file system lets it be."""
+    nbytes = 4 * prod(dims)
+    header = struct.pack(f"<8s{5 + len(dims)}Q", b"rawarray", 0, 3, 4, nbytes, len(dims), *dims)
+    with path.open("wb") as file:
+        file.write(header)
+        try:
+            file.truncate(len(header) + nbytes)
+        except OSError:
+            pytest.skip(f"the file system has no files of {nbytes} bytes")
+    return path
+
+
+TERA = 1 << 40
+
+
+@linux
+def test_eight_terabytes_are_looked_at_in_bounds(tmp_path: Path) -> None:
+    shapes = [(1024, 1024, 2 * TERA >> 20), (2 * TERA >> 20, 1 << 20), (2 * TERA,), (TERA, 2)]
+    paths = [sparse_ra(tmp_path / f"{n}.ra", dims) for n, dims in enumerate(shapes)]
+    found = counted(*paths)
+
+    assert all(os.stat(path).st_size > 8 * TERA for path in paths)
+    assert [code for code, *_ in found.values()] == [0] * 4
+    assert is_within(found), found
+
+
+@linux
+def test_chunks_and_compressed_files_are_looked_at_in_bounds(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        large = file.create_dataset("x", (250, 2000, 2000), "f4", chunks=(1, 500, 500))
+        large[125, 500:1500, 500:1500] = np.arange(1e6).reshape(1000, 1000)
+    noise = np.random.default_rng(8).integers(0, 256, (20, 1024, 1024), "u1")
+    np.savez_compressed(tmp_path / "x.npz", x=noise)
+    found = counted(tmp_path / "x.h5", tmp_path / "x.npz")
+
+    assert [code for code, *_ in found.values()] == [0, 0]
+    assert is_within(found), found
+
+
+CORPUS = {
+    "detect": [
+        "matlab_v4_nomagic_bigendian.mat", "matlab_v5_big_endian.mat", "matlab_v7.mat",
+        "matlab_v73_userblock512.mat", "netcdf_classic.nc", "nrrd_gzip_encoding.nrrd",
+        "plain_hdf5_no_extension", "python3.npy", "standard.nii.gz", "rand100.ra",
+    ],
+    "har": [
+        "SJSUB.sl4", "gtap7_3x3_basedata.har", "harpy_test.har", "test_timedim.har",
+        "oranig_summary.har",
+    ],
+    "npy": [
+        "npy_bool_3d.npy", "npy_datetime64_ns.npy", "npy_f8_2d_fortran.npy",
+        "npy_f8_4d.npy", "npy_unicode_U4_2d.npy", "ok_npy_big_endian.npy",
+        "ok_npy_zero_dim.npy", "npy_u8_1d.npy",
+    ],
+    "png/idx": [
+        "mini-images-idx3-ubyte", "mini-labels-idx1-ubyte",
+    ],
+    "ra": [
+        "cifar_airplane.png", "cifar_airplane.ra", "mnist_8.png", "mnist_8.ra",
+        "mnist_8_z.ra", "randc32.ra", "randf16.ra", "randi32.ra", "shepplogan.ra",
+    ],
+    "mat-hdf5/hdf5": [
+        "gen_types.h5", "gen_layouts.h5", "hg_tcompound.h5", "hj_bool_dset.h5",
+    ],
+    "mat-hdf5/jld2": [
+        "example.jld2",
+    ],
+    "mat-hdf5/mat73": [
+        "matjl_struct.mat",
+    ],
+    "mat-hdf5/mat": [
+        "scipy_testcomplex_6.5.1_GLNX86.mat",
+    ],
+    "mat-hdf5/netcdf": [
+        "gen_packed_groups.nc",
+    ],
+}  # fmt: skip
+
+
+@linux
+def test_files_of_all_formats_are_looked_at_in_bounds(corpus: Callable[..., Path]) -> None:
+    paths = [corpus(folder, name) for folder, names in CORPUS.items() for name in names]
+    assert len(paths) >= 40
+    found = counted(*paths)
+
+    wrong = {path: code for path, (code, *_) in found.items() if code}
+    assert set(wrong) <= {str(corpus("detect", "netcdf_classic.nc"))}, wrong
+    assert is_within(found), found
+
+
+def test_a_file_at_a_url_is_looked_at_by_ranges(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], package: Callable[..., None]
+) -> None:
+    package("aiohttp", "remote")
+    from tests.remote import webserver
+
+    sparse_ra(tmp_path / "x.ra", (1000, 1000, 2500))  # 10 GB
+    with webserver.running(tmp_path) as server:
+        text = peek(capsys, server.url("x.ra"))
+
+        assert "3 of 2500 planes" in text
+        assert server.sent < 4 << 20
+        assert len(server.paths) < 150
