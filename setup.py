@@ -13,6 +13,8 @@ from setuptools import Extension, setup
 STABLE_ABI = not sysconfig.get_config_var("Py_GIL_DISABLED")
 # A fault in the code ends the process, and opens no way into it. Words of gcc, clang and GNU ld.
 HARDENED = sys.platform == "linux"
+# Equal sources make equal wheels (with SOURCE_DATE_EPOCH, and one compiler): no names of folders.
+NO_FOLDERS = ["-g0"] * (sys.platform != "win32")
 COMPILED = {
     "raconvert.plugins.png._fast": "plugins/png/_fast.c",
     "raconvert.files._small": "raconvert/files/_small.c",
@@ -26,12 +28,8 @@ setup(
             [source],
             optional=True,
             py_limited_api=STABLE_ABI,
-            extra_compile_args=[
-                "-fstack-protector-strong",
-                "-U_FORTIFY_SOURCE",
-                "-D_FORTIFY_SOURCE=2",
-            ]
-            * HARDENED,
+            extra_compile_args=NO_FOLDERS
+            + ["-fstack-protector-strong", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"] * HARDENED,
             extra_link_args=["-Wl,-z,relro", "-Wl,-z,now"] * HARDENED,
         )
         for name, source in COMPILED.items()
