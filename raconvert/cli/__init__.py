@@ -76,10 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         silence(sys.stdout)
         return RaconvertError.exit_code
     except KeyboardInterrupt:
-        if remote := sys.modules.get("raconvert.files.remote.filesystem"):
-            remote.cancel_requests()
-        _say("interrupted")
-        return _INTERRUPTED
+        return _interrupted()
     except MemoryError:
         text = "memory is exhausted\n  a smaller --max-memory keeps less of the data at once"
         return _fail("MemoryError", text, words)
@@ -101,6 +98,14 @@ def _wants_json(words: list[str]) -> bool:
     said = words[: words.index("--")] if "--" in words else words
     data = {"-o-", "--output=-"} & {*said} or {("-o", "-"), ("--output", "-")} & {*pairwise(said)}
     return "--json" in said and not data
+
+
+def _interrupted() -> int:
+    """Leave no request behind, say that it ends here, and return the exit code."""
+    if remote := sys.modules.get("raconvert.files.remote.filesystem"):
+        remote.cancel_requests()
+    _say("interrupted")
+    return _INTERRUPTED
 
 
 def _fail(kind: str, text: str, words: list[str]) -> int:
