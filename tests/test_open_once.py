@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import h5py
 import numpy as np
@@ -20,9 +20,6 @@ from raconvert.conversion.read import open_bundle
 from raconvert.errors import Changed, RaconvertError, ReadFailed, Unsafe
 from raconvert.files import references, source
 from raconvert.files.source import HELD_AT_MOST, Source
-
-if TYPE_CHECKING:
-    pass
 
 CHANGED = "changed while it was read|became shorter"
 OLD = np.arange(300_000, dtype="<f8").reshape(500, 600)

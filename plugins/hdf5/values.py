@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 from h5py import h5d, h5p, h5s
 
-from raconvert.arrays.blocks import LARGEST_BLOCK, slabs
+from raconvert.arrays.blocks import LARGEST_BLOCK, chunk_slabs, slabs
 from raconvert.arrays.dtypes import needs_swap
 from raconvert.arrays.indexing import full_key
 from raconvert.arrays.memory import check_memory
@@ -133,24 +133,10 @@ class Dataset:
         counted[self.place] = self.unwritten
 
     def _slabs(self, item: int, max_bytes: int) -> Iterator[tuple[int | slice, ...]]:
-        """Yield keys of slabs in stored order, on the borders of chunks where memory allows."""
+        """Keys of slabs in stored order, on the borders of chunks where memory allows."""
         if not self.chunk:
-            yield from slabs(self.space, item, max_bytes)
-            return
-        budget = max(max_bytes, self.budget)
-        axis = 0
-        while axis < len(self.space) - 1 and prod(self.space[axis + 1 :]) * item > budget:
-            axis += 1
-        row = max(1, prod(self.space[axis + 1 :]) * item)
-        high = self.chunk[axis]
-        if high * row > budget:  # chunks are decoded more than once; there is no room for a row
-            yield from slabs(self.space, item, budget)
-            return
-        step = max(high, max_bytes // row // high * high)
-        inner = (slice(None),) * (len(self.space) - axis - 1)
-        for outer in np.ndindex(*self.space[:axis]):
-            for start in range(0, self.space[axis], step):
-                yield (*outer, slice(start, min(start + step, self.space[axis])), *inner)
+            return slabs(self.space, item, max_bytes)
+        return chunk_slabs(self.space, self.chunk, item, max_bytes, self.budget)
 
     def __getitem__(self, key: Any) -> Values:
         """A region: integers, slices and one Ellipsis, as NumPy indexes."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raconvert.arrays.blocks import slabs
+from raconvert.arrays.blocks import chunk_slabs
 from raconvert.arrays.indexing import full_key
 from raconvert.arrays.memory import check_memory
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
@@ -218,30 +218,12 @@ class Chunks:
         self._refuse_sparse(prod(self.shape) * self.dtype.itemsize)
         self._touched((0,) * len(self.shape), self.shape)
         step = max(1, max_bytes // self.dtype.itemsize)
-        for key in self._slabs(max_bytes):
+        budget = max(1 << 16, self.max_memory // 4)
+        item = self.dtype.itemsize
+        for key in chunk_slabs(self.shape, self.node.grid, item, max_bytes, budget):
             values = self[key].reshape(-1)
             for start in range(0, values.size, step):
                 yield values[start : start + step]
-
-    def _slabs(self, max_bytes: int) -> Iterator[tuple[int | slice, ...]]:
-        """Keys of slabs in stored order, on the borders of chunks where memory allows."""
-        item, shape = self.dtype.itemsize, self.shape
-        budget = max(max_bytes, 1 << 16, self.max_memory // 4)
-        if not shape:
-            yield ()
-            return
-        axis = 0
-        while axis < len(shape) - 1 and prod(shape[axis + 1 :]) * item > budget:
-            axis += 1
-        row, high = max(1, prod(shape[axis + 1 :]) * item), self.node.grid[axis]
-        if high * row > budget:  # chunks are decoded more than once; there is no room for a row
-            yield from slabs(shape, item, budget)
-            return
-        step = max(high, max_bytes // row // high * high)
-        inner = (slice(None),) * (len(shape) - axis - 1)
-        for outer in product(*(range(n) for n in shape[:axis])):
-            for low in range(0, shape[axis], step):
-                yield (*outer, slice(low, min(low + step, shape[axis])), *inner)
 
     def _refuse_sparse(self, nbytes: int) -> None:
         """Refuse (`TooLarge`) to make of a few files very much that is but a fill value."""

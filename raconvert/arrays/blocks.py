@@ -42,6 +42,7 @@ __all__ = [
     "as_ndarray",
     "block_bytes",
     "blocks",
+    "chunk_slabs",
     "gathered",
     "index_of",
     "opaque",
@@ -129,6 +130,32 @@ def slabs(
     for outer in product(*(range(n) for n in shape[:axis])):
         for start in range(0, shape[axis], step):
             yield (*outer, slice(start, min(start + step, shape[axis])))
+
+
+def chunk_slabs(
+    shape: tuple[int, ...], chunk: tuple[int, ...], itemsize: int, max_bytes: int, budget: int
+) -> Iterator[tuple[int | slice, ...]]:
+    """Yield keys of slabs in stored order, on the borders of chunks where memory allows.
+
+    Each has about `max_bytes`, and up to `budget` bytes where one row of chunks is larger. Where
+    not even that is room for a row, chunks are decoded more than once.
+
+    >>> [key[0].stop - key[0].start for key in chunk_slabs((10, 4), (3, 2), 1, 24, 64)]
+    [6, 4]
+    """
+    budget = max(max_bytes, budget)
+    axis = 0
+    while axis < len(shape) - 1 and prod(shape[axis + 1 :]) * itemsize > budget:
+        axis += 1
+    row = max(1, prod(shape[axis + 1 :]) * itemsize)
+    if not shape or chunk[axis] * row > budget:
+        yield from slabs(shape, itemsize, budget)
+        return
+    step = max(chunk[axis], max_bytes // row // chunk[axis] * chunk[axis])
+    inner = (slice(None),) * (len(shape) - axis - 1)
+    for outer in product(*(range(n) for n in shape[:axis])):
+        for start in range(0, shape[axis], step):
+            yield (*outer, slice(start, min(start + step, shape[axis])), *inner)
 
 
 def _extent_blocks(array: Array, extent: Extent, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:

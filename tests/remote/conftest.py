@@ -1,4 +1,4 @@
-"""Fixtures of the tests of remote files: a real S3 server on loopback."""
+"""Fixtures of the tests of remote files: a real S3 server, and a web server, on loopback."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from raconvert.files.remote import uploads
-from tests.remote import s3server
+from raconvert.files.remote import filesystem, uploads
+from tests.remote import s3server, webserver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 
 @pytest.fixture(scope="session")
@@ -55,3 +56,20 @@ def damaged(bucket: s3server.Bucket, monkeypatch: pytest.MonkeyPatch) -> Callabl
         monkeypatch.setattr(uploads.S3Upload, "appear", changed)
 
     return damage
+
+
+@pytest.fixture
+def web(tmp_path: Path, package: Callable[..., None]) -> Iterator[webserver.Server]:
+    """A web server of the folder `web.folder`."""
+    package("aiohttp", "remote")
+    package("fsspec", "remote")
+    folder = tmp_path / "web"
+    folder.mkdir()
+    with webserver.running(folder) as server:
+        yield server
+
+
+@pytest.fixture
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What failed is tried again at once."""
+    monkeypatch.setattr(filesystem, "FIRST_WAIT", 0.0)

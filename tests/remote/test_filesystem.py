@@ -14,10 +14,7 @@ from tests.remote import s3server
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
-@pytest.fixture(autouse=True)
-def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fs, "FIRST_WAIT", 0.0)
+pytestmark = pytest.mark.usefixtures("no_waits")
 
 
 def got(url: str, **more: str) -> Callable[[], object]:

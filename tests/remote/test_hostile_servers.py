@@ -66,11 +66,13 @@ def serving(answer: Answer) -> AbstractContextManager[Raw]:
     return in_thread(Raw(answer))
 
 
+pytestmark = pytest.mark.usefixtures("no_waits")
+
+
 @pytest.fixture(autouse=True)
-def _no_waits(monkeypatch: pytest.MonkeyPatch, package: Callable[..., None]) -> None:
+def _packages(package: Callable[..., None]) -> None:
     package("aiohttp", "remote")
     package("fsspec", "remote")
-    monkeypatch.setattr(fs, "FIRST_WAIT", 0.0)
 
 
 def head(status: str, **headers: object) -> bytes:

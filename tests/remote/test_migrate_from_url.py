@@ -12,17 +12,13 @@ import pytest
 
 import raconvert
 from raconvert.errors import ReadFailed, UsageError
-from raconvert.files.remote import filesystem
 from raconvert.migration.journal import NAME
 from tests.remote.s3server import at_one_time, status
 
 if TYPE_CHECKING:
     from tests.remote.s3server import Bucket, S3Server
 
-
-@pytest.fixture(autouse=True)
-def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filesystem, "FIRST_WAIT", 0.0)
+pytestmark = pytest.mark.usefixtures("no_waits")
 
 
 @pytest.fixture

@@ -20,16 +20,12 @@ import pytest
 import raconvert
 from raconvert.api import array_of
 from raconvert.errors import UsageError, WriteFailed
-from raconvert.files.remote import filesystem
 from tests.remote.s3server import EVERY, at_one_time, call, cut, lose_answer, status
 
 if TYPE_CHECKING:
     from tests.remote.s3server import Bucket, S3Server
 
-
-@pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filesystem, "FIRST_WAIT", 0.001)
+pytestmark = pytest.mark.usefixtures("no_waits")
 
 
 @pytest.fixture(scope="module")

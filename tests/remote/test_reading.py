@@ -24,25 +24,12 @@ from raconvert.files.remote.source import RemoteFile
 from tests.remote import s3server, webserver
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 TEN_GB = 10 << 30
 FEW = 256 << 10  # bytes that `info` may take
 
-
-@pytest.fixture(autouse=True)
-def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fs, "FIRST_WAIT", 0.0)
-
-
-@pytest.fixture
-def web(tmp_path: Path, package: Callable[..., None]) -> Iterator[webserver.Server]:
-    package("aiohttp", "remote")
-    package("fsspec", "remote")
-    folder = tmp_path / "web"
-    folder.mkdir()
-    with webserver.running(folder) as server:
-        yield server
+pytestmark = pytest.mark.usefixtures("no_waits")
 
 
 VALUES = np.arange(2400, dtype="f4").reshape(40, 60)

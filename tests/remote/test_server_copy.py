@@ -11,7 +11,7 @@ import pytest
 import raconvert
 from raconvert.api import array_of
 from raconvert.errors import Changed, ReadFailed, WriteFailed
-from raconvert.files.remote import filesystem, server_copy
+from raconvert.files.remote import server_copy
 from tests.remote.s3server import EVERY, call, cut, lose_answer, status
 
 if TYPE_CHECKING:
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 LARGE = (12 << 20) + 13  # bytes
 CROSSES = 8 << 20  # each way, at most: the first part and headers
 
-
-@pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filesystem, "FIRST_WAIT", 0.001)
+pytestmark = pytest.mark.usefixtures("no_waits")
 
 
 @pytest.fixture(scope="module")

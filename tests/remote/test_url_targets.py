@@ -38,10 +38,7 @@ FAULTS = {
     "lost": lose_answer(),
 }
 
-
-@pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filesystem, "FIRST_WAIT", 0.001)
+pytestmark = pytest.mark.usefixtures("no_waits")
 
 
 @pytest.fixture(scope="module")

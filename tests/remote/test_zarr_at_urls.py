@@ -14,11 +14,10 @@ import zarr
 import raconvert
 from raconvert.cli import main
 from raconvert.errors import Corrupt, ReadFailed, Unsafe, Unsupported
-from raconvert.files.remote import filesystem as fs
 from tests.remote import s3server, webserver
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    pass
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 VALUES = np.arange(40 * 30, dtype="<i4").reshape(40, 30)
@@ -42,19 +41,7 @@ def made(folder: Path, name: str, *, consolidated: bool = True) -> None:
         zarr.consolidate_metadata(folder / name)
 
 
-@pytest.fixture(autouse=True)
-def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fs, "FIRST_WAIT", 0.0)
-
-
-@pytest.fixture
-def web(tmp_path: Path, package: Callable[..., None]) -> Iterator[webserver.Server]:
-    package("aiohttp", "remote")
-    package("fsspec", "remote")
-    folder = tmp_path / "web"
-    folder.mkdir()
-    with webserver.running(folder) as server:
-        yield server
+pytestmark = pytest.mark.usefixtures("no_waits")
 
 
 def put(bucket: s3server.Bucket, folder: Path, above: str = "") -> None:
