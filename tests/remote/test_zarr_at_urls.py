@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,10 +16,10 @@ from raconvert.cli import main
 from raconvert.errors import Corrupt, ReadFailed, Unsafe, Unsupported
 from tests.remote import s3server, webserver
 
-if TYPE_CHECKING:
-    pass
-
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning"),
+    pytest.mark.usefixtures("no_waits"),
+]
 VALUES = np.arange(40 * 30, dtype="<i4").reshape(40, 30)
 STORES: dict[str, dict[str, Any]] = {
     "two.zarr": {"zarr_format": 2},
@@ -39,9 +39,6 @@ def made(folder: Path, name: str, *, consolidated: bool = True) -> None:
     group.create_array("s/y", data=np.arange(5.0)).attrs["units"] = "m"
     if consolidated:
         zarr.consolidate_metadata(folder / name)
-
-
-pytestmark = pytest.mark.usefixtures("no_waits")
 
 
 def put(bucket: s3server.Bucket, folder: Path, above: str = "") -> None:
