@@ -234,10 +234,12 @@ RARELY = {
     "raconvert.metadata.plain": "sidecars",
     "raconvert.metadata.roundtrip": "sidecars of files that are no .ra",
     "raconvert.metadata.sidecar": "info on single files",
+    "raconvert.migration.page": "migrations without a report",
     "raconvert.ra.dialect": "encoded .ra",
     "raconvert.ra.lz4": "compressed .ra",
     "raconvert.ra.profiles": ".ra for one program",
     "raconvert.registry": "errors that say what a file is",
+    "raconvert.views.markup": "migrations without a report",
 }
 
 

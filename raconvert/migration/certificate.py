@@ -21,7 +21,6 @@ from raconvert.files.places import write_failed
 from raconvert.files.processes import decoded
 from raconvert.files.target import Target
 from raconvert.migration import sums
-from raconvert.migration.page import HTML_HEAD, page_of
 from raconvert.migration.records import DONE, SKIPPED
 from raconvert.migration.shards import read_all
 
@@ -46,6 +45,8 @@ def write_certificate(
     Raises `TargetExists` for files of these names that are not certificates, `UsageError` where
     there is no migration, and `WriteFailed`.
     """
+    from raconvert.migration.page import page_of  # only where one is written
+
     base = stem_of(base)
     check_place(base, overwrite=overwrite)
     facts = certificate_of(target, journal)
@@ -64,8 +65,12 @@ def stem_of(base: str) -> str:
 
 def check_place(base: str, *, overwrite: bool = False) -> None:
     """Raise `TargetExists` where a certificate would replace another file."""
+    from raconvert.migration.page import PAGE
+    from raconvert.views.markup import head_of
+
     base = stem_of(base)
-    for path, head in ((base + ".json", _JSON_HEAD), (base + ".html", HTML_HEAD)):
+    page_head = head_of(PAGE).encode()
+    for path, head in ((base + ".json", _JSON_HEAD), (base + ".html", page_head)):
         if not os.path.isdir(os.path.dirname(path) or "."):
             raise WriteFailed("cannot be written: its folder does not exist", path=path)
         if not os.path.lexists(path):

@@ -14,7 +14,6 @@ from html import escape
 from shlex import quote
 from textwrap import dedent
 
-from raconvert import __version__
 from raconvert.arrays.dtypes import few_lengths, little, size
 from raconvert.errors import RaconvertError
 from raconvert.files.places import is_remote
@@ -24,11 +23,18 @@ from raconvert.ra.header import data_offset
 from raconvert.views import drawings
 from raconvert.views.bytes_of import stretches_of
 from raconvert.views.held import holds
-from raconvert.views.markup import cut, name_of, text_of
+from raconvert.views.markup import (
+    TABLE_END,
+    closing,
+    cut,
+    name_of,
+    opening,
+    table_head,
+    text_of,
+)
 from raconvert.views.passport import passport
 from raconvert.views.peek import chosen_array
 from raconvert.views.programs import LANGUAGES, Stored, julia_type, programs, stored_of
-from raconvert.views.style import STYLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +44,6 @@ if TYPE_CHECKING:
     from raconvert.arrays.array import Array
     from raconvert.conversion.read import Opened
 
-HEAD = '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
 MOST_DIGEST = 64 << 20  # bytes that are read for a digest, unless all is to be read
 _MOST_ARRAYS = 100  # of a container that are listed
 _MOST_FIELDS = 60  # of metadata
@@ -53,14 +58,7 @@ def page_of(opened: Opened, path: str, *, full: bool = False) -> Iterator[str]:
     facts = describe(bundle, path, opened.reason)
     array = chosen_array(bundle)
     name = os.path.basename(bundle.path.rstrip("/")) or path
-    yield HEAD
-    yield f'<meta name="generator" content="raconvert {escape(__version__)}">\n'
-    yield (
-        '<meta http-equiv="Content-Security-Policy" '
-        "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{text_of(name)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
-    )
+    yield opening("page", name)
     yield f"<h1>{name_of(name)}</h1>\n"
     yield from _lead(facts, bundle.path)
     if len(facts["arrays"]) > 1:
@@ -79,8 +77,7 @@ def page_of(opened: Opened, path: str, *, full: bool = False) -> Iterator[str]:
         yield from _programs(array, facts, bundle.path)
     yield from _same(opened, facts, full=full)
     yield from _metadata(facts)
-    yield f"<footer>Made by raconvert {text_of(__version__)}. Nothing is loaded from elsewhere."
-    yield "</footer>\n</main>\n</body>\n</html>\n"
+    yield closing()
 
 
 def _lead(facts: dict[str, Any], place: str) -> Iterator[str]:
@@ -100,9 +97,8 @@ def _lead(facts: dict[str, Any], place: str) -> Iterator[str]:
 
 def _arrays(facts: dict[str, Any]) -> Iterator[str]:
     rows = facts["arrays"]
-    yield "<h2>All arrays</h2>\n<table>\n<thead><tr><th>name</th><th>type</th>"
-    yield "<th>shape in Python</th><th>dims in Julia</th>"
-    yield '<th class="n">size</th></tr></thead>\n<tbody>\n'
+    yield "<h2>All arrays</h2>\n"
+    yield table_head("name", "type", "shape in Python", "dims in Julia", ">size")
     for row in rows[:_MOST_ARRAYS]:
         yield f"<tr><td>{name_of(row['name'])}</td>"
         if row["problem"] is not None:
@@ -112,7 +108,7 @@ def _arrays(facts: dict[str, Any]) -> Iterator[str]:
         yield f"<td>{text_of(row['type'])}</td><td>{text_of(_shape(row['shape']))}</td>"
         yield f"<td>{text_of(few_lengths(row['dims'], ' × ') or 'none')}</td>"
         yield f'<td class="n">{size(row["nbytes"])}</td></tr>\n'
-    yield "</tbody>\n</table>\n"
+    yield TABLE_END
     if len(rows) > _MOST_ARRAYS:
         yield f"<p>and {len(rows) - _MOST_ARRAYS} more (<code>raconvert info</code>)</p>\n"
 
@@ -203,15 +199,14 @@ def _bytes(opened: Opened, facts: dict[str, Any]) -> Iterator[str]:
         return
     yield "<h2>Where the bytes are</h2>\n"
     found = stretches_of(opened.bundle, total)
-    yield f"<figure>\n{drawings.ribbon(found, total)}</figure>\n<table>\n"
-    heads = "".join(f'<th class="n">{text}</th>' for text in ("from byte", "bytes", "share"))
-    yield f"<thead><tr><th>part</th>{heads}</tr></thead>\n<tbody>\n"
+    yield f"<figure>\n{drawings.ribbon(found, total)}</figure>\n"
+    yield table_head("part", ">from byte", ">bytes", ">share")
     for one in found:
         mark = f'<span class="key {one.kind}"></span>'
         share = 100 * one.nbytes / total
         yield f'<tr><td>{mark}{text_of(one.name)}</td><td class="n">{one.start:,}</td>'
         yield f'<td class="n">{one.nbytes:,}</td><td class="n">{share:.3g} %</td></tr>\n'
-    yield "</tbody>\n</table>\n"
+    yield TABLE_END
     if not is_remote(place):
         on_disk = getattr(os.stat(place), "st_blocks", total // 512 + 1) * 512
         if on_disk < 0.9 * total:
@@ -225,8 +220,8 @@ def _bytes(opened: Opened, facts: dict[str, Any]) -> Iterator[str]:
 def _passport(opened: Opened, array: Array | None) -> Iterator[str]:
     yield "<h2>Passport</h2>\n<p>What it would be in each format that raconvert writes: the same "
     yield "(exact), every value in another form (equivalent), or refused, unless a flag allows the "
-    yield "loss.</p>\n<table>\n<thead><tr><th>format</th><th>outcome</th><th>why</th></tr>"
-    yield "</thead>\n<tbody>\n"
+    yield "loss.</p>\n"
+    yield table_head("format", "outcome", "why")
     for visa in passport(opened, array):
         word = visa.outcome.split()[0]
         yield f"<tr><td><b>{text_of(visa.format)}</b> "
@@ -236,7 +231,7 @@ def _passport(opened: Opened, array: Array | None) -> Iterator[str]:
         flags = ", ".join(f"<code>{text_of(flag)}</code>" for flag in visa.flags)
         yield f"{'<br>' * bool(visa.reasons)}allowed by {flags}" if flags else ""
         yield "</td></tr>\n"
-    yield "</tbody>\n</table>\n"
+    yield TABLE_END
 
 
 def _programs(array: Array, facts: dict[str, Any], place: str) -> Iterator[str]:
@@ -335,10 +330,11 @@ def _metadata(facts: dict[str, Any]) -> Iterator[str]:
         found += _flat(array["metadata"], array["name"] if facts["container"] else "")
     if not found:
         return
-    yield f"<h2>Metadata</h2>\n<details><summary>{len(found)} fields</summary>\n<table>\n"
+    yield f"<h2>Metadata</h2>\n<details><summary>{len(found)} fields</summary>\n"
+    yield table_head("field", "value")
     for name, value in found[:_MOST_FIELDS]:
         yield f"<tr><td>{name_of(name)}</td><td>{text_of(cut(str(value)))}</td></tr>\n"
-    yield "</table>\n"
+    yield TABLE_END
     if len(found) > _MOST_FIELDS:
         yield f"<p>and {len(found) - _MOST_FIELDS} more (<code>raconvert info --json</code>)</p>\n"
     yield "</details>\n"

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import raconvert
+from raconvert.cli import main
 from raconvert.errors import TargetExists, WriteFailed
 from raconvert.migration.certificate import write_certificate
 from raconvert.migration.records import Outcome, Unit
@@ -272,8 +273,8 @@ def test_the_page_is_valid_html_that_loads_and_runs_nothing(
     import html5lib
 
     allowed = {
-        "html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "table", "tbody", "tr",
-        "td", "th", "bdi", "code", "pre", "ol", "ul", "li", "br", "details", "summary", "strong",
+        "html", "head", "meta", "title", "style", "body", "main", "footer", "h1", "h2", "p", "table",
+        "thead", "tbody", "tr", "td", "th", "bdi", "code", "pre", "ol", "ul", "li", "br", "details", "summary", "strong",
     }  # fmt: skip
 
     for page in pages(tree, tmp_path):
@@ -281,7 +282,16 @@ def test_the_page_is_valid_html_that_loads_and_runs_nothing(
         elements = [one for one in parsed.iter() if isinstance(one.tag, str)]
         assert {one.tag for one in elements} <= allowed
         names = {name for one in elements for name in one.attrib}
-        assert names <= {"charset", "name", "content", "http-equiv", "class", "open", "lang"}
+        assert names <= {
+            "charset",
+            "name",
+            "content",
+            "http-equiv",
+            "class",
+            "open",
+            "lang",
+            "scope",
+        }
         assert not re.search(r"https?:|url\(|@import|\u202e", page)
         styles = [one for one in elements if one.tag == "style"]
         assert len(styles) == 1
@@ -336,6 +346,30 @@ def test_other_files_are_not_replaced(tree: Path, tmp_path: Path) -> None:
         (tmp_path / name).unlink()
     certified(tree, tmp_path)
     certified(tree, tmp_path)  # its own are
+
+
+def test_the_page_of_a_file_is_not_replaced(tree: Path, tmp_path: Path) -> None:
+    """It comes from the same renderer, and is not a certificate."""
+    page = str(tmp_path / "cert.html")
+    assert main(["info", str(tree / "wide.npy"), "--html", "-o", page]) == 0
+    with pytest.raises(TargetExists, match="not a certificate"):
+        certified(tree, tmp_path)
+
+
+def test_a_migration_imports_the_page_only_to_write_it(tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    np.save(tmp_path / "source" / "x.npy", np.eye(2))
+    code = (
+        "import sys; from raconvert.cli import main; "
+        "assert main(['migrate', 'source', 'out', '--to', 'ra', *sys.argv[1:]]) == 0; "
+        "print([n for n in sys.modules if '.views' in n or n.endswith('migration.page')])"
+    )
+    for words, wanted in ((["--report", "cert"], True), ([], False)):
+        run = [sys.executable, "-c", code, *words]
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        out = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+        assert ("raconvert.migration.page" in out.splitlines()[-1]) is wanted
+        assert ("views" in out.splitlines()[-1]) is wanted
 
 
 def test_a_folder_that_is_not_there_is_said_before_the_work(tree: Path, tmp_path: Path) -> None:
