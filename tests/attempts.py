@@ -1,6 +1,7 @@
 """Conversions in processes of their own, timed and measured: what hostile files may cost.
 
-Every file is converted in a child forked from a process that has everything imported. It may take
+Every file is converted in a child forked from a process that has imported what the children before
+needed. It may take
 four seconds of CPU, whatever else the machine does, and its peak of resident memory is measured.
 """
 
@@ -28,7 +29,7 @@ REFUSALS = {"Corrupt", "Unsupported", "Unsafe", "TooLarge", "UnknownFormat", "No
 # Reads lines of JSON [source, target, options]; answers each with one: what the conversion, in a
 # forked child, ended in, and the child's peak. Without a target the source is verified.
 SERVER = """
-import json, os, resource, select, signal, sys, time, traceback
+import contextlib, importlib, json, os, resource, select, signal, sys, time, traceback
 import numpy, PIL.Image, lz4.block, yaml, zipfile, tarfile
 import raconvert, raconvert.inspect.verify
 import raconvert.plugins.npy, raconvert.plugins.npz, raconvert.plugins.png, raconvert.conversion.batch
@@ -55,7 +56,10 @@ for line in sys.stdin:
     child = os.fork()
     if not child:
         resource.setrlimit(resource.RLIMIT_CPU, (1 + int(seconds), 1 + int(seconds)))
-        told = json.dumps(answer(source, target, options)).encode()
+        before = {*sys.modules}
+        told = answer(source, target, options)
+        told["imported"] = [name for name in sys.modules if name not in before]
+        told = json.dumps(told).encode()
         while told:
             told = told[os.write(writing, told):]
         os._exit(0)
@@ -74,6 +78,9 @@ for line in sys.stdin:
     found = json.loads(told) if piece is not None and told else {"kind": "died", "text": str(status)}
     if piece is None or usage.ru_utime + usage.ru_stime > seconds:
         found = {"kind": "slow", "text": found["text"]}
+    for name in found.pop("imported", []):  # so that the next child finds it there
+        with contextlib.suppress(ImportError):  # what calls itself a module and is none
+            importlib.import_module(name)
     print(json.dumps({**found, "peak": usage.ru_maxrss * 1024}), flush=True)
 """
 

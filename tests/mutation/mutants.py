@@ -45,14 +45,21 @@ class Mutant(NamedTuple):
 
 def mutants(source: str) -> list[Mutant]:
     """All changes of a module that still compile, in the order of its lines."""
-    found = set()
-    for mutant in _Finder(source).all():
-        try:
-            compile(mutant.applied(source), "mutant", "exec")
-        except (SyntaxError, SyntaxWarning):
-            continue
-        found.add(mutant)
-    return sorted(found)
+    return sorted({mutant for mutant in candidates(source) if compiles(mutant, source)})
+
+
+def candidates(source: str) -> Iterator[Mutant]:
+    """All changes of a module, of which some may not compile."""
+    return _Finder(source).all()
+
+
+def compiles(mutant: Mutant, source: str) -> bool:
+    """True if the module with this change can be compiled."""
+    try:
+        compile(mutant.applied(source), "mutant", "exec")
+    except (SyntaxError, SyntaxWarning):
+        return False
+    return True
 
 
 class _Finder:

@@ -34,7 +34,7 @@ from raconvert.plugin import EQUIVALENT, REFUSED
 from raconvert.testing import filled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "fixtures" / "scidb" / "good"
@@ -584,13 +584,12 @@ def test_written_in_blocks(tmp_path: Path) -> None:
 
 # --- SciDB-Py -----------------------------------------------------------------------------------
 
-# A program for the Python of an environment that has scidb-py and numpy below 2.
+# A program for the Python of an environment that has scidb-py and numpy below 2. Each line is a
+# schema and a path as JSON, and is answered by one: the records.
 DECODE = """
 import datetime, json, sys
 import numpy
 from scidbpy.schema import Schema
-schema = Schema.fromstring(sys.argv[1])
-data = schema.frombytes(open(sys.argv[2], "rb").read())
 def plain(value):
     if isinstance(value, (tuple, numpy.void)):
         return [plain(part) for part in tuple(value)]
@@ -605,7 +604,10 @@ def plain(value):
     if isinstance(value, numpy.timedelta64):
         return int(value.astype("timedelta64[s]").astype("int64"))
     return value.item() if isinstance(value, numpy.generic) else value
-print(json.dumps([[plain(value) for value in tuple(row)] for row in data]))
+for line in sys.stdin:
+    schema, path = json.loads(line)
+    data = Schema.fromstring(schema).frombytes(open(path, "rb").read())
+    print(json.dumps([[plain(value) for value in tuple(row)] for row in data]), flush=True)
 """
 
 
@@ -617,23 +619,26 @@ def _missing(reason: str) -> NoReturn:
 
 
 @pytest.fixture(scope="session")
-def scidbpy() -> Callable[[str, Path], list[list[Any]]]:
-    """Return `scidbpy(schema, path)`, the records that SciDB-Py reads in a file.
+def scidbpy() -> Iterator[Callable[[str, Path], list[list[Any]]]]:
+    """Give `scidbpy(schema, path)`, the records that SciDB-Py reads in a file.
 
     It runs in the Python that RACONVERT_SCIDBPY names, else in .scidbpy/bin/python of the checkout.
     """
     python = os.environ.get("RACONVERT_SCIDBPY") or str(ROOT / ".scidbpy" / "bin" / "python")
     if not os.path.exists(python):
         _missing("no Python with SciDB-Py (RACONVERT_SCIDBPY)")
+    with subprocess.Popen(
+        [python, "-c", DECODE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
 
-    def decode(schema: str, path: Path) -> list[list[Any]]:
-        done = subprocess.run(
-            [python, "-c", DECODE, schema, str(path)], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return list(json.loads(done.stdout))
+        def decode(schema: str, path: Path) -> list[list[Any]]:
+            print(json.dumps([schema, str(path)]), file=process.stdin, flush=True)
+            answer = process.stdout.readline()
+            assert answer, "SciDB-Py ended; its error is in the captured output"
+            return list(json.loads(answer))
 
-    return decode
+        yield decode
+        process.stdin.close()
 
 
 NATIVE = [kind for kind in scidb_records.SIZES if kind != "char"]
