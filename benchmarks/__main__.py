@@ -1,9 +1,13 @@
 """All tables by one command, each from its own program, with the peers measured in the same run.
 
     python -m benchmarks [--list] [--only NAME]... [--quick] [--json FILE] [--svg FOLDER]
+    python -m benchmarks --json docs/performance/results.json --svg docs/performance
+    python -m benchmarks --draw docs/performance/results.json --svg docs/performance
 
-`--quick` takes small data and few rounds: it shows that everything runs, in about two minutes, and
-its ratios are rough. The programs stay what they are: `python benchmarks/NAME.py --help`.
+The second measures for the site, the third draws that again. What is kept and drawn names the
+machine, the day and the versions. `--quick` takes small data and few rounds: it shows that
+everything runs, in a few minutes, and its ratios are rough. Each program runs alone, too:
+`python benchmarks/NAME.py --help`.
 
 At the end every row of raconvert that is slower than what it is compared with is named. Bases that
 do less than the whole work (reading the bytes, an empty program) are floors, not competitors.
@@ -18,13 +22,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from statistics import median
-from typing import Any
 
-from benchmarks._svg import bars
+from benchmarks._results import Table, about, draw, installed, keep, losses, purpose
 
 HERE = Path(__file__).resolve().parent
 # name of the program -> options of a quick run
@@ -46,19 +46,6 @@ PROGRAMS = {
     "migrate_memory": "--mib 32",
     "remote": "--mib 32",
 }
-# What people install for the peers.
-PEERS = (
-    "numpy", "h5py", "hidefix", "scipy", "mat73", "pillow", "imageio", "imagecodecs", "pynrrd",
-    "simpleitk", "safetensors", "zarr", "tensorstore", "harpy3",
-)  # fmt: skip
-FLOORS = {
-    "bare open/write/read/close", "bare loop", "bytes", "np.fromfile", "only read the files",
-    "python -c pass", "stat", "zlib, nothing written",
-}  # fmt: skip
-SLOWER = 1.05  # from which on a ratio counts as slower
-OURS = "raconvert"
-
-Table = dict[str, Any]
 
 
 def main() -> int:
@@ -66,10 +53,14 @@ def main() -> int:
     options = arguments()
     if options.list:
         for name in PROGRAMS:
-            print(f"{name:16} {(HERE / f'{name}.py').read_text().split(chr(10), 1)[0][3:]}")
+            print(f"{name:16} {purpose(name)}")
         return 0
-    installed = peers()
-    for name, found in installed.items():
+    if options.draw:
+        draw(json.loads(Path(options.draw).read_text(encoding="utf-8")), Path(options.svg))
+        return 0
+    peers = installed()
+    result = about(quick=options.quick, peers=peers)
+    for name, found in peers.items():
         print(f"{name:12} {found or 'skipped: not installed'}")
     tables: list[Table] = []
     failed = []
@@ -85,13 +76,11 @@ def main() -> int:
     print("" if lost else "none")
     if failed:
         print(f"failed: {', '.join(failed)}")
+    result |= {"failed": failed, "slower": lost, "tables": tables}
     if options.json:
-        result = {"quick": options.quick, "cpus": os.cpu_count(), "system": os.uname().release,
-                  "python": sys.version.split()[0], "peers": installed, "failed": failed,
-                  "slower": lost, "tables": tables}  # fmt: skip
-        Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
+        keep(result, Path(options.json))
     if options.svg:
-        draw(tables, Path(options.svg))
+        draw(result, Path(options.svg))
     return bool(failed)
 
 
@@ -104,21 +93,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small data, few rounds")
     parser.add_argument("--json", metavar="FILE", help="write all tables there")
     parser.add_argument("--svg", metavar="FOLDER", help="draw a picture for each program there")
+    parser.add_argument("--draw", metavar="FILE", help="draw what --json kept; measure nothing")
     parser.add_argument("--dir", help="where to work (default /dev/shm)")
-    return parser.parse_args()
-
-
-def peers() -> dict[str, str | None]:
-    """The version of each peer; None if it is not installed."""
-    found: dict[str, str | None] = {"cp": "of this system"}
-    for name in PEERS:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = None
-    elsewhere = os.environ.get("RACONVERT_SCIDBPY")
-    found["SciDB-Py"] = "in an environment of its own" if elsewhere else None
-    return found
+    options = parser.parse_args()
+    if options.draw and not options.svg:
+        parser.error("--draw needs --svg FOLDER, where the pictures go")
+    return options
 
 
 def run(name: str, *, quick: bool, folder: str | None) -> tuple[list[Table], int]:
@@ -133,35 +113,6 @@ def run(name: str, *, quick: bool, folder: str | None) -> tuple[list[Table], int
         code = subprocess.run(command, env=environment, check=False).returncode
         print(f"{name}: {time.monotonic() - started:.1f} s", flush=True)
         return [{"program": name, **json.loads(line)} for line in log], code
-
-
-def losses(tables: list[Table]) -> Iterator[dict[str, Any]]:
-    """Yield each row of raconvert that is slower than the base, or that a peer is faster than."""
-    for table in tables:
-        base, title = table["base"], f"{table['program']}, {table['title']}"
-        for name, row in table["rows"].items():
-            ratio = median(row[f"{table['by']}_ratio"])
-            if name == base or (base in FLOORS or name in FLOORS):
-                continue
-            if name.startswith(OURS) and ratio > SLOWER:
-                yield {"table": title, "row": name, "peer": base, "ratio": ratio}
-            elif base.startswith(OURS) and not name.startswith(OURS) and ratio < 1 / SLOWER:
-                yield {"table": title, "row": base, "peer": name, "ratio": 1 / ratio}
-
-
-def draw(tables: list[Table], folder: Path) -> None:
-    """Write a picture for each program, of all its tables."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in {table["program"]: None for table in tables}:
-        groups = []
-        for table in tables:
-            if table["program"] == name:
-                field = f"{table['by']}_ratio"
-                found = {row: sorted(one[field]) for row, one in table["rows"].items()}
-                rows = [(row, one[0], median(one), one[-1]) for row, one in found.items()]
-                kind = {"cpu": "CPU time", "wall": "time"}[table["by"]]
-                groups.append((f"{table['title']}: {kind} / {table['base']}", rows))
-        (folder / f"{name}.svg").write_text(bars(name, groups))
 
 
 if __name__ == "__main__":

@@ -111,9 +111,20 @@ def heading(text: str) -> None:
 def record(base: str, rows: dict[str, dict[str, Any]], by: str, title: str | None = None) -> None:
     """Keep a table for `python -m benchmarks`, in the file that it names: one line of JSON."""
     if path := os.environ.get("RACONVERT_TABLES"):
-        kept = {"title": title or _about["title"], "base": base, "by": by, "rows": rows}
+        kept = {
+            "title": (title or _about["title"]).rstrip(" ,"),
+            "base": base,
+            "by": by,
+            "rows": rows,
+        }
         with open(path, "a") as file:
             file.write(json.dumps(kept) + "\n")
+
+
+def record_bytes(title: str, base: str, rows: dict[str, int]) -> None:
+    """Keep a table of numbers of bytes, divided by those of its base."""
+    kept = {name: {"memory": [n], "memory_ratio": [n / rows[base]]} for name, n in rows.items()}
+    record(base, kept, "memory", title)
 
 
 def table(

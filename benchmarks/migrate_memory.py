@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 
-from _measure import ENVIRONMENT, RACONVERT, machine, run, workspace
+from _measure import ENVIRONMENT, RACONVERT, machine, record_bytes, run, workspace
 
 CONSTANT = 64  # MiB of each worker: interpreter, numpy and what reads the format
 MAKE = """
@@ -67,6 +67,12 @@ def main() -> None:
     allowed = options.max_memory + CONSTANT * len(peaks)
     print(f"together:      {sum(peaks.values()) / 2**20:7.1f} MiB; --max-memory and {CONSTANT} MiB "
           f"for each process: {allowed} MiB")  # fmt: skip
+    record_bytes(
+        f"files of up to {options.mib} MiB, --max-memory {options.max_memory}M, "
+        f"--jobs {options.jobs}: the most memory of all processes together",
+        "allowed",
+        {"allowed": allowed << 20, "raconvert migrate": sum(peaks.values())},
+    )
 
 
 def migrate(words: list[str]) -> dict[int, int]:

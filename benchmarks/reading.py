@@ -171,7 +171,7 @@ def with_h5py(path: str) -> Any:
 
 def with_hidefix(path: str) -> Any:
     """A dataset, by threads of its own."""
-    return import_module("hidefix").Index(path).dataset("x")[...]
+    return import_module("hidefix").Index(path).dataset("x")[()]
 
 
 def with_simpleitk(path: str) -> Any:

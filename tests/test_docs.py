@@ -247,6 +247,26 @@ def test_benchmarks_by_one_command(tmp_path: Path) -> None:
     assert result["failed"] == []
 
 
+def test_pictures_of_the_benchmarks_are_of_what_was_measured(tmp_path: Path) -> None:
+    """Each program has a picture, drawn from the tables that are kept, and the page shows it."""
+    folder = ROOT / "docs" / "performance"
+    result = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    names = {path.stem for path in (ROOT / "benchmarks").glob("[!_]*.py")}
+    drawn = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".json"}
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+
+    again = ["--draw", str(folder / "results.json"), "--svg", str(tmp_path)]
+    run([sys.executable, "-m", "benchmarks", *again], ROOT)
+
+    assert {table["program"] for table in result["tables"]} == names
+    assert drawn.keys() == {f"{name}.svg" for name in names} | {"results.md"}
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == drawn
+    assert [n for n in sorted(names) if f"](performance/{n}.svg)" not in page] == []
+    told = drawn["results.md"].decode()
+    for text in (result["date"], result["machine"], f"raconvert {result['raconvert']}"):
+        assert text in told
+
+
 def test_what_is_slower_is_named() -> None:
     """Of each table by the time that counts there; not of those whose base does less."""
 
@@ -267,6 +287,7 @@ def test_what_is_slower_is_named() -> None:
             table("raconvert", numpy=0.5, h5py=1.2, scipy=0.99),
             table("cp", "wall", **{"raconvert a": 1.2, "raconvert b": 0.8, "dd": 3.0}),
             table("bytes", raconvert=2.0),
+            table("raconvert", **{"raconvert --jobs 2": 1.4, "verify": 0.5}),
         ]
     )
 
