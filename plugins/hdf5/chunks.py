@@ -121,6 +121,10 @@ class Chunks:
         filters = tuple(names[number] for number in self._filters)
         return Pieces((*self._chunk, *axes), found, filters, fill)
 
+    def stretches(self) -> tuple[Values, Values]:
+        """The first bytes and the lengths of all chunks."""
+        return self._offsets, self._lengths
+
     def one(self, offset: int, length: int, mask: int) -> None:
         """Take it that there is one chunk, and where."""
         self._numbers = np.zeros(1, np.int64)

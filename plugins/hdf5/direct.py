@@ -47,11 +47,13 @@ def chunks_of(
     sure = are_places_sure(values.space, limits, storage.chunk, stored=stored)
     if not sure or not chunks.index(dataset):
         return None
+    misplaced = file.userblock and h5.get_libversion() < COUNTS_USER_BLOCKS
+    if not misplaced:
+        values.indexed = chunks
     if stored:
         values.checks.insert(0, chunks.check_found)
     if fill is None or (numbers and partial_unfiltered):
         return None
-    misplaced = file.userblock and h5.get_libversion() < COUNTS_USER_BLOCKS
     if not is_decoded(numbers) or kind.memory is not None or misplaced:
         return None
     too_large = not numbers and prod(storage.chunk) * unit > LARGEST_UNFILTERED

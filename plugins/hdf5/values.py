@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 LARGEST_GRID = 1 << 20  # chunks, further ones one for each byte of the file; a second or two
 CHUNKS_AT_ONCE = 4096  # that the library reads in one call
+NO_PLACES: Values = np.empty(0, np.uint64)
 CACHE_SLOTS = 12_421  # a prime above the chunks that a cache may hold
 
 
@@ -73,6 +74,7 @@ class Dataset:
         self.space = space
         self.chunk = chunk
         self.chunks: Chunks | None = None
+        self.indexed: Chunks | None = None  # whose places are known, whoever decodes them
         self.checks: list[Callable[[h5d.DatasetID], None]] = []  # before the library reads
         self.stored = 0  # bytes of it in the file
         self.offset: int | None = None  # of contiguous data
@@ -102,6 +104,11 @@ class Dataset:
         if self.chunk is None:
             return "it does not lie in one place of this file"
         return "its chunks have filters that zarr has not, or places that nobody is sure of"
+
+    def stretches(self) -> tuple[Values, Values]:
+        """The first bytes and the lengths of all chunks; none where nobody is sure of them."""
+        known = self.indexed or self.chunks
+        return (NO_PLACES, NO_PLACES) if known is None else known.stretches()
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield one-dimensional pieces in stored order, read in slabs of whole chunks."""

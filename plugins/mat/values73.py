@@ -182,6 +182,10 @@ class ClassNumbers(Decoded):
             return f"its numbers are stored as {self._values.dtype}, and are {self.dtype}"
         return self._values.in_pieces()
 
+    def stretches(self) -> tuple[Values, Values]:
+        """The first bytes and the lengths of all chunks."""
+        return self._values.stretches()
+
     def __getitem__(self, key: Any) -> Any:
         if self._values.shape != self.shape:
             return super().__getitem__(key)

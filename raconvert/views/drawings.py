@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _SIDES = ("front", "side", "top")
 _WIDE = 720  # of a ribbon or a plot
+_MOST_TITLES = 60  # of parts of a file; all are in a table
 HEADER, DATA, BETWEEN, END, CODED = "header", "data", "between", "end", "coded"
 
 
@@ -99,9 +100,10 @@ def ribbon(stretches: Sequence[Stretch], size: int) -> str:
         width = max(1.0, one.nbytes / size * _WIDE)
         x = min(x, _WIDE - width)
         title = f"{one.name}: {one.nbytes} bytes from byte {one.start}"
+        inside = f"<title>{_text(title)}</title>" if len(stretches) <= _MOST_TITLES else ""
         parts.append(
             f'<rect class="{one.kind}" x="{x:.2f}" y="4" width="{width:.2f}" height="40">'
-            f"<title>{_text(title)}</title></rect>"
+            f"{inside}</rect>"
         )
     parts.append(_small(0, "start", "byte 0"))
     parts.append(_small(_WIDE, "end", f"{size:,}"))

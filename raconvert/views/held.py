@@ -46,7 +46,7 @@ def holds(array: Array, *, full: bool = False) -> Iterator[str]:
     lines: list[str] = []
     if found is not None:
         values = found.values[0]
-        drawable = values.dtype.kind not in "SUmMV" or bool(comparable(values).size)
+        drawable = values.dtype.kind not in "SU" and bool(comparable(values).size)
         if found.form == LINE and drawable:
             yield from _lines(values.reshape(-1))
         else:

@@ -21,7 +21,7 @@ from raconvert.inspect.digest import digest_array, manifest_line
 from raconvert.inspect.info import describe, format_details
 from raconvert.ra.header import data_offset
 from raconvert.views import drawings
-from raconvert.views.bytes_of import stretches_of
+from raconvert.views.bytes_of import places_of
 from raconvert.views.held import holds
 from raconvert.views.markup import (
     TABLE_END,
@@ -198,10 +198,10 @@ def _bytes(opened: Opened, facts: dict[str, Any]) -> Iterator[str]:
     if not total or os.path.isdir(place):
         return
     yield "<h2>Where the bytes are</h2>\n"
-    found = stretches_of(opened.bundle, total)
-    yield f"<figure>\n{drawings.ribbon(found, total)}</figure>\n"
+    found = places_of(opened.bundle, total)
+    yield f"<figure>\n{drawings.ribbon(found.boxes, total)}</figure>\n"
     yield table_head("part", ">from byte", ">bytes", ">share")
-    for one in found:
+    for one in found.rows:
         mark = f'<span class="key {one.kind}"></span>'
         share = 100 * one.nbytes / total
         yield f'<tr><td>{mark}{text_of(one.name)}</td><td class="n">{one.start:,}</td>'

@@ -8,18 +8,18 @@ STYLE = """
   --two: light-dark(#d69e2e, #ecc94b); --three: light-dark(#9b4d96, #d291cc);
   --good: light-dark(#1b7048, #6fd3a0); --other: light-dark(#8a5a00, #f0b429);
   --bad: light-dark(#a61b1b, #ff9b9b); }
-body { margin: 0; background: var(--ground); color: var(--ink);
+body { margin: 0; overflow-wrap: anywhere; background: var(--ground); color: var(--ink);
   font: 16px/1.55 system-ui, "Segoe UI", "Noto Sans", sans-serif; }
 main { max-width: 58rem; margin: 0 auto; padding: 2.2rem 1.2rem 3rem; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin: 0; overflow-wrap: anywhere; }
-h1 code { font: inherit; font-weight: 650; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: 0; }
+h1 code { font: inherit; font-weight: 700; }
 h2 { font-size: 1.15rem; margin: 2.4rem 0 .7rem; padding-top: .9rem;
   border-top: 1px solid var(--line); }
 .lead { margin: .35rem 0 0; color: var(--soft); }
 .soft { color: var(--soft); }
 svg .soft { fill: var(--soft); }
 dl.facts { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.2rem; margin: 0; }
-dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
+dt { color: var(--soft); } dd { margin: 0; }
 figure { margin: 1rem 0; }
 figcaption { color: var(--soft); font-size: .875rem; margin-top: .3rem; }
 .strip { display: flex; flex-wrap: wrap; gap: .8rem; }
@@ -36,13 +36,13 @@ rect.header, .key.header { fill: var(--two); background: var(--two); }
 rect.data, .key.data { fill: var(--one); background: var(--one); }
 rect.coded, .key.coded { fill: var(--one); background: var(--one); opacity: .6; }
 rect.between, .key.between, rect.end, .key.end { fill: var(--three); background: var(--three); }
-rect.data { stroke: var(--ground); stroke-width: .5; }
+rect.data, rect.coded { stroke: var(--ground); stroke-width: .5; }
 .key { display: inline-block; width: .8em; height: .8em; border-radius: 2px; margin-right: .5em;
   print-color-adjust: exact; }
 table { border-collapse: collapse; width: 100%; font-size: .93rem; }
 th { white-space: nowrap; font-weight: 600; color: var(--soft); font-size: .85rem; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .9rem .3rem 0;
-  border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
+  border-bottom: 1px solid var(--line); }
 td.outcome { white-space: nowrap; }
 th.n, td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .exact { color: var(--good); font-weight: 600; }
@@ -50,11 +50,13 @@ th.n, td.n { text-align: right; font-variant-numeric: tabular-nums; white-space:
 .refused, .bad { color: var(--bad); font-weight: 600; }
 code, pre { font: .875rem/1.45 ui-monospace, "DejaVu Sans Mono", monospace; }
 pre { background: var(--panel); border: 1px solid var(--line); border-radius: 6px;
-  padding: .7rem .9rem; margin: .6rem 0; overflow-x: auto; white-space: pre-wrap;
-  overflow-wrap: anywhere; }
+  padding: .7rem .9rem; margin: .6rem 0; white-space: pre-wrap; }
 summary { cursor: pointer; font-weight: 600; padding: .2rem 0; }
 summary:focus-visible { outline: 2px solid var(--one); outline-offset: 2px; }
-footer { margin-top: 3rem; color: var(--soft); font-size: .85rem; }
+footer { max-width: 58rem; margin: 0 auto; padding: 0 1.2rem 2rem; color: var(--soft);
+  font-size: .85rem; }
+@media (max-width: 40rem) { main { padding: 1.2rem .8rem 2rem; } th, td { padding-right: .4rem; }
+  th, td.outcome, th.n, td.n { white-space: normal; } }
 @media print { body { font-size: 10pt; } main { max-width: none; padding: 0; }
   details::details-content { content-visibility: visible; }
   tr, figure, pre { break-inside: avoid; } }

