@@ -2,8 +2,9 @@
 
 And manual pages (`docs.man`) from the tables of the command line.
 
-python -m docs.generate           rewrite raconvert/catalogue.py, pyproject.toml, README.md and
-                                  docs/plugin-authors.md (between their markers), and docs/formats/
+python -m docs.generate           rewrite raconvert/catalogue.py, pyproject.toml, README.md,
+                                  docs/formats.md and docs/plugin-authors.md (between their
+                                  markers), and docs/formats/
 python -m docs.generate --check   write nothing; exit code 1 if anything is out of date
 """
 
@@ -63,7 +64,8 @@ def main(arguments: list[str]) -> int:
         ROOT / CONVERT: signature(CONVERT, OPTIONS, "{0}={1},"),
         ROOT / MIGRATE: signature(MIGRATE, MIGRATION, '"{0}": {1},'),
         ROOT / "pyproject.toml": packages(),
-        ROOT / "README.md": readme(rows),
+        ROOT / "README.md": with_formats("README.md", rows, "docs/formats/"),
+        ROOT / "docs" / "formats.md": with_formats("docs/formats.md", rows, "formats/"),
         ROOT / AUTHORS: authors(),
     }
     wanted |= {ROOT / "docs" / "formats" / f"{row.name}.md": page(row) for row in rows}
@@ -216,15 +218,15 @@ def packages() -> str:
 # The table of the README ------------------------------------------------------------------------
 
 
-def readme(rows: list[Row]) -> str:
-    """The README with a fresh table between its markers."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def with_formats(path: str, rows: list[Row], folder: str) -> str:
+    """A page with a fresh table of the formats between its markers."""
+    text = (ROOT / path).read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
-    return f"{before}{BEGIN}\n{format_table(rows)}\n\n{foreign_formats()}\n{END}{after}"
+    return f"{before}{BEGIN}\n{format_table(rows, folder)}\n\n{foreign_formats()}\n{END}{after}"
 
 
-def format_table(rows: list[Row]) -> str:
+def format_table(rows: list[Row], folder: str) -> str:
     """One line per built-in format."""
     lines = [
         "| Name | Format | Files | Reads | Writes | Arrays in a file | Metadata kept inside |",
@@ -232,7 +234,7 @@ def format_table(rows: list[Row]) -> str:
     ]
     for row in rows:
         files = suffixes(row.suffixes, folder=row.folder)
-        cells = [f"[`{row.name}`](docs/formats/{row.name}.md)", row.title, files]
+        cells = [f"[`{row.name}`]({folder}{row.name}.md)", row.title, files]
         cells += ["yes" if can else "no" for can in (row.reads, row.writes)]
         cells += ["many, named" if row.many else "one", META[row.meta]]
         lines.append("| " + " | ".join(cells) + " |")

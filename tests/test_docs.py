@@ -193,6 +193,73 @@ def test_python_examples(
     run([sys.executable, "-c", "\n".join(blocks(page, "python"))], tmp_path, **environment)
 
 
+# Blocks that neither of these two tests runs -> the test that does, or why nothing can.
+# A block with the name of a file is part of the `console` blocks of its page.
+ELSEWHERE = {
+    (
+        "README.md",
+        "bash",
+    ): "tests/test_docs.py::test_the_first_commands_of_the_readme_on_a_clean_copy",
+    ("CONTRIBUTING.md", "sh"): ".ci/run does the same in an environment of its own",
+    ("docs/architecture.md", "mermaid"): "not a program: a diagram",
+    ("docs/guide.md", "sh"): "a bucket of one's own: tests/remote/test_recipe.py has another",
+    ("docs/museum.md", "py"): "tests/test_museum.py",
+    ("docs/museum.md", "sh"): "tests/test_museum.py",
+    (
+        "docs/packaging/README.md",
+        "sh",
+    ): ".ci/package tries pip, uvx and pipx; containers, conda and "
+    "other systems are not there: tests/test_packaging.py reads their files",
+    ("docs/performance.md", "sh"): "hours, not minutes: tests/test_docs.py::test_benchmarks_run",
+    ("docs/plugin-authors.md", "py"): "tests/test_docs.py::test_the_plugin_of_the_page",
+    ("docs/plugin-authors.md", "sh"): "tests/test_third_party.py",
+    ("docs/plugin-authors.md", "toml"): "tests/test_docs.py::test_the_plugin_of_the_page",
+    ("docs/recipes/dask.md", "bash"): "tests/migration/test_recipes.py",
+    ("docs/recipes/s3.md", "shell-session"): "tests/remote/test_recipe.py",
+    ("docs/recipes/slurm.md", "bash"): "tests/migration/test_recipes.py",
+    ("docs/testing.md", "sh"): "tests/test_fuzz.py tests/test_mutation.py",
+    ("docs/tutorials/matlab-and-julia.md", "julia"): "not run: machines that test have no Julia",
+}
+
+
+def test_every_block_is_run() -> None:
+    """Or it is said why not; a command does not hide in an indented block."""
+    found, hidden = set(), []
+    for page in (*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"):
+        text, name = page.read_text(encoding="utf-8"), name_of(page)
+        fences = re.findall(r"^`{3,}([^`\n]+)$", text, re.MULTILINE)
+        found |= {(name, words) for words in fences if " " not in words and words[0] != "{"}
+        bare = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+        if "docs/formats/" not in name:  # which show layouts, and are made from docstrings
+            command = r"\n\n {4}((?:raconvert|python|pip|import|sha256sum)\b.*)"
+            hidden += [(name, line) for line in re.findall(command, bare)]
+
+    assert {one for one in found if one[1] not in ("console", "python")} == ELSEWHERE.keys()
+    for says in ELSEWHERE.values():
+        for file, test in re.findall(r"(tests/[\w/]+\.py)(?:::(\w+))?", says):
+            code = (ROOT / file).read_text(encoding="utf-8")
+            assert re.search(rf"^def {test or 'test_'}", code, re.MULTILINE), (file, test)
+    assert hidden == []
+
+
+def test_the_plugin_of_the_page(tmp_path: Path) -> None:
+    """It passes the kit as the page says, and by pytest; its entry point is that of the package."""
+    page = ROOT / "docs" / "plugin-authors.md"
+    module, kit, tests = blocks(page, "py")
+    (tmp_path / "raconvert_toy.py").write_text(module, encoding="utf-8")
+    (tmp_path / "test_toy.py").write_text(tests, encoding="utf-8")
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    quick = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+
+    run([sys.executable, "-c", kit], tmp_path, PYTHONPATH=path)
+    said = run([sys.executable, "-m", "pytest", *quick, "test_toy.py"], tmp_path, PYTHONPATH=path)
+
+    assert re.search(r"^\d+ passed", said, re.MULTILINE), said
+    (entry,) = blocks(page, "toml")
+    toy = ROOT / "tests" / "third_party" / "raconvert-toy" / "pyproject.toml"
+    assert entry in toy.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     "words",
     [

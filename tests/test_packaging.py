@@ -34,6 +34,7 @@ PROJECT_FILES = (
     ".ci/package",
     ".ci/run",
     ".gitattributes",
+    ".github/ISSUE_TEMPLATE/new-format.yml",
     ".pre-commit-config.yaml",
     "CHANGELOG.md",
     "CITATION.cff",
@@ -200,6 +201,35 @@ def test_conda_recipe_needs_what_the_package_needs() -> None:
     assert recipe["about"]["license"] == project["license"]
 
 
+def test_versions_of_python_are_those_that_are_tried() -> None:
+    """In the classifiers, by tox, and in the container."""
+    project, tool = pyproject()["project"], pyproject()["tool"]
+    prefix = "Programming Language :: Python :: 3."
+    named = [line.removeprefix(prefix) for line in project["classifiers"] if prefix in line]
+    container = (ROOT / "docs/packaging/Containerfile").read_text(encoding="utf-8")
+    used = re.findall(r"^FROM python:3\.(\d+)-", container, re.MULTILINE)
+
+    assert [f"3.{minor}" for minor in named] == tool["tox"]["env_list"]
+    assert project["requires-python"] == f">=3.{named[0]}"
+    assert tool["mypy"]["python_version"] == f"3.{named[0]}"
+    assert tool["cibuildwheel"]["build"] == [f"cp3{named[0]}-*"]
+    assert len(used) == 2
+    assert {*used} <= {*named}
+
+
+def test_ways_of_installing_are_those_that_ci_tries() -> None:
+    """The lines for `uvx` and `pipx` of the pages, with a wheel in the place of the checkout."""
+    ci = (ROOT / ".ci" / "package").read_text(encoding="utf-8")
+    pages = ("README.md", "docs/index.md", "docs/packaging/README.md")
+    text = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in pages)
+    found = {*re.findall(r"\b(uvx --from|pipx run --spec|pipx install) \.", text)}
+
+    assert found == {"uvx --from", "pipx run --spec", "pipx install"}
+    for words in found:
+        tool, option = words.rsplit(" ", 1)
+        assert re.search(rf'{tool}( --quiet)? {option}( --quiet)? "\$wheel"', ci), words
+
+
 def test_container_installs_extras_that_are_there() -> None:
     """And nothing in it runs as root."""
     text = (ROOT / "docs/packaging/Containerfile").read_text(encoding="utf-8")
@@ -265,7 +295,7 @@ def copy_project(copy: Path) -> Path:
     for folder in PROJECT_FOLDERS:
         shutil.copytree(ROOT / folder, copy / folder, ignore=NOT_SOURCE)
     for file in PROJECT_FILES:
-        (copy / file).parent.mkdir(exist_ok=True)
+        (copy / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, copy / file)
     return copy
 
@@ -472,6 +502,10 @@ def test_wheel_metadata(wheel: Path) -> None:
 
     assert "License-Expression: MIT" in metadata
     assert "Requires-Python: >=3.11" in metadata
+    assert "\nDescription-Content-Type: text/markdown\n" in metadata
+    assert "\n# raconvert\n" in metadata
+    for name, address in pyproject()["project"]["urls"].items():
+        assert f"\nProject-URL: {name}, {address}\n" in metadata
     assert len(licences) == 1
 
 

@@ -25,7 +25,9 @@ is a program that runs in our tests against the newest versions; an exhibit whos
 changed leaves the museum. Below each is what raconvert does with the same values: *exact*, *said*
 (one line tells what changes), or *refused* with the reason, before anything is written.
 
-    python -m docs.museum     # run all of them here
+```sh
+python -m docs.museum     # run all of them here
+```
 """
 
 
