@@ -9,6 +9,11 @@ values are asked for::
     ds = xr.open_dataset("x.h5", engine="raconvert", group="subject")      # those of one group
     tree = xr.open_datatree("x.h5", engine="raconvert")                    # each group by itself
 
+Packed values (``scale_factor``, ``add_offset``, ``_FillValue``), dates (``units`` such as ``hours
+since 2020-01-01``) and ``coordinates`` are decoded, as by xarray's own engines; ``decode_cf=False``
+leaves all as it is in the file. Characters stay characters unless ``concat_characters=True`` is
+given, durations numbers unless ``decode_timedelta=True`` is.
+
 Names, dimensions, coordinates and attributes are as `raconvert.arrays.datasets` says;
 `Array.to_xarray` and `Bundle.to_xarray` give the same of what is open already. `raconvert.write`
 takes it back.
@@ -21,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from xarray import DataTree
 
-from raconvert.arrays.datasets import dataset_of
+from raconvert.arrays.datasets import DECODERS, dataset_of, decoded
 from raconvert.catalogue import ROWS
 from raconvert.conversion.reopen import open_here
 from raconvert.errors import UsageError, listed
@@ -51,7 +56,7 @@ class RaconvertBackend(_Engine):
     url: ClassVar[str] = "https://pypi.org/project/raconvert/"
     open_dataset_parameters: ClassVar[tuple[str, ...]] = (
         "filename_or_obj", "drop_variables", "group", "from_", "in_opts", "meta", "index_order",
-        "max_memory",
+        "max_memory", *DECODERS,
     )  # fmt: skip
     supports_groups: ClassVar[bool] = True
 
@@ -66,16 +71,28 @@ class RaconvertBackend(_Engine):
         meta: str | None = None,
         index_order: str | None = None,
         max_memory: int | None = None,
+        mask_and_scale: Any = True,
+        decode_times: Any = True,
+        concat_characters: Any = False,
+        decode_coords: Any = True,
+        use_cftime: Any = None,
+        decode_timedelta: Any = False,
     ) -> Dataset:
         """Return the arrays of a file, or of one group of it, as a Dataset; nothing is read yet.
 
-        ``FILE#name`` is one array. The other options are those of `raconvert.open`. Raises what
-        `raconvert.open` does, `UsageError` for a group that is not there.
+        ``FILE#name`` is one array. The options of decoding are those of `xarray.open_dataset`, the
+        others those of `raconvert.open`. Raises what `raconvert.open` does, `UsageError` for a
+        group that is not there.
         """
         reading = _given(from_, in_opts, meta, index_order, max_memory)
         bundle = open_here(_path(filename_or_obj), mmap=False, reading=reading)
         try:
-            made = _dataset(bundle, group, drop_variables)
+            made = decoded(
+                _dataset(bundle, group, drop_variables),
+                mask_and_scale=mask_and_scale, decode_times=decode_times,
+                concat_characters=concat_characters, decode_coords=decode_coords,
+                use_cftime=use_cftime, decode_timedelta=decode_timedelta,
+            )  # fmt: skip
         except BaseException:
             bundle.close()
             raise
@@ -100,6 +117,7 @@ class RaconvertBackend(_Engine):
         meta: str | None = None,
         index_order: str | None = None,
         max_memory: int | None = None,
+        **decoders: Any,
     ) -> dict[str, Dataset]:
         """Return the arrays of each group by the path of the group, as a Dataset each.
 
@@ -113,8 +131,14 @@ class RaconvertBackend(_Engine):
                 groups.setdefault(array.name.rpartition("/")[0], []).append(array)
             known = {**bundle.groups, "": bundle.attributes}
             found = {
-                f"/{path}": dataset_of(
-                    arrays, known.get(path, {}), drop_variables, inside=f"{path}/" if path else ""
+                f"/{path}": decoded(
+                    dataset_of(
+                        arrays,
+                        known.get(path, {}),
+                        drop_variables,
+                        inside=f"{path}/" if path else "",
+                    ),
+                    **decoders,
                 )
                 for path, arrays in groups.items()
             }

@@ -145,7 +145,8 @@ class File:
         self.sorted = 0, sorted_places({})  # of how many of them, and these
         self.last: tuple[int, list[tuple[int, bool, bytes]]] | None = None  # header that was read
         self.searched = False  # the whole file was searched for heaps
-        self.dense: dict[bytes, tuple[int, list[int]]] | None = None  # of `header.dense_data`
+        # Of `header.dense_data`.
+        self.dense: dict[bytes, tuple[int, list[tuple[int, int]]]] | None = None
         self.attributes = 0  # bytes that its attributes take as plain values
         self.unwritten: dict[str, int] = {}  # bytes of datasets that are only a fill value
         if source.base:

@@ -77,6 +77,7 @@ _DENSE = re.compile(
     rb"\x03(?=[\0-\3]..(?:[\x08-\xff].|.[^\0])(?:[\x04-\xff].|.[^\0])[\0\1])", re.DOTALL
 )
 SHARED_TYPE = 1  # flag of an attribute: its datatype is a named one
+SHARED_SPACE = 2  # and its dataspace is kept elsewhere
 MAYBE_VARIABLE = (6, VARIABLE, 10)  # datatype classes: compound, variable length, array
 HEAD_BYTES = 512  # that most headers do not exceed
 KEPT_BYTES = 1 << 16  # of the header of an object: looked at several times in a row
@@ -280,7 +281,8 @@ def chunked(body: bytes) -> Chunked | None:
 def dense_data(file: File, name: bytes, nbytes: int) -> Iterator[bytes]:
     """Yield the bytes behind whatever in a file looks like the message of this attribute.
 
-    The whole file is searched once; of each name so many bytes are yielded once.
+    The whole file is searched once; of each name so many bytes are yielded once, but no more than
+    its own dataspace says: what comes behind them is something else.
     """
     if file.source.size > MAX_SEARCH_BYTES:
         return
@@ -290,14 +292,14 @@ def dense_data(file: File, name: bytes, nbytes: int) -> Iterator[bytes]:
     if nbytes <= seen:
         return
     file.dense[name] = (nbytes, places)
-    for place in places:
-        yield file.source.read_at(place, nbytes)
+    for place, most in places:
+        yield file.source.read_at(place, min(nbytes, most))
 
 
-def _dense_places(file: File) -> dict[bytes, tuple[int, list[int]]]:
-    """The places of the data of what looks like attributes of variable length, by name."""
+def _dense_places(file: File) -> dict[bytes, tuple[int, list[tuple[int, int]]]]:
+    """Place and length of the data of what looks like attributes of variable length, by name."""
     whole = file.source.read_at(0, file.source.size)
-    found: dict[bytes, tuple[int, list[int]]] = {}
+    found: dict[bytes, tuple[int, list[tuple[int, int]]]] = {}
     for count, match in enumerate(_DENSE.finditer(whole)):
         if count > MAX_DENSE:
             raise Unsupported(f"the file has more than {MAX_DENSE} attributes in dense storage")
@@ -308,7 +310,10 @@ def _dense_places(file: File) -> dict[bytes, tuple[int, list[int]]]:
         datatype = whole[start + sizes[0] : start + sizes[0] + 1]
         known = flags & SHARED_TYPE or (datatype and datatype[0] & 15 in MAYBE_VARIABLE)
         if known and b"\0" not in name:
-            found.setdefault(name, (0, []))[1].append(start + sum(sizes))
+            at = start + sum(sizes)
+            lengths = lengths_of(whole[at - sizes[2] : at]) if not flags & SHARED_SPACE else None
+            most = MAX_SEARCH_BYTES if lengths is None else prod(lengths) * REFERENCE_BYTES
+            found.setdefault(name, (0, []))[1].append((at, most))
     return found
 
 

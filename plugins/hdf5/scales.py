@@ -39,7 +39,10 @@ if TYPE_CHECKING:
 MAX_VALUES = 1 << 16  # longer scales give an axis only name and units
 MOST_WRITTEN = 1 << 22  # values of a scale that is made from an axis
 MAX_LABELS = 1000  # and so do irregular ones above this
-ALWAYS = frozenset(["DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS"])
+# The last two are the numbers that netCDF gives to the dimensions of one file.
+ALWAYS = frozenset(
+    ["DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid", "_Netcdf4Coordinates"]
+)
 ON_SCALES = frozenset(["CLASS", "NAME"])
 NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
 

@@ -12,11 +12,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from xarray import DataArray, Dataset, Variable, open_dataset
+from xarray import DataArray, Dataset, Variable, decode_cf, open_dataset
 from xarray.backends.locks import SerializableLock
 from xarray.core import indexing
 
+from raconvert.errors import UsageError, listed
+
 KEY = "raconvert"  # in the encoding of variables and coordinates
+# What xarray's own decoding takes, and what is meant where it is not given.
+DECODERS: dict[str, Any] = {
+    "mask_and_scale": True, "decode_times": True, "concat_characters": False,
+    "decode_coords": True, "use_cftime": None, "decode_timedelta": False,
+}  # fmt: skip
+_VALUES = {"_FillValue", "missing_value"}  # attributes of packed data, in the type of its elements
+_OF_NETCDF = {"_NCProperties"}  # which program wrote a file: other engines hide it, too
+_PACKING = {*_VALUES, "scale_factor", "add_offset"}
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -85,7 +95,7 @@ class Opened(_Engine):
     ) -> Dataset:
         """Return a Dataset of arrays, attributes and namespaces."""
         arrays, attributes, formats = filename_or_obj
-        return dataset_of(arrays, attributes, drop_variables, formats=formats)
+        return decoded(dataset_of(arrays, attributes, drop_variables, formats=formats))
 
 
 def opened(
@@ -138,15 +148,34 @@ def dataset_of(
     coordinates = {name: own for name, own in dims.coordinates().items() if name not in variables}
     as_coordinates = [name for name, own in variables.items() if own.dims == (name,)]
     coordinates.update({name: variables.pop(name) for name in as_coordinates})
-    made = Dataset(variables, coordinates, attributes)
+    own = {key: value for key, value in attributes.items() if key not in _OF_NETCDF}
+    made = Dataset(variables, coordinates, own)
     if formats:
         made.encoding[KEY] = {"formats": formats}
     return made
 
 
+def decoded(made: Dataset, **decoders: Any) -> Dataset:
+    """Return a Dataset as the CF conventions mean it; nothing is read yet.
+
+    `decoders` are options of `xarray.decode_cf`. Raises `UsageError` for others.
+    """
+    wrong = next((name for name in decoders if name not in DECODERS), None)
+    if wrong is not None:
+        raise UsageError(
+            f"the engine 'raconvert' has no option '{wrong}'", expected=listed([*DECODERS])
+        )
+    asked = {**DECODERS, **decoders}
+    # The rest, such as `use_cftime`, only where it is asked for: versions of xarray drop them.
+    asked = {name: own for name, own in asked.items() if own is not None}
+    found = decode_cf(made, **asked)
+    found.encoding.update(made.encoding)
+    return found
+
+
 def _variable(array: Any, own: str, dims: tuple[str, ...], lock: SerializableLock) -> Variable:
     meta = array.meta
-    attributes = dict(meta.attributes)
+    attributes = {key: _typed(key, value, array) for key, value in meta.attributes.items()}
     for name, value in (("units", meta.units), ("long_name", meta.description)):
         if value:
             attributes[_free(name, attributes)] = value
@@ -162,6 +191,25 @@ def _variable(array: Any, own: str, dims: tuple[str, ...], lock: SerializableLoc
     if dims == (own,) and array.dtype.kind == "S" and meta.encoding == "utf-8":
         data = _as_texts(array[...])
     return Variable(dims, data, attributes, encoding={KEY: kept})
+
+
+def _typed(key: str, value: Any, array: Any) -> Any:
+    """An attribute as other engines give it, where its type decides that of decoded values."""
+    if key not in _PACKING or not isinstance(value, list | int | float):
+        return value
+    if key in _VALUES and array.dtype.kind in "iufc":
+        descr: Any = array.dtype.newbyteorder("=")
+    else:  # what its format remembers
+        known = (space.get("attributes") for space in array.meta.formats.values())
+        types = [one[key].get("type") for one in known if isinstance(one, dict) and key in one]
+        descr = next((one for one in types if isinstance(one, str)), None)
+    try:
+        found = np.array(value, descr and np.dtype(descr).newbyteorder("="))
+    except (TypeError, ValueError, OverflowError):
+        return value
+    if found.tolist() != value and not np.isnan(found.astype("f8", copy=False)).any():
+        return value  # another type than that of the elements
+    return found[()] if found.size != 1 else found.reshape(-1)[0]
 
 
 def _as_texts(values: Any) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.conventions import as_numbers, name_coordinates
 from raconvert.arrays.delayed import Delayed, is_delayed
 from raconvert.arrays.dtypes import element_of, flattened
 from raconvert.arrays.metadata import Axis, Metadata
@@ -62,6 +63,8 @@ def bundle_of(values: Any, name: str, changes: list[tuple[str, str]]) -> Bundle:
         names = [*values.data_vars, *(key for key in values.coords if key not in values.dims)]
         _refuse_twins(values, names)
         arrays = [_data_array(values[key], str(key), changes) for key in names]
+        for key, array in zip(values.data_vars, arrays, strict=False):
+            name_coordinates(array.meta, values[key])
         empty = [key for key in values.coords if key in values.dims and not _used(values, key)]
         arrays += [_data_array(values[key], str(key), changes) for key in empty]
         own = values.encoding.get(KEEPS)
@@ -178,7 +181,7 @@ def _axis(
     """Return the axis of a coordinate: as it was read if that still says the same."""
     coord = values.coords[dim]
     _refuse_levels(coord.to_index(), values)
-    was = coord.encoding.get(KEEPS)
+    was, timed = coord.encoding.get(KEEPS), None
     axis = Axis(name=str(dim))
     for fields in [*known, *([was["axis"]] if isinstance(was, dict) and "axis" in was else [])]:
         before = Axis(**fields)
@@ -188,15 +191,15 @@ def _axis(
                 axis.name = str(dim)
             break
     else:
-        _place(axis, coord.values, name, changes)
+        numbers, timed = as_numbers(coord, dim, name, changes)
+        _place(axis, numbers, name, changes)
     attributes = dict(coord.attrs)
-    units = attributes.pop("units", None)
+    units = attributes.pop("units", timed)
     axis.units = units if isinstance(units, str) else None
     if units is not None and axis.units is None:
         attributes["units"] = units
     if attributes:
-        left = f"left out: {_listed(list(attributes))} of coordinate '{dim}'"
-        changes.append((name, left))
+        changes.append((name, f"left out: {_listed(list(attributes))} of coordinate '{dim}'"))
     return axis
 
 
@@ -390,10 +393,7 @@ def _place(
         if step and listed == [first + place * step for place in range(len(listed))]:
             axis.origin, axis.spacing = first, step
             return
-    if values.dtype.kind in "mM":
-        listed = values.astype(str).tolist()
+    if values.dtype.kind in "mM" or not all(_is_plain(one) for one in listed):
+        listed = values.astype(str).tolist() if values.dtype.kind in "mM" else [*map(str, listed)]
         changes.append((name, f"the {values.dtype} along axis '{axis.name}' become texts"))
-    if not all(_is_plain(one) for one in listed):
-        listed = [str(one) for one in listed]
-        changes.append((name, f"what stands along axis '{axis.name}' becomes texts"))
     axis.labels = listed

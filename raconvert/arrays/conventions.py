@@ -1,0 +1,127 @@
+"""What xarray says of an array in the words of CF, so that files can: dates, coordinates.
+
+Specification: NetCDF Climate and Forecast (CF) Metadata Conventions: 4.4 "Time Coordinate", dates
+as numbers, ``hours since 2020-01-01``; 5 "Coordinate Systems", the attribute ``coordinates``.
+"""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+
+    from raconvert.arrays.metadata import Metadata
+
+_NANOSECONDS = {
+    "days": 86_400_000_000_000, "hours": 3_600_000_000_000, "minutes": 60_000_000_000,
+    "seconds": 1_000_000_000, "milliseconds": 1_000_000, "microseconds": 1000, "nanoseconds": 1,
+}  # fmt: skip
+_UNITS = re.compile(r"(\w+?)s? since (\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d(?:\.\d{1,9})?))?")
+_CALENDARS = {"standard", "gregorian", "proleptic_gregorian"}
+# Before this day the calendar that CF takes for granted is the Julian one.
+_GREGORIAN = "1582-10-15"
+
+
+def name_coordinates(meta: Metadata, values: Any) -> None:
+    """Name in the attributes of a variable its coordinates that are variables of their own."""
+    names = [str(key) for key in values.coords if key not in values.dims]
+    said = "coordinates" in meta.attributes
+    if names and not said and not any(set(name) & set(" \t\n") for name in names):
+        meta.attributes["coordinates"] = " ".join(names)
+
+
+def as_numbers(
+    coordinate: Any, dim: Any, name: str, changes: list[tuple[str, str]]
+) -> tuple[np.ndarray[Any, Any], str | None]:
+    """Return the values of a coordinate of xarray, dates and durations as numbers, and their units.
+
+    `changes` gets (name, what changed). All other values, and dates that no numbers say, are
+    returned as they are.
+    """
+    values, encoding = coordinate.values, coordinate.encoding
+    if values.dtype.kind not in "mM":
+        return values, None
+    found = numbered(values, encoding.get("units"), encoding.get("calendar"))
+    if found is None:
+        return values, None
+    changes.append((name, f"the {values.dtype} along axis '{dim}' become {found[1]}"))
+    return found
+
+
+def numbered(
+    values: np.ndarray[Any, Any], units: Any = None, calendar: Any = None
+) -> tuple[np.ndarray[Any, Any], str] | None:
+    """Return dates or durations as integers, exactly, and the units that say what they are.
+
+    The units are those given, as they were in a file, if they say every value; else the largest
+    that do, of dates since the day of the first one. None if some value is missing, or no integer
+    of nanoseconds, or from before the calendar.
+
+    >>> numbered(np.array(["2020-01-01", "2020-01-03"], "M8[D]"))
+    (array([0, 2]), 'days since 2020-01-01')
+    """
+    import numpy as np
+
+    dates = values.dtype.kind == "M"
+    if not values.size or np.isnat(values).any():
+        return None
+    if dates and values.min().astype("M8[D]") < np.datetime64(_GREGORIAN):
+        return None
+    fine = _as_nanoseconds(values)
+    if fine is None:
+        return None
+    if not dates:
+        return _largest(fine)
+    step, origin = _meant(units) if calendar is None or calendar in _CALENDARS else (0, 0)
+    if step and _is_near(fine, origin) and not ((fine - origin) % step).any():
+        return (fine - origin) // step, units
+    first = values.reshape(-1)[0].astype("M8[D]")
+    origin = int(first.astype("i8")) * _NANOSECONDS["days"]
+    if not _is_near(fine, origin):
+        return None
+    numbers, unit = _largest(fine - origin)
+    return numbers, f"{unit} since {first}"
+
+
+def _meant(units: Any) -> tuple[int, int]:
+    """Step and origin of units such as ``hours since 2020-01-01``, in nanoseconds; 0 if unknown."""
+    import numpy as np
+
+    match = _UNITS.fullmatch(units) if isinstance(units, str) else None
+    if not match:
+        return 0, 0
+    unit, day, time = match.groups()
+    whole, _, part = (time or "00:00:00").partition(".")
+    try:
+        seconds = int(np.datetime64(f"{day}T{whole}", "s").astype("i8"))
+    except ValueError:  # a month that does not exist
+        return 0, 0
+    return _NANOSECONDS.get(f"{unit}s", 0), seconds * 10**9 + int(part.ljust(9, "0"))
+
+
+def _is_near(fine: np.ndarray[Any, Any], origin: int) -> bool:
+    """True if an origin and the distances from it are integers of 64 bits."""
+    ends = int(fine.min()) - origin, int(fine.max()) - origin
+    return max(map(abs, (*ends, origin))) < 1 << 63
+
+
+def _as_nanoseconds(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+    """The values as integers; None if those have no room for them."""
+    import numpy as np
+
+    if np.datetime_data(values.dtype)[0] in ("generic", "ps", "fs", "as"):
+        return None
+    fine = values.astype(f"{values.dtype.kind}8[ns]")
+    if not (fine.astype(values.dtype) == values).all():
+        return None
+    return fine.astype("i8")
+
+
+def _largest(fine: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], str]:
+    """Nanoseconds in the largest unit of which all are multiples."""
+    unit, step = next((key, one) for key, one in _NANOSECONDS.items() if not (fine % one).any())
+    return fine // step, unit

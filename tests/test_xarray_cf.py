@@ -1,0 +1,180 @@
+"""Packed values, dates and attributes of CF in xarray's engine and back, as its own engines do."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raconvert
+from raconvert.errors import UsageError
+
+xr = pytest.importorskip("xarray")
+pytest.importorskip("h5netcdf")
+HOURS = np.datetime64("2020-01-01T00", "ns") + 6 * np.arange(5).astype("m8[h]")
+ODD = np.array(["2020-01-01", "2020-01-04", "2021-02-03"], "M8[ns]")
+PACKED = {
+    "t": {"dtype": "i2", "scale_factor": np.float32(0.5), "add_offset": np.float32(5),
+          "_FillValue": np.int16(-1)},
+    "time": {"units": "hours since 2019-12-31"},
+}  # fmt: skip
+
+
+def weather() -> xr.Dataset:
+    values = np.arange(10, dtype="f4").reshape(5, 2)
+    values[1, 1] = np.nan
+    notes = {f"note{number}": "text" for number in range(7)}  # so many that they lie elsewhere
+    return xr.Dataset(
+        {
+            "t": (("time", "lat"), values, {"units": "K", "long_name": "T", **notes}),
+            "n": ("lat", [1, 2], {"units": "days"}),
+        },
+        coords={"time": HOURS, "lat": [10.0, 20.0], "month": ("lat", [1, 2])},
+        attrs={"title": "weather"},
+    )
+
+
+# In a process of its own: netCDF4 brings another HDF5 library (see test_xarray.py).
+MAKE = """
+import pickle, sys
+dataset, path, options = pickle.load(sys.stdin.buffer)
+dataset.to_netcdf(path, engine="netcdf4", encoding=options)
+"""
+LOOK = """
+import pickle, sys, xarray
+path, options = pickle.load(sys.stdin.buffer)
+with xarray.open_dataset(path, engine="netcdf4", **options) as found:
+    sys.stdout.buffer.write(pickle.dumps(found.load().to_dict(data="array")))
+"""
+
+
+def apart(program: str, *given: Any) -> bytes:
+    pytest.importorskip("netCDF4")
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, input=pickle.dumps(given), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+def write(path: Path, dataset: xr.Dataset, engine: str) -> None:
+    if engine == "netcdf4":
+        apart(MAKE, dataset, path, PACKED)
+    else:
+        dataset.to_netcdf(path, engine=engine, encoding=PACKED)
+
+
+def seen(path: Path, engine: str, **options: Any) -> xr.Dataset:
+    if engine == "netcdf4":
+        return xr.Dataset.from_dict(pickle.loads(apart(LOOK, path, options)))
+    with xr.open_dataset(path, engine=engine, **options) as found:
+        return found.load()
+
+
+@pytest.mark.parametrize("decode", [True, False])
+@pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf"])
+def test_packed_values_and_dates_as_other_engines_give_them(
+    tmp_path: Path, engine: str, decode: bool
+) -> None:
+    write(tmp_path / "x.nc", weather(), engine)
+    options = {"decode_cf": decode, **({"decode_timedelta": False} if decode else {})}
+
+    ours = seen(tmp_path / "x.nc", "raconvert", **options)
+
+    theirs = seen(tmp_path / "x.nc", engine, **options)
+    assert set(ours.coords) == set(theirs.coords)
+    for name in theirs.variables:
+        assert ours[name].dims == theirs[name].dims
+        assert ours[name].dtype == theirs[name].dtype or ours[name].dtype.kind == "M"
+        assert np.array_equal(ours[name], theirs[name], equal_nan=ours[name].dtype == "f4")
+    assert ours["t"].attrs.keys() == theirs["t"].attrs.keys()
+    assert ours.attrs == theirs.attrs
+
+
+def test_some_is_decoded(tmp_path: Path) -> None:
+    write(tmp_path / "x.nc", weather(), "h5netcdf")
+
+    raw = seen(tmp_path / "x.nc", "raconvert", mask_and_scale=False)
+    assert raw["t"].dtype == "i2"
+    assert raw["time"].dtype.kind == "M"
+    with xr.open_datatree(tmp_path / "x.nc", engine="raconvert") as tree:
+        assert tree["t"].dtype == "f4"
+
+
+def test_what_is_open_is_decoded_the_same_way(tmp_path: Path) -> None:
+    write(tmp_path / "x.nc", weather(), "h5netcdf")
+
+    with raconvert.open(tmp_path / "x.nc") as bundle:
+        whole = bundle.to_xarray().load()
+        one = bundle["t"].to_xarray().load()
+
+    xr.testing.assert_identical(whole, seen(tmp_path / "x.nc", "raconvert"))
+    xr.testing.assert_identical(one.variable, whole["t"].variable)
+
+
+def test_an_option_that_decodes_nothing_is_named(tmp_path: Path) -> None:
+    raconvert.write(tmp_path / "x.npy", np.arange(3))
+
+    with pytest.raises(UsageError, match="no option 'mask'"):
+        xr.open_groups(tmp_path / "x.npy", engine="raconvert", mask=True)
+
+
+@pytest.mark.parametrize("engine", ["netcdf4", "h5netcdf"])
+def test_packed_values_edited_and_written(tmp_path: Path, engine: str) -> None:
+    write(tmp_path / "x.nc", weather(), engine)
+    edited = seen(tmp_path / "x.nc", "raconvert")
+    edited["t"][0, 0] = 41.25
+
+    raconvert.write(tmp_path / "y.nc", edited)
+
+    found = seen(tmp_path / "y.nc", engine, decode_cf=False)
+    assert found["time"].attrs["units"] == "hours since 2019-12-31"
+    assert found["time"].values.tolist() == [24, 30, 36, 42, 48]
+    found = xr.decode_cf(found, decode_timedelta=False)
+    xr.testing.assert_equal(found, edited)
+    assert found["t"].attrs.items() >= edited["t"].attrs.items()
+
+
+@pytest.mark.parametrize("suffix", ["nc", "h5", "ra", "nrrd", "zarr"])
+@pytest.mark.parametrize("dates", [HOURS, ODD, HOURS - HOURS[0]], ids=["regular", "odd", "lengths"])
+def test_dates_along_an_axis(tmp_path: Path, suffix: str, dates: np.ndarray) -> None:
+    array = xr.DataArray(np.arange(len(dates)), {"time": dates}, name="x")
+    path = tmp_path / f"x.{suffix}"
+
+    report = raconvert.write(path, array)
+
+    assert any(str(dates.dtype) in str(fit) for fit in report.equivalent)
+    for engine in ["raconvert"] + (["h5netcdf"] if suffix in ("nc", "h5") else []):
+        found = seen(path, engine, decode_timedelta=True)
+        assert (found["time"].values == dates).all()
+        assert found["time"].dtype.kind == dates.dtype.kind
+        assert found["x"].values.tolist() == list(range(len(dates)))
+
+
+@pytest.mark.parametrize(
+    "dates", [["NaT", "2020-01-01"], ["1066-10-14", "1066-10-15"]], ids=["missing", "Julian"]
+)
+def test_dates_that_no_numbers_say_become_texts(tmp_path: Path, dates: list[str]) -> None:
+    array = xr.DataArray([1, 2], {"time": np.array(dates, "M8[s]")}, name="x")
+
+    report = raconvert.write(tmp_path / "x.nc", array)
+
+    assert "become texts" in str(report.equivalent[0])
+    with xr.open_dataset(tmp_path / "x.nc", engine="h5netcdf") as found:
+        assert [
+            text[: len(date)] for text, date in zip(found["time"].values, dates, strict=True)
+        ] == dates
+
+
+def test_a_copy_of_netcdf_is_the_same(tmp_path: Path) -> None:
+    write(tmp_path / "x.nc", weather(), "netcdf4")
+
+    raconvert.convert(tmp_path / "x.nc", tmp_path / "y.nc")
+
+    assert raconvert.diff(tmp_path / "x.nc", tmp_path / "y.nc")["same"]
+    found = seen(tmp_path / "y.nc", "netcdf4", decode_timedelta=False)
+    xr.testing.assert_equal(found, weather())
