@@ -220,11 +220,12 @@ def test_narrow_screens_show_all_of_it(browser: Any, pages: dict[str, Path]) -> 
 
 
 def test_paper_shows_what_is_closed_on_the_screen(browser: Any, pages: dict[str, Path]) -> None:
-    tab = opened(browser, pages["one"])
+    tab = opened(browser, pages["one"], "dark")
     shown = "[...document.querySelectorAll('details pre')].map(one => one.checkVisibility())"
     assert tab.evaluate(shown).count(True) == 1
     tab.emulate_media(media="print")
     assert set(tab.evaluate(shown)) == {True}
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert tab.pdf().startswith(b"%PDF")
     tab.close()
 

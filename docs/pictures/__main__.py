@@ -138,18 +138,23 @@ def archive() -> Image.Image:
     return browsed("paper.html", 740)
 
 
-def info_page() -> Image.Image:
+def info_page(*words: str) -> Image.Image:
     """The page about a file in a browser."""
     subprocess.run(["raconvert", "mnist/*.png", "-o", "mnist.ra"], check=True)
     subprocess.run(["raconvert", "info", "mnist.ra", "--html", "-o", "mnist.html"], check=True)
-    return browsed("mnist.html", 880).resize((600, 587), Image.Resampling.LANCZOS)
+    return browsed("mnist.html", 880, *words).resize((600, 587), Image.Resampling.LANCZOS)
 
 
-def browsed(path: str, height: int) -> Image.Image:
-    """The top of a page in a browser."""
+def info_page_dark() -> Image.Image:
+    """The same page for those who work in the dark."""
+    return info_page("--blink-settings=preferredColorScheme=0")
+
+
+def browsed(path: str, height: int, *more: str) -> Image.Image:
+    """The top of a page in a browser, with further words for it."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     assert browser, "no Chromium on this machine: name this picture not, or install it"
-    words = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    words = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", *more]
     shot = [f"--window-size=900,{height + 20}", "--screenshot=shot.png"]
     address = Path(path).resolve().as_uri()
     subprocess.run([browser, *words, *shot, address], check=True, capture_output=True)
@@ -160,7 +165,8 @@ def browsed(path: str, height: int) -> Image.Image:
 
 def main(wanted: list[str]) -> None:
     """Run the pages, draw, and write the pictures beside this file."""
-    drawn = [machine_learning, scans, matlab_and_julia, gempack, scidb_records, archive, info_page]
+    drawn = [machine_learning, scans, matlab_and_julia, gempack, scidb_records, archive]
+    drawn += [info_page, info_page_dark]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ.update(programs(folder))

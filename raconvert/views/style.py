@@ -45,6 +45,7 @@ th, td { text-align: left; vertical-align: top; padding: .3rem .9rem .3rem 0;
   border-bottom: 1px solid var(--line); }
 td.outcome { white-space: nowrap; }
 th.n, td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.n:first-child { width: 1%; padding-right: 1.2rem; }
 .exact { color: var(--good); font-weight: 600; }
 .equivalent { color: var(--other); font-weight: 600; }
 .refused, .bad { color: var(--bad); font-weight: 600; }
@@ -57,7 +58,8 @@ footer { max-width: 58rem; margin: 0 auto; padding: 0 1.2rem 2rem; color: var(--
   font-size: .85rem; }
 @media (max-width: 40rem) { main { padding: 1.2rem .8rem 2rem; } th, td { padding-right: .4rem; }
   th, td.outcome, th.n, td.n { white-space: normal; } }
-@media print { body { font-size: 10pt; } main { max-width: none; padding: 0; }
+@media print { :root { color-scheme: light; } body { font-size: 10pt; }
+  main, footer { max-width: none; padding: 0; }
   details::details-content { content-visibility: visible; }
   tr, figure, pre { break-inside: avoid; } }
 """
