@@ -553,10 +553,10 @@ def test_a_damaged_member_leaves_nothing_behind(tmp_path: Path) -> None:
     assert as_ndarray(read(FIXTURES / "good" / "stored.npz")["third"]) == 1.5
 
 
-@pytest.mark.parametrize("shape", [(512, 384, 9), (850_001, 2)])
+@pytest.mark.parametrize("shape", [(512, 384, 11), (1_100_001, 2)])
 def test_fortran_order_above_the_limit(shape: tuple[int, ...], tmp_path: Path) -> None:
     """A member is decoded once for each slab of the result, and never held as a whole."""
-    limit = 2 << 20
+    limit = 4 << 20
     values = np.random.default_rng(5).integers(0, 99, shape).astype("<u4")
     np.savez_compressed(tmp_path / "x.npz", x=np.asfortranarray(values))
 
