@@ -19,7 +19,8 @@ state, no registration by import:
 
 Optional functions, of which the Protocols below say shapes, units and errors: ``read_stack`` (many
 small files as one array), ``check`` (what `verify` looks at besides), ``target``, ``check_target``
-(of a format that is not one file), ``data_range`` (for sidecars), ``split`` (formats of low rank).
+(of a format that is not one file), ``data_range`` (for sidecars), ``split`` (formats of low rank),
+``programs`` (how other libraries read an array).
 
 A plugin that reads files which its file names asks `Source.named` for each, and `Source.beside` for
 one of its own name; one that writes a second file takes it from `Target.beside`. `file_fits` names
@@ -122,6 +123,17 @@ if TYPE_CHECKING:
         """How many of the slowest axes become separate files with ``--planes``; raises nothing."""
 
         def __call__(self, array: Array, /) -> int: ...
+
+    class Programs(Protocol):
+        """How libraries that are not ours read an array of a file: language -> lines to paste.
+
+        Languages are those of `raconvert.views.programs.LANGUAGES`; one without a library that
+        gives this very array, its values in this shape, is left out. `FILE` stands for the name of
+        the file, `NAME` for that of the array and `PATH` for `/NAME`, in quotes of the language;
+        comments say what has to be installed. Raises nothing.
+        """
+
+        def __call__(self, array: Array, /) -> dict[str, str]: ...
 
 
 __all__ = [
@@ -320,8 +332,8 @@ class Plugin:
     """
 
     __slots__ = (
-        "FORMAT", "check", "check_target", "data_range", "plan", "read", "read_stack", "sniff",
-        "split", "target",
+        "FORMAT", "check", "check_target", "data_range", "plan", "programs", "read", "read_stack",
+        "sniff", "split", "target",
     )  # fmt: skip
 
     def __init__(self, module: Any) -> None:
@@ -335,6 +347,7 @@ class Plugin:
         self.check_target: CheckTarget | None = _function(module, "check_target")
         self.data_range: DataRange | None = _function(module, "data_range")
         self.split: Split | None = _function(module, "split")
+        self.programs: Programs | None = _function(module, "programs")
 
 
 def _function(module: Any, name: str, *, needed: bool = False) -> Any:

@@ -88,12 +88,22 @@ refused.
 
 from __future__ import annotations
 
-from raconvert.plugin import NO, SURE, Bundle, Format, Source
+from raconvert.plugin import NO, SURE, Array, Bundle, Format, Source
 
 from .plan import plan
-from .tables import MAT_MARKS, PLACES, READ_OPTIONS, SAMPLE, SIGNATURE, WRITE_OPTIONS
+from .tables import (
+    C_TYPES,
+    MAT_MARKS,
+    PLACES,
+    PROGRAMS,
+    READ_OPTIONS,
+    SAMPLE,
+    SIGNATURE,
+    USUAL_FILTERS,
+    WRITE_OPTIONS,
+)
 
-__all__ = ["FORMAT", "plan", "read", "sniff"]
+__all__ = ["FORMAT", "plan", "programs", "read", "sniff"]
 
 FORMAT = Format(
     name="hdf5",
@@ -131,3 +141,34 @@ def read(source: Source, *, bools: str = "auto") -> Bundle:
     from .reader import read_file
 
     return read_file(source, bools)
+
+
+def programs(array: Array) -> dict[str, str]:
+    """h5py, HDF5.jl, h5read of MATLAB, rhdf5 and the library itself, for what each of them reads.
+
+    Raises nothing.
+    """
+    from .values import Dataset
+
+    kind, width = array.element.kind, array.element.nbytes
+    if not isinstance(array.data, Dataset) or not array.name.isprintable():
+        return {}
+    found = dict(PROGRAMS)
+    filters = {text.split()[0] for text in array.storage.get("filters", ())}
+    if filters - USUAL_FILTERS:
+        more = "" if filters - USUAL_FILTERS == {"lzf"} else "import hdf5plugin  # its filters\n"
+        found = {"Python": more + found["Python"]}
+    if kind == "bool":
+        return {"Python": found["Python"].replace("[()]", "[()].astype(bool)")}
+    if kind not in ("int", "uint", "float", "complex"):
+        return {}
+    kind_in_c = C_TYPES.get((kind, width))
+    if kind_in_c is None or "C" not in found:
+        return {name: found[name] for name in ("Python", "Julia") if name in found}
+    found["C"] = found["C"].replace("TYPE", kind_in_c[0]).replace("NATIVE", kind_in_c[1])
+    found["C"] = found["C"].replace("COUNT", str(array.count))
+    if width == 8 and kind != "float":
+        found["R"] = found["R"].replace("NAME)", 'NAME, bit64conversion = "bit64")')
+    elif (kind, width) == ("uint", 4):
+        del found["R"]  # which has no such numbers
+    return found

@@ -53,3 +53,41 @@ SAMPLE = (
     + b"\x08\x00\x05\x02\x00\x01\x03\t\x08\x07\x00\x00\x03\x00\x03\x00\x01\x02\x03\x00\xc6"
     + bytes(200) + b"\x1b\xc5\x92\xb7"
 )  # fmt: skip
+
+# Filters that every build of the library has.
+USUAL_FILTERS = frozenset(("deflate", "shuffle", "fletcher32", "szip", "nbit", "scaleoffset"))
+# How others read a dataset: FILE, NAME and PATH are filled in for each language, TYPE, NATIVE and
+# COUNT in C.
+PROGRAMS = {
+    "Python": """\
+import h5py
+with h5py.File(FILE, "r") as file:
+    x = file[NAME][()]""",
+    "Julia": """\
+using HDF5
+x = h5read(FILE, NAME)""",
+    "MATLAB": "x = h5read(FILE, PATH);",
+    "R": """\
+library(rhdf5)
+x <- h5read(FILE, NAME)""",
+    "C": """\
+#include <hdf5.h>  /* cc read.c -lhdf5, or h5cc read.c */
+#include <stdint.h>
+#include <stdlib.h>
+
+int main(void) {
+    hid_t file = H5Fopen(FILE, H5F_ACC_RDONLY, H5P_DEFAULT);
+    hid_t data = H5Dopen2(file, NAME, H5P_DEFAULT);
+    size_t n = COUNT;
+    TYPE *x = malloc(n * sizeof *x);
+    if (!x || H5Dread(data, NATIVE, H5S_ALL, H5S_ALL, H5P_DEFAULT, x) < 0)
+        return 1;
+    return 0;
+}""",
+}
+C_TYPES = {
+    **{("int", n): (f"int{8 * n}_t", f"H5T_NATIVE_INT{8 * n}") for n in (1, 2, 4, 8)},
+    **{("uint", n): (f"uint{8 * n}_t", f"H5T_NATIVE_UINT{8 * n}") for n in (1, 2, 4, 8)},
+    ("float", 4): ("float", "H5T_NATIVE_FLOAT"),
+    ("float", 8): ("double", "H5T_NATIVE_DOUBLE"),
+}

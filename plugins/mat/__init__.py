@@ -57,15 +57,15 @@ letters, digits and _, 63 at most, no keyword), else they are refused, or change
 
 from __future__ import annotations
 
-from raconvert.plugin import NO, SURE, Format, Option, Source
+from raconvert.plugin import NO, SURE, Array, Format, Option, Source
 
 from . import level4
 from .plan import DEFAULT_LEVELS, DEFAULT_VERSION, plan
 from .reader import level_of, read
 from .samples import SAMPLES
-from .tables import MARKS_5, MARKS_73
+from .tables import AFTER_73, MARKS_5, MARKS_73, PROGRAMS, PROGRAMS_73
 
-__all__ = ["FORMAT", "plan", "read", "sniff"]
+__all__ = ["FORMAT", "plan", "programs", "read", "sniff"]
 
 FORMAT = Format(
     name="mat",
@@ -102,3 +102,27 @@ FORMAT = Format(
 def sniff(source: Source) -> int:
     """Sure by the marks in the header; of level 4, by the suffix and a chain that fits the file."""
     return SURE if level_of(source) else NO
+
+
+def programs(array: Array) -> dict[str, str]:
+    """SciPy or h5py, MAT.jl, MATLAB, R.matlab or rhdf5, and matio, of a variable of numbers.
+
+    Raises nothing.
+    """
+    from .sources import Numbers
+    from .values73 import ClassNumbers
+
+    if "/" in array.name or not array.name.isprintable():
+        return {}
+    kind = array.element.kind
+    if isinstance(array.data, Numbers):
+        found = dict(PROGRAMS)
+        if kind == "complex":  # of which SciPy drops the imaginary part where it sees to types
+            found["Python"] = found["Python"].replace(", mat_dtype=True", "")
+        return found
+    if isinstance(array.data, ClassNumbers):
+        found = {**PROGRAMS_73, "Python": PROGRAMS_73["Python"] + AFTER_73.get(kind, "")}
+        if kind == "complex":
+            del found["R"]
+        return found
+    return {}

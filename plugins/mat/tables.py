@@ -99,3 +99,36 @@ KEYWORDS = frozenset(
 
 # What a variable says of itself: class, MATLAB's dims, and three flags.
 Facts = namedtuple("Facts", "cls dims complex logical is_global", defaults=(False, False, False))
+
+# How others read a variable: FILE and NAME are filled in for each language. Of v7.3 it is HDF5.
+PROGRAMS = {
+    "Python": """\
+from scipy.io import loadmat
+x = loadmat(FILE, variable_names=[NAME], mat_dtype=True)[NAME]""",
+    "Julia": """\
+using MAT
+x = matread(FILE)[NAME]""",
+    "MATLAB": "x = getfield(load(FILE, NAME), NAME);",
+    "R": """\
+library(R.matlab)
+x <- readMat(FILE, fixNames = FALSE)[[NAME]]""",
+    "C": """\
+#include <matio.h>  /* cc read.c -lmatio */
+
+int main(void) {
+    mat_t *file = Mat_Open(FILE, MAT_ACC_RDONLY);
+    matvar_t *x = file ? Mat_VarRead(file, NAME) : NULL;
+    return x ? 0 : 1;  /* x->data, x->rank, x->dims, x->class_type */
+}""",
+}
+PROGRAMS_73 = {
+    **PROGRAMS,
+    "Python": """\
+import h5py
+with h5py.File(FILE, "r") as file:
+    x = file[NAME][()].T""",
+    "R": """\
+library(rhdf5)
+x <- h5read(FILE, NAME)""",
+}
+AFTER_73 = {"bool": ".astype(bool)", "complex": '\n    x = x["real"] + 1j * x["imag"]'}

@@ -69,10 +69,11 @@ from .tables import (
     OLD_LITTLE,
     PAIR_1,
     PAIR_2,
+    PROGRAMS,
     SAMPLES,
 )  # fmt: skip
 
-__all__ = ["FORMAT", "plan", "read", "sniff"]
+__all__ = ["FORMAT", "plan", "programs", "read", "sniff"]
 
 HEADERS = (HEADER, HEADER + GZ)
 
@@ -176,3 +177,12 @@ def _inflated(array: Array, part: Part, swap: int, notes: list[str]) -> object:
     from raconvert.arrays.inflated import Inflated  # with numpy
 
     return Inflated(array, part, swap, encoding=GZIP, notes=notes)
+
+
+def programs(array: Array) -> dict[str, str]:
+    """NiBabel, NIfTI.jl and MATLAB, of the numbers as they are stored. Raises nothing."""
+    from raconvert.arrays.inflated import Inflated  # with numpy
+
+    known = array.element.kind in ("int", "uint", "float", "complex")
+    whole = isinstance(array.data, Inflated) and array.index_order == "F"
+    return dict(PROGRAMS) if known and whole else {}

@@ -122,3 +122,14 @@ SAMPLES = {
     "two.img": struct.pack("<6h", *_ELEMENTS),
     "packed.nii.gz": zlib.compress(_sample(2, ">"), wbits=GZIP_WBITS),
 }
+
+# How others read a file: FILE is filled in for each language.
+PROGRAMS = {
+    "Python": """\
+import nibabel
+x = nibabel.load(FILE).dataobj.get_unscaled()""",
+    "Julia": """\
+using NIfTI
+x = niread(FILE).raw""",
+    "MATLAB": "x = niftiread(FILE);",
+}

@@ -52,13 +52,13 @@ from raconvert.plugin import trailing_note as bytes_after
 from .. import npy
 from ..npy.header import MAGIC, Header, read_header
 from .plan import plan
-from .tables import MAX_TRAILING_BYTES, METHODS, SAMPLE, SUFFIX, in_member
+from .tables import MAX_TRAILING_BYTES, METHODS, PROGRAMS, SAMPLE, SUFFIX, in_member
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["FORMAT", "plan", "read", "sniff"]
+__all__ = ["FORMAT", "plan", "programs", "read", "sniff"]
 
 FORMAT = Format(
     name="npz",
@@ -187,3 +187,12 @@ def _values(source: Source, member: Member, header: Header) -> Any:
     from .reader import MemberValues  # with numpy
 
     return MemberValues(source, member, header)
+
+
+def programs(array: Array) -> dict[str, str]:
+    """NumPy itself, and NPZ.jl. Raises nothing."""
+    from .reader import MemberValues
+
+    known = array.element.kind in ("int", "uint", "float", "complex", "bool")
+    whole = isinstance(array.data, MemberValues) and array.name.isprintable()
+    return dict(PROGRAMS) if known and whole else {}

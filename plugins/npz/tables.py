@@ -31,3 +31,14 @@ def in_member(error: RaconvertError, member: Member) -> RaconvertError:
     place = f"member {member.filename!r}"
     error.where = f"{place}, {error.where}" if error.where else place
     return error
+
+
+# How others read a member: FILE and NAME are filled in for each language.
+PROGRAMS = {
+    "Python": """\
+import numpy as np
+x = np.load(FILE)[NAME]""",
+    "Julia": """\
+using NPZ
+x = npzread(FILE, [NAME])[NAME]  # its indices are in the order of Python's""",
+}

@@ -46,13 +46,13 @@ bfloat16 (cast them with ``--dtype float32``, which is exact).
 
 from __future__ import annotations
 
-from raconvert.plugin import NO, SURE, Format, Option, Source
+from raconvert.plugin import NO, SURE, Array, Format, Option, Source
 
 from .plan import ENCODINGS, plan
 from .reader import read
-from .tables import VERSIONS
+from .tables import PROGRAMS, VERSIONS
 
-__all__ = ["FORMAT", "plan", "read", "sniff"]
+__all__ = ["FORMAT", "plan", "programs", "read", "sniff"]
 
 SAMPLES = {
     "raw.nrrd": b"NRRD0001\ntype: uint8\ndimension: 1\nsizes: 3\nencoding: raw\n\n\x01\x02\x03",
@@ -109,3 +109,13 @@ def sniff(source: Source) -> int:
     line, end, _ = source.head[:10].replace(b"\r", b"\n").partition(b"\n")
     known = line.startswith(b"NRRD") and line[4:].decode("latin-1") in VERSIONS
     return SURE if known and end else NO
+
+
+def programs(array: Array) -> dict[str, str]:
+    """pynrrd, NRRD.jl, nat of R and Teem itself. Raises nothing."""
+    from raconvert.arrays.parts import DecodedParts
+
+    known = array.element.kind in ("int", "uint", "float")
+    whole = isinstance(array.data, DecodedParts) and array.index_order != "F"
+    usual = array.storage.get("encoding") in ("gzip", "bzip2", "text", "hex")
+    return dict(PROGRAMS) if known and whole and usual else {}

@@ -130,3 +130,23 @@ CENTERS = ("cell", "node")
 UNKNOWN = ("???", "none")  # a kind or centering that is not known
 NO_VECTOR = "none"
 LIST, SKIPLIST = "LIST", "SKIPLIST"
+
+# How others read a file: FILE is filled in for each language.
+PROGRAMS = {
+    "Python": """\
+import nrrd  # pip install pynrrd
+x = nrrd.read(FILE, index_order="C")[0]""",
+    "Julia": """\
+using FileIO, NRRD
+x = load(FILE)""",
+    "R": """\
+library(nat)
+x <- read.nrrd(FILE)""",
+    "C": """\
+#include <teem/nrrd.h>  /* cc read.c -lteem */
+
+int main(void) {
+    Nrrd *x = nrrdNew();
+    return nrrdLoad(x, FILE, NULL);  /* x->data, x->dim, x->axis[0].size */
+}""",
+}

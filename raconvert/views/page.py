@@ -20,6 +20,7 @@ from raconvert.files.places import is_remote
 from raconvert.inspect.digest import digest_array, manifest_line
 from raconvert.inspect.info import describe, format_details
 from raconvert.ra.header import data_offset
+from raconvert.registry import by_name, load
 from raconvert.views import drawings
 from raconvert.views.bytes_of import places_of
 from raconvert.views.held import holds
@@ -34,7 +35,14 @@ from raconvert.views.markup import (
 )
 from raconvert.views.passport import passport
 from raconvert.views.peek import chosen_array
-from raconvert.views.programs import LANGUAGES, Stored, julia_type, programs, stored_of
+from raconvert.views.programs import (
+    LANGUAGES,
+    Stored,
+    filled,
+    julia_type,
+    programs,
+    stored_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -249,7 +257,7 @@ def _programs(array: Array, facts: dict[str, Any], place: str) -> Iterator[str]:
             if facts["container"]
             else os.path.basename(place)
         )
-        yield from _encoded(array, spec, format_details(facts["format"])["spec"])
+        yield from _encoded(array, name, spec, facts["format"])
         return
     if not name.isprintable():
         stored = stored._replace(place="FILE")
@@ -259,24 +267,33 @@ def _programs(array: Array, facts: dict[str, Any], place: str) -> Iterator[str]:
     yield from _listings(programs(stored))
 
 
-def _encoded(array: Array, spec: str, link: str) -> Iterator[str]:
+def _encoded(array: Array, place: str, spec: str, format: str) -> Iterator[str]:
     """What is encoded is read by a library; or by these programs, once it is plain."""
+    link = format_details(format)["spec"]
     yield "<p>The elements are encoded, and take a library that decodes the format"
     if link.startswith("https://"):
         yield f" (<code>{text_of(link)}</code>)"
-    yield ". Made plain once, they take none:</p>\n"
+    asked = load(by_name(format)).programs
+    found = filled(asked(array), place, array.name) if asked and place.isprintable() else {}
+    if found:
+        yield ":</p>\n"
+        yield from _listings(found)
+    yield "<p>" if found else ". "
+    yield "Made plain once, they take none:</p>\n"
     yield f"<pre>{text_of(f'raconvert {quote(spec)} -o x.ra')}</pre>\n"
     order = array.index_order
     dims = array.shape[::-1] if array.row_major else array.dims
     element = little(array.element)
     stored = Stored("x.ra", data_offset(array.ndim), element, False, dims, order)
-    yield from _listings(programs(stored))
+    yield from _listings(programs(stored), " of x.ra" * bool(found))
 
 
-def _listings(found: dict[str, str]) -> Iterator[str]:
+def _listings(found: dict[str, str], of: str = "") -> Iterator[str]:
     for language in LANGUAGES:
+        if language not in found:
+            continue
         first = " open" * (language == LANGUAGES[0])
-        yield f"<details{first}><summary>{language}</summary>\n"
+        yield f"<details{first}><summary>{language}{of}</summary>\n"
         yield f'<pre class="program">{escape(dedent(found[language]))}</pre>\n</details>\n'
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from math import prod
+from re import split
 
 from raconvert.arrays.dtypes import dtype_of, needs_swap
 from raconvert.declared import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from raconvert.arrays.array import Array
@@ -90,6 +92,18 @@ def programs(stored: Stored) -> dict[str, str]:
     return {name: make(stored) for name, make in zip(LANGUAGES, makers, strict=True)}
 
 
+def filled(found: dict[str, str], place: str, name: str) -> dict[str, str]:
+    """The lines of a plugin (`Plugin.programs`) for a file and an array of these names."""
+    words = {"FILE": place, "NAME": name, "PATH": f"/{name}"}
+    lines = {}
+    for language in LANGUAGES:
+        if language in found:
+            quoted = {word: _QUOTES[language](text) for word, text in words.items()}
+            parts = split(r"\b(FILE|NAME|PATH)\b", found[language])
+            lines[language] = "".join(quoted.get(part, part) for part in parts)
+    return lines
+
+
 def _python(stored: Stored) -> str:
     element = stored.element
     lines = ["import numpy as np"]
@@ -120,6 +134,27 @@ def _quoted(text: str) -> str:
     return "".join(one if one.isprintable() else f"\\{ord(one):03o}" for one in found)
 
 
+def _quoted_in_julia(text: str) -> str:
+    return '"' + _quoted(text).replace("$", "\\$") + '"'
+
+
+def _quoted_in_matlab(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _quoted_in_c(text: str) -> str:
+    return f'"{_quoted(text)}"'
+
+
+_QUOTES: dict[str, Callable[[str], str]] = {
+    "Python": ascii,
+    "Julia": _quoted_in_julia,
+    "MATLAB": _quoted_in_matlab,
+    "R": _quoted_in_c,
+    "C": _quoted_in_c,
+}
+
+
 def _dims(stored: Stored, least: int = 0) -> str:
     dims = [*stored.dims, *[1] * (least - len(stored.dims))]
     return ", ".join(map(str, dims))
@@ -129,9 +164,8 @@ def _julia(stored: Stored) -> str:
     kind = julia_type(stored.element)
     rank = f",{len(stored.dims)}"
     size = f"(undef, {_dims(stored)})" if stored.dims else "(undef)"
-    name = _quoted(stored.place).replace("$", "\\$")
     lines = [
-        f'x = open("{name}") do io',
+        f"x = open({_quoted_in_julia(stored.place)}) do io",
         f"    seek(io, {stored.offset})",
         f"    read!(io, Array{{{kind}{rank}}}{size})",
         "end",
@@ -150,7 +184,7 @@ def _matlab(stored: Stored) -> str:
     _, kind, _ = _TYPES.get((element.kind, element.nbytes), ("", "uint8", ""))
     count, dims = stored.elements, _dims(stored, 2).replace(",", "")
     lines = [
-        f"f = fopen('{stored.place.replace(chr(39), chr(39) * 2)}', 'r', "
+        f"f = fopen({_quoted_in_matlab(stored.place)}, 'r', "
         f"'{'ieee-be' if stored.big else 'ieee-le'}');",
         f"fseek(f, {stored.offset}, 'bof');",
     ]
@@ -180,7 +214,10 @@ def _r(stored: Stored) -> str:
     element = stored.element
     key = element.kind, element.nbytes
     end = f'endian = "{"big" if stored.big else "little"}"'
-    lines = [f'f <- file("{_quoted(stored.place)}", "rb")', f"invisible(seek(f, {stored.offset}))"]
+    lines = [
+        f'f <- file({_quoted_in_c(stored.place)}, "rb")',
+        f"invisible(seek(f, {stored.offset}))",
+    ]
     dims = _dims(stored, 1)
     read = _R.get(key)
     if read is not None:
@@ -217,7 +254,7 @@ def _c(stored: Stored) -> str:
         "int main(void) {",
         f"    size_t n = {stored.elements};  /* {_index(stored)} */",
         f"    {kind} *x = malloc(n * sizeof *x);",
-        f'    FILE *f = fopen("{_quoted(stored.place)}", "rb");',
+        f'    FILE *f = fopen({_quoted_in_c(stored.place)}, "rb");',
         f"    if (!x || !f || fseeko(f, {stored.offset}, SEEK_SET)",
         "        || fread(x, sizeof *x, n, f) != n)",
         "        return 1;",
