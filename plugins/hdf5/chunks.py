@@ -239,11 +239,14 @@ class Chunks:
             else:
                 from concurrent.futures import ThreadPoolExecutor
 
+                def place_some(first: int) -> None:
+                    for n in range(first, min(first + step, len(rows))):
+                        self._place(file, rows[n], places[n], out, start)
+
+                # Small chunks by the hundred: a job costs more than one of them.
+                step = max(1, min(len(rows) // 16, PARALLEL_BYTES // self._bytes))
                 with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-                    jobs = pool.map(
-                        lambda row, place: self._place(file, row, place, out, start), rows, places
-                    )
-                    for _ in jobs:
+                    for _ in pool.map(place_some, range(0, len(rows), step)):
                         pass
         finally:
             opened.close()
