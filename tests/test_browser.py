@@ -7,6 +7,7 @@ of a page, whose own policy lets no script run; nothing of it is part of the pro
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
@@ -162,6 +163,35 @@ def test_pages_are_accessible(
     assert faults(tab) == {}
     tab.emulate_media(color_scheme="dark")
     assert faults(tab, "color-contrast") == {}
+    tab.close()
+
+
+COLORS = """() => [...document.querySelectorAll('svg text, svg tspan')].map(
+    one => [getComputedStyle(one).fill, getComputedStyle(document.body).backgroundColor])"""
+
+
+def luminance(color: str) -> float:
+    """As WCAG 2 defines it, of a color that a browser has computed."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(first: str, second: str) -> float:
+    low, high = sorted((luminance(first), luminance(second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_words_of_drawings_have_contrast(browser: Any, pages: dict[str, Path], style: str) -> None:
+    """axe-core does not know what is behind them: the ground of the page."""
+    assert contrast("rgb(118, 118, 118)", "rgb(255, 255, 255)") == pytest.approx(4.54, abs=0.01)
+    tab = opened(browser, pages["encoded"], style)
+    found = tab.evaluate(COLORS)
+    assert len(found) >= 8
+    assert min(contrast(*colors) for colors in found) >= 4.5
     tab.close()
 
 

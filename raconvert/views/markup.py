@@ -6,6 +6,7 @@ Such texts are escaped, in one line, nothing odd in them; nothing is loaded and 
 from __future__ import annotations
 
 from html import escape
+from re import sub
 
 from raconvert import __version__
 from raconvert.errors import quoted
@@ -17,6 +18,11 @@ _MOST = 200  # characters of a value
 def text_of(words: str) -> str:
     """A text as it may stand between tags, or in an attribute."""
     return escape(quoted(words))
+
+
+def reason_of(words: str) -> str:
+    """A reason as it may stand between tags; a flag in it stays in one line."""
+    return sub(r"--[a-z][a-z-]*( [a-z]+\d*\b)?", r'<span class="flag">\g<0></span>', text_of(words))
 
 
 def cut(words: str) -> str:

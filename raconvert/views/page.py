@@ -30,6 +30,7 @@ from raconvert.views.markup import (
     cut,
     name_of,
     opening,
+    reason_of,
     table_head,
     text_of,
 )
@@ -235,7 +236,7 @@ def _passport(opened: Opened, array: Array | None) -> Iterator[str]:
         yield f"<tr><td><b>{text_of(visa.format)}</b> "
         yield f"<span class=soft>{text_of(visa.title)}</span></td>"
         yield f'<td class="outcome {word}">{text_of(visa.outcome)}</td><td>'
-        yield "<br>".join(text_of(cut(reason)) for reason in visa.reasons)
+        yield "<br>".join(reason_of(cut(reason)) for reason in visa.reasons)
         flags = ", ".join(f"<code>{text_of(flag)}</code>" for flag in visa.flags)
         yield f"{'<br>' * bool(visa.reasons)}allowed by {flags}" if flags else ""
         yield "</td></tr>\n"

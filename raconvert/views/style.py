@@ -52,6 +52,7 @@ th.n, td.n { text-align: right; font-variant-numeric: tabular-nums; white-space:
 code, pre { font: .875rem/1.45 ui-monospace, "DejaVu Sans Mono", monospace; }
 pre { background: var(--panel); border: 1px solid var(--line); border-radius: 6px;
   padding: .7rem .9rem; margin: .6rem 0; white-space: pre-wrap; }
+.flag { white-space: nowrap; }
 summary { cursor: pointer; font-weight: 600; padding: .2rem 0; }
 summary:focus-visible { outline: 2px solid var(--one); outline-offset: 2px; }
 footer { max-width: 58rem; margin: 0 auto; padding: 0 1.2rem 2rem; color: var(--soft);
