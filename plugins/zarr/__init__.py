@@ -58,14 +58,14 @@ from __future__ import annotations
 import os
 
 from raconvert.files.places import is_remote, is_there
-from raconvert.plugin import NO, SURE, Bundle, Format, Option, Source
+from raconvert.plugin import NO, SURE, Array, Bundle, Format, Option, Source
 
 from .options import WRITE_OPTIONS
 from .plan import plan
 from .stores import check_target, target
-from .tables import MARKS, SAMPLE_2, SAMPLE_3
+from .tables import MARKS, PROGRAMS, SAMPLE_2, SAMPLE_3
 
-__all__ = ["FORMAT", "check_target", "plan", "read", "sniff", "target"]
+__all__ = ["FORMAT", "check_target", "plan", "programs", "read", "sniff", "target"]
 
 FORMAT = Format(
     name="zarr",
@@ -112,3 +112,19 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
     else:
         folder = os.path.isdir(place)
     return read_store(source, metadata_file="" if folder else name, described=metadata)
+
+
+def programs(array: Array) -> dict[str, str]:
+    """zarr-python and Zarr.jl, of numbers. Raises nothing."""
+    from .values import Chunks
+
+    if not isinstance(array.data, Chunks) or not array.name.isprintable():
+        return {}
+    known = array.element.kind in ("int", "uint", "float", "complex", "bool")
+    if not known or array.data.key not in ("", array.name):
+        return {}
+    axes = ", ".join(":" * array.ndim) or "1"
+    found = {language: text.replace("AXES", axes) for language, text in PROGRAMS.items()}
+    if array.data.key:
+        return found
+    return {language: text.replace("[NAME]", "") for language, text in found.items()}

@@ -60,3 +60,13 @@ SAMPLE_2 = (
     b'{"zarr_format":2,"shape":[2,3],"chunks":[2,2],"dtype":">f4","compressor":{"id":"zlib",'
     b'"level":1},"fill_value":"NaN","order":"F","filters":null}'
 )
+
+# How others read an array of a group: FILE and NAME are filled in for each language, AXES in Julia.
+PROGRAMS = {
+    "Python": """\
+import zarr
+x = zarr.open(FILE, mode="r")[NAME][...]""",
+    "Julia": """\
+using Zarr
+x = zopen(FILE)[NAME][AXES]""",
+}
