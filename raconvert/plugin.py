@@ -127,46 +127,20 @@ if TYPE_CHECKING:
     class Programs(Protocol):
         """How libraries that are not ours read an array of a file: language -> lines to paste.
 
-        Languages are those of `raconvert.views.programs.LANGUAGES`; one without a library that
-        gives this very array, its values in this shape, is left out. `FILE` stands for the name of
-        the file, `NAME` for that of the array and `PATH` for `/NAME`, in quotes of the language;
-        comments say what has to be installed. Raises nothing.
+        Languages as in `raconvert.views.programs`; one without a library that gives this very
+        array, its values in this shape, is left out. `FILE`, `NAME` and `PATH` stand for the names
+        of file and array and for `/NAME`, in quotes of the language. Raises nothing.
         """
 
         def __call__(self, array: Array, /) -> dict[str, str]: ...
 
 
 __all__ = [
-    "API",
-    "EQUIVALENT",
-    "MAYBE",
-    "NO",
-    "PROPERTIES",
-    "REFUSED",
-    "SURE",
-    "Array",
-    "Axis",
-    "Bundle",
-    "Element",
-    "Extent",
-    "Fit",
-    "Format",
-    "Metadata",
-    "Option",
-    "Plan",
-    "Source",
-    "Target",
-    "dtype_of",
-    "element",
-    "element_of",
-    "equivalent",
-    "file_fits",
-    "first_of",
-    "little",
-    "refused",
-    "refused_type",
-    "type_name",
-]
+    "API", "EQUIVALENT", "MAYBE", "NO", "PROPERTIES", "REFUSED", "SURE", "Array", "Axis", "Bundle",
+    "Element", "Extent", "Fit", "Format", "Metadata", "Option", "Plan", "Source", "Target",
+    "dtype_of", "element", "element_of", "equivalent", "file_fits", "first_of", "little", "refused",
+    "refused_type", "type_name",
+]  # fmt: skip
 
 API = 2  # the version of this contract
 NO, MAYBE, SURE = 0, 1, 2  # what a sniffer answers
