@@ -143,8 +143,8 @@ def _changes(files: list[dict[str, Any]]) -> Iterator[str]:
     for (kind, _), (text, count, first, _) in sorted(
         groups.items(), key=lambda item: (order.index(item[0][0]), -item[1][1])
     ):
-        yield f'<tr><td>{kind}</td><td class="n">{count:,}</td><td>{lines_of(text)}</td>'
-        yield f"<td>{whole_name(first)}</td></tr>\n"
+        yield f'<tr><td class="outcome">{kind}</td><td class="n">{count:,}</td>'
+        yield f"<td>{lines_of(text)}</td><td>{whole_name(first)}</td></tr>\n"
     yield TABLE_END
 
 
@@ -195,7 +195,7 @@ def _files(files: list[dict[str, Any]], json_name: str) -> Iterator[str]:
         yield f"<p>All {len(converted):,} are in {whole_name(json_name)}, one in a line, with "
         yield "their digests.</p>\n"
         return
-    yield table_head("source", "written, with its SHA-256")
+    yield table_head("source", "written, with its SHA-256", kind="halves")
     for file in converted:
         yield f"<tr><td>{whole_name(file['source'])}"
         if file["sha256"]:

@@ -72,7 +72,7 @@ def closing() -> str:
     )
 
 
-def table_head(*names: str) -> str:
+def table_head(*names: str, kind: str = "") -> str:
     """The first row of a table and the start of its body; a name after `>` is of numbers."""
     cells = "".join(
         f'<th scope="col" class="n">{name[1:]}</th>'
@@ -80,7 +80,8 @@ def table_head(*names: str) -> str:
         else f'<th scope="col">{name}</th>'
         for name in names
     )
-    return f"<table>\n<thead><tr>{cells}</tr></thead>\n<tbody>\n"
+    mark = f' class="{kind}"' if kind else ""
+    return f"<table{mark}>\n<thead><tr>{cells}</tr></thead>\n<tbody>\n"
 
 
 TABLE_END = "</tbody>\n</table>\n"

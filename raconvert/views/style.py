@@ -43,7 +43,8 @@ table { border-collapse: collapse; width: 100%; font-size: .93rem; }
 th { white-space: nowrap; font-weight: 600; color: var(--soft); font-size: .85rem; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .9rem .3rem 0;
   border-bottom: 1px solid var(--line); }
-td.outcome { white-space: nowrap; }
+td.outcome { white-space: nowrap; overflow-wrap: break-word; }
+.halves td { width: 50%; }
 th.n, td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .n:first-child { width: 1%; padding-right: 1.2rem; }
 .exact { color: var(--good); font-weight: 600; }
@@ -62,5 +63,5 @@ footer { max-width: 58rem; margin: 0 auto; padding: 0 1.2rem 2rem; color: var(--
 @media print { :root { color-scheme: light; } body { font-size: 10pt; }
   main, footer { max-width: none; padding: 0; }
   details::details-content { content-visibility: visible; }
-  tr, figure, pre { break-inside: avoid; } }
+  h2, summary { break-after: avoid; } tr, figure, pre { break-inside: avoid; } }
 """
