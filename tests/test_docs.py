@@ -117,6 +117,18 @@ def test_ci_runs_the_tests_as_the_readme_says() -> None:
     assert all(part in ci for part in tests.strip().split(" && "))
 
 
+def test_the_readme_names_the_programs_that_tests_want() -> None:
+    """Those of every Unix need no name."""
+    text = README.partition("\n## Tests\n")[2].partition("\n## ")[0]
+    unix = {"bash", "od", "sha256sum", "stat", "tar"}
+    named = {*re.findall(r"`([\w-]+)`", text)}
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
+    calls = [{*re.findall(r'"([\w-]+)"', one)} for one in re.findall(r"\btool\((\"[^)]+)\)", code)]
+
+    assert len(calls) > 40
+    assert [names for names in calls if not names & (named | unix)] == []
+
+
 def test_pictures_are_small_and_shown() -> None:
     pictures = {path.name: path for path in (ROOT / "docs" / "pictures").glob("*.[ps][nv]g")}
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)

@@ -14,6 +14,8 @@ import importlib
 import inspect
 import os
 import re
+import shutil
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -119,6 +121,36 @@ def test_examples_of_docstrings_run(path: str, examples: Path) -> None:
     for test in tests:
         doctest.DocTestRunner(optionflags=flags).run(test, out=printed.append)
     assert printed == [], "".join(printed)
+
+
+def test_the_programs_of_the_package_run(examples: Path) -> None:
+    """The three at the head of the package, with which the page of the API begins."""
+    text = inspect.getdoc(raconvert) or ""
+    found = re.findall(r"::\n\n((?: {4}.*\n|\n(?= ))+)", text)
+    read, convert, look = map(textwrap.dedent, found)
+    ramp = np.arange(24, dtype="u1").reshape(4, 6)
+    for folder in ("in/deep", "mnist"):
+        Path(folder).mkdir(parents=True)
+    for name in ("scan.ra", "scan.npy", "in/deep/x.ra", "b.ra", "scan.h5", "scan.mat"):
+        raconvert.write(name, {"group/x" if name == "scan.h5" else "x": ramp})
+    for number in range(4):
+        raconvert.write(f"mnist/{number}.png", ramp + number)
+    np.save("a.npy", ramp + np.float32(1e-7))
+    shutil.copy("scan.ra", "scan.bin")
+    names: dict[str, Any] = {}
+
+    exec(read, names)
+    Path("scan.ra").unlink()  # which the second makes
+    exec(convert, names)
+    exec(look, names)
+
+    assert np.array_equal(names["x"], ramp)
+    assert np.array_equal(names["plane"], ramp[3])
+    assert np.array_equal(raconvert.read("copy.nrrd"), ramp)
+    assert raconvert.read("mnist.ra").shape == (4, 4, 6)
+    assert np.array_equal(np.load("out/deep/x.npy"), ramp)
+    assert (raconvert.read("lab-ra/x.ra") == np.arange(3)).all()
+    assert Path("scan.json").exists()
 
 
 RAISES = re.compile(r"\b[Rr]aises? (nothing|what|the errors|`\w+`)|\b[Nn]ever raises\b")

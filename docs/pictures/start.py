@@ -30,9 +30,9 @@ def start(images: Path) -> str:
     sheet = stack.reshape(5, 8, 28, 28).swapaxes(1, 2).reshape(140, 224)
     strip = stack[:20].swapaxes(0, 1).reshape(28, 560)
     parts = [
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 960 430" '
-        'font-family="DejaVu Sans, Verdana, sans-serif" font-size="15" fill="#e1e6ec">',
-        '<rect width="960" height="430" rx="14" fill="#10151c"/>',
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="18 14 924 412" '
+        'font-family="DejaVu Sans, Verdana, sans-serif" fill="#e1e6ec">',
+        '<rect x="18" y="14" width="924" height="412" rx="14" fill="#10151c"/>',
         _text(40, 44, "your files", "#8b98a8"),
         _text(480, 44, "RA: a header of numbers, then the data", "#8b98a8", "middle"),
         _text(920, 44, "the files you need", "#8b98a8", "end"),
@@ -52,13 +52,13 @@ def start(images: Path) -> str:
     parts.append(_image(strip, 278, 166, 404, 20))
     for n in range(1, 4):
         parts.append(_image(np.roll(strip, -140 * n, axis=1), 278, 166 + n * 22, 404, 20))
-    parts.append(_text(480, 284, "read it in five lines of any language", "#8b98a8", "middle"))
+    parts.append(_text(480, 285, "read in five lines of any language", "#8b98a8", "middle"))
     for n, (colour, word, meaning) in enumerate(OUTCOMES):
         y = 362 + n * 25
         parts.append(f'<circle cx="268" cy="{y - 5}" r="6" fill="{colour}"/>')
         parts.append(_text(284, y, word, colour))
-        parts.append(_text(378, y, meaning))
-    parts.append(_text(96, 387, "every conversion is", "#8b98a8"))
+        parts.append(_text(400, y, meaning))
+    parts.append(_text(60, 387, "every conversion is", "#8b98a8"))
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -69,14 +69,14 @@ def _header() -> list[str]:
         parts.append(
             f'<rect x="{x}" y="98" width="{width - 3}" height="30" rx="3" fill="#31688e"/>'
         )
-        parts.append(_text(x + (width - 3) / 2, 118, value, "#ffffff", "middle", 13))
-        parts.append(_text(x + (width - 3) / 2, 146, meaning, "#8b98a8", "middle", 11))
+        parts.append(_text(x + (width - 3) / 2, 118, value, "#ffffff", "middle", 14))
+        parts.append(_text(x + (width - 3) / 2, 146, meaning, "#8b98a8", "middle", 13))
         x += width
     return parts
 
 
 def _text(
-    x: float, y: float, words: str, colour: str = "#e1e6ec", anchor: str = "start", size: int = 15
+    x: float, y: float, words: str, colour: str = "#e1e6ec", anchor: str = "start", size: int = 18
 ) -> str:
     return (
         f'<text x="{x:g}" y="{y}" fill="{colour}" text-anchor="{anchor}" font-size="{size}">'
@@ -87,7 +87,7 @@ def _text(
 def _chip(x: int, y: int, words: str) -> str:
     return (
         f'<rect x="{x}" y="{y}" width="168" height="26" rx="13" fill="#18212c" stroke="#3b4a5c"/>'
-        + _text(x + 84, y + 18, words, anchor="middle", size=14)
+        + _text(x + 84, y + 19, words, anchor="middle", size=18)
     )
 
 
