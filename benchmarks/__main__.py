@@ -6,8 +6,8 @@
 
 The second measures for the site, the third draws that again. What is kept and drawn names the
 machine, the day and the versions. `--quick` takes small data and few rounds: it shows that
-everything runs, in a few minutes, and its ratios are rough. Each program runs alone, too:
-`python benchmarks/NAME.py --help`.
+everything runs, in a few minutes, and its ratios are rough. `--only` with a FILE that is there
+replaces the tables of that program. Each runs alone, too: `python benchmarks/NAME.py --help`.
 
 At the end every row of raconvert that is slower than what it is compared with is named. Bases that
 do less than the whole work (reading the bytes, an empty program) are floors, not competitors.
@@ -24,7 +24,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks._results import Table, about, draw, installed, keep, losses, purpose
+from benchmarks._results import Result, Table, about, draw, installed, keep, losses, purpose
 
 HERE = Path(__file__).resolve().parent
 # name of the program -> options of a quick run
@@ -62,23 +62,22 @@ def main() -> int:
     result = about(quick=options.quick, peers=peers)
     for name, found in peers.items():
         print(f"{name:12} {found or 'skipped: not installed'}")
-    tables: list[Table] = []
+    tables = kept(options, result)
     failed = []
     for name in options.only or PROGRAMS:
         print(f"\n=== {name}\n", flush=True)
         made, code = run(name, quick=options.quick, folder=options.dir)
-        tables += made
+        tables = in_order([*(one for one in tables if one["program"] != name), *made])
         failed += [name] if code else []
-    lost = [*losses(tables)]
+        result |= {"failed": failed, "slower": [*losses(tables)], "tables": tables}
+        if options.json:  # after each: hours are not lost by the last one
+            keep(result, Path(options.json))
     print("\n=== Slower than what they are compared with\n")
-    for one in lost:
+    for one in result["slower"]:
         print(f"{one['table']}: {one['row']} takes {one['ratio']:.2f} of the time of {one['peer']}")
-    print("" if lost else "none")
+    print("" if result["slower"] else "none")
     if failed:
         print(f"failed: {', '.join(failed)}")
-    result |= {"failed": failed, "slower": lost, "tables": tables}
-    if options.json:
-        keep(result, Path(options.json))
     if options.svg:
         draw(result, Path(options.svg))
     return bool(failed)
@@ -99,6 +98,26 @@ def arguments() -> argparse.Namespace:
     if options.draw and not options.svg:
         parser.error("--draw needs --svg FOLDER, where the pictures go")
     return options
+
+
+def kept(options: argparse.Namespace, result: Result) -> list[Table]:
+    """With --only, the tables that the file of --json has already, if they are comparable."""
+    path = Path(options.json or "")
+    if not (options.only and path.is_file()):
+        return []
+    earlier = json.loads(path.read_text(encoding="utf-8"))
+    for key in ("quick", "machine", "python", "raconvert", "peers"):
+        if earlier[key] != result[key]:
+            raise SystemExit(
+                f"{path} has tables that were measured otherwise ({key}: {earlier[key]}, now "
+                f"{result[key]}): name another file, or measure all"
+            )
+    return earlier["tables"]
+
+
+def in_order(tables: list[Table]) -> list[Table]:
+    """The tables in the order of the programs."""
+    return sorted(tables, key=lambda one: [*PROGRAMS].index(one["program"]))
 
 
 def run(name: str, *, quick: bool, folder: str | None) -> tuple[list[Table], int]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 project = "raconvert"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["changes/*", "packaging/*"]
+exclude_patterns = ["changes/*"]
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
 nitpicky = True  # names of the API that lead nowhere are errors

@@ -309,8 +309,17 @@ def test_benchmarks_by_one_command(tmp_path: Path) -> None:
     options = ["--quick", "--only", "leb128", "--json", str(kept), "--svg", str(drawn)]
 
     said = run([*command, *options], ROOT)
-
     result = json.loads(kept.read_text(encoding="utf-8"))
+    other = {**result["tables"][0], "program": "transpose"}
+    kept.write_text(json.dumps({**result, "tables": [*result["tables"], other]}), encoding="utf-8")
+    run([*command, *options], ROOT)
+    again = json.loads(kept.read_text(encoding="utf-8"))
+    kept.write_text(json.dumps({**result, "machine": "another"}), encoding="utf-8")
+    mixed = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, check=False)
+
+    assert [table["program"] for table in again["tables"]] == ["transpose", *4 * ["leb128"]]
+    assert again["tables"][0] == other
+    assert b"measured otherwise (machine: another" in mixed.stderr
     tables = {table["title"]: table["rows"]["decode"]["cpu_ratio"] for table in result["tables"]}
     picture = ElementTree.parse(drawn / "leb128.svg").getroot()
     texts = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]

@@ -230,6 +230,16 @@ def test_ways_of_installing_are_those_that_ci_tries() -> None:
         assert re.search(rf'{tool}( --quiet)? {option}( --quiet)? "\$wheel"', ci), words
 
 
+def test_every_extra_is_explained() -> None:
+    text = (ROOT / "docs/packaging/README.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `(\w+)` \|", text.split("| Extra |")[1].split("\n\n")[0], re.MULTILINE)
+    extras = pyproject()["project"]["optional-dependencies"]
+    for_work = {"docs", "test", "types"}
+
+    assert sorted(told) == sorted(extras.keys() - for_work)
+    assert extras["all"] == ["raconvert[bfloat16,filters]"]
+
+
 def test_container_installs_extras_that_are_there() -> None:
     """And nothing in it runs as root."""
     text = (ROOT / "docs/packaging/Containerfile").read_text(encoding="utf-8")
