@@ -371,3 +371,19 @@ def test_values_like_an_array(files: dict[str, Path]) -> None:
             Array(VALUES.T, like=array)
     assert np.array_equal(np.asarray(Array(VALUES, index_order="F")), VALUES)
     assert Array([[1, 2]], name="x").shape == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("package", "module", "ask"),
+    [("xarray", "datasets", "to_xarray"), ("pandas", "frames", "to_dataframe")],
+)
+def test_without_the_extra_it_is_said_what_to_install(
+    package: str, module: str, ask: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.save(tmp_path / "x.npy", np.eye(2))
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules, f"raconvert.arrays.{module}", raising=False)
+
+    needed = pytest.raises(raconvert.MissingDependency, match=r"pip install 'raconvert\[xarray\]'")
+    with raconvert.open(tmp_path / "x.npy") as array, needed:
+        getattr(array, ask)()

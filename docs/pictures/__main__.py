@@ -23,6 +23,7 @@ from docs.pages import ROOT, programs, steps
 from docs.pictures.start import start
 
 HERE = ROOT / "docs" / "pictures"
+MOST = 40_000  # bytes of a picture, as tests/test_docs.py has it
 DARK, INK, PALE = (16, 21, 28), (225, 230, 236), (110, 122, 136)
 # From low to high: readable without colour, too.
 COLOURS = np.array(
@@ -187,8 +188,12 @@ def main(wanted: list[str]) -> None:
                     Path(file).write_text(text, encoding="utf-8")
                 else:
                     subprocess.run(["bash", "-c", command], check=False, capture_output=True)
-            picture = draw().quantize(96, kmeans=1, dither=Image.Dither.NONE)
-            picture.save(HERE / f"{stem}.png", optimize=True)
+            picture, path = draw(), HERE / f"{stem}.png"
+            for colours in (96, 64, 48):  # as many as the size of a picture allows
+                few = picture.quantize(colours, kmeans=1, dither=Image.Dither.NONE)
+                few.save(path, optimize=True)
+                if path.stat().st_size < MOST:
+                    break
             print(stem, (HERE / f"{stem}.png").stat().st_size, "bytes")
         if not wanted or "start" in wanted:
             (HERE / "start.svg").write_text(start(folder / "mnist"), encoding="utf-8")

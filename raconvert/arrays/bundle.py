@@ -337,7 +337,7 @@ class Bundle(Shown, Mapping[str, Array]):
         ...     dict(bundle.to_xarray().sizes)
         {'a_dim_0': 2, 'a_dim_1': 3, 'b_dim_0': 2}
 
-        Raises `RaconvertError`, the `problem` of an array that cannot be read.
+        Raises `MissingDependency` without xarray, and the `problem` of what cannot be read.
         """
         from raconvert.arrays.datasets import opened
 

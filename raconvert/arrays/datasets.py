@@ -12,11 +12,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from xarray import DataArray, Dataset, Variable, decode_cf, open_dataset
-from xarray.backends.locks import SerializableLock
-from xarray.core import indexing
 
-from raconvert.errors import UsageError, listed
+from raconvert.errors import MissingDependency, UsageError, listed
+
+try:
+    from xarray import DataArray, Dataset, Variable, decode_cf, open_dataset
+    from xarray.backends.locks import SerializableLock
+    from xarray.core import indexing
+except ImportError as _error:
+    raise MissingDependency(
+        "objects of xarray need a package that is not installed, or too old: xarray",
+        remedy="pip install 'raconvert[xarray]'",
+    ) from _error
 
 KEY = "raconvert"  # in the encoding of variables and coordinates
 # What xarray's own decoding takes, and what is meant where it is not given.

@@ -11,11 +11,18 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from raconvert.arrays.memory import check_memory
-from raconvert.errors import UsageError
+from raconvert.errors import MissingDependency, UsageError
 from raconvert.files.source import DEFAULT_MAX_MEMORY
+
+try:
+    import pandas as pd
+except ImportError as _error:
+    raise MissingDependency(
+        "tables need a package that is not installed: pandas",
+        remedy="pip install 'raconvert[xarray]'",
+    ) from _error
 
 KEY = "raconvert"  # in the attributes of a table
 

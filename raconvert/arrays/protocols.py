@@ -156,7 +156,7 @@ class Protocols(Shown):
         ...     array.to_xarray().isel(dim_0=1).values
         array([4, 5, 6, 7], dtype=int32)
 
-        Raises `problem` if there is one.
+        Raises `problem` if there is one, and `MissingDependency` without xarray.
         """
         from raconvert.arrays.datasets import data_array
 
@@ -172,7 +172,7 @@ class Protocols(Shown):
         6
 
         Raises `TooLarge` for a table beyond the usual memory, `UsageError` for elements that pandas
-        has no type for, and `problem` if there is one.
+        has no type for, `MissingDependency` without it, and `problem` if there is one.
         """
         from raconvert.arrays.frames import table_of
 

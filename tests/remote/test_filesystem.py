@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import raconvert
 from raconvert.errors import Changed, MissingDependency, ReadFailed
 from raconvert.files.remote import filesystem as fs
 from tests.remote import s3server
@@ -96,3 +97,16 @@ def test_a_missing_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
 
     with pytest.raises(MissingDependency, match=r"pip install 'raconvert\[remote\]'"):
         fs.filesystem("s3://bucket/x")
+
+
+@pytest.mark.parametrize("url", ["s3://no-such-bucket/x.npy", "https://host.invalid/x.npy"])
+def test_reading_without_the_extra_says_what_to_install(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a machine that has only what `pip install raconvert` brings."""
+    for name in ("fsspec", "fsspec.asyn", "fsspec.config", "s3fs", "aiohttp"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(fs, "find_spec", lambda name: None)
+
+    with pytest.raises(MissingDependency, match=r"pip install 'raconvert\[remote\]'"):
+        raconvert.info(url)

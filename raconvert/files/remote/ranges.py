@@ -147,9 +147,9 @@ class Asked(Object):
     """A file of which ranges are asked for in the event loop of its file system."""
 
     def _range(self, begin: int, end: int) -> bytes:
+        fs = filesystem(self.url)  # which says what is not installed
         from fsspec.asyn import sync
 
-        fs = filesystem(self.url)
         return bytes(sync(fs.loop, self._in_time, fs, begin, end))
 
     async def _in_time(self, fs: Any, begin: int, end: int) -> bytes | bytearray:
