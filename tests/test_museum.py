@@ -22,6 +22,15 @@ def test_the_page_is_that_of_the_programs() -> None:
     assert len({exhibit.library for exhibit in EXHIBITS}) >= 10
 
 
+def test_other_pages_count_them_right() -> None:
+    root = PAGE.parents[1]
+    libraries = len({exhibit.library for exhibit in EXHIBITS})
+    start = " ".join((root / "docs" / "index.md").read_text(encoding="utf-8").split())
+
+    assert f"{len(EXHIBITS)} programs show" in (root / "README.md").read_text(encoding="utf-8")
+    assert f"[{len(EXHIBITS)} programs](museum.md) show what {libraries} well-known" in start
+
+
 @pytest.mark.parametrize(
     "exhibit", EXHIBITS, ids=lambda exhibit: f"{exhibit.library}-{exhibit.name}"
 )
