@@ -219,3 +219,31 @@ def test_what_no_library_gives_is_made_plain(tmp_path: Path) -> None:
         assert "Made plain once" in out.read_text()
         assert "loadmat" not in out.read_text()
         assert "h5py.File" not in out.read_text()
+
+
+@pytest.mark.parametrize("shape", [(10, 6, 5), (300,), (1, 300)], ids=str)
+@pytest.mark.parametrize(
+    ("suffix", "option"),
+    [("mat", "version=7"), ("nrrd", "encoding=gzip"), ("h5", "compress=gzip"), ("nii.gz", None)],
+)
+def test_lines_are_true_or_left_out_where_a_sidecar_makes_it_what_it_was(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    suffix: str,
+    option: str | None,
+    shape: tuple[int, ...],
+) -> None:
+    values = np.arange(300.0).reshape(shape)
+    np.save(tmp_path / "x.npy", values)
+    path = tmp_path / f"x.{suffix}"
+    words = ["--meta", "sidecar", *(["--out-opt", option] if option else [])]
+    assert main([str(tmp_path / "x.npy"), "-o", str(path), *words]) == 0
+    found = programs_of(path, "", tmp_path)
+    if "Python" not in found:
+        assert shape == (300,)  # (1, 300) in MAT, and of another order in NIfTI
+        return
+    monkeypatch.chdir(tmp_path)
+    space: dict[str, Any] = {}
+    exec(found["Python"], space)
+    assert space["x"].shape == value_of(path, "").shape
+    assert np.array_equal(space["x"], values)
