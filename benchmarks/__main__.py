@@ -45,6 +45,7 @@ PROGRAMS = {
     "migrate": "--count 400 --rounds 2",
     "migrate_memory": "--mib 32",
     "remote": "--mib 32",
+    "looking": "--mib 4 --arrays 100 --files 0 --rounds 1",
 }
 
 

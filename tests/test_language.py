@@ -124,7 +124,7 @@ ONE_MEANING = {
         "raconvert/arrays/labelled.py", "raconvert/conversion/report.py",
         "raconvert/inspect/described.py", "raconvert/inspect/elements.py",
         "raconvert/inspect/info.py", "raconvert/metadata/json.py", "raconvert/metadata/yaml.py",
-        "raconvert/metadata/plain.py", "raconvert/migration/result.py",
+        "raconvert/metadata/plain.py", "raconvert/migration/result.py", "raconvert/views/facts.py",
         "plugins/hdf5/attributes.py",
     },
     "companion": {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import os
@@ -20,7 +21,9 @@ from PIL import Image
 
 import raconvert
 from raconvert.api import array_of
+from raconvert.arrays import shown
 from raconvert.cli import main
+from raconvert.cli.peek import folded
 from raconvert.views import terminal
 from raconvert.views.numbers import all_numbers, numbers_of
 from raconvert.views.peek import Screen, lines_of
@@ -69,6 +72,7 @@ def test_values_are_colors_between_two_ends() -> None:
     assert len(set(picture.rgb[1, 2])) == 3  # NaN is not a grey
 
 
+ANSI_CODE = re.compile(r"\x1b\[[\d;]*m")
 ANSI = re.compile(r"\x1b\[([\d;]*)m|(.)")
 
 
@@ -161,6 +165,28 @@ def test_sixels_are_the_picture() -> None:
     assert (shown[:, 20:28] == -1).all()
 
 
+def test_sixels_have_the_colors_of_the_palette() -> None:
+    palette = palette_of("depth")
+    pixels = np.arange(240, dtype="u1").reshape(12, 20)
+    (text,) = terminal.drawn([Picture(pixels, palette)], "sixel", columns=5, true_color=True)
+
+    factor = sixel_to_pixels(text).shape[0] // 12
+    shown = sixel_to_pixels(text)[::factor, ::factor]
+    assert np.abs(shown - palette[pixels] / 2.55).max() <= 0.51
+
+
+def test_lines_are_folded_at_the_width_of_a_terminal() -> None:
+    line = "  \x1b[1mx\x1b[0m   uint8   shape (4, 5) C · dims 5 × 4 (RA, Julia, MATLAB)   20 bytes"
+    parts = folded(line, 56)
+
+    assert [len(ANSI_CODE.sub("", part)) <= 56 for part in parts] == [True] * len(parts)
+    assert "".join(parts).replace(" ", "") == line.replace(" ", "")
+    assert folded(line, 0) == folded(line, 200) == [line]
+    drawn = terminal.drawn([Picture(np.zeros((4, 90, 3), "u1"), None)], "blocks", columns=80,
+                           true_color=True)  # fmt: skip
+    assert [part for one in drawn for part in folded(one, 44)] == drawn
+
+
 @pytest.mark.parametrize(
     ("environment", "way"),
     [
@@ -215,11 +241,155 @@ def test_what_numbers_are_of_is_said(tmp_path: Path, capsys: pytest.CaptureFixtu
     np.save(tmp_path / "x.npy", values)
 
     part = peek(capsys, tmp_path / "x.npy")
-    assert "sample of 8000 of 6400000 values: 5 of 4000 planes" in part
+    assert "sample of 16000 of 6400000 values: 10 of 4000 planes" in part
     assert "max 0" in part
     whole = peek(capsys, tmp_path / "x.npy", "--full")
     assert "(all 6400000 values)" in whole
     assert "max 77" in whole
+
+
+def numbers(capsys: pytest.CaptureFixture[str], path: Path, *words: str) -> dict:
+    """What programs are told of the numbers of a file, in strict JSON."""
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is not JSON")
+
+    found: dict = json.loads(peek(capsys, path, "--json", *words), parse_constant=refuse)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["<i4", ">u8", "<f8", ">c16", "?", "<M8[s]", "<f2"])
+def test_programs_are_told_the_numbers_of_numpy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    whole = np.random.default_rng(9).integers(0, 90, (40, 30))
+    values = whole.astype("i8").astype(kind) if "M" in kind else whole.astype(kind)
+    if values.dtype.kind == "f":
+        values[:2, 0] = np.nan, -np.inf
+    np.save(tmp_path / "x.npy", values)
+    found = numbers(capsys, tmp_path / "x.npy")
+    said = found["numbers"]
+
+    size = np.abs(values) if values.dtype.kind == "c" else values
+    there = size[np.isfinite(size)] if values.dtype.kind == "f" else size.reshape(-1)
+    ends = [there.min(), there.max()]
+    ends = [str(end) if "M" in kind else end.item() for end in ends]
+    assert found["array"]["shape"] == [40, 30]
+    assert (said["of"], said["count"], said["total"]) == ("all", 1200, 1200)
+    assert [said["min"], said["max"]] == ends
+    assert (said["nan"], said["-inf"]) == ((1, 1) if values.dtype.kind == "f" else (0, 0))
+    assert said["measure"] == ("magnitude" if values.dtype.kind == "c" else "value")
+    if values.dtype.kind not in "bM":
+        assert said["mean"] == pytest.approx(there.astype("f8").mean())
+        assert sum(said["histogram"]["counts"]) == there.size
+
+
+def test_programs_are_told_what_numbers_are_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = np.zeros((4000, 140, 20), "f4")
+    values[400] = 7
+    np.save(tmp_path / "x.npy", values)
+
+    part = numbers(capsys, tmp_path / "x.npy")["numbers"]
+    assert (part["of"], part["count"], part["total"]) == ("sample", 14_000, 11_200_000)
+    assert part["parts"] == [f"[{at}, :, :]" for at in (400, 1200, 2000, 2800, 3600)]
+    read = np.stack([eval(f"values{key}", {"values": values}) for key in part["parts"]])
+    assert (part["mean"], part["zeros"]) == (read.mean(), int((read == 0).sum()))
+    whole = numbers(capsys, tmp_path / "x.npy", "--full")["numbers"]
+    assert (whole["of"], whole["parts"]) == ("all", [])
+    assert whole["zeros"] == int((values == 0).sum())
+
+
+def test_programs_are_told_the_tree_and_the_errors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["g/labels"] = np.array([0, 1, 1], "u1")
+        file["g/large"] = np.arange(400.0).reshape(20, 20)
+    (tmp_path / "bad.npy").write_bytes(b"\x93NUMPY\x01\x00\xff\xff")
+
+    paths = [str(tmp_path / name) for name in ("x.h5", "bad.npy", "none.npy")]
+    assert main(["peek", "--json", *paths]) == 1
+    found, damaged, missing = json.loads(capsys.readouterr().out)
+    assert [(one["name"], one["type"], one["shape"]) for one in found["tree"]] == [
+        ("g/labels", "uint8", [3]), ("g/large", "float64", [20, 20]),
+    ]  # fmt: skip
+    assert found["array"]["name"] == "g/large"
+    assert (damaged["error"]["kind"], missing["error"]["kind"]) == ("Corrupt", "ReadFailed")
+    assert damaged["error"]["path"] == paths[1]
+
+    (labels,) = [numbers(capsys, f"{paths[0]}#g/labels")["numbers"]]
+    assert labels["classes"] is None
+    np.save(tmp_path / "classes.npy", np.repeat([4, 9], [30, 10]).astype("u1"))
+    classes = numbers(capsys, tmp_path / "classes.npy")["numbers"]["classes"]
+    assert [(one["value"], one["count"]) for one in classes] == [(4, 30), (9, 10)]
+
+
+# Many small pictures ------------------------------------------------------------------------------
+
+
+def digits(count: int) -> np.ndarray:
+    """Pictures of one grey each, which tell their number."""
+    return np.repeat(np.arange(count, dtype="u1"), 28 * 28).reshape(count, 28, 28)
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_many_pictures_are_a_sheet(columns: int) -> None:
+    lines = text_of(digits(240), Screen(columns, "blocks")).split("\n")
+    per_row = columns // 16
+    chosen = [(2 * n + 1) * 240 // (4 * per_row) for n in range(2 * per_row)]
+
+    assert lines[0] == f"{2 * per_row} of 240 pictures"
+    captions = [line.split() for line in lines if re.fullmatch(r"[\d ]+", line)]
+    assert captions == [[*map(str, chosen[:per_row])], [*map(str, chosen[per_row:])]]
+    rows = [blocks_to_pixels([line]) for line in lines if "▀" in line]
+    assert all(row.shape[1] <= columns for row in rows)
+    middle = rows[len(rows) // 4][0]  # of the first row of pictures, one pixel of each
+    low, high = chosen[0], chosen[-1]
+    shades = [round((at - low) / (high - low) * 255) for at in chosen[:per_row]]
+    assert [int(middle[14 * n + 7][0]) for n in range(per_row)] == pytest.approx(shades, abs=2)
+
+
+@pytest.mark.parametrize("names", ["words", "numbers", "text"])
+def test_a_sheet_has_the_labels_of_its_bundle(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], names: str
+) -> None:
+    words = np.array(["cat", "dog", "a bird of a long name"])
+    labels = (np.arange(240) // 80).astype("u1")
+    more = {"classes": words} if names == "words" else {}
+    kept = words[labels] if names == "text" else labels
+    np.savez(tmp_path / "x.npz", images=digits(240), labels=kept, **more)
+
+    text = peek(capsys, tmp_path / "x.npz", "--graphics", "plain")
+    captions = [line for line in text.split("\n") if re.match(r" +\d+: ", line)]
+    found = dict(re.findall(r"(\d+): (\S+(?: \S+)*)", "  ".join(captions)))
+    said = ["0", "1", "2"] if names == "numbers" else ["cat", "dog", "a bird o…"]
+    chosen = range(12, 240, 24)
+    assert found == {str(at): said[labels[at]] for at in chosen}
+
+
+def test_a_page_shows_many_pictures_with_their_labels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = (np.arange(2400) // 240).astype("u1")
+    colors = np.random.default_rng(3).integers(0, 256, (2400, 3, 8, 8), "u1")
+    colors = colors.repeat(2, axis=2).repeat(2, axis=3)
+    np.savez(tmp_path / "x.npz", images=colors, labels=labels)
+    assert main(["info", str(tmp_path / "x.npz"), "--html", "-o", str(tmp_path / "x.html")]) == 0
+
+    text = (tmp_path / "x.html").read_text()
+    found = re.findall(r'alt="(\d+): (\d)" src="data:image/png;base64,([^"]*)"', text)
+    assert len(found) == 24
+    for number, label, data in found:
+        assert int(label) == labels[int(number)]
+        with Image.open(io.BytesIO(base64.b64decode(data))) as image:
+            assert np.array_equal(np.asarray(image), colors[int(number)].transpose(1, 2, 0))
+
+
+def test_what_are_no_pictures_is_no_sheet() -> None:
+    for shape in [(15, 28, 28), (60, 300, 300), (4, 5, 28, 28)]:
+        assert "pictures" not in text_of(np.zeros(shape, "u1"), Screen(80, "blocks")), shape
 
 
 # What is shown -----------------------------------------------------------------------------------
@@ -396,6 +566,54 @@ def test_chunks_and_compressed_files_are_looked_at_in_bounds(tmp_path: Path) -> 
     assert is_within(found), found
 
 
+def test_a_sample_takes_few_chunks(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        rows = file.create_dataset("rows", (20_000, 8), "f4", chunks=(1, 8))
+        rows[9_500:10_500] = np.arange(8_000).reshape(1000, 8)
+        file.create_dataset("line", (20_000,), "i2", chunks=(4,))
+        file.create_dataset("volume", (40, 64, 64), "u1", chunks=(1, 4, 4))
+    with raconvert.open(tmp_path / "x.h5") as bundle:
+        for name, per_chunk in (("rows", 8), ("line", 4), ("volume", 16)):
+            found = sample(bundle[name])
+            assert 0 < sum(values.size for values in found.values) <= 512 * per_chunk, name
+            assert not found.whole
+        found = sample(bundle["rows"])
+        at = re.search(r"\((\d+):(\d+)\)", found.text)
+    assert at is not None
+    with h5py.File(tmp_path / "x.h5") as file:
+        assert np.array_equal(found.values[0], file["rows"][int(at[1]) : int(at[2])])
+
+
+@pytest.mark.parametrize("suffix", ["npz", "har"])
+def test_planes_are_read_where_they_lie(tmp_path: Path, suffix: str) -> None:
+    """Of what has no extent, though its elements are there as they are."""
+    values = np.zeros((400, 80, 90), "f4")
+    values[:] = np.arange(400, dtype="f4")[:, None, None]
+    values = values if suffix == "npz" else np.asfortranarray(values.T)
+    if suffix == "npz":
+        np.savez(tmp_path / "x.npz", x=values)
+    else:
+        raconvert.write(tmp_path / "x.har", {"X": values})
+    with raconvert.open(tmp_path / f"x.{suffix}") as bundle:
+        found = sample(bundle.arrays[0])
+    assert [float(part.mean()) for part in found.values] == [40, 120, 200, 280, 360]
+
+
+def test_only_what_is_shown_is_described(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.savez(tmp_path / "x.npz", **{f"a{number}": np.arange(3) for number in range(500)})
+    lines = []
+    one_line = shown.array_line
+    monkeypatch.setattr(shown, "array_line", lambda array: lines.append(array) or one_line(array))
+    text = peek(capsys, tmp_path / "x.npz")
+
+    assert "… 461 more lines" in text
+    assert "a38  int64 (3,)" in text
+    assert "a39" not in text
+    assert len(lines) <= 40
+
+
 CORPUS = {
     "detect": [
         "matlab_v4_nomagic_bigendian.mat", "matlab_v5_big_endian.mat", "matlab_v7.mat",
@@ -459,4 +677,6 @@ def test_a_file_at_a_url_is_looked_at_by_ranges(
 
         assert "3 of 2500 planes" in text
         assert server.sent < 4 << 20
-        assert len(server.paths) < 150
+        assert len(server.paths) <= 5  # the header, a sidecar that is not there, three planes
+        assert main(["info", server.url("x.ra"), "--html", "-o", str(tmp_path / "x.html")]) == 0
+        assert len(server.paths) <= 5 + 7  # the size and the sidecar once more

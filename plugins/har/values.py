@@ -85,9 +85,14 @@ class Stored(InPlace):
         """A function that fills a piece of the values which begins at an element."""
         return _Full(self, file)
 
+    @property
+    def by_regions(self) -> bool:
+        """True for parts that follow each other: of parts in no order, everything is read."""
+        return self.parts.boxes is None and self.count > 0
+
     def part(self, key: Any) -> Any:
         """The region that a key picks; of parts in no order, everything is read."""
-        return super().part(key) if self.parts.boxes is None and self.count else self[key]
+        return super().part(key) if self.by_regions else self[key]
 
     def in_pieces(self) -> Pieces | Extent | str:
         """Where the values of full storage lie: in one record, or in records of one length."""
@@ -224,6 +229,11 @@ class _Full:
 
 class Sparse(Stored):
     """Array source over sparse data: zeros, and the values at increasing positions."""
+
+    @property
+    def by_regions(self) -> bool:
+        """False: where a region lies is known once the records before it were looked at."""
+        return False
 
     def part(self, key: Any) -> Any:
         """The region that a key picks, from the records that have positions in its rows."""

@@ -59,9 +59,14 @@ class MemberValues(InPlace):
         offset = self._member.offset + self._offset
         return self._source.extent(offset, self.nbytes, self._swap)
 
+    @property
+    def by_regions(self) -> bool:
+        """True for a stored member: of a compressed one, all is decoded."""
+        return self._member.method == STORED
+
     def part(self, key: Any) -> Any:
         """The region that a key picks; of a compressed member, all of it is decoded."""
-        return super().part(key) if self._member.method == STORED else self[key]
+        return super().part(key) if self.by_regions else self[key]
 
     def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
         """Yield one-dimensional pieces in stored order; the last one after the CRC-32 is checked.

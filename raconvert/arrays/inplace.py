@@ -46,6 +46,11 @@ class InPlace(Decoded):
 
     path: str
 
+    @property
+    def by_regions(self) -> bool:
+        """True if `part` reads a region without the rest."""
+        return True
+
     def located(self) -> AbstractContextManager[tuple[Any, int]]:
         """Open the file: a handle from which all elements are read in stored order, and where."""
         raise NotImplementedError

@@ -6,7 +6,7 @@ from raconvert.arrays.dtypes import type_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
 MOST_LABELS = 4  # of an axis, shown one by one
@@ -63,17 +63,23 @@ def array_lines(array: Any) -> list[str]:
     return found
 
 
-def tree(head: str, arrays: Mapping[str, Any], groups: Iterable[str]) -> str:
-    """The arrays by their paths, each under its groups, one line each."""
+def tree(
+    head: str, arrays: Mapping[str, Any], groups: Iterable[str], most: int = MOST_LINES
+) -> str:
+    """The arrays by their paths, each under its groups, one line each, of at most so many."""
     root: dict[str, Any] = {}
     for path in groups:
         _place(root, path)
     for path, array in arrays.items():
         above, _, name = path.rpartition("/")
         _place(root, above)[name, True] = array
-    lines = _branches(root, "")
-    if len(lines) > MOST_LINES:
-        lines = [*lines[: MOST_LINES - 1], f"… {len(lines) - MOST_LINES + 1} more lines"]
+    lines, count = [], 0
+    for before, name, array in _branches(root):
+        count += 1
+        if count <= most:
+            lines.append(f"{before}{name}" + ("" if array is None else f"  {array_line(array)}"))
+    if count > most:
+        lines[-1] = f"… {count - most + 1} more lines"
     return "\n".join([head, *lines])
 
 
@@ -83,13 +89,17 @@ def _place(root: dict[Any, Any], path: str) -> dict[Any, Any]:
     return root
 
 
-def _branches(group: dict[Any, Any], before: str) -> list[str]:
-    lines = []
-    for number, ((name, is_array), inner) in enumerate(group.items(), 1):
-        last = number == len(group)
-        line = f"{before}{'└── ' if last else '├── '}{name}"
-        if is_array:
-            lines.append(f"{line}  {array_line(inner)}")
-        else:
-            lines += [line, *_branches(inner, before + ("    " if last else "│   "))]
-    return lines
+def _branches(root: dict[Any, Any]) -> Iterator[tuple[str, str, Any]]:
+    """Yield what stands before a name, the name, and the array if it is that of one."""
+    left = [("", iter(root.items()), len(root))]
+    while left:
+        before, inside, count = left.pop()
+        for (name, is_array), inner in inside:
+            count -= 1
+            yield before + ("├── " if count else "└── "), name, inner if is_array else None
+            if not is_array and inner:
+                left += [
+                    (before, inside, count),
+                    (before + ("│   " if count else "    "), iter(inner.items()), len(inner)),
+                ]
+                break

@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # numpy starts a pool of threads for linear algebra, of which there is none here.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if argv is None:  # the process is ours: files of many arrays make no garbage to look for
-        gc.set_threshold(10_000, 20, 50)
+        gc.set_threshold(100_000, 20, 50)
     fill_closed()
     try:
         code = _run(words, alone=argv is None)

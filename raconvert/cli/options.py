@@ -271,7 +271,8 @@ VERBS = {
             *COMMON,
         ),
         "of a container the largest array is shown, unless FILE#NAME or --array names another; "
-        "numbers are of the part that is shown, which is said, unless --full is given",
+        "numbers are of the part that is shown, which is said, unless --full is given; --json has "
+        "the tree, the array and its numbers",
     ),
     "formats": Verb(
         "formats [NAME] [--why FILE] [options]",

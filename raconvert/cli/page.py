@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from raconvert.cli.sources import reading
-from raconvert.conversion.options import Settings
-from raconvert.conversion.read import open_spec
+from raconvert.cli.looking import opened_to_look
 from raconvert.errors import TargetExists, UsageError
 from raconvert.files.copy import write_all
 from raconvert.files.places import refuse_used, write_failed
@@ -30,7 +28,7 @@ def run(args: Any, console: Console) -> int:
     output = args.output
     if output != "-" and os.path.lexists(output) and not args.overwrite:
         raise TargetExists("exists already", path=output, remedy="--overwrite replaces it")
-    with open_spec(args.files[0], Settings(**reading(args))) as opened:
+    with opened_to_look(args.files[0], args) as opened:
         if output != "-":
             refuse_used([output], opened.used)
         page = "".join(page_of(opened, args.files[0], full=args.full)).encode()

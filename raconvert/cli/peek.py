@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 from raconvert.cli.console import colorful, one_line
 from raconvert.cli.info import array_text
-from raconvert.cli.sources import below, each, expand, failing, reading
-from raconvert.conversion.options import Settings
-from raconvert.conversion.read import open_spec
-from raconvert.errors import RaconvertError
-from raconvert.inspect.info import describe
-from raconvert.views import terminal
+from raconvert.cli.looking import naming, opened_to_look
+from raconvert.cli.sources import below, each, expand, failing
+from raconvert.inspect.info import describe_array
+from raconvert.registry import by_name
+from raconvert.views import facts, terminal
 from raconvert.views.peek import Screen, chosen_array, lines_of, tree_lines
+from raconvert.views.sheet import labels_beside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,27 +22,57 @@ if TYPE_CHECKING:
 
     from raconvert.cli.console import Console
 
-_MOST_ARRAYS = 40  # of a tree
-
 
 def run(args: Any, console: Console) -> int:
     """Show every file; one that fails is reported and does not stop the others."""
+    found: list[dict[str, Any]] = []
     screen = screen_of(args)
-    shown = 0
+    width = screen.columns if sys.stdout.isatty() else 0
 
     def look(path: str) -> dict[str, Any]:
+        if console.json:
+            return _facts(path, args)
         return {"lines": _look(path, args, screen, console)}
 
-    def tell(_: str, facts: dict[str, Any]) -> int:
-        nonlocal shown
-        if shown:
+    def tell(_: str, seen: dict[str, Any]) -> int:
+        if found and not console.json:
             console.result("")
-        shown += 1
-        for line in facts["lines"]:
-            console.result(line)
+        found.append(seen)
+        for line in () if console.json else seen["lines"]:
+            for part in folded(line, width):
+                console.result(part)
         return 0
 
-    return each(expand(args.files, **below(args)), look, tell, console, failing(console, []))
+    paths = expand(args.files, **below(args))
+    code = each(paths, look, tell, console, failing(console, found))
+    if console.json:
+        console.result_json(found[0] if len(paths) == 1 else found)
+    return code
+
+
+def folded(line: str, width: int) -> list[str]:
+    """A line of text in parts that are not wider, cut where it has wide gaps; 0 for any width."""
+    text = _without_codes(line)
+    if not width or len(text) <= width or "\x1b" in text:  # pictures are as wide as they may be
+        return [line]
+    indent = len(line) - len(line.lstrip())
+    found: list[str] = []
+    for part in re.split(r" {2,}(?=[(\w])", line.strip()):
+        if found and len(_without_codes(f"{found[-1]}   {part}")) <= width:
+            found[-1] += f"   {part}"
+        else:
+            found.append(" " * (indent + 4 * bool(found)) + part)
+    return found
+
+
+def _without_codes(text: str) -> str:
+    return re.sub(r"\x1b\[\d*m", "", text)
+
+
+def _facts(path: str, args: Any) -> dict[str, Any]:
+    """What programs are seen of one file."""
+    with opened_to_look(path, args) as opened, naming(path):
+        return facts.look(opened.bundle, path, opened.reason, full=args.full)
 
 
 def screen_of(args: Any) -> Screen:
@@ -59,25 +90,20 @@ def screen_of(args: Any) -> Screen:
 
 def _look(path: str, args: Any, screen: Screen, console: Console) -> list[str]:
     """The lines about one file."""
-    with open_spec(path, Settings(**reading(args))) as opened:
+    with opened_to_look(path, args) as opened:
         bundle = opened.bundle
-        facts = describe(bundle, path, opened.reason)
-        lines = [console.bold(one_line(path)) + f"   {facts['title']} ({facts['reason']})"]
-        if facts["container"] and len(bundle.arrays) != 1:
-            tree = tree_lines(bundle)
-            lines += [f"  {line}" for line in tree[:_MOST_ARRAYS]]
-            if len(tree) > _MOST_ARRAYS:
-                lines.append(f"  … {len(tree) - _MOST_ARRAYS} more lines (raconvert info)")
+        row = by_name(bundle.format)
+        lines = [f"{console.bold(one_line(path))}   {row.title} ({opened.reason})"]
+        if row.many and len(bundle.arrays) != 1:
+            lines += [f"  {line}" for line in tree_lines(bundle)]
         array = chosen_array(bundle)
         if array is None:
             lines.append("  no array that can be read")
             return lines
-        number = next(n for n, one in enumerate(bundle.arrays) if one is array)
-        name = f"{console.bold(one_line(array.name))}   " if facts["container"] else ""
-        lines.append(f"  {name}{array_text(facts['arrays'][number])}")
-        try:
-            lines += [f"  {line}" for line in lines_of(array, screen, full=args.full)]
-        except RaconvertError as error:
-            error.path = error.path or path
-            raise
+        name = f"{console.bold(one_line(array.name))}   " if row.many else ""
+        lines.append(f"  {name}{array_text(describe_array(array, bundle))}")
+        with naming(path):
+            labels = labels_beside(bundle, array)
+            found = lines_of(array, screen, full=args.full, labels=labels)
+            lines += [f"  {line}" for line in found]
         return lines

@@ -84,8 +84,13 @@ def _opened(place: str, settings: Settings, stack: ExitStack) -> dict[str, Any]:
     return describe(opened.bundle, place, opened.reason)
 
 
-def describe(bundle: Bundle, path: str, reason: str = "") -> dict[str, Any]:
-    """Return the facts of an open bundle; the keys are the same for every format."""
+def describe(
+    bundle: Bundle, path: str, reason: str = "", *, only: Sequence[Array] | None = None
+) -> dict[str, Any]:
+    """Return the facts of an open bundle; the keys are the same for every format.
+
+    `only` are those of its arrays that are described, else all are.
+    """
     row = registry.by_name(bundle.format)
     sidecar = bundle.path + ".yaml"
     return {
@@ -101,7 +106,9 @@ def describe(bundle: Bundle, path: str, reason: str = "") -> dict[str, Any]:
         "attributes": plain(bundle.attributes),
         "groups": plain(bundle.groups),
         "aliases": dict(bundle.aliases),
-        "arrays": [_describe_array(array, row, bundle.path) for array in bundle.arrays],
+        "arrays": [
+            describe_array(one, bundle) for one in (bundle.arrays if only is None else only)
+        ],
         "notes": list(bundle.notes),
         "references": None,
     }
@@ -125,7 +132,8 @@ def _is_sidecar(path: str) -> bool:
     return is_ours(path)
 
 
-def _describe_array(array: Array, row: Row, path: str) -> dict[str, Any]:
+def describe_array(array: Array, bundle: Bundle) -> dict[str, Any]:
+    """Return the facts of one array of an open bundle."""
     element, extent = array.element, array.extent
     layout: dict[str, Any] = {"kind": "encoded", "offset": None, "nbytes": None, "swap": None}
     if extent is not None:
@@ -137,7 +145,7 @@ def _describe_array(array: Array, row: Row, path: str) -> dict[str, Any]:
         }
     return {
         "name": array.name,
-        "type": _type_text(element),
+        "type": type_text(element),
         "kind": element.kind,
         "element_bytes": element.nbytes,
         "byte_order": _ORDERS[element.order],
@@ -150,8 +158,8 @@ def _describe_array(array: Array, row: Row, path: str) -> dict[str, Any]:
         "layout": layout,
         "storage": plain(array.storage),
         "metadata": plain(array.meta.shown()),
-        "to_ra": _to_ra(array, row),
-        "problem": None if array.problem is None else _reason(array.problem, path),
+        "to_ra": _to_ra(array),
+        "problem": None if array.problem is None else _reason(array.problem, bundle.path),
     }
 
 
@@ -161,13 +169,14 @@ def _reason(problem: RaconvertError, path: str) -> str:
     return why(problem, path)
 
 
-def _type_text(element: Element) -> str:
+def type_text(element: Element) -> str:
+    """The name of a type, without its byte order."""
     if element is UNKNOWN:
         return "unknown"
     return type_name(element._replace(order="<") if element.order == ">" else element)
 
 
-def _to_ra(array: Array, row: Row) -> dict[str, Any]:
+def _to_ra(array: Array) -> dict[str, Any]:
     """The metadata that an .ra of this array would leave to its sidecar."""
     if array.problem is not None:
         return {"exact": False, "sidecar": []}

@@ -6,6 +6,7 @@ import numpy as np
 
 from raconvert.declared import Record
 from raconvert.views import plots
+from raconvert.views.layout import COLOR
 from raconvert.views.numbers import comparable, numbers_of
 from raconvert.views.picture import (
     CLASSES,
@@ -18,7 +19,6 @@ from raconvert.views.picture import (
     resized,
     scale_of,
 )
-from raconvert.views.sample import COLOR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

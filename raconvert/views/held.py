@@ -10,11 +10,13 @@ import numpy as np
 from raconvert.errors import TooLarge, quoted
 from raconvert.views import drawings, terminal
 from raconvert.views.filmstrip import strips_of
+from raconvert.views.layout import COLOR, EMPTY, IMAGE, LINE
 from raconvert.views.markup import text_of
 from raconvert.views.numbers import comparable
 from raconvert.views.peek import Screen, number_lines, shown
 from raconvert.views.picture import png_of
-from raconvert.views.sample import COLOR, EMPTY, IMAGE, LINE, sample
+from raconvert.views.sample import sample
+from raconvert.views.sheet import titles_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,18 +26,21 @@ if TYPE_CHECKING:
     from raconvert.arrays.array import Array
     from raconvert.views.picture import Picture
     from raconvert.views.sample import Sample
+    from raconvert.views.sheet import Labels
 
 _PICTURES = 60_000  # bytes of all pictures
 _PIXELS = (224, 176, 128, 96, 72, 48, 32)  # of a picture, until all of them are small enough
 _SIDE = 150  # of a small picture on the page
+_SMALL_SIDE = 84  # of one of many
+_SHEET = 24  # small pictures, at most
 _SCREEN = Screen(columns=78, way=terminal.NONE)
 
 
-def holds(array: Array, *, full: bool = False) -> Iterator[str]:
-    """Yield the pictures or plots of an array, and its numbers."""
+def holds(array: Array, *, full: bool = False, labels: Labels | None = None) -> Iterator[str]:
+    """Yield the pictures or plots of an array, with their labels, and its numbers."""
     found = None
     try:
-        found = sample(array)
+        found = sample(array, sheet=_SHEET)
     except TooLarge as error:
         yield f"<p>No picture: {text_of(error.what)}.</p>\n"
         if not full:
@@ -50,7 +55,7 @@ def holds(array: Array, *, full: bool = False) -> Iterator[str]:
         if found.form == LINE and drawable:
             yield from _lines(values.reshape(-1))
         else:
-            yield from _strips(array, found)
+            yield from _strips(array, found, labels)
             lines += shown(array, found, _SCREEN)
     lines += number_lines(array, found, _SCREEN, full=full)
     if lines:
@@ -65,7 +70,7 @@ def _lines(values: Any) -> Iterator[str]:
     yield f"<figure>\n{drawings.line(comparable(values))}</figure>\n"
 
 
-def _strips(array: Array, found: Sample) -> Iterator[str]:
+def _strips(array: Array, found: Sample, labels: Labels | None) -> Iterator[str]:
     values = found.values[0]
     if found.form not in (IMAGE, COLOR) or not _has_pixels(values):
         return
@@ -75,11 +80,16 @@ def _strips(array: Array, found: Sample) -> Iterator[str]:
         if sum(len(one) for strip in coded for one in strip) <= _PICTURES:
             break
     keys = [frame.key for frame in found.frames]
+    titles = [f"plane {key}" if key and array.ndim > 2 else "the plane" for key in keys]
+    side = _SIDE if len(keys) > 1 else 2 * _SIDE
+    if found.pictures:
+        titles, side = titles_of(found, labels), _SMALL_SIDE
+        yield f"<p>{len(keys)} of {found.pictures:,} pictures, each with its number"
+        yield f"{' and its label' * (labels is not None)}:</p>\n"
     for strip, files in zip(strips, coded, strict=True):
         yield '<figure>\n<div class="strip">\n'
-        for picture, data, key in zip(strip.pictures, files, keys, strict=True):
-            title = f"plane {key}" if key and array.ndim > 2 else "the plane"
-            yield _image(picture, data, title, _SIDE if len(keys) > 1 else 2 * _SIDE)
+        for picture, data, title in zip(strip.pictures, files, titles, strict=True):
+            yield _image(picture, data, title, side)
         yield f"</div>\n<figcaption>{text_of(strip.title)}</figcaption>\n</figure>\n"
 
 

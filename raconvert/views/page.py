@@ -18,7 +18,7 @@ from raconvert.arrays.dtypes import few_lengths, little, size
 from raconvert.errors import RaconvertError
 from raconvert.files.places import is_remote
 from raconvert.inspect.digest import digest_array, manifest_line
-from raconvert.inspect.info import describe, format_details
+from raconvert.inspect.info import describe, describe_array, format_details
 from raconvert.ra.header import data_offset
 from raconvert.registry import by_name, load
 from raconvert.views import drawings
@@ -44,6 +44,8 @@ from raconvert.views.programs import (
     programs,
     stored_of,
 )
+from raconvert.views.sample import REMOTE_BUDGET, chunk_count
+from raconvert.views.sheet import labels_beside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,8 +54,10 @@ if TYPE_CHECKING:
 
     from raconvert.arrays.array import Array
     from raconvert.conversion.read import Opened
+    from raconvert.views.sheet import Labels
 
 MOST_DIGEST = 64 << 20  # bytes that are read for a digest, unless all is to be read
+MOST_PIECES = 4000  # chunks and arrays of which the same is true
 _MOST_ARRAYS = 100  # of a container that are listed
 _MOST_FIELDS = 60  # of metadata
 
@@ -64,22 +68,22 @@ def page_of(opened: Opened, path: str, *, full: bool = False) -> Iterator[str]:
     Raises what reading elements raises.
     """
     bundle = opened.bundle
-    facts = describe(bundle, path, opened.reason)
+    facts = describe(bundle, path, opened.reason, only=bundle.arrays[:_MOST_ARRAYS])
+    count = len(bundle.arrays)
     array = chosen_array(bundle)
     name = os.path.basename(bundle.path.rstrip("/")) or path
     yield opening("page", name)
     yield f"<h1>{name_of(name)}</h1>\n"
-    yield from _lead(facts, bundle.path)
-    if len(facts["arrays"]) > 1:
-        yield from _arrays(facts)
+    yield from _lead(facts, bundle.path, count)
+    if count > 1:
+        yield from _arrays(facts["arrays"], count)
     if array is not None:
-        number = next(n for n, one in enumerate(bundle.arrays) if one is array)
-        many = f" {name_of(array.name)}" if len(bundle.arrays) > 1 else ""
+        many = f" {name_of(array.name)}" if count > 1 else ""
         yield f"<h2>The array{many}</h2>\n"
-        yield from _short(array, facts["arrays"][number])
+        yield from _short(array, describe_array(array, bundle))
         yield _cube(array)
         yield "<h2>What it holds</h2>\n"
-        yield from _held(array, full=full)
+        yield from _held(array, labels_beside(bundle, array), full=full)
     yield from _bytes(opened, facts)
     yield from _passport(opened, array)
     if array is not None:
@@ -89,8 +93,7 @@ def page_of(opened: Opened, path: str, *, full: bool = False) -> Iterator[str]:
     yield closing()
 
 
-def _lead(facts: dict[str, Any], place: str) -> Iterator[str]:
-    count = len(facts["arrays"])
+def _lead(facts: dict[str, Any], place: str, count: int) -> Iterator[str]:
     parts = [
         f"{text_of(facts['title'])} <span class=soft>({text_of(facts['reason'])})</span>",
         f"{size(facts['stored_bytes'])}",
@@ -104,11 +107,10 @@ def _lead(facts: dict[str, Any], place: str) -> Iterator[str]:
         yield f"<p>Note: {text_of(note)}</p>\n"
 
 
-def _arrays(facts: dict[str, Any]) -> Iterator[str]:
-    rows = facts["arrays"]
+def _arrays(rows: list[dict[str, Any]], count: int) -> Iterator[str]:
     yield "<h2>All arrays</h2>\n"
     yield table_head("name", "type", "shape in Python", "dims in Julia", ">size")
-    for row in rows[:_MOST_ARRAYS]:
+    for row in rows:
         yield f"<tr><td>{name_of(row['name'])}</td>"
         if row["problem"] is not None:
             why = text_of(row["problem"])
@@ -118,8 +120,8 @@ def _arrays(facts: dict[str, Any]) -> Iterator[str]:
         yield f"<td>{text_of(few_lengths(row['dims'], ' × ') or 'none')}</td>"
         yield f'<td class="n">{size(row["nbytes"])}</td></tr>\n'
     yield TABLE_END
-    if len(rows) > _MOST_ARRAYS:
-        yield f"<p>and {len(rows) - _MOST_ARRAYS} more (<code>raconvert info</code>)</p>\n"
+    if count > len(rows):
+        yield f"<p>and {count - len(rows)} more (<code>raconvert info</code>)</p>\n"
 
 
 def _shape(lengths: Any) -> str:
@@ -161,7 +163,7 @@ def _compressed(array: Array, row: dict[str, Any]) -> str:
         where = "" if array.extent is None else os.path.basename(array.extent.path)
         return f"no: as they are from byte {layout['offset']:,} of {name_of(where)}"
     filters = storage.get("filters") or storage.get("compression") or []
-    said = [filters] if isinstance(filters, str) else [str(one) for one in filters]
+    said = [str(filters)] if isinstance(filters, (str, int)) else [str(one) for one in filters]
     chunks = storage.get("chunks")
     parts = [f"by {', '.join(said)}"] if said else []
     if isinstance(chunks, list):
@@ -190,10 +192,10 @@ def _cube(array: Array) -> str:
     return f"<figure>\n{drawings.cube(sides)}</figure>\n{text}"
 
 
-def _held(array: Array, *, full: bool) -> Iterator[str]:
+def _held(array: Array, labels: Labels | None, *, full: bool) -> Iterator[str]:
     """What an array holds; of one that is damaged, how."""
     try:
-        yield from list(holds(array, full=full))
+        yield from list(holds(array, full=full, labels=labels))
     except RaconvertError as error:
         said = ", ".join(part for part in (error.what, error.where) if part)
         yield f'<p class="bad">The elements cannot be read: {text_of(said)}</p>\n'
@@ -316,7 +318,9 @@ def _same(opened: Opened, facts: dict[str, Any], *, full: bool) -> Iterator[str]
         yield f"<p>The file has {size(total)}, of which no checksum was made (<code>--full</code> "
         yield "makes it).</p>\n"
     sound = [one for one in bundle.arrays if one.problem is None and one.nbytes]
-    if not (full or sum(one.nbytes for one in sound) <= MOST_DIGEST):
+    most = REMOTE_BUDGET if is_remote(place) else MOST_DIGEST
+    cheap = sum(one.nbytes for one in sound) <= most and sum(map(chunk_count, sound)) <= MOST_PIECES
+    if not (full or cheap):
         return
     yield "<p>The digest of the elements, the same in every format of its kind "
     yield "(<code>raconvert digest</code>):</p>\n<pre>"
@@ -344,7 +348,7 @@ def _sum(path: str) -> str:
 
 def _metadata(facts: dict[str, Any]) -> Iterator[str]:
     found = list(_flat(facts["attributes"], ""))
-    for array in facts["arrays"][:_MOST_ARRAYS]:
+    for array in facts["arrays"]:
         found += _flat(array["metadata"], array["name"] if facts["container"] else "")
     if not found:
         return

@@ -9,17 +9,11 @@ from raconvert.declared import Record
 from raconvert.errors import TooLarge, quoted
 from raconvert.views import plots, terminal
 from raconvert.views.filmstrip import strips_of
+from raconvert.views.layout import COLUMNS, EMPTY, LINE, SCALAR
 from raconvert.views.numbers import all_numbers, comparable, numbers_of
 from raconvert.views.picture import enlarged
-from raconvert.views.sample import (
-    COLUMNS,
-    EMPTY,
-    FRAMES,
-    LINE,
-    REMOTE_BUDGET,
-    SCALAR,
-    sample,
-)
+from raconvert.views.sample import FRAMES, REMOTE_BUDGET, sample
+from raconvert.views.sheet import titles_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,10 +25,14 @@ if TYPE_CHECKING:
     from raconvert.views.numbers import Numbers
     from raconvert.views.picture import Picture
     from raconvert.views.sample import Sample
+    from raconvert.views.sheet import Labels
 
 MOST_ROWS = 8  # of text, records and classes that are shown
+_MOST_LINES = 40  # of a tree
 _MOST_TEXT = 60  # characters of a text
 _PLOT_ROWS = 6
+_SHEET_CELLS = 14  # that a picture of many is wide
+_SHEET_ROWS = 2
 _SMALL = REMOTE_BUDGET  # bytes of an array of which all is looked at
 
 
@@ -55,18 +53,22 @@ def chosen_array(bundle: Bundle) -> Array | None:
 
 
 def tree_lines(bundle: Bundle) -> list[str]:
-    """The arrays and groups of a bundle as a tree."""
-    found = tree("", {array.name: array for array in bundle.arrays}, bundle.groups)
+    """The arrays and groups of a bundle as a tree, of many the first ones."""
+    found = tree("", {array.name: array for array in bundle.arrays}, bundle.groups, _MOST_LINES)
     return [quoted(line) for line in found.split("\n")[1:]]
 
 
-def lines_of(array: Array, screen: Screen, *, full: bool = False) -> Iterator[str]:
+def lines_of(
+    array: Array, screen: Screen, *, full: bool = False, labels: Labels | None = None
+) -> Iterator[str]:
     """Yield the lines of one array: its picture or plot, and its numbers.
+
+    `labels` are those of its pictures.
 
     Raises what reading elements raises.
     """
     try:
-        found = sample(array, frames=_frames_within(screen))
+        found = sample(array, frames=_frames_within(screen), sheet=_sheet_within(screen))
     except TooLarge as error:
         if not full:
             yield f"no picture: {error.what}" + (f"; {error.remedy}" if error.remedy else "")
@@ -76,7 +78,7 @@ def lines_of(array: Array, screen: Screen, *, full: bool = False) -> Iterator[st
         yield found.text
         return
     if found is not None:
-        yield from shown(array, found, screen)
+        yield from shown(array, found, screen, labels)
     yield from number_lines(array, found, screen, full=full)
 
 
@@ -84,7 +86,20 @@ def _frames_within(screen: Screen) -> int:
     return FRAMES if screen.columns >= 60 else 3
 
 
-def shown(array: Array, found: Sample, screen: Screen) -> Iterator[str]:
+def _sheet_within(screen: Screen) -> int:
+    """How many small pictures there is room for."""
+    if screen.way == terminal.NONE:
+        return 0
+    return _SHEET_ROWS * _in_a_row(screen)
+
+
+def _in_a_row(screen: Screen) -> int:
+    return max(2, screen.columns // (_SHEET_CELLS + 2))
+
+
+def shown(
+    array: Array, found: Sample, screen: Screen, labels: Labels | None = None
+) -> Iterator[str]:
     """Yield the picture, plot or table of a sample. Raises nothing."""
     values = found.values[0]
     odd = values.dtype.kind == "V" and not comparable(values).size
@@ -94,6 +109,8 @@ def shown(array: Array, found: Sample, screen: Screen) -> Iterator[str]:
         yield from _line(values.reshape(-1), screen)
     elif found.form == COLUMNS:
         yield from _columns(values, screen)
+    elif found.pictures and screen.way != terminal.NONE:
+        yield from _sheet(array, found, screen, labels)
     elif screen.way != terminal.NONE:
         yield from _pictures(array, found, screen)
 
@@ -179,7 +196,72 @@ def _larger(picture: Picture, rows: int, columns: int) -> Picture:
     return enlarged(picture, max(1, min(rows // height, columns // width)))
 
 
+def _sheet(array: Array, found: Sample, screen: Screen, labels: Labels | None) -> Iterator[str]:
+    """Yield rows of small pictures, below each its number and its label."""
+    rows, columns = 2 * _SHEET_CELLS, _SHEET_CELLS
+    if screen.way not in (terminal.BLOCKS, terminal.CHARACTERS):
+        rows = columns = columns * terminal.CELL[0]
+    yield f"{len(found.frames)} of {found.pictures} pictures"
+    titles = titles_of(found, labels)
+    for strip in strips_of(array, found, rows, columns):
+        if strip.title:
+            yield strip.title if screen.unicode else strip.title.replace("π", "pi")
+        most = _in_a_row(screen)
+        for at in range(0, len(strip.pictures), most):
+            pictures = strip.pictures[at : at + most]
+            yield from terminal.drawn(
+                pictures, screen.way, columns=screen.columns, true_color=screen.true_color
+            )
+            step = terminal.pitch(pictures, screen.way, screen.columns)
+            yield _captions(titles[at : at + most], step, unicode=screen.unicode)
+
+
+def _captions(titles: list[str], step: float, *, unicode: bool) -> str:
+    """Titles below their pictures, each as wide as its own at most."""
+    line = ""
+    for number, title in enumerate(titles):
+        text, most = quoted(title), int(step) - 2
+        if len(text) > most:
+            text = f"{text[: most - 1]}{'…' if unicode else '.'}"
+        line = f"{line:<{round(number * step)}}{text}"
+    return line
+
+
 # Numbers -----------------------------------------------------------------------------------------
+
+
+class Counted(Record):
+    """The numbers of an array, or of a sample of it; `sampled` are those of the sample."""
+
+    numbers: Numbers
+    sampled: Numbers
+    whole: bool  # of all elements
+    by_blocks: bool  # all were read, one block after the other
+
+
+def counted(array: Array, found: Sample | None, *, full: bool = False) -> Counted | None:
+    """The numbers of all of an array, if it is small or with `full`, else of its sample.
+
+    None for what has none. Raises what reading elements raises.
+    """
+    rest = found is not None and not found.whole and array.nbytes <= _SMALL
+    whole = all_numbers(array) if full or rest else None
+    parts = [] if found is None else found.values
+    if parts and parts[0].dtype.names is not None:
+        return None
+    sampled = numbers_of(parts)
+    numbers = whole or sampled
+    if not numbers.count:
+        return None
+    is_whole = whole is not None or (found is not None and found.whole)
+    return Counted(numbers, sampled, is_whole, whole is not None)
+
+
+def has_classes(array: Array, numbers: Numbers) -> bool:
+    """True if the counts of the different values say more than a histogram."""
+    return numbers.classes is not None and (
+        array.element.kind in ("bool", "user") or 2 * len(numbers.classes) < numbers.count
+    )
 
 
 def number_lines(
@@ -189,24 +271,16 @@ def number_lines(
 
     Raises what reading elements raises.
     """
-    rest = found is not None and not found.whole and array.nbytes <= _SMALL
-    whole = all_numbers(array) if full or rest else None
-    parts = [] if found is None else found.values
-    if parts and parts[0].dtype.names is not None:
+    made = counted(array, found, full=full)
+    if made is None or array.count == 1:
         return
-    sampled = numbers_of(parts)
-    numbers = whole or sampled
-    if not numbers.count or array.count == 1:
-        return
-    if whole is not None or (found is not None and found.whole):
-        which = f"all {numbers.count} values"
-    else:
+    numbers, sampled = made.numbers, made.sampled
+    which = f"all {numbers.count} values"
+    if not made.whole:
         which = f"sample of {numbers.count} of {array.count} values"
         which += f": {found.text}" if found is not None and found.text else ""
-        which += " (--full: all)"
-    if numbers.classes is not None and (
-        array.element.kind in ("bool", "user") or 2 * len(numbers.classes) < numbers.count
-    ):
+        which += "; --full: all"
+    if has_classes(array, numbers):
         yield from _classes(array, numbers, screen)
     is_bool = array.element.kind == "bool"
     if numbers.least is not None and not is_bool:
@@ -233,7 +307,7 @@ def number_lines(
         low, high = float(numbers.least), float(numbers.most)
         for word, at in (("max", 1), ("min", 0)):
             line = plots.sparkline([one[at] for one in trace], low, high, unicode=screen.unicode)
-            yield f"{word} {'along the array' if whole else 'of each plane'}  {line}"
+            yield f"{word} {'along the array' if made.by_blocks else 'of each plane'}  {line}"
 
 
 def _odd(array: Array, numbers: Numbers) -> str:
@@ -250,18 +324,25 @@ def _odd(array: Array, numbers: Numbers) -> str:
     return ",  ".join(parts)
 
 
+def class_name(array: Array, value: Any) -> str | None:
+    """What an array of classes calls one of them; None if it says nothing of it."""
+    names = array.meta.attributes.get("labels") if array.described else None
+    if isinstance(names, list) and isinstance(value, int) and 0 <= value < len(names):
+        return str(names[value])
+    return None
+
+
 def _classes(array: Array, numbers: Numbers, screen: Screen) -> Iterator[str]:
     """Yield a table of the classes, with their names where the array has them."""
     classes: dict[Any, int] = dict(numbers.classes or {})
-    names = array.meta.attributes.get("labels") if array.described else None
     most = sorted(classes.items(), key=lambda item: -item[1])[: 2 * MOST_ROWS]
     if array.element.kind != "user":
         most.sort()
     texts = []
     for value, _ in most:
         text = quoted(str(value))[:_MOST_TEXT]
-        if isinstance(names, list) and isinstance(value, int) and 0 <= value < len(names):
-            text += f" {quoted(str(names[value]))[:_MOST_TEXT]}"
+        if (name := class_name(array, value)) is not None:
+            text += f" {quoted(name)[:_MOST_TEXT]}"
         texts.append(text)
     wide = max(map(len, texts), default=0)
     highest = max((count for _, count in most), default=1)

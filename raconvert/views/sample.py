@@ -13,10 +13,12 @@ from math import ceil, prod
 import numpy as np
 
 from raconvert.arrays.array import Array
+from raconvert.arrays.inplace import InPlace
 from raconvert.arrays.lazy import Decoded
 from raconvert.declared import Record
 from raconvert.errors import TooLarge
 from raconvert.files.places import is_remote
+from raconvert.views.layout import COLOR, COLUMNS, EMPTY, IMAGE, LINE, SCALAR, Layout, layout_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,25 +30,26 @@ if TYPE_CHECKING:
 BUDGET = 8 << 20  # bytes read for the sample of an array
 REMOTE_BUDGET = 1 << 20  # the same at a URL
 DECODED = 32 << 20  # bytes to which the budget may grow where whole chunks are decoded
+MOST_CHUNKS = 512  # that are decoded, each a read of its own; 32 at a URL
 FRAMES = 5  # planes of an array that are shown
 ROWS = 192  # of a plane that is too large
 POINTS = 40  # in each direction of a plane of which even one row is too large
 WINDOWS = 96  # of an axis that is too long
-COLORS = (3, 4)  # lengths of an axis of red, green, blue, and maybe alpha
-NARROW = 8  # columns that are lines of their own rather than a picture
-
-SCALAR, LINE, COLUMNS, IMAGE, COLOR, EMPTY = "scalar", "line", "columns", "image", "color", "empty"
+SHEET_SIDE = 128  # rows and columns of pictures that are small enough for many of them
+SHEET_FROM = 16  # of which there are so many at least
 
 
 class Frame(Record):
     """A part of an array: its values in logical order, which part, and its form if all were read.
 
     The last of `size` are its rows and columns; empty if none were left out between others.
+    `number` is that of the picture in a sheet of many.
     """
 
     values: Any
     key: str
     size: tuple[int, ...] = ()
+    number: int = -1
 
 
 class Sample(Record):
@@ -56,6 +59,7 @@ class Sample(Record):
     frames: tuple[Frame, ...]
     text: str
     whole: bool
+    pictures: int = 0  # of a sheet of many small ones: how many the array has
 
     @property
     def values(self) -> list[Any]:
@@ -63,19 +67,10 @@ class Sample(Record):
         return [frame.values for frame in self.frames]
 
 
-class Layout(Record):
-    """Which axes of an array, slowest first, make a picture; `outer` are those of the frames."""
-
-    form: str
-    rows: int
-    columns: int
-    color: int
-    outer: tuple[int, ...]
-
-
-def sample(array: Array, *, budget: int = 0, frames: int = FRAMES) -> Sample:
+def sample(array: Array, *, budget: int = 0, frames: int = FRAMES, sheet: int = 0) -> Sample:
     """Return a part of an array that stands for it; at most about `budget` bytes are read.
 
+    `frames` is how many planes are read at most, `sheet` the same of many small pictures.
     Raises what reading elements raises, `TooLarge` if too much would have to be decoded for any.
     """
     if array.problem is not None:
@@ -85,33 +80,32 @@ def sample(array: Array, *, budget: int = 0, frames: int = FRAMES) -> Sample:
     remote = array.extent is not None and is_remote(array.extent.path)
     budget = budget or (REMOTE_BUDGET if remote else BUDGET)
     layout = layout_of(array)
-    if array.extent is None and isinstance(array.data, Decoded) and array.nbytes > budget:
-        return _front(array, array.data, layout, budget, frames)
-    return _Reader(array, layout, budget, frames, remote=remote).sample()
+    pictures = _pictures(array, layout) if sheet > frames else 0
+    frames = sheet if pictures else frames
+    if array.nbytes > budget and _is_streamed(array):
+        found = _front(array, layout, budget, frames)
+    else:
+        frames = min(frames, 8 if pictures else 3) if remote else frames
+        found = _Reader(array, layout, budget, frames, remote=remote).sample()
+    if not pictures or len(found.frames) < 2:
+        return found
+    return found._replace(pictures=pictures)
 
 
-def layout_of(array: Array) -> Layout:
-    """The axes of an array, slowest first, that make a picture of it."""
+def _pictures(array: Array, layout: Layout) -> int:
+    """How many pictures an array has, if they are small, many, and along one axis; else 0."""
     seen = array.dims[::-1]
-    axes = [axis for axis, length in enumerate(seen) if length > 1]
-    if len(axes) < 2:
-        form = LINE if axes else SCALAR
-        return Layout(form, -1, axes[-1] if axes else -1, -1, ())
-    *outer, rows, columns = axes
-    color = -1
-    if array.element.kind == "uint" and len(axes) > 2:
-        before = axes[-3]
-        if seen[columns] in COLORS and min(seen[before], seen[rows]) > NARROW:
-            before, rows, columns, color = axes[-4] if len(axes) > 3 else -1, before, rows, columns
-            outer = [axis for axis in axes[:-3] if axis >= 0]
-        elif seen[before] == COLORS[0] and min(seen[rows], seen[columns]) > NARROW:
-            color, outer = before, axes[:-3]
-    if color >= 0:
-        return Layout(COLOR, rows, columns, color, tuple(outer))
-    short, long = sorted((seen[rows], seen[columns]))
-    if short <= NARROW and long > 4 * short and len(axes) == 2:
-        return Layout(COLUMNS, rows, columns, -1, ())
-    return Layout(IMAGE, rows, columns, -1, tuple(outer))
+    if layout.form not in (IMAGE, COLOR) or len(layout.outer) != 1:
+        return 0
+    count = seen[layout.outer[0]]
+    small = max(seen[layout.rows], seen[layout.columns]) <= SHEET_SIDE
+    return count if small and count >= SHEET_FROM else 0
+
+
+def _is_streamed(array: Array) -> bool:
+    """True for what can only be decoded front to back."""
+    data = array.data if array.extent is None else None
+    return isinstance(data, Decoded) and not (isinstance(data, InPlace) and data.by_regions)
 
 
 def spread(count: int, most: int) -> list[int]:
@@ -128,6 +122,14 @@ def region(array: Array, key: Key) -> Values:
     return np.asarray(array[key])
 
 
+def chunk_count(array: Array) -> int:
+    """The number of pieces that are decoded for all elements; 1 where it is not known."""
+    chunks = array.storage.get("chunks")
+    if array.extent is not None or not isinstance(chunks, (list, tuple)):
+        return 1
+    return prod(ceil(n / max(1, chunk)) for n, chunk in zip(array.dims[::-1], chunks, strict=False))
+
+
 class _Reader:
     """Reads the frames of one array within a budget."""
 
@@ -142,6 +144,7 @@ class _Reader:
         self.frames = frames
         self.remote = remote
         self.chunk = _chunk_of(array)
+        self.chunks = 32 if remote else MOST_CHUNKS
         if self.chunk is not None:
             self.budget = max(budget, min(DECODED, prod(self.chunk) * self.item))
         self.cut = ""  # how planes were cut, in words
@@ -162,7 +165,8 @@ class _Reader:
             at = np.unravel_index(number, outer) if outer else ()
             index = dict(zip(layout.outer, map(int, at), strict=True))
             values = self._plane(index, len(chosen))
-            found.append(Frame(values, self._text(index), self._size() if self.thinned else ()))
+            size = self._size() if self.thinned else ()
+            found.append(Frame(values, self._text(index), size, number))
         whole = len(chosen) == planes and not self.cut
         text = f"{len(chosen)} of {planes} planes" if planes > len(chosen) else ""
         text = ", ".join(part for part in (text, self.cut) if part)
@@ -171,8 +175,6 @@ class _Reader:
     def _frames_within(self, planes: int) -> int:
         """How many planes there are to be: fewer where one costs much."""
         most = min(self.frames, planes)
-        if self.remote:
-            most = min(most, 3)
         if self.chunk is not None:
             cost = prod(min(self.chunk[axis], self.seen[axis]) for axis in range(len(self.seen)))
             most = max(1, min(most, self.budget // max(1, cost * self.item)))
@@ -216,7 +218,8 @@ class _Reader:
     def _plane(self, index: dict[int, int], count: int) -> Values:
         limit = self.budget // count
         if self.chunk is not None or self.remote:
-            return self._oriented(region(self.array, self._key({**index, **self._crop(limit)})))
+            crop = self._crop(limit, max(1, self.chunks // count))
+            return self._oriented(region(self.array, self._key({**index, **crop})))
         if self._plane_bytes() <= limit:
             return self._oriented(region(self.array, self._key({**index})))
         return self._oriented(self._rows(index, limit))
@@ -253,8 +256,8 @@ class _Reader:
         key |= {self.layout.rows: row, self.layout.columns: columns}
         return region(self.array, self._key(key))
 
-    def _crop(self, limit: int) -> dict[int, slice]:
-        """The stretch of rows and columns around the middle whose chunks are within a limit."""
+    def _crop(self, limit: int, chunks: int) -> dict[int, slice]:
+        """The stretch of rows and columns around the middle within so many bytes and chunks."""
         layout, seen = self.layout, self.seen
         chunk = self.chunk or (1,) * len(seen)
         if self.remote and self._plane_bytes() // seen[layout.rows] <= limit:
@@ -264,7 +267,9 @@ class _Reader:
         if self.chunk is not None:
             fixed = prod(chunk) // prod(chunk[axis] for axis in axes) * self.item
         wanted = {axis: seen[axis] for axis in axes}
-        while fixed * prod(_covered(wanted[a], chunk[a]) for a in axes) > limit:
+        while fixed * prod(_covered(wanted[a], chunk[a]) for a in axes) > limit or (
+            self.chunk is not None and prod(ceil(wanted[a] / chunk[a]) for a in axes) > chunks
+        ):
             axis = max(axes, key=lambda a: wanted[a] / chunk[a])
             if wanted[axis] <= chunk[axis]:
                 break
@@ -284,7 +289,7 @@ class _Reader:
         axis = self.layout.columns
         length = self.seen[axis]
         chunk = self.chunk[axis] if self.chunk is not None else 0
-        if length * self.item <= self.budget:
+        if length * self.item <= self.budget and length <= (chunk or length) * self.chunks:
             values = region(self.array, self._key({axis: slice(None)}))
             return Sample(LINE, (Frame(values, "[:]"),), "", whole=True)
         most = 8 if self.remote else WINDOWS
@@ -321,11 +326,11 @@ def _chunk_of(array: Array) -> tuple[int, ...] | None:
     return chunk
 
 
-def _front(array: Array, data: Decoded, layout: Layout, budget: int, frames: int) -> Sample:
+def _front(array: Array, layout: Layout, budget: int, frames: int) -> Sample:
     """The front of what can only be decoded front to back."""
     pieces, count = [], 0
     most = max(1, budget // array.element.nbytes)
-    for piece in data.stream(min(budget, 1 << 20)):
+    for piece in array.data.stream(min(budget, 1 << 20)):
         part = np.array(piece.reshape(-1)[: most - count])
         pieces.append(part)
         count += len(part)

@@ -21,7 +21,9 @@ BLOCKS, CHARACTERS, NONE = "blocks", "plain", "none"
 WAYS = (KITTY, ITERM2, SIXEL, BLOCKS, CHARACTERS, NONE)
 CELL = (8, 16)  # pixels of a character, about
 _KITTY_BYTES = 4096  # of one escape sequence
-_SIXEL_LEVELS = 6  # of red, green and blue each: 216 colors
+_SIXEL_COLORS = 256  # that terminals have registers for
+_SIXEL_LEVELS = 6  # of red, green and blue each, where there are more
+_DIGITS = np.array([101**2, 101, 1])  # of percents of red, green and blue as one number
 _RAMP = " .:-=+*#%@"
 _RESET = "\x1b[0m"
 
@@ -69,13 +71,25 @@ def drawn(pictures: list[Picture], way: str, *, columns: int, true_color: bool) 
     return lines
 
 
+def pitch(pictures: list[Picture], way: str, columns: int) -> float:
+    """How many characters, about, lie between the left edges of pictures of one width in a row."""
+    width = pictures[0].pixels.shape[1]
+    if way in (KITTY, ITERM2, SIXEL):
+        return float(_factor(pictures, columns) * width / CELL[0] + 1)
+    return float(width + 2)
+
+
+def _factor(pictures: list[Picture], columns: int) -> int:
+    """How many pixels wide a pixel of a row of pictures is drawn."""
+    widest = max(picture.pixels.shape[1] for picture in pictures)
+    free = (columns - 2 - (len(pictures) - 1)) * CELL[0]
+    return int(max(1, min(8, free // (len(pictures) * widest), 288 // widest)))
+
+
 def _graphics(pictures: list[Picture], way: str, columns: int) -> list[str]:
     """One picture of all in a row, as large as fits."""
-    gap = CELL[0]
-    widest = max(picture.pixels.shape[1] for picture in pictures)
-    free = (columns - 2) * CELL[0] - gap * (len(pictures) - 1)
-    factor = max(1, min(8, free // (len(pictures) * widest), 288 // widest))
-    whole = beside([enlarged(picture, factor) for picture in pictures], gap)
+    factor = _factor(pictures, columns)
+    whole = beside([enlarged(picture, factor) for picture in pictures], CELL[0])
     if way == SIXEL:
         return [_sixel(whole.pixels)]
     png = base64.b64encode(png_of(whole)).decode("ascii")
@@ -96,15 +110,13 @@ def _graphics(pictures: list[Picture], way: str, columns: int) -> list[str]:
 def _sixel(pixels: Any) -> str:
     """Red, green, blue, alpha as a sixel picture; what is transparent is not drawn."""
     height, width = pixels.shape[:2]
-    top = _SIXEL_LEVELS - 1
-    levels = (pixels[..., :3].astype(np.int32) * top + 127) // 255
-    numbers = levels @ np.array([_SIXEL_LEVELS**2, _SIXEL_LEVELS, 1])
-    numbers[pixels[..., 3] == 0] = -1
+    seen = pixels[..., 3] > 0
+    colors, at = _sixel_colors(pixels[..., :3][seen])
+    numbers = np.full((height, width), -1)
+    numbers[seen] = at
     parts = [f'\x1bP0;1q"1;1;{width};{height}']
-    for number in np.unique(numbers[numbers >= 0]):
-        red, green, blue = number // _SIXEL_LEVELS**2, number // _SIXEL_LEVELS % 6, number % 6
-        shares = ";".join(str(int(level) * 100 // top) for level in (red, green, blue))
-        parts.append(f"#{number};2;{shares}")
+    for number, color in enumerate(colors.tolist()):
+        parts.append(f"#{number};2;{';'.join(map(str, color))}")
     for start in range(0, height, 6):
         band = numbers[start : start + 6]
         bits = 1 << np.arange(len(band))[:, None]
@@ -113,6 +125,16 @@ def _sixel(pixels: Any) -> str:
             parts.append(f"#{number}{_runs(row)}$")
         parts.append("-")
     return "".join(parts) + "\x1b\\"
+
+
+def _sixel_colors(pixels: Any) -> tuple[Any, Any]:
+    """The colors of pixels in percent, and which of them each has; of too many, 216 in steps."""
+    percent = np.rint(pixels.astype(np.float64) * (100 / 255)).astype(np.int64)
+    if len(np.unique(percent @ _DIGITS)) > _SIXEL_COLORS:
+        top = _SIXEL_LEVELS - 1
+        percent = (pixels.astype(np.int64) * top + 127) // 255 * (100 // top)
+    found, at = np.unique(percent @ _DIGITS, return_inverse=True)
+    return np.stack([found // 101**2, found // 101 % 101, found % 101], axis=-1), at.reshape(-1)
 
 
 def _runs(row: Any) -> str:

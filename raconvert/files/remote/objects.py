@@ -97,5 +97,5 @@ def object_at(url: str, known: Identity | None = None) -> Object:
         raise Changed(
             "file changed while it was read", path=url, remedy="try again when nothing writes to it"
         )
-    _seen[url, found.identity] = found
+    _seen.setdefault((url, found.identity), found)
     return found

@@ -1,0 +1,48 @@
+"""Which axes of an array make a picture, and which of them are colors."""
+
+from __future__ import annotations
+
+from raconvert.declared import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from raconvert.arrays.array import Array
+
+COLORS = (3, 4)  # lengths of an axis of red, green, blue, and maybe alpha
+NARROW = 8  # columns that are lines of their own rather than a picture
+
+SCALAR, LINE, COLUMNS, IMAGE, COLOR, EMPTY = "scalar", "line", "columns", "image", "color", "empty"
+
+
+class Layout(Record):
+    """Which axes of an array, slowest first, make a picture; `outer` are those of the frames."""
+
+    form: str
+    rows: int
+    columns: int
+    color: int
+    outer: tuple[int, ...]
+
+
+def layout_of(array: Array) -> Layout:
+    """The axes of an array, slowest first, that make a picture of it."""
+    seen = array.dims[::-1]
+    axes = [axis for axis, length in enumerate(seen) if length > 1]
+    if len(axes) < 2:
+        form = LINE if axes else SCALAR
+        return Layout(form, -1, axes[-1] if axes else -1, -1, ())
+    *outer, rows, columns = axes
+    color = -1
+    if array.element.kind == "uint" and len(axes) > 2:
+        before = axes[-3]
+        if seen[columns] in COLORS and min(seen[before], seen[rows]) > NARROW:
+            before, rows, columns, color = axes[-4] if len(axes) > 3 else -1, before, rows, columns
+            outer = [axis for axis in axes[:-3] if axis >= 0]
+        elif seen[before] == COLORS[0] and min(seen[rows], seen[columns]) > NARROW:
+            color, outer = before, axes[:-3]
+    if color >= 0:
+        return Layout(COLOR, rows, columns, color, tuple(outer))
+    short, long = sorted((seen[rows], seen[columns]))
+    if short <= NARROW and long > 4 * short and len(axes) == 2:
+        return Layout(COLUMNS, rows, columns, -1, ())
+    return Layout(IMAGE, rows, columns, -1, tuple(outer))
