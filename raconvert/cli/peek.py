@@ -60,8 +60,14 @@ def folded(line: str, width: int) -> list[str]:
     for part in re.split(r" {2,}(?=[(\w])", line.strip()):
         if found and len(_without_codes(f"{found[-1]}   {part}")) <= width:
             found[-1] += f"   {part}"
-        else:
-            found.append(" " * (indent + 4 * bool(found)) + part)
+            continue
+        words = part.split(" ")
+        found.append(" " * (indent + 4 * bool(found)) + words[0])
+        for word in words[1:]:
+            if len(_without_codes(f"{found[-1]} {word}")) > width:
+                found.append(" " * (indent + 4) + word)
+            else:
+                found[-1] += f" {word}"
     return found
 
 
