@@ -157,6 +157,7 @@ ROWS: tuple[Row, ...] = (
         suffixes=(
             ".idx", ".idx1-ubyte", ".idx2-ubyte", ".idx3-ubyte", ".idx4-ubyte", ".idx.gz",
             ".idx1-ubyte.gz", ".idx2-ubyte.gz", ".idx3-ubyte.gz", ".idx4-ubyte.gz",
+            "-idx1-ubyte", "-idx3-ubyte", "-idx1-ubyte.gz", "-idx3-ubyte.gz",
         ),
         magic=(
             (0, b"\x00\x00\x08"), (0, b"\x00\x00\t"), (0, b"\x00\x00\x0b"),

@@ -228,11 +228,9 @@ def by_suffix(path: str, candidates: tuple[Row, ...] = ROWS) -> Row | None:
     """Return the format with the longest suffix that the name ends with."""
     name = path.lower()
     if candidates is ROWS:
-        dot = name.find(".", name.rfind("/") + 1)
-        while dot >= 0:
-            if name[dot:] in _SUFFIXES:
-                return _SUFFIXES[name[dot:]]
-            dot = name.find(".", dot + 1)
+        for place in range(name.rfind("/") + 1, len(name)):
+            if name[place] in ".-" and name[place:] in _SUFFIXES:
+                return _SUFFIXES[name[place:]]
         return None
     best: tuple[int, Row] | None = None
     for row in candidates:
@@ -302,7 +300,8 @@ def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple
         try:
             verdict, reason = ask(source, row)
         except Exception as error:  # a plugin that cannot answer does not stop the others
-            candidates.append(Candidate(row.name, "unknown", f"cannot tell: {error}"))
+            why = "; ".join(line.strip() for line in str(error).splitlines())
+            candidates.append(Candidate(row.name, "unknown", f"cannot tell: {why}"))
             continue
         candidates.append(Candidate(row.name, VERDICTS[verdict], reason))
         if verdict == SURE:

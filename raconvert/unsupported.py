@@ -136,6 +136,13 @@ _TEXTS: tuple[tuple[str, tuple[bytes, ...], str], ...] = (
     ("HTML", (b"<!doctype html", b"<html"), "maybe a page of a server in place of the file"),
     ("XML", (b"<?xml", b"<"), "its arrays have to be exported by what wrote it"),
     ("a pointer of Git LFS", (b"version https://git-lfs",), "git lfs pull gets the file itself"),
+    (
+        "references (kerchunk)",
+        (b'{"version":1,"raconvert":', b'{"version":1,"refs":', b'{"version": 1, "refs":'),
+        "raconvert verify FILE says what they name; convert those files, or open it in Python: "
+        "xarray.open_dataset('reference://', engine='zarr', backend_kwargs="
+        "{'storage_options': {'fo': FILE}})",
+    ),
     ("JSON", (b"{", b"["), _NPY.format("in Python: values = numpy.array(json.load(open(FILE)))")),
 )
 

@@ -201,6 +201,8 @@ def test_large_files_have_small_pickles(tmp_path: Path) -> None:
 def test_a_pickle_keeps_what_is_known_and_values_of_its_own(tmp_path: Path) -> None:
     values = np.arange(6.0).reshape(2, 3)
     meta = Metadata(units="m", attributes={"a": 1}, axes=[Axis("row"), Axis(labels=list("xyz"))])
+    assert [*meta.axes] == [Axis("row"), Axis(labels=list("xyz"))]
+    assert Axis("row") not in (Axis("column"), Axis("row", units="m"), "row", None)
     raconvert.write(tmp_path / "x.ra", values, meta=meta)
     with raconvert.open(tmp_path / "x.ra") as array:
         array.meta.attributes["b"] = 2

@@ -104,7 +104,9 @@ def test_bad_files_are_left_out_of_a_stack(train: Path, capsys: pytest.CaptureFi
     words = ["train/", "-r", "-o", "train.h5", "--labels", "labels"]
     assert main(words) != 0
     assert not Path("train.h5").exists()
-    capsys.readouterr()
+    told = capsys.readouterr().err
+    assert "--skip-bad leaves such files out" in told
+    assert "--allow" not in told
 
     assert main([*words, "--skip-bad", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)

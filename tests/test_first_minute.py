@@ -315,6 +315,7 @@ KNOWN: dict[str, Callable[[], bytes]] = {
     "Python pickle": lambda: pickle.dumps(VALUES, protocol=4),
     "SQLite": sqlite,
     "JSON": lambda: json.dumps({"values": VALUES.tolist()}).encode(),
+    "references": lambda: b'{"version": 1, "refs": {".zgroup": "{\\"zarr_format\\":2}"}}',
     "HTML": lambda: b"<!DOCTYPE html><html><body>404</body></html>",
     "Git LFS": lambda: b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n",
     "plain text": lambda: b"nothing of the kind",

@@ -54,6 +54,7 @@ FORMAT = Format(
     suffixes=(
         ".idx", ".idx1-ubyte", ".idx2-ubyte", ".idx3-ubyte", ".idx4-ubyte",
         ".idx.gz", ".idx1-ubyte.gz", ".idx2-ubyte.gz", ".idx3-ubyte.gz", ".idx4-ubyte.gz",
+        "-idx1-ubyte", "-idx3-ubyte", "-idx1-ubyte.gz", "-idx3-ubyte.gz",  # MNIST as it is named
     ),
     magic=(*((0, magic) for magic in MAGICS), (0, GZIP_MAGIC)),
     write_options=(Option("gzip", "auto", ("auto", "yes", "no"), "auto: if the name ends so"),),

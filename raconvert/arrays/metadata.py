@@ -50,6 +50,18 @@ class Axis:
         self.origin: float | None = origin
         self.labels: list[Any] | None = labels
 
+    def __eq__(self, other: object) -> bool:
+        """True for an axis that says the same.
+
+        >>> Axis("time", units="s") == Axis("time", units="s")
+        True
+        """
+        if not isinstance(other, Axis):
+            return NotImplemented
+        return all(getattr(self, field) == getattr(other, field) for field in self.FIELDS)
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # its fields can be changed
+
     @classmethod
     def takes(cls, field: str, value: object) -> bool:
         """True if a value is of the type that the field has. Raises nothing."""

@@ -59,7 +59,8 @@ def read(
         raise Unsupported(
             f"holds no {MANIFEST}",
             path=path,
-            remedy="only bundles are read; other files are converted one by one",
+            remedy="only bundles are read; unpack it, then this converts its files one by one:\n"
+            "raconvert FOLDER -r --to ra --out-dir OUT",
         )
     content = manifest.load(listing)
     arrays = []

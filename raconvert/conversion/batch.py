@@ -45,7 +45,7 @@ from raconvert.conversion.read import open_spec
 from raconvert.conversion.report import Conversion, Report, few
 from raconvert.conversion.transaction import Staging
 from raconvert.conversion.write import write_bundle
-from raconvert.errors import UsageError
+from raconvert.errors import RaconvertError, UsageError
 from raconvert.files.places import refuse_used
 from raconvert.files.processes import Aside, can_fork
 from raconvert.files.unfinished import Unfinished
@@ -169,6 +169,28 @@ def _convert_to_one(
         from raconvert.conversion.skipping import without_bad
 
         gathered = without_bad(gathered, settings, report)
+    try:
+        return _write_gathered(gathered, path, row, name, settings, report, opened, planes=planes)
+    except RaconvertError as error:
+        if len(gathered.paths) > 1:
+            from raconvert.conversion.skipping import name_way_out
+
+            name_way_out(error, gathered.paths)
+        raise
+
+
+def _write_gathered(
+    gathered: Gathered,
+    path: str,
+    row: Row,
+    name: str | None,
+    settings: Settings,
+    report: Report,
+    opened: Opened | None,
+    *,
+    planes: bool,
+) -> Report:
+    """Write what the sources become together."""
     if settings.labels and not planes and is_in_container(settings, row):
         return _write_labelled(gathered, path, row, name, settings, report)
     if settings.labels:

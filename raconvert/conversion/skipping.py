@@ -41,6 +41,13 @@ def without_bad(gathered: Gathered, settings: Settings, report: Report) -> Gathe
     return gathered._replace(paths=good, odd=None) if problems else gathered
 
 
+def name_way_out(error: RaconvertError, paths: list[str]) -> None:
+    """Add to the error of one of many sources that the others can do without it."""
+    if isinstance(error, BAD) and error.path in paths:
+        way = "--skip-bad leaves such files out"
+        error.remedy = f"{error.remedy}\n{way}" if error.remedy else way
+
+
 def reason_of(error: RaconvertError) -> str:
     """Why a file was left out, in one line without its path."""
     where = f", at {error.where}" if error.where else ""

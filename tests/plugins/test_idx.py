@@ -84,6 +84,11 @@ def test_a_name_that_ends_with_gz_is_written_as_gzip(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", values)
     raconvert.convert(tmp_path / "x.npy", tmp_path / "t10k-images.idx2-ubyte.gz", strict=True)
     raconvert.convert(tmp_path / "x.npy", tmp_path / "y.idx", out_opts={"gzip": "yes"})
+    raconvert.convert(tmp_path / "x.npy", tmp_path / "t10k-images-idx3-ubyte.gz", strict=True)
+    raconvert.convert(tmp_path / "x.npy", tmp_path / "t10k-images-idx3-ubyte", strict=True)
+    as_named = (tmp_path / "t10k-images-idx3-ubyte.gz").read_bytes()
+    assert gzip.decompress(as_named) == (tmp_path / "t10k-images-idx3-ubyte").read_bytes()
+    assert np.array_equal(load(tmp_path / "t10k-images-idx3-ubyte.gz"), values)
 
     packed = (tmp_path / "t10k-images.idx2-ubyte.gz").read_bytes()
     assert gzip.decompress(packed)[:12].hex() == "00000c020000000300000004"
