@@ -158,7 +158,7 @@ class Format(Record):
 
     name: short lower-case name, used by --from and --to
     title: what people call it
-    suffixes: with the dot, lower case; the first is the usual one
+    suffixes: with the dot (or hyphen), lower case; the first is the usual one
     api: version of the contract
     magic: ((offset, bytes), ...): any of them must be there
     proof: True if the magic alone proves the format

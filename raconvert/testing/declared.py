@@ -35,8 +35,8 @@ _FIELDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "title": (lambda v: isinstance(v, str) and bool(v), "a text"),
     "suffixes": (
-        lambda v: tuple_of(str, v) and all(s[0] == "." and s == s.lower() for s in v),
-        "a tuple of lower-case suffixes with their dot, or () for folders",
+        lambda v: tuple_of(str, v) and all(s[:1] in (".", "-") and s == s.lower() for s in v),
+        "a tuple of lower-case suffixes with their dot (or hyphen), or () for folders",
     ),
     "magic": (
         lambda v: (
