@@ -128,6 +128,7 @@ FIELD = {
         "fields": "the fields of a metadata document, each with its check",
         "fills": "fill values as elements",
         "options": "options of writing, and the chunks, shards and codecs that follow",
+        "scales": "coordinates of axes, as arrays that other readers know",
         "stores": "where the files of a hierarchy are, and which of them may be read",
         "values": "array sources over chunks",
     },

@@ -178,3 +178,56 @@ def test_a_copy_of_netcdf_is_the_same(tmp_path: Path) -> None:
     assert raconvert.diff(tmp_path / "x.nc", tmp_path / "y.nc")["same"]
     found = seen(tmp_path / "y.nc", "netcdf4", decode_timedelta=False)
     xr.testing.assert_equal(found, weather())
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"format": "2"}, {"format": "2", "compress": "none", "endian": "big"},
+     {"compress": "blosc", "endian": "big", "checksum": True}],
+    ids=["3", "2", "2-big", "3-big"],
+)  # fmt: skip
+def test_zarr_has_its_coordinates_in_xarray(tmp_path: Path, options: dict[str, Any]) -> None:
+    pytest.importorskip("zarr")
+    given = weather()
+    given["zeros"] = (("region", "lat"), np.zeros((2, 2), "i4"))
+    given = given.assign_coords(
+        region=["EU", "Ünited"], lat=("lat", [10.0, 25.5], {"units": "deg"})
+    )
+    raconvert.write(tmp_path / "x.nc", given)
+
+    raconvert.convert(tmp_path / "x.nc", tmp_path / "x.zarr", out_opts=options)
+
+    for consolidated in (True, False):
+        with xr.open_dataset(
+            tmp_path / "x.zarr", engine="zarr", consolidated=consolidated, decode_timedelta=False
+        ) as found:
+            xr.testing.assert_equal(found, given)
+            assert found["lat"].attrs["units"] == "deg"
+    with raconvert.open(tmp_path / "x.zarr") as bundle, raconvert.open(tmp_path / "x.nc") as before:
+        assert bundle.names == before.names
+        assert repr(bundle["zeros"].axes) == repr(before["zeros"].axes)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
+def test_zarr_has_no_coordinate_where_axes_disagree(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    values = np.arange(3, dtype="i4")
+    arrays = {
+        "a": xr.DataArray(values, {"x": [1.0, 2.0, 4.0], "Y": 1}, ["x"]).drop_vars("Y"),
+        "b": xr.DataArray(values[:2], {"x": [5.0, 6.0]}, ["x"]),
+        "c": xr.DataArray(values, {"c": [7.0, 8.0, 10.0]}, ["c"]),
+        "g/d": xr.DataArray(values, {"x": [1.0, 2.0, 5.0]}, ["x"]),
+        "g/B": xr.DataArray(values, {"b": [1.0, 2.0, 5.0]}, ["b"]),
+    }
+
+    raconvert.write(tmp_path / "x.zarr", arrays)
+
+    group = zarr.open_group(tmp_path / "x.zarr", mode="r")
+    assert sorted(group.array_keys()) == ["a", "b", "c"]
+    assert sorted(group["g"].array_keys()) == ["B", "d", "x"]
+    assert group["g/x"][:].tolist() == [1, 2, 5]
+    with raconvert.open(tmp_path / "x.zarr") as bundle:
+        assert bundle.names == list(arrays)
+        assert bundle["c"].axes[0].labels == [7.0, 8.0, 10.0]
+        assert bundle["g/B"].axes[0].labels == [1.0, 2.0, 5.0]

@@ -36,7 +36,8 @@ Metadata: the attributes ``units`` and ``long_name`` (else ``description``) are 
 name, ``dimension_names`` (version 2: ``_ARRAY_DIMENSIONS``) the names of axes; all others stay
 attributes. What JSON or Zarr has no place for is one attribute ``raconvert`` of text, taken away
 again on reading. Axes without names get ``NAME_dim_0``, ..., as xarray needs names; they are none
-when they are read again.
+when they are read again. What stands along a named axis (labels, origin and spacing) is also
+written as an array of that name, which xarray takes for the coordinate; reading leaves it out.
 
 A chunk that is not there reads as the fill value, and a note says how many. A chunk that is cut,
 damaged, or decodes to another size is an error that names it.

@@ -36,9 +36,12 @@ def plan(
     found = [*_fits(bundle, forms, options)]
 
     def write(target: Folder) -> None:
+        from .scales import scales_of
         from .writer import Writer
 
-        Writer(bundle, target, options, forms, groups).run()
+        Writer(bundle, target, options, forms, groups).run(
+            scales_of(bundle, [*keys, *groups.values()])
+        )
 
     return Plan(found, write, names=bundle.names)
 

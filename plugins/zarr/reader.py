@@ -11,7 +11,7 @@ from raconvert.files.places import is_remote
 from raconvert.metadata import roundtrip
 from raconvert.plugin import Array, Bundle, Source
 
-from . import header, metadata
+from . import header, metadata, scales
 from .stores import Store
 from .tables import (
     MARKS,
@@ -56,7 +56,7 @@ def read_store(source: Source, *, metadata_file: str = "", described: bool = Tru
         try:
             if isinstance(node, RaconvertError):
                 raise node
-            if node is not None:
+            if node is not None and not scales.is_scale(node):
                 bundle.arrays.append(_array(store, key, name, stem, node, described))
         except RaconvertError as error:
             error.path = error.path or store.path(key)

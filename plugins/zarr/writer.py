@@ -21,7 +21,8 @@ from raconvert.metadata.roundtrip import KEY
 
 from . import metadata
 from .codecs import encoder, with_crc32c
-from .options import codecs_of, compressor_of
+from .options import Form, codecs_of, compressor_of
+from .plan import order_of, type_of
 from .tables import (
     AXES_OF_V2,
     OWN,
@@ -34,13 +35,13 @@ from .tables import (
 from .values import NOT_THERE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from raconvert.files.foldertarget import Folder
     from raconvert.plugin import Array, Bundle, Element
 
-    from .options import Form, Options
+    from .options import Options
 
     Values = np.ndarray[Any, Any]
     Box = tuple[tuple[int, ...], tuple[int, ...]]  # start and lengths
@@ -63,12 +64,14 @@ class Writer:
         self.groups = groups
         self.documents: dict[str, dict[str, Any]] = {}
 
-    def run(self) -> None:
-        """Write the whole hierarchy."""
+    def run(self, scales: Sequence[tuple[str, str, Array]]) -> None:
+        """Write the whole hierarchy; `scales`: key, array and coordinate of axes that have one."""
         for array, form in zip(self.bundle.arrays, self.forms, strict=True):
             self._array(array, form)
         for array, form in zip(self.bundle.arrays, self.forms, strict=True):
             self._describe(array, form)
+        for key, name, scale in scales:
+            self._scale(key, name, scale)
         for name, key in self.groups.items():
             held, rest = metadata.json_and_rest(self.bundle.groups.get(name, {}))
             record: dict[str, Any] = {"attributes": rest} if rest else {}
@@ -80,6 +83,18 @@ class Writer:
             if key not in (V3_FILE, V2_GROUP):
                 self._document(key, fields)
         self._finish()
+
+    def _scale(self, key: str, name: str, scale: Array) -> None:
+        """Write a coordinate in one chunk, and whose axis it is."""
+        shape, element = scale.dims, scale.element
+        data_type = type_of(element, self.options.version)
+        form = Form(key, data_type, order_of(element, self.options.endian), shape, shape)
+        part = _ordered(scale.data, form.order)
+        # Not in the main thread, as all chunks (see `_array`).
+        with ThreadPoolExecutor(1) as pool:
+            data = pool.submit(self._encoder(element.nbytes, form), part).result()
+        self._put(form, (0,), data)
+        self._describe(scale, form, {"axis_of": name})
 
     # metadata
 
@@ -126,12 +141,14 @@ class Writer:
         self._document(V2_ALL, everything)
         self._document(V2_GROUP, self.documents[V2_GROUP])
 
-    def _describe(self, array: Array, form: Form) -> None:
+    def _describe(self, array: Array, form: Form, more: dict[str, Any] | None = None) -> None:
         if array.described:
             array.meta.complete()
         stem = form.key.rpartition("/")[2]
         attributes, names, record = metadata.divided(array, stem)
-        if form.key != array.name:
+        if more is not None:
+            record = {**record, **more}
+        elif form.key != array.name:
             record["name"] = array.name
         if record:
             attributes[KEY] = roundtrip.text_of(record)
@@ -139,6 +156,8 @@ class Writer:
         fill = _fill(own.get("fill_value"), array.element)
         shape = list(array.dims[::-1])
         if self.options.version == 2:
+            # xarray takes the fill value of version 2 for missing values.
+            fill = fill if "fill_value" in own else None
             fields = {
                 "zarr_format": 2, "shape": shape, "chunks": list(form.chunk),
                 "dtype": _in_order(form), "compressor": compressor_of(self.options),

@@ -59,6 +59,7 @@ AREAS = {
     "metaimage": _plugin("metaimage", "header", "metadata"),
     "cifar": _plugin("cifar", "tables", "reader"),
     "raw": _plugin("raw", "__init__"),
+    "zarr": _plugin("zarr", "header", "fills", "scales"),
     "diff": Area(
         ("raconvert/inspect/diff.py", "raconvert/inspect/elements.py"), ("tests/test_compare.py",)
     ),

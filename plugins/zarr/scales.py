@@ -1,0 +1,80 @@
+"""Coordinates that zarr's readers know: an array beside the others for what stands along an axis.
+
+xarray takes a one-dimensional array that has the name of a dimension for its coordinate. Each has a
+record ``axis_of`` and is left out when it is read: the axes say it all.
+"""
+
+from __future__ import annotations
+
+from raconvert.arrays.dtypes import element_of
+from raconvert.bundle.names import files_of
+from raconvert.metadata import roundtrip
+from raconvert.metadata.roundtrip import KEY
+from raconvert.plugin import Array, Axis, Metadata
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from raconvert.plugin import Bundle
+
+    from .header import Node
+
+MOST = 1 << 20  # places along an axis that has a coordinate
+OF = "axis_of"  # in the record of one
+
+
+def is_scale(node: Node) -> bool:
+    """True for an array that `scales_of` has made from an axis."""
+    text = node.attributes.get(KEY)
+    if text is None or len(node.shape) != 1 or not roundtrip.is_marked(text):
+        return False
+    try:
+        return isinstance(roundtrip.record_in(text).get(OF), str)
+    except ValueError:
+        return False
+
+
+def scales_of(bundle: Bundle, taken: Iterable[str]) -> list[tuple[str, str, Array]]:
+    """Key, name of the array that has the axis, and coordinate, for each axis that says one.
+
+    None where a name is `taken` by another array or group, stands for different axes in one group,
+    or cannot be that of a folder.
+    """
+    found: dict[str, tuple[str, Array, dict[str, Any], int] | None] = {}
+    for array in bundle.arrays:
+        if array.problem is not None:
+            continue
+        group = array.name.rpartition("/")[0]
+        for axis, length in zip(array.meta.ra_axes, array.dims, strict=False):
+            name = axis.name or ""
+            if "/" in name or name.startswith("__") or not name or files_of([name], "") != [name]:
+                continue
+            key = f"{group}/{name}" if group else name
+            made = _coordinate(axis, length)
+            said = {k: v for k, v in axis.to_dict().items() if k != "kind"}
+            known = found.get(key)
+            if key not in found:
+                found[key] = None if made is None else (array.name, made, said, length)
+            elif known is not None and (known[2], known[3]) != (said, length):
+                found[key] = None
+    used = {key.lower() for key in taken}
+    return [
+        (key, one[0], one[1])
+        for key, one in found.items()
+        if one is not None and key.lower() not in used
+    ]
+
+
+def _coordinate(axis: Axis, length: int) -> Array | None:
+    """What stands along an axis as an array; None if it says nothing, or no plain values."""
+    values = axis.values(length) if 1 <= length <= MOST else None
+    if values is None or values.dtype.kind not in "ifU":
+        return None
+    values = values.astype(values.dtype.newbyteorder("<"))
+    meta = Metadata(units=axis.units, ra_axes=[Axis(axis.name)])
+    return Array(
+        element_of(values.dtype), (length,), name=axis.name or "", index_order="C", data=values,
+        meta=meta,
+    )  # fmt: skip
