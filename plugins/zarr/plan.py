@@ -39,9 +39,11 @@ def plan(
         from .scales import scales_of
         from .writer import Writer
 
-        Writer(bundle, target, options, forms, groups).run(
-            scales_of(bundle, [*keys, *groups.values()])
-        )
+        scales = [
+            (_whole(array, key, options), name, array)
+            for key, name, array in scales_of(bundle, [*keys, *groups.values()])
+        ]
+        Writer(bundle, target, options, forms, groups).run(scales)
 
     return Plan(found, write, names=bundle.names)
 
@@ -80,6 +82,13 @@ def _form(array: Array, key: str, options: Options) -> Form:
         return Form(key, data_type, order, shape, shape)
     chunk = chunk_of(shape, item, options)
     return Form(key, data_type, order, chunk, options.shards or chunk)
+
+
+def _whole(array: Array, key: str, options: Options) -> Form:
+    """The form of an array in one chunk."""
+    order = order_of(array.element, options.endian)
+    shape = array.dims[::-1]
+    return Form(key, type_of(array.element, options.version), order, shape, shape)
 
 
 def order_of(element: Element, endian: str) -> str:

@@ -21,8 +21,7 @@ from raconvert.metadata.roundtrip import KEY
 
 from . import metadata
 from .codecs import encoder, with_crc32c
-from .options import Form, codecs_of, compressor_of
-from .plan import order_of, type_of
+from .options import codecs_of, compressor_of
 from .tables import (
     AXES_OF_V2,
     OWN,
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from raconvert.files.foldertarget import Folder
     from raconvert.plugin import Array, Bundle, Element
 
-    from .options import Options
+    from .options import Form, Options
 
     Values = np.ndarray[Any, Any]
     Box = tuple[tuple[int, ...], tuple[int, ...]]  # start and lengths
@@ -64,14 +63,14 @@ class Writer:
         self.groups = groups
         self.documents: dict[str, dict[str, Any]] = {}
 
-    def run(self, scales: Sequence[tuple[str, str, Array]]) -> None:
-        """Write the whole hierarchy; `scales`: key, array and coordinate of axes that have one."""
+    def run(self, scales: Sequence[tuple[Form, str, Array]]) -> None:
+        """Write the whole hierarchy; `scales`: form and values of coordinates, and whose axes they are."""
         for array, form in zip(self.bundle.arrays, self.forms, strict=True):
             self._array(array, form)
         for array, form in zip(self.bundle.arrays, self.forms, strict=True):
             self._describe(array, form)
-        for key, name, scale in scales:
-            self._scale(key, name, scale)
+        for form, name, scale in scales:
+            self._scale(form, name, scale)
         for name, key in self.groups.items():
             held, rest = metadata.json_and_rest(self.bundle.groups.get(name, {}))
             record: dict[str, Any] = {"attributes": rest} if rest else {}
@@ -84,15 +83,12 @@ class Writer:
                 self._document(key, fields)
         self._finish()
 
-    def _scale(self, key: str, name: str, scale: Array) -> None:
-        """Write a coordinate in one chunk, and whose axis it is."""
-        shape, element = scale.dims, scale.element
-        data_type = type_of(element, self.options.version)
-        form = Form(key, data_type, order_of(element, self.options.endian), shape, shape)
+    def _scale(self, form: Form, name: str, scale: Array) -> None:
+        """Write a coordinate in one chunk, and the name of the array that has the axis."""
         part = _ordered(scale.data, form.order)
         # Not in the main thread, as all chunks (see `_array`).
         with ThreadPoolExecutor(1) as pool:
-            data = pool.submit(self._encoder(element.nbytes, form), part).result()
+            data = pool.submit(self._encoder(scale.element.nbytes, form), part).result()
         self._put(form, (0,), data)
         self._describe(scale, form, {"axis_of": name})
 

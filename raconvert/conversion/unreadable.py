@@ -52,7 +52,7 @@ def without(bundle: Bundle, settings: Settings) -> tuple[Bundle, list[Fit]]:
         from raconvert.arrays.stack import Stack
 
         for array, problem in broken:
-            if isinstance(array.data, Stack):  # of a file among many
+            if isinstance(array.source, Stack):  # of a file among many
                 raise problem
         raise _refusal(bundle, fits)
     rest = bundle.like(kept)
