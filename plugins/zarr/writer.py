@@ -64,7 +64,7 @@ class Writer:
         self.documents: dict[str, dict[str, Any]] = {}
 
     def run(self, scales: Sequence[tuple[Form, str, Array]]) -> None:
-        """Write the whole hierarchy; `scales`: form and values of coordinates, and whose axes they are."""
+        """Write the whole hierarchy; `scales`: form, whose axis it is, and coordinate."""
         for array, form in zip(self.bundle.arrays, self.forms, strict=True):
             self._array(array, form)
         for array, form in zip(self.bundle.arrays, self.forms, strict=True):

@@ -45,7 +45,7 @@ from raconvert.conversion.read import open_spec
 from raconvert.conversion.report import Conversion, Report, few
 from raconvert.conversion.transaction import Staging
 from raconvert.conversion.write import write_bundle
-from raconvert.errors import RaconvertError, UsageError
+from raconvert.errors import RaconvertError, UsageError, WouldLose
 from raconvert.files.places import refuse_used
 from raconvert.files.processes import Aside, can_fork
 from raconvert.files.unfinished import Unfinished
@@ -224,7 +224,13 @@ def _write_labelled(
         run = Conversion(path, row, settings, report, opened=source)
         labels = str(settings.labels)
         run.as_is = add_labels(source, gathered.paths, name or STACK_NAME, labels)
-        return write_bundle(run, source.bundle)
+        try:
+            return write_bundle(run, source.bundle)
+        except WouldLose:
+            problem = source.bundle.arrays[0].problem
+            if problem is None:
+                raise
+            raise problem from None  # labels without their images are of no use
 
 
 def _write_with_labels(

@@ -49,11 +49,6 @@ def without(bundle: Bundle, settings: Settings) -> tuple[Bundle, list[Fit]]:
         raise broken[0][1]
     fits = [_fit(array, problem, bundle.path) for array, problem in broken]
     if not settings.allows("arrays"):
-        from raconvert.arrays.stack import Stack
-
-        for array, problem in broken:
-            if isinstance(array.source, Stack):  # of a file among many
-                raise problem
         raise _refusal(bundle, fits)
     rest = bundle.like(kept)
     gone = {array.name for array, _ in broken}
