@@ -51,6 +51,7 @@ class Stored(InPlace):
         self.path = source.path
         self._source = source
         self._name = header.name
+        self._ends: list[int] | None = None  # of the parts, once a region was read
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield one-dimensional pieces in stored order, each valid until the next is asked for."""
@@ -112,7 +113,10 @@ class Stored(InPlace):
     def located(self) -> Iterator[tuple[Any, int]]:
         """Open the file as if the parts followed each other in it."""
         with self._opened() as file:
-            yield _Joined(self.path, file, self.parts, self.dtype.itemsize), 0
+            if self._ends is None:
+                width = self.dtype.itemsize
+                self._ends = [width * count for count in accumulate(self.parts.counts)]
+            yield _Joined(self.path, file, self.parts.offsets, self._ends), 0
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
@@ -162,10 +166,10 @@ class Stored(InPlace):
 class _Joined(Placed):
     """An open file in which the parts of the data follow each other."""
 
-    def __init__(self, path: str, file: Any, parts: Any, width: int) -> None:
+    def __init__(self, path: str, file: Any, offsets: Any, ends: list[int]) -> None:
         super().__init__(path, file)
-        self._offsets = parts.offsets
-        self._ends = [width * count for count in accumulate(parts.counts)]
+        self._offsets = offsets
+        self._ends = ends  # of the parts, in bytes
 
     def read_into(self, memory: memoryview, place: int) -> int:
         """Fill memory from byte `place` of the data, as far as its part goes; return how far."""
