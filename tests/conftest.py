@@ -161,6 +161,15 @@ def tmp_path(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
         yield Path(folder)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave the tests marked `long` to CI, and to those who ask for them."""
+    if IN_CI or os.environ.get("RACONVERT_LONG"):
+        return
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.skip(reason="long: RACONVERT_LONG=1 runs it, and CI does"))
+
+
 def pytest_collection_finish() -> None:
     """Spare the collector of garbage the 20,000 tests themselves, which stay until the end."""
     gc.collect()

@@ -27,7 +27,7 @@ from PIL import Image  # noqa: E402
 
 import raconvert  # noqa: E402
 from raconvert.catalogue import ROWS  # noqa: E402
-from raconvert.errors import WouldLose  # noqa: E402
+from raconvert.errors import MissingDependency, WouldLose  # noqa: E402
 
 VALUES = np.arange(28 * 20, dtype=np.uint8).reshape(28, 20)
 LEFT_OUT = {"jpeg", "cifar"}  # one is lossy, one holds labelled images and nothing else
@@ -62,8 +62,9 @@ def modules() -> int:
         try:
             if not name.endswith("__main__"):
                 importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            missing = (error.name or "").partition(".")[0]
+        except (ModuleNotFoundError, MissingDependency) as error:
+            cause = error.__cause__ if isinstance(error, MissingDependency) else error
+            missing = (getattr(cause, "name", None) or "").partition(".")[0]
             check(missing not in {"", "raconvert", *NEEDED}, f"{name}: {error}")
     return len(found)
 
