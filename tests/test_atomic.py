@@ -175,6 +175,7 @@ def run_driver(sources: list[Path], target: Path, options: dict[str, object]) ->
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "case",
     ["ra", "npy", "npz", "png", "ra-from-npz", "zip-from-npz", "tar-from-npz", "ra-with-sidecar"],

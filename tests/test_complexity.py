@@ -48,8 +48,8 @@ LARGEST = 512 << 10  # and of the smaller of two large ones
 MOST_CALLS = int(os.environ.get("RACONVERT_COMPLEXITY_CALLS", "30000"))
 SOME_CALLS = 10_000  # below, what every file costs outweighs what a large one costs more
 SOME_MEMORY = 1 << 20
-LARGE = 1 << 20
-SECONDS = 20  # of CPU for a large file; none takes a fifth of that
+LARGE = 512 << 10
+SECONDS = 5  # of CPU for a large file; none takes half of that
 PEAK = 800 << 20  # of memory for a large file, with the interpreter and its libraries
 MAX_TEXT = 64 * LARGE  # characters that `info` and `verify` print: some for each byte of a file
 
@@ -150,6 +150,7 @@ def ask() -> Iterator[Callable[[str, Path], list[int]]]:
         process.stdin.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SHAPES)
 def test_twice_the_file_costs_no_more_than_twice(
     name: str, tmp_path: Path, ask: Callable[[str, Path], list[int]]
@@ -182,6 +183,7 @@ def affordable(small: int, calls: int, most: int) -> int:
     return size
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_large_file_takes_no_more_than_it_should(
     name: str, tmp_path: Path, ask: Callable[[str, Path], list[int]]

@@ -272,6 +272,7 @@ def test_the_plugin_of_the_page(tmp_path: Path) -> None:
     assert entry in toy.read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "words",
     [
@@ -385,6 +386,7 @@ def test_what_is_slower_is_named() -> None:
     ]
 
 
+@pytest.mark.long
 def test_the_first_commands_of_the_readme_on_a_clean_copy(tmp_path: Path) -> None:
     """The first `bash` block, verbatim, as someone who has just cloned the project.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.disk
+pytestmark = [pytest.mark.disk, pytest.mark.long]
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = 500

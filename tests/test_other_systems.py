@@ -19,6 +19,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.skipif(sys.platform != "linux", reason="takes away from Linux what others lack"),
     pytest.mark.xdist_group("other systems"),
 ]

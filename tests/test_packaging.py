@@ -364,12 +364,14 @@ def check_places(output: str, core: Path, plugins: Path) -> None:
         assert place.is_relative_to(expected.resolve()), name
 
 
+@pytest.mark.long
 def test_every_module_from_elsewhere(install: Install, tmp_path: Path) -> None:
     output = run(install.python, "-c", PROBE.format(modules=modules()), cwd=tmp_path)
 
     check_places(output, install.raconvert, install.plugins)
 
 
+@pytest.mark.long
 def test_every_module_from_the_repository_root(install: Install, tree: Path) -> None:
     """There the checkout's `raconvert` hides the installed one; it must bring its own plugins."""
     output = run(install.python, "-c", PROBE.format(modules=modules()), cwd=tree)
@@ -377,6 +379,7 @@ def test_every_module_from_the_repository_root(install: Install, tree: Path) -> 
     check_places(output, tree / "raconvert", tree / "plugins")
 
 
+@pytest.mark.long
 def test_every_module_under_pytest_in_the_root(install: Install, tree: Path) -> None:
     log = tree.parent / "places"
     probe = tree / "tests" / "test_probe.py"
@@ -475,6 +478,7 @@ def test_one_wheel_for_every_later_python(wheel: Path) -> None:
         assert set(archive.namelist()) >= COMPILED
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["regular", "editable"])
 def test_install_without_a_compiler(space: Path, tmp_path: Path, how: str) -> None:
     source = copy_project(space / f"no-compiler-{how}")

@@ -343,6 +343,7 @@ LARGE: dict[str, Callable[[Path], None]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("name", LARGE)
 def test_large_attack(tmp_path: Path, name: str, verb: str) -> None:

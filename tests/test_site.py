@@ -5,6 +5,7 @@ The pages are read with the parser of HTML of the standard library, and with a b
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -54,6 +55,8 @@ def elsewhere(address: str) -> bool:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory, package: Callable[..., None]) -> Path:
+    if made := os.environ.get("RACONVERT_SITE"):  # .ci/run has built it
+        return Path(made)
     for name in ("sphinx", "myst_parser", "furo", "sphinx_copybutton"):
         package(name, "docs")
     folder = tmp_path_factory.mktemp("site")

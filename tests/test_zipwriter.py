@@ -73,6 +73,7 @@ def test_members_of_any_size_and_name(seed: int, tmp_path: Path) -> None:
     compared(tmp_path, members)
 
 
+@pytest.mark.long
 def test_more_members_than_an_end_record_counts(tmp_path: Path) -> None:
     compared(tmp_path, [(f"{n}", [], STORED, 0) for n in range(0x10000 + 3)])
 

@@ -110,6 +110,7 @@ def test_a_tree_through_dask_is_the_same(
     assert contents(tmp_path / "out") == whole
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "phase", ["worker-begun:1", "worker-written:2", "worker-synced:3", "worker-begun:5"]
 )
@@ -142,6 +143,7 @@ def test_exactly_the_file_is_named_that_kills_its_worker(
     assert set(contents(tmp_path / "out")) - {"SHA256SUMS"} == (set() if alone else names)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("phase", ["begun:2", "synced:3", "recorded:1"])
 def test_the_driver_dies(
     phase: str, dask: Dask, source: Path, whole: dict[str, bytes], tmp_path: Path
@@ -187,6 +189,7 @@ def test_a_destination_that_is_a_url_is_refused(tmp_path: Path) -> None:
         list(cluster.carried_out(job, batches, "tcp://127.0.0.1:1", None))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("distributed")
 def test_the_scheduler_dies(source: Path, whole: dict[str, bytes], tmp_path: Path) -> None:
     kinds = []

@@ -35,6 +35,7 @@ def arrays(found: dict[str, bytes]) -> dict[str, bytes]:
     return {name: data for name, data in found.items() if name.endswith(".ra")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", kills.cases()[:10], ids=str)
 def test_a_kill_changes_nothing_in_the_end(case: kills.Case, tmp_path: Path) -> None:
     assert kills.wrong(case, tmp_path) == ""

@@ -80,6 +80,7 @@ def test_the_array_job(place: Path) -> None:
     assert contents(place / "lab-ra") == contents(place / "whole")
 
 
+@pytest.mark.long
 def test_dask_under_slurm(place: Path, package: Callable[..., None]) -> None:
     package("distributed", "distributed")
     _, script = scripts("slurm.md")
@@ -89,6 +90,7 @@ def test_dask_under_slurm(place: Path, package: Callable[..., None]) -> None:
     assert not list(place.glob("scheduler*"))
 
 
+@pytest.mark.long
 def test_dask_on_machines_of_ones_own(place: Path, package: Callable[..., None]) -> None:
     package("distributed", "distributed")
     (script,) = scripts("dask.md")

@@ -220,6 +220,7 @@ def test_a_killed_shard_is_told_of(tree: Path, tmp_path: Path) -> None:
     assert told(tmp_path / "out")["shards"] == {"count": 2, "missing": [2], "open": [1]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", kills.cases()[:7], ids=str)
 def test_a_killed_shard_goes_on(case: kills.Case, tmp_path: Path) -> None:
     assert kills.wrong(case, tmp_path) == ""

@@ -542,6 +542,7 @@ def test_flipped_bytes_are_refused_or_decoded(name: str, tmp_path: Path) -> None
     flip((FIXTURES / "good" / name).read_bytes(), tmp_path, seed=4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["nus333_default.prm", "harpy_test.har"])
 def test_flipped_bytes_of_real_files(
     name: str, corpus: Callable[..., Path], tmp_path: Path
