@@ -49,7 +49,7 @@ MOST_CALLS = int(os.environ.get("RACONVERT_COMPLEXITY_CALLS", "30000"))
 SOME_CALLS = 10_000  # below, what every file costs outweighs what a large one costs more
 SOME_MEMORY = 1 << 20
 LARGE = 512 << 10
-SECONDS = 5  # of CPU for a large file; none takes half of that
+SECONDS = 10  # of CPU for a large file; none takes half of that
 PEAK = 800 << 20  # of memory for a large file, with the interpreter and its libraries
 MAX_TEXT = 64 * LARGE  # characters that `info` and `verify` print: some for each byte of a file
 
