@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+MEMORY = Path("/dev/shm")  # what is written there takes memory
+ROOM = 8 << 30  # bytes that must be free there
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 # No deadline: the machines are shared. In CI the examples are the same in every run.
@@ -143,8 +145,8 @@ def refused(attempt: Callable[..., Answer], tmp_path: Path) -> Callable[..., str
 
 @pytest.fixture(scope="session")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Return a folder on a disk; in CI those of pytest are in memory."""
-    if not IN_CI:
+    """Return a folder on a disk, where those of pytest are in memory."""
+    if not tmp_path_factory.getbasetemp().is_relative_to(MEMORY):
         yield tmp_path_factory.mktemp("disk")
         return
     with tempfile.TemporaryDirectory(dir="/var/tmp", ignore_cleanup_errors=True) as folder:
@@ -159,6 +161,18 @@ def tmp_path(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(dir=request.getfixturevalue("disk")) as folder:
         yield Path(folder)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Put the files of tests into memory where there is room, unless a folder is given.
+
+    Most tests write some small files; on a disk, a third of the time goes there.
+    """
+    if config.option.basetemp or hasattr(config, "workerinput") or not MEMORY.is_dir():
+        return
+    if shutil.disk_usage(MEMORY).free >= ROOM:
+        config.option.basetemp = tempfile.mkdtemp(prefix="raconvert-tests-", dir=MEMORY)
+        config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
