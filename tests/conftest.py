@@ -12,6 +12,7 @@ import gc
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -164,6 +165,18 @@ def tmp_path(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Let programs start as a user starts them, wherever the tests were started from.
+
+    A shell ignores Ctrl-C for what it runs in the background, and containers often set Python's
+    output to be unbuffered.
+    """
+    os.environ.pop("PYTHONUNBUFFERED", None)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    _put_files_into_memory(config)
+
+
+def _put_files_into_memory(config: pytest.Config) -> None:
     """Put the files of tests into memory where there is room, unless a folder is given.
 
     Most tests write some small files; on a disk, a third of the time goes there.

@@ -113,7 +113,7 @@ def test_the_python_program_reads_the_array(tmp_path: Path, dtype: str, order: s
     assert np.array_equal(space["x"], values)
 
 
-def test_the_c_programs_read_the_arrays(tmp_path: Path) -> None:
+def test_the_c_programs_read_the_arrays(tmp_path: Path, tool: Callable[..., str]) -> None:
     """All types in one program each, compiled as it is on the page, but for what it does then."""
     for dtype in TYPES:
         path, values = stored(tmp_path, dtype, "C")
@@ -121,7 +121,7 @@ def test_the_c_programs_read_the_arrays(tmp_path: Path) -> None:
         source, made = tmp_path / "read.c", tmp_path / "read"
         tail = "    fwrite(x, sizeof *x, n, stdout);\n    return 0;\n}"
         source.write_text(found["C"].removesuffix("    return 0;\n}") + tail)
-        words = ["gcc", "-O0", "-Wall", "-Wextra", "-Werror", "-o", str(made), str(source)]
+        words = [tool("gcc"), "-O0", "-Wall", "-Wextra", "-Werror", "-o", str(made), str(source)]
         subprocess.run(words, check=True)
         out = subprocess.run([made], cwd=tmp_path, check=True, capture_output=True).stdout
         native = values.astype(values.dtype.newbyteorder("="))

@@ -23,6 +23,7 @@ import raconvert
 from raconvert.cli import main
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 VOLUME = np.arange(60).reshape(3, 4, 5)
@@ -185,12 +186,14 @@ def test_can_it_become_a_mat_file(asked: tuple[Path, np.ndarray, Page], tmp_path
         assert page.facts["in Julia"].endswith(f", {dims}")
 
 
-def test_how_is_it_read_in_c(asked: tuple[Path, np.ndarray, Page], tmp_path: Path) -> None:
+def test_how_is_it_read_in_c(
+    asked: tuple[Path, np.ndarray, Page], tmp_path: Path, tool: Callable[..., str]
+) -> None:
     _, values, page = asked
     code = page.programs[f"C{made_plain(page)}"]
     tail = "    fwrite(x, sizeof *x, n, stdout);\n    return 0;\n}"
     (tmp_path / "read.c").write_text(code.removesuffix("    return 0;\n}") + tail)
-    words = ["gcc", "-Wall", "-Wextra", "-Werror", "-o", "read", "read.c"]
+    words = [tool("gcc"), "-Wall", "-Wextra", "-Werror", "-o", "read", "read.c"]
     subprocess.run(words, check=True, cwd=tmp_path)
     out = subprocess.run(["./read"], check=True, cwd=tmp_path, capture_output=True).stdout
 

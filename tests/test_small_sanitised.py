@@ -253,6 +253,7 @@ def test_the_build_is_hardened(tmp_path: Path, tool: Callable[..., str]) -> None
     """As setup.py builds it: symbols are resolved at the start and then read-only; a canary."""
     if sys.platform != "linux":
         pytest.skip("the words of GNU ld")
+    tool("gcc")
     asked = hardened("_small*.so", tmp_path, tool("readelf"))
 
     assert "__snprintf_chk" in asked("-sW")

@@ -109,7 +109,15 @@ def one_line(text: str) -> str:
 
 
 def write(stream: Any, text: str) -> None:
-    """Write text; names keep the very bytes they have on disk, whatever the encoding is."""
+    """Write text; names keep the very bytes they have on disk, whatever the encoding is.
+
+    What was printed before comes first, where both streams end in one pipe.
+    """
+    if stream is sys.stderr:
+        try:
+            sys.stdout.flush()
+        except OSError:  # what is told now counts more
+            silence(sys.stdout)
     try:
         _write(stream, text)
     except BrokenPipeError:
@@ -141,10 +149,6 @@ def print_error(error: RaconvertError, color: str = "auto", *, detects: bool = F
     if colorful(sys.stderr, color):
         mark = f"{_RED}{mark}{_RESET}"
     lines = [f"{mark} {printable(first)}", *(f"  {printable(line)}" for line in more)]
-    try:
-        sys.stdout.flush()
-    except OSError:  # the error is what counts now
-        silence(sys.stdout)
     write(sys.stderr, "\n".join(lines) + "\n")
     return error.exit_code
 

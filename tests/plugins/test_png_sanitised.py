@@ -149,4 +149,5 @@ def test_the_sanitisers_are_at_work(sanitised: tuple[Path, str], tmp_path: Path)
 @pytest.mark.skipif(sys.platform != "linux", reason="the words of GNU ld")
 def test_the_build_is_hardened(tmp_path: Path, tool: Callable[..., str]) -> None:
     """As setup.py builds it: all symbols are resolved at the start, and then read-only."""
+    tool("gcc")
     hardened("_fast*.so", tmp_path, tool("readelf"))
