@@ -168,9 +168,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let programs start as a user starts them, wherever the tests were started from.
 
     A shell ignores Ctrl-C for what it runs in the background, and containers often set Python's
-    output to be unbuffered.
+    output to be unbuffered and its compiled modules not to be kept: thousands of processes would
+    compile them again.
     """
-    os.environ.pop("PYTHONUNBUFFERED", None)
+    for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
+        os.environ.pop(name, None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     _put_files_into_memory(config)
