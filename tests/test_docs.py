@@ -147,7 +147,9 @@ def playground(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str
     """Return a folder with the README's images and files, and an environment to run commands in."""
     folder = tmp_path_factory.mktemp("docs")
     environment = programs(folder)
-    environment["OCTAVE_HISTFILE"] = os.devnull  # without a folder for one, Octave ends with an error
+    environment["OCTAVE_HISTFILE"] = (
+        os.devnull
+    )  # without a folder for one, Octave ends with an error
     run([sys.executable, str(ROOT / "docs" / "examples" / "make_digits.py")], folder)
     run(["raconvert", "mnist/*.png", "-o", "mnist.ra"], folder, **environment)
     return folder, environment
