@@ -80,6 +80,21 @@ def open(  # noqa: A001 - the verb that every array library uses
     Raises `ReadFailed`, `UnknownFormat` or `Corrupt` for the file, `UsageError` for a name that is
     not there or matches several arrays, `Unsupported` for what `mmap` cannot map.
     """
+    return _open(path, array, mmap, from_, in_opts, meta, index_order, trust, max_memory)
+
+
+def _open(
+    path: Readable | Sequence[str | os.PathLike[str]],
+    array: str | None,
+    mmap: bool,
+    from_: str | None,
+    in_opts: dict[str, Any] | None,
+    meta: str,
+    index_order: str | None,
+    trust: Sequence[str],
+    max_memory: int,
+) -> Array | Bundle:
+    """What `open` returns, of arguments that were checked."""
     options: dict[str, Any] = {
         "arrays": [array] if array is not None else None,
         "from_": from_,
@@ -172,16 +187,8 @@ def read(
     """
     max_memory = min(max_memory, machine_memory())
     try:
-        with open(
-            path,
-            array,
-            mmap=mmap,
-            from_=from_,
-            in_opts=in_opts,
-            meta=meta,
-            index_order=index_order,
-            trust=trust,
-            max_memory=max_memory,
+        with _open(
+            path, array, mmap, from_, in_opts, meta, index_order, trust, max_memory
         ) as opened:
             if mmap:
                 return _views(opened)

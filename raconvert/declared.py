@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     P = ParamSpec("P")
     T = TypeVar("T")
 
-__all__ = ["PATH", "Record", "check", "checked"]
+__all__ = ["PATH", "Record", "check", "checked", "chosen"]
 
 if not TYPE_CHECKING:
 
@@ -205,12 +205,16 @@ _READING = {
 }  # fmt: skip
 
 
+@functools.cache
+def _rule_of(declared: str) -> tuple[tuple[Callable[[Any], bool], str] | None, bool]:
+    """The check of a type and the words for it, None if there is none; and if None is right."""
+    return _DECLARED.get(declared.removesuffix(" | None")), declared.endswith(" | None")
+
+
 def check(name: str, value: Any, declared: str) -> None:
     """Refuse (`UsageError`) a value that is not of a declared type."""
-    if value is None and declared.endswith(" | None"):
-        return
-    rule = _DECLARED.get(declared.removesuffix(" | None"))
-    if rule is not None and not rule[0](value):
+    rule, or_none = _rule_of(declared)
+    if rule is not None and not (value is None and or_none) and not rule[0](value):
         got = f"{type(value).__name__} {value!r:.60}" if _is_short(value) else type(value).__name__
         raise UsageError(f"argument {name} is of the wrong type", expected=rule[1], got=got)
 
@@ -233,3 +237,34 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
         return function(*args, **kwargs)
 
     return call
+
+
+# The options of formats ---------------------------------------------------------------------
+
+_BOOLS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+
+
+def chosen(option: Any, value: Any, flag: str) -> Any:
+    """The value of an option of a format (`raconvert.plugin.Option`), of the type it declares.
+
+    Words become ints, floats or bools. `UsageError`, which names the flag, for what is not allowed.
+    """
+    choices = option.choices
+    if isinstance(choices, tuple):
+        if value in choices:
+            return value
+        expected = " | ".join(map(str, choices))
+    elif choices is bool:
+        if isinstance(value, bool):
+            return value
+        if str(value).lower() in _BOOLS:
+            return _BOOLS[str(value).lower()]
+        expected = "yes or no"
+    else:
+        try:
+            return choices(value)
+        except (ValueError, TypeError, OverflowError):
+            expected = {int: "a whole number", float: "a number"}.get(choices, choices.__name__)
+    raise UsageError(
+        f"{flag} {option.name}={value} is not allowed", expected=expected, got=f"'{value}'"
+    )

@@ -8,11 +8,13 @@ format name, and for `raconvert formats`.
 
 from __future__ import annotations
 
+import functools
 import os
+import sys
 from importlib import import_module
 
 from raconvert.catalogue import ALSO_CALLED, ROWS, Row
-from raconvert.declared import Record
+from raconvert.declared import Record, chosen
 from raconvert.errors import (
     MissingDependency,
     RaconvertError,
@@ -42,7 +44,10 @@ class Candidate(Record):
 
 
 class Detection(Record):
-    """The format that a file is taken for, the reason, and all that were asked."""
+    """The format that a file is taken for, the reason, and all that were asked.
+
+    A format with other first bytes is not asked.
+    """
 
     row: Row
     reason: str
@@ -209,6 +214,8 @@ def missing_needs(row: Row) -> list[str]:
 
 
 def _importable(module: str) -> bool:
+    if sys.modules.get(module) is not None:
+        return True
     from importlib.util import find_spec
 
     return find_spec(module) is not None
@@ -221,7 +228,10 @@ def readable() -> tuple[Row, ...]:
 
 def matches(magic: tuple[tuple[int, bytes], ...], head: bytes) -> bool:
     """True if any of the (offset, bytes) pairs is found in the head of a file."""
-    return any(head.startswith(text, at) for at, text in magic)
+    for at, text in magic:  # noqa: SIM110 - measured: `any` takes twice the time
+        if head.startswith(text, at):
+            return True
+    return False
 
 
 def by_suffix(path: str, candidates: tuple[Row, ...] = ROWS) -> Row | None:
@@ -288,12 +298,13 @@ def detect(source: Source, name: str | None = None) -> Detection:
 
 def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple[Row, str] | None:
     """Return the one row that is sure, or the one that is maybe and has the suffix."""
-    rows = [row for row in (rows() if callable(rows) else rows) if row.reads]
+    asked = _possible(source.head) if rows is ROWS else rows()
+    rows = [row for row in asked if row.reads]
     likely: list[tuple[Row, str]] = []
     certain: list[tuple[Row, str]] = []
     # Those without a magic are only asked where nobody with one is sure: it takes their plugins.
     name = source.path.lower()
-    fitting = {row.name for row in rows if name.endswith(tuple(row.suffixes))}
+    fitting = {row.name for row in rows if name.endswith(row.suffixes)}
     for row in sorted(rows, key=lambda row: (not row.magic, row.name not in fitting)):
         if not row.magic and (certain or likely):
             break
@@ -323,12 +334,35 @@ def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple
     return None
 
 
+@functools.cache
+def _by_first_byte() -> dict[int, dict[bytes, set[int]]]:
+    """The numbers of the built-in formats, by place and first byte of each magic.
+
+    Those without a magic are at place -1.
+    """
+    found: dict[int, dict[bytes, set[int]]] = {}
+    for number, row in enumerate(ROWS):
+        for at, text in row.magic or ((-1, b""),):
+            found.setdefault(at, {}).setdefault(text[:1], set()).add(number)
+    return found
+
+
+def _possible(head: bytes) -> list[Row]:
+    """The built-in formats that a file with these first bytes may be in, in order."""
+    index = _by_first_byte()
+    found = index[-1][b""].union(
+        *(there.get(head[at : at + 1], ()) for at, there in index.items() if at >= 0)
+    )
+    return [ROWS[number] for number in sorted(found)]
+
+
 def ask(source: Source, row: Row) -> tuple[int, str]:
     """Ask one format: the magic from the table, and its sniffer only where that is not proof."""
-    if row.magic and not matches(row.magic, source.head):
+    head = source.head
+    if row.magic and not matches(row.magic, head):
         return NO, "other first bytes"
-    where = next((at for at, text in row.magic if source.head[at : at + len(text)] == text), 0)
     if row.proof:
+        where = next((at for at, text in row.magic if head.startswith(text, at)), 0)
         return SURE, f"signature at byte {where}"
     verdict = load(row).sniff(source)
     return verdict, f"content, {VERDICTS[verdict]}"
@@ -358,30 +392,5 @@ def check_options(row: Row, kind: str, options: dict[str, Any]) -> dict[str, Any
                 f"{did_you_mean(name, list(declared))}",
                 remedy=f"{flag} options of {row.name}: {known}",
             )
-        checked[name] = _typed(declared[name], value, flag)
+        checked[name] = chosen(declared[name], value, flag)
     return checked
-
-
-_BOOLS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
-
-
-def _typed(option: Any, value: Any, flag: str) -> Any:
-    choices = option.choices
-    if isinstance(choices, tuple):
-        if value in choices:
-            return value
-        expected = " | ".join(map(str, choices))
-    elif choices is bool:
-        if isinstance(value, bool):
-            return value
-        if str(value).lower() in _BOOLS:
-            return _BOOLS[str(value).lower()]
-        expected = "yes or no"
-    else:
-        try:
-            return choices(value)
-        except (ValueError, TypeError, OverflowError):
-            expected = {int: "a whole number", float: "a number"}.get(choices, choices.__name__)
-    raise UsageError(
-        f"{flag} {option.name}={value} is not allowed", expected=expected, got=f"'{value}'"
-    )
