@@ -30,12 +30,13 @@ from raconvert.errors import Corrupt, Unsupported
 from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Plan, Source
 
 from .plan import image_plan
+from .programs import pillow_programs as programs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["FORMAT", "plan", "read", "sniff", "split"]
+__all__ = ["FORMAT", "plan", "programs", "read", "sniff", "split"]
 
 MAGIC = b"BM"
 # A DIB without its file header begins with the size of its own: version 3 (the usual one), 4 or 5.

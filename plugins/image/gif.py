@@ -25,8 +25,9 @@ from raconvert.errors import Corrupt, Unsupported
 from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source
 
 from .plan import GREY, image_plan
+from .programs import pillow_programs as programs
 
-__all__ = ["FORMAT", "plan", "read", "sniff", "split"]
+__all__ = ["FORMAT", "plan", "programs", "read", "sniff", "split"]
 
 MAGICS = (b"GIF87a", b"GIF89a")
 EXTENSION, FRAME, END, CONTROL = b"!,;\xf9"

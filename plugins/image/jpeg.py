@@ -31,8 +31,9 @@ from raconvert.errors import Corrupt, Unsupported, UsageError
 from raconvert.plugin import NO, SURE, Bundle, Format, Option, Plan, Source
 
 from .plan import image_plan
+from .programs import pillow_programs as programs
 
-__all__ = ["FORMAT", "plan", "read", "sniff", "split"]
+__all__ = ["FORMAT", "plan", "programs", "read", "sniff", "split"]
 
 MAGIC = b"\xff\xd8\xff"
 MAX_SIDE = 0xFFFF

@@ -29,6 +29,7 @@ from raconvert.plugin import MAYBE, NO, SURE, Array, Bundle, Format, Plan, eleme
 
 from .metadata import metadata_fits, metadata_of
 from .plan import image_fits
+from .programs import pillow_programs as programs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Source, Target
 
-__all__ = ["FORMAT", "plan", "read", "sniff", "split"]
+__all__ = ["FORMAT", "plan", "programs", "read", "sniff", "split"]
 
 MAX_SIDE = 0x7FFFFFFF
 HEADER_BYTES = 1 << 16  # what a header may have, its comments included

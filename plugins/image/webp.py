@@ -23,8 +23,9 @@ from raconvert.errors import Corrupt, Unsupported
 from raconvert.plugin import NO, SURE, Bundle, Format, Plan, Source
 
 from .plan import COLOR, image_plan
+from .programs import pillow_programs as programs
 
-__all__ = ["FORMAT", "plan", "read", "sniff", "split"]
+__all__ = ["FORMAT", "plan", "programs", "read", "sniff", "split"]
 
 MAX_SIDE = 16383
 ANIMATED = 2  # bit of the flags of a VP8X chunk

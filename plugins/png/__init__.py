@@ -66,9 +66,10 @@ from raconvert.plugin import (
 )
 
 from .plan import plan
+from .programs import programs
 from .tables import NAME, SIGNATURE
 
-__all__ = ["FORMAT", "plan", "read", "read_stack", "sniff", "split"]
+__all__ = ["FORMAT", "plan", "programs", "read", "read_stack", "sniff", "split"]
 
 # One grey pixel of value 0, written by pypng.
 _SAMPLE = (

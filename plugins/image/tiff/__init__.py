@@ -46,8 +46,9 @@ from raconvert.arrays.planes import split
 from raconvert.plugin import NO, SURE, Bundle, Format, Option, Plan, Source, refused, type_name
 
 from ..metadata import metadata_fits
+from ..programs import tiff_programs as programs
 
-__all__ = ["FORMAT", "plan", "read", "sniff", "split"]
+__all__ = ["FORMAT", "plan", "programs", "read", "sniff", "split"]
 
 MAGICS = (b"II*\0", b"MM\0*", b"II+\0\x08\0\0\0", b"MM\0+\0\x08\0\0")
 

@@ -207,7 +207,7 @@ def _array(
         swap = dtype.itemsize // (2 if dtype.kind == "c" else 1) if dtype.byteorder == ">" else 1
         extent = source.extent(start, count * step, swap)
         return Array(element_of(dtype), shape[::-1], extent=extent, **order)
-    stack = _Pages(source, page, places, shape)
+    stack = Pages(source, page, places, shape)
     if stack.nbytes > MAX_RATIO * source.size:
         what = f"{stack.what}: all its images together"
         check_memory(stack.nbytes, source.max_memory, what)
@@ -224,13 +224,14 @@ def _segment_bytes(page: Any) -> int:
     return index(rows) * -(-index(columns) * samples * page.bitspersample // 8)
 
 
-class _Pages(Decoded):
-    """Pages that are decoded one at a time."""
+class Pages(Decoded):
+    """Pages that are decoded one at a time; `planar`: each sample in a plane of its own."""
 
     def __init__(self, source: Source, page: Any, places: list[Place], shape: Any) -> None:
         dtype = page.dtype.newbyteorder("=")
         super().__init__(shape, dtype, what=f"'{source.path}'", max_memory=source.max_memory)
         self._source, self._page, self._places = source, page, places
+        self.planar = page.samplesperpixel > 1 and page.planarconfig != 1
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield pieces in stored order."""
@@ -248,7 +249,7 @@ class _Pages(Decoded):
             return super().__getitem__(key)
         pages = count // self.shape[0]
         places = self._places[first % self.shape[0] * pages :][:pages]
-        return _Pages(self._source, self._page, places, self.shape[1:])[tuple(others)]
+        return Pages(self._source, self._page, places, self.shape[1:])[tuple(others)]
 
     def _decoded(self, offsets: tuple[int, ...], counts: tuple[int, ...]) -> Values:
         """The pixels of a page that has its strips or tiles at these places."""

@@ -1,0 +1,42 @@
+"""How Pillow and tifffile read an image: lines to paste, with the samples as they are here."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from raconvert.plugin import Array
+
+_PILLOW = """\
+import numpy as np
+from PIL import Image  # pip install pillow
+with Image.open(FILE) as image:
+    x = np.asarray(imageCONVERTED)"""
+_TIFFFILE = """\
+import tifffile  # pip install tifffile
+x = tifffile.imread(FILE).reshape(SHAPE)"""
+_MODES = {("bool", 2): "", ("uint", 2): "L", ("uint", 3): "RGB", ("uint", 4): "RGBA"}
+
+
+def pillow_programs(array: Array) -> dict[str, str]:
+    """Pillow, of one image of bool or uint8. Raises nothing."""
+    channels = array.shape[2] if array.ndim == 3 else 2
+    mode = _MODES.get((array.element.kind, channels))
+    if mode is None or array.index_order != "C" or array.element.nbytes > 1:
+        return {}
+    return {"Python": _PILLOW.replace("CONVERTED", f'.convert("{mode}")' if mode else "")}
+
+
+def tiff_programs(array: Array) -> dict[str, str]:
+    """tifffile, of all pages; MATLAB, of one page of 8 or 16 bits. Raises nothing."""
+    from .tiff.reader import Pages
+
+    known = array.element.kind in ("bool", "int", "uint", "float", "complex")
+    if not known or array.index_order != "C":
+        return {}
+    if not isinstance(array.data, Pages) or array.data.planar:
+        return {}
+    found = {"Python": _TIFFFILE.replace("SHAPE", str(array.shape))}
+    one = array.storage.get("pages") == 1 and (array.ndim == 2 or array.shape[2:] == (3,))
+    if one and array.element.kind == "uint" and array.element.nbytes <= 2:
+        found["MATLAB"] = "x = imread(FILE);"
+    return found
