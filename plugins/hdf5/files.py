@@ -15,7 +15,7 @@ import gc
 import os
 import re
 from collections import namedtuple
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import numpy as np
 from h5py import h5f, h5fd, h5g, h5o, h5p
@@ -25,11 +25,11 @@ from raconvert.files.places import is_remote
 from raconvert.files.source import Source, check_unchanged
 from raconvert.plugin import trailing_note
 
+from .alike import Headers
 from .tables import SIGNATURE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     Values = np.ndarray[Any, Any]
@@ -131,14 +131,15 @@ class File:
     """One open file: its identifier, its source, and its size for checks."""
 
     __slots__ = (
-        "address_bytes", "attributes", "dense", "fid", "heaps", "last", "places", "remote",
-        "searched", "sorted", "source", "trees", "unwritten", "userblock",
+        "address_bytes", "attributes", "dense", "end", "fid", "headers", "heaps", "last",
+        "places", "remote", "searched", "sorted", "source", "trees", "unwritten", "userblock",
     )  # fmt: skip
 
     def __init__(self, source: Source, cache: int | None = None) -> None:
         """Open a file; `cache`: bytes of decoded chunks that the library keeps of each dataset."""
         self.source = source
         self.remote: Any = None  # what the library reads of a file at a URL
+        self.headers = Headers()  # of datasets that are alike
         self.heaps: set[int] = set()  # addresses of global heaps that are sound
         self.trees: set[int] = set()  # addresses of objects whose B-trees are sound
         self.places: dict[int, int] = {}  # of metadata: addresses and bytes
@@ -152,6 +153,7 @@ class File:
         if source.base:
             raise Unsupported("cannot be read inside an archive; extract it", path=source.path)
         source.identity  # noqa: B018 - opened here first: only regular files are
+        self.end = end_of(source) or 0  # no address that the library takes lies behind it
         try:
             # As h5py does: one process cannot open a file with different access properties.
             access = h5p.create(h5p.FILE_ACCESS)
@@ -228,20 +230,25 @@ class Files:
 
 def end_notes(source: Source) -> list[str]:
     """The note about bytes behind the end of the file; empty if there are none."""
-    begin = _begin(source)
-    head = source.read_at(begin, MOST_BYTES)
+    end = end_of(source)
+    # Where a user block was put in front afterwards, the library moves the end, too.
+    rest = 0 if end is None else source.size - (end + _begin(source))
+    return [trailing_note(rest, "the end of the HDF5 data")] if rest > 0 else []
+
+
+def end_of(source: Source) -> int | None:
+    """The address at which a file ends by its superblock; None if that is not seen."""
+    head = source.read_at(_begin(source), MOST_BYTES)
     if len(head) < MOST_BYTES or head[8] not in LAYOUTS:
-        return []
+        return None
     width_at, at = LAYOUTS[head[8]]
     width = head[width_at]
     if width not in (4, 8):
-        return []
+        return None
     base, end = (
         int.from_bytes(head[at + n * width : at + (n + 1) * width], "little") for n in (0, END)
     )
-    # Where a user block was put in front afterwards, the library moves the end, too.
-    rest = source.size - (end - base + begin)
-    return [trailing_note(rest, "the end of the HDF5 data")] if end >= base and rest > 0 else []
+    return end - base if end >= base else None
 
 
 def _begin(source: Source) -> int:
@@ -274,26 +281,36 @@ def system_reason(error: Exception) -> str:
     return os.strerror(number) if number else reason_of(error)
 
 
-@contextmanager
-def guarded(path: str, where: str | None = None, what: str = "cannot be read") -> Iterator[None]:
+class guarded:  # noqa: N801 - used as a function; a generator would take three times as long
     """Turn what h5py raises about a file into `Corrupt`, with the object in which it happened."""
-    try:
-        yield
-        if path in _lost:  # and somebody has gone on without
-            raise _lost[path]
-    except RaconvertError as error:
-        if error is not _lost.get(path, error):
-            raise _lost[path] from error
-        error.path = error.path or path
-        error.where = error.where or where
-        raise
-    except MemoryError as error:
-        raise TooLarge(f"{what}: it needs more memory than there is", path=path, where=where) \
-            from error  # fmt: skip
-    except FAILURES as error:
-        if path in _lost:
-            raise _lost[path] from error
-        raise Corrupt(f"{what}: {reason_of(error)}", path=path, where=where) from error
+
+    __slots__ = ("_path", "_what", "_where")
+
+    def __init__(self, path: str, where: str | None = None, what: str = "cannot be read") -> None:
+        self._path, self._where, self._what = path, where, what
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: Any) -> None:
+        path, where = self._path, self._where
+        lost = _lost.get(path)
+        if error is None:
+            if lost is not None:  # and somebody has gone on without
+                raise lost
+        elif isinstance(error, RaconvertError):
+            if lost is not None and error is not lost:
+                raise lost from error
+            error.path = error.path or path
+            error.where = error.where or where
+        elif isinstance(error, MemoryError):
+            what = f"{self._what}: it needs more memory than there is"
+            raise TooLarge(what, path=path, where=where) from error
+        elif isinstance(error, FAILURES):
+            if lost is not None:
+                raise lost from error
+            what = f"{self._what}: {reason_of(error)}"
+            raise Corrupt(what, path=path, where=where) from error
 
 
 def open_failed(path: str, error: Exception) -> RaconvertError:

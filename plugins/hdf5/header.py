@@ -69,6 +69,8 @@ _SHARED_LENGTH = 10
 _V1 = Struct("<BxHIIxxxx")  # version, messages, references, bytes of messages
 _V1_MESSAGE = Struct("<HHBxxx")  # type, size, flags
 _V2_MESSAGE = Struct("<BHB")
+SECOND = b"OHDR"  # the signature of version 2
+_V2_START = 6  # signature, version, flags
 _DATATYPE = Struct("<BB2xI")  # version and class, flags, bytes of an element
 _BLOCK = Struct("<QQ")  # address, length
 _ATTRIBUTE = Struct("<BBHHH")  # version, flags, bytes of name, datatype and dataspace
@@ -138,10 +140,10 @@ def _messages(file: File, address: int) -> Iterator[tuple[int, bool, bytes]]:
 
 def _all_messages(file: File, address: int) -> Iterator[tuple[int, bool, bytes]]:
     head = file.source.read_at(file.userblock + address, HEAD_BYTES)
-    second = head.startswith(b"OHDR")
+    second = head.startswith(SECOND)
     if second:
         flags = head[5]
-        place = 6 + (16 if flags & 0x20 else 0) + (4 if flags & 0x10 else 0)
+        place = _V2_START + (16 if flags & 0x20 else 0) + (4 if flags & 0x10 else 0)
         width = 1 << (flags & 3)
         length = int.from_bytes(head[place : place + width], "little")
         blocks = [(address + place + width, length)]
@@ -170,13 +172,44 @@ def header_bytes(file: File, address: int) -> int:
     return _V1.size
 
 
+def message_places(head: bytes) -> tuple[int, list[tuple[int, bool, int, int]]] | None:
+    """Where the messages of a header end, and (type, shared, place, bytes) of each.
+
+    None if it is in several blocks, or not whole in these bytes.
+    """
+    second = head.startswith(SECOND)
+    if len(head) < 2 * _V1.size or not (second or head[0] == 1):
+        return None
+    flags = head[5] if second else 0
+    if second:
+        begin = _V2_START + (16 if flags & 0x20 else 0) + (4 if flags & 0x10 else 0)
+        width = 1 << (flags & 3)
+        end = begin + width + int.from_bytes(head[begin : begin + width], "little")
+        begin += width
+    else:
+        begin = _V1.size
+        end = begin + _V1.unpack_from(head)[3]
+    if end > len(head):
+        return None
+    found = list(_places(head, begin, end, second=second, ordered=bool(flags & 4)))
+    if any(kind == CONTINUATION for kind, _, _, _ in found):
+        return None
+    return end, found
+
+
 def _split(raw: bytes, *, second: bool, ordered: bool) -> Iterator[tuple[int, bool, bytes]]:
+    for kind, shared, at, size in _places(raw, 0, len(raw), second=second, ordered=ordered):
+        yield kind, shared, raw[at : at + size]
+
+
+def _places(
+    raw: bytes, place: int, end: int, *, second: bool, ordered: bool
+) -> Iterator[tuple[int, bool, int, int]]:
     head = _V2_MESSAGE if second else _V1_MESSAGE
-    place = 0
-    while place + head.size <= len(raw):
+    while place + head.size <= end:
         kind, size, flags = head.unpack_from(raw, place)
         place += head.size + (2 if ordered else 0)
-        yield kind, bool(flags & SHARED), raw[place : place + size]
+        yield kind, bool(flags & SHARED), place, size
         place += size
 
 

@@ -59,6 +59,8 @@ MAX_NOTES = 100  # of a file, for people to read
 # `places`: the paths of objects; `scaled`: arrays, and the scales of their axes;
 # `bools`: "integers" reads them as such; `resolver`: makes that of virtual datasets when needed.
 Context = namedtuple("Context", "files walk notes julia places scaled broken names bools resolver")
+# A dataset as those with the same header are; `facts`: its storage in plain values.
+Model = namedtuple("Model", "element dims kind shape storage facts swap")
 
 
 def read_file(source: Source, bools: str = "auto") -> Bundle:
@@ -156,7 +158,12 @@ def _take(found: Found, bundle: Bundle, space: dict[str, Any], context: Context)
         elif found.kind == TYPE:
             context.notes.append(f"'{found.path}' is a named datatype and was left out")
         elif found.kind == DATASET:
-            _take_dataset(found, bundle, space, context)
+            array = _array_like(found)
+            if array is None:
+                _take_dataset(found, bundle, space, context)
+                return
+            context.names[found.path] = context.places[found.key] = found.path
+            bundle.arrays.append(array)
 
 
 def _names_of(oid: Any) -> list[bytes]:
@@ -286,7 +293,46 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
         array.meta.formats.setdefault(NAMESPACE, {})["scale"] = scale
     if names and (attached := scales.attached_to(dataset, found.file)):
         context.scaled.append((array, attached))
+    _remember(found, array, alone=not (names or context.julia))
     bundle.arrays.append(array)
+
+
+def _remember(found: Found, array: Array, *, alone: bool) -> None:
+    """Keep what a dataset is, for those with the same header, if that alone says it."""
+    said, extent, source = found.said, array.extent, array.source
+    if not alone or said is None or extent is None or array.described or array.problem:
+        return
+    if not isinstance(source, partial) or source.func is not _contiguous:
+        return
+    _, kind, shape, storage, _, _ = source.args
+    place = said.place + found.file.userblock
+    where = extent.path, extent.offset, storage.offset, extent.nbytes
+    if kind.note or where != (found.file.path, place, place, said.nbytes):
+        return
+    model = Model(array.element, array.dims, kind, shape, storage, array.storage, extent.swap)
+    found.file.headers.models[said.header] = model
+
+
+def _array_like(found: Found) -> Array | None:
+    """The array of a dataset whose header says the same as that of another one, if one does."""
+    said, file = found.said, found.file
+    model = said and file.headers.models.get(said.header)
+    if model is None:
+        return None
+    offset, nbytes = said.place + file.userblock, said.nbytes
+    if said.place + nbytes > file.end or offset + nbytes > file.source.size:
+        return None  # it lies outside the file, or nowhere
+    storage = model.storage._replace(offset=offset)
+    source = partial(_contiguous, found, model.kind, model.shape, storage, model.element, nbytes)
+    return Array(
+        model.element,
+        model.dims,
+        name=found.path,
+        index_order="C",
+        extent=file.source.extent(offset, nbytes, model.swap),
+        data=source,
+        storage=dict(model.facts),
+    )
 
 
 def _shape(

@@ -14,6 +14,7 @@ from h5py import h5, h5g, h5l, h5o, h5p
 
 from raconvert.errors import RaconvertError, ReadFailed, TooLarge, Unsupported
 
+from .alike import note_dataset
 from .files import (
     DATASET,
     FAILURES,
@@ -43,8 +44,9 @@ MAX_PARTS = 1_000_000  # of the paths that links lead along; one link can go thr
 MAX_NAMES = 32 << 20  # characters of all paths; each has the names of its groups in it
 
 # An object: `path` is its name in the bundle, `hard` its path by hard links in `file`, `address`
-# where it lies, if it has not been looked at yet.
-Found = namedtuple("Found", "path kind file hard address", defaults=(None,))
+# where it lies, if it has not been looked at yet; `said` what its header says (`alike.Said`), and
+# `key` what tells it apart from others.
+Found = namedtuple("Found", "path kind file hard address said key", defaults=(None, None, None))
 # A second way to an object, or a way to none: kind is hard, soft or external.
 Link = namedtuple("Link", "path kind target file", defaults=(None,))
 
@@ -113,13 +115,20 @@ class Walk:
     def _note(self, found: Found) -> list[Found | Link]:
         """Note one object; return what a group holds."""
         self._count(found)
-        if found.address is not None:
-            check_dataset_header(found.file, found.address)
-        info = info_of(found.file.fid, found.hard)
-        found = found._replace(kind=info.kind)
-        check_trees(found.file, info.address)
-        found.file.places[info.address] = header_bytes(found.file, info.address)
+        file, address = found.file, found.address
+        said = None if address is None else file.headers.known(file, address)
+        if address is not None and said is None:
+            check_dataset_header(file, address)
+        info = info_of(file.fid, found.hard)
+        if said is not None and info.address == address:
+            note_dataset(file, said, info.address)
+        else:
+            check_trees(file, info.address)
+            file.places[info.address] = header_bytes(file, info.address)
+            is_checked = info.kind == DATASET and address in (None, info.address)
+            said = file.headers.sound(file, info.address) if is_checked else None
         key = (info.fileno, info.address)
+        found = found._replace(kind=info.kind, said=said, key=key)
         if key in self._seen:
             self.aliases[found.path] = self._seen[key]
             self.links.append(Link(found.path, "hard", self._seen[key]))
