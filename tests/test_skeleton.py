@@ -19,6 +19,7 @@ ROLES = {
     "reader": "from a file to a bundle",
     "plan": "what a file will be: fits, names, write",
     "writer": "from a bundle to a file",
+    "programs": "how other libraries read an array",
     "codecs": "how data is encoded, both ways",
     "dialects": "variants that the specification does not have",
 }
