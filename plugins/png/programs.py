@@ -53,13 +53,13 @@ def programs(array: Array) -> dict[str, str]:
     found = {"Python": _PILLOW.replace("MODE", _MODES[channels])}
     if array.element.nbytes > 1:
         found["Python"] = _PYPNG.replace("SHAPE", str(array.shape))
-    plain = fields.keys().isdisjoint(("bit_depth", "color_type", "trns"))
-    if plain and channels in (1, 3) and "sbit" not in fields:
+    usual_samples = fields.keys().isdisjoint(("bit_depth", "color_type", "trns"))
+    if usual_samples and channels in (1, 3) and "sbit" not in fields:
         found["MATLAB"] = _MATLAB
     transforms = ["SWAP_ENDIAN"] * (array.element.nbytes > 1)
-    if not plain or channels in (2, 4):
+    if not usual_samples or channels in (2, 4):
         transforms.append("EXPAND")
-    if plain or "color_type" in fields or "trns" not in fields:
+    if usual_samples or "color_type" in fields or "trns" not in fields:
         found["C"] = _libpng(array, channels, transforms or ["IDENTITY"])
     return found
 
