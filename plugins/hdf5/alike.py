@@ -29,8 +29,6 @@ from .header import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from .files import File
 
     Spans = tuple[tuple[int, int], ...]
@@ -54,14 +52,13 @@ _Form = namedtuple("_Form", "length same address")
 
 
 class Headers:
-    """What is known of the headers of one file: which are sound, and what is in their datasets."""
+    """Which headers of one file are known to be sound."""
 
-    __slots__ = ("_forms", "_kinds", "models")
+    __slots__ = ("_forms", "_kinds")
 
     def __init__(self) -> None:
         self._forms: list[_Form] = []
         self._kinds: dict[bytes, bytes] = {}  # of sound headers
-        self.models: dict[bytes, Any] = {}  # by header; see `reader`
 
     def known(self, file: File, address: int) -> Said | None:
         """What the header at an address says, if one that says the same was found to be sound."""

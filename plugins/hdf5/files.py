@@ -25,7 +25,6 @@ from raconvert.files.places import is_remote
 from raconvert.files.source import Source, check_unchanged
 from raconvert.plugin import trailing_note
 
-from .alike import Headers
 from .tables import SIGNATURE
 
 TYPE_CHECKING = False
@@ -131,7 +130,7 @@ class File:
     """One open file: its identifier, its source, and its size for checks."""
 
     __slots__ = (
-        "address_bytes", "attributes", "dense", "end", "fid", "headers", "heaps", "last",
+        "address_bytes", "attributes", "dense", "end", "fid", "heaps", "last",
         "places", "remote", "searched", "sorted", "source", "trees", "unwritten", "userblock",
     )  # fmt: skip
 
@@ -139,7 +138,6 @@ class File:
         """Open a file; `cache`: bytes of decoded chunks that the library keeps of each dataset."""
         self.source = source
         self.remote: Any = None  # what the library reads of a file at a URL
-        self.headers = Headers()  # of datasets that are alike
         self.heaps: set[int] = set()  # addresses of global heaps that are sound
         self.trees: set[int] = set()  # addresses of objects whose B-trees are sound
         self.places: dict[int, int] = {}  # of metadata: addresses and bytes

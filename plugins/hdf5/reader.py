@@ -57,8 +57,11 @@ NOTED_ALIASES = 5  # each on its own; of the others only how many they are
 MAX_NOTES = 100  # of a file, for people to read
 # What reading needs to know of the whole file; `names` of objects in the bundle by path.
 # `places`: the paths of objects; `scaled`: arrays, and the scales of their axes;
-# `bools`: "integers" reads them as such; `resolver`: makes that of virtual datasets when needed.
-Context = namedtuple("Context", "files walk notes julia places scaled broken names bools resolver")
+# `bools`: "integers" reads them as such; `resolver`: makes that of virtual datasets when needed;
+# `models`: datasets by file and header, as those with the same header are.
+Context = namedtuple(
+    "Context", "files walk notes julia places scaled broken names bools resolver models"
+)
 # A dataset as those with the same header are; `facts`: its storage in plain values.
 Model = namedtuple("Model", "element dims kind shape storage facts swap")
 
@@ -79,7 +82,7 @@ def _bundle(source: Source, files: Files, bools: str) -> Bundle:
     is_julia = files.main.userblock > 0 and dialects.is_julia(files.main)
     resolver = cache(partial(Resolver, files, walk))
     notes = end_notes(source)
-    context = Context(files, walk, notes, is_julia, {}, [], [], {}, bools, resolver)
+    context = Context(files, walk, notes, is_julia, {}, [], [], {}, bools, resolver, {})
     bundle = Bundle([], notes=context.notes, closers=[files.close])
     space: dict[str, Any] = {}
     left_out = list(walk.left_out)
@@ -158,7 +161,7 @@ def _take(found: Found, bundle: Bundle, space: dict[str, Any], context: Context)
         elif found.kind == TYPE:
             context.notes.append(f"'{found.path}' is a named datatype and was left out")
         elif found.kind == DATASET:
-            array = _array_like(found)
+            array = _array_like(found, context)
             if array is None:
                 _take_dataset(found, bundle, space, context)
                 return
@@ -293,11 +296,11 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
         array.meta.formats.setdefault(NAMESPACE, {})["scale"] = scale
     if names and (attached := scales.attached_to(dataset, found.file)):
         context.scaled.append((array, attached))
-    _remember(found, array, alone=not (names or context.julia))
+    _remember(found, array, context, alone=not (names or context.julia))
     bundle.arrays.append(array)
 
 
-def _remember(found: Found, array: Array, *, alone: bool) -> None:
+def _remember(found: Found, array: Array, context: Context, *, alone: bool) -> None:
     """Keep what a dataset is, for those with the same header, if that alone says it."""
     said, extent, source = found.said, array.extent, array.source
     if not alone or said is None or extent is None or array.described or array.problem:
@@ -310,13 +313,13 @@ def _remember(found: Found, array: Array, *, alone: bool) -> None:
     if kind.note or where != (found.file.path, place, place, said.nbytes):
         return
     model = Model(array.element, array.dims, kind, shape, storage, array.storage, extent.swap)
-    found.file.headers.models[said.header] = model
+    context.models[found.file, said.header] = model
 
 
-def _array_like(found: Found) -> Array | None:
+def _array_like(found: Found, context: Context) -> Array | None:
     """The array of a dataset whose header says the same as that of another one, if one does."""
     said, file = found.said, found.file
-    model = said and file.headers.models.get(said.header)
+    model = said and context.models.get((file, said.header))
     if model is None:
         return None
     offset, nbytes = said.place + file.userblock, said.nbytes

@@ -14,7 +14,7 @@ from h5py import h5, h5g, h5l, h5o, h5p
 
 from raconvert.errors import RaconvertError, ReadFailed, TooLarge, Unsupported
 
-from .alike import note_dataset
+from .alike import Headers, note_dataset
 from .files import (
     DATASET,
     FAILURES,
@@ -61,6 +61,7 @@ class Walk:
         self.left_out: list[tuple[str, RaconvertError]] = []
         self.dangling: list[tuple[str, RaconvertError]] = []  # links that lead to nothing
         self._files = files
+        self._headers: dict[File, Headers] = {}
         self._parts = 0
         self._characters = 0
         self._links_asked: dict[tuple[File, bytes, bytes], tuple[int, Any]] = {}
@@ -116,7 +117,10 @@ class Walk:
         """Note one object; return what a group holds."""
         self._count(found)
         file, address = found.file, found.address
-        said = None if address is None else file.headers.known(file, address)
+        if file not in self._headers:
+            self._headers[file] = Headers()
+        headers = self._headers[file]
+        said = None if address is None else headers.known(file, address)
         if address is not None and said is None:
             check_dataset_header(file, address)
         info = info_of(file.fid, found.hard)
@@ -126,7 +130,7 @@ class Walk:
             check_trees(file, info.address)
             file.places[info.address] = header_bytes(file, info.address)
             is_checked = info.kind == DATASET and address in (None, info.address)
-            said = file.headers.sound(file, info.address) if is_checked else None
+            said = headers.sound(file, info.address) if is_checked else None
         key = (info.fileno, info.address)
         found = found._replace(kind=info.kind, said=said, key=key)
         if key in self._seen:

@@ -69,7 +69,7 @@ def one_by_one(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Any]:
 
     def read(path: Path) -> Any:
         with monkeypatch.context() as patch:
-            patch.setattr(reader, "_array_like", lambda _: None)
+            patch.setattr(reader, "_array_like", lambda *_: None)
             patch.setattr(alike.Headers, "known", lambda *_: None)
             return all_of(path)
 
