@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Spans = tuple[tuple[int, int], ...]
 
 NIL, OLD_TIME, TIME = 0x00, 0x0E, 0x12  # messages
-_PLAIN = frozenset((NIL, DATASPACE, DATATYPE, OLD_FILL, FILL, OLD_TIME, TIME))
+_ALONE = frozenset((NIL, DATASPACE, DATATYPE, OLD_FILL, FILL, OLD_TIME, TIME))
 _SECONDS = 4  # where the time is in its message, up to the end
 _CONTIGUOUS = bytes((3, CONTIGUOUS)), bytes((4, CONTIGUOUS))  # by version
 _CHECKSUM_BYTES = 4
@@ -109,7 +109,7 @@ def _form_of(head: bytes) -> _Form | None:
     address = None
     for kind, shared, at, size in messages:
         body = head[at : at + size]
-        if shared or not (kind in _PLAIN or _is_place(kind, body) or _is_nothing(kind, body)):
+        if shared or not (kind in _ALONE or _is_place(kind, body) or _is_nothing(kind, body)):
             return None
         if kind == LAYOUT:
             address = at + 2
