@@ -40,29 +40,41 @@ class Places(Record):
 
 def places_of(bundle: Bundle, size: int) -> Places:
     """Where the bytes of a file of `size` bytes are; each of them is in one box and in one row."""
-    found = [_stretches(array, bundle.path, size) for array in bundle.arrays]
-    owner = np.repeat(np.arange(len(found)), [len(starts) for starts, _ in found])
-    starts = np.concatenate([_NONE, *(one for one, _ in found)])
-    ends = np.minimum(starts + np.concatenate([_NONE, *(many for _, many in found)]), size)
-    order = np.argsort(starts, kind="stable")
+    starts, lengths, owner = _all_stretches(bundle, size)
+    rest = _rest(bundle, owner)
+    ends = np.minimum(starts + lengths, size)
+    order = np.lexsort((owner, starts))
     starts, ends, owner = starts[order], ends[order], owner[order]
     # Several arrays may be of the same bytes: what is taken already is not counted again.
     starts[1:] = np.maximum(starts[1:], np.maximum.accumulate(ends)[:-1])
     there = starts < ends
     starts, ends, owner = starts[there], ends[there], owner[there]
-    rest = _rest(bundle, found)
     rows = _rows(bundle, starts, ends, owner, size, rest)
     return Places(_boxes(bundle, starts, ends, owner, size, rest), rows)
 
 
-_NONE: Values = np.empty(0, np.int64)
+def _all_stretches(bundle: Bundle, size: int) -> tuple[Values, Values, Values]:
+    """First byte, length, and number of its array of every part of a file that is of an array."""
+    single: list[tuple[int, int, int]] = []  # of arrays of few parts, which may be very many
+    many: list[tuple[Values, Values, Values]] = []
+    for number, array in enumerate(bundle.arrays):
+        found = _stretches(array, bundle.path, size)
+        if isinstance(found, list):
+            single += [(start, nbytes, number) for start, nbytes in found]
+        else:
+            many.append((*found, np.full(len(found[0]), number)))
+    columns = np.array(single, np.int64).reshape(-1, 3).T
+    starts, lengths, owner = (np.concatenate(parts) for parts in zip(columns, *many, strict=True))
+    return starts, lengths, owner
 
 
-def _stretches(array: Array, path: str, size: int) -> tuple[Values, Values]:
-    """The first bytes and the lengths of the parts of a file that an array is stored in."""
-    nothing = _NONE, _NONE
+def _stretches(array: Array, path: str, size: int) -> list[tuple[int, int]] | tuple[Values, Values]:
+    """First bytes and lengths of the parts of a file that an array is stored in.
+
+    As pairs, or as two columns.
+    """
     if array.problem is not None or not array.nbytes:
-        return nothing
+        return []
     if array.extent is not None:
         return _of_extents([array.extent], path)
     try:
@@ -73,31 +85,28 @@ def _stretches(array: Array, path: str, size: int) -> tuple[Values, Values]:
         asked = getattr(array.data, "in_pieces", None)
         found = asked() if asked is not None else ""
     except RaconvertError:
-        return nothing
+        return []
     if isinstance(found, Extent):
         return _of_extents([found], path)
     if isinstance(found, Pieces) and len(found.places) <= _MOST_PIECES:
         return _of_extents([extent for _, extent in found.places], path)
-    return nothing
+    return []
 
 
-def _of_extents(extents: list[Extent], path: str) -> tuple[Values, Values]:
-    here = [extent for extent in extents if extent.path == path]
-    return (
-        np.array([extent.offset for extent in here], np.int64),
-        np.array([extent.nbytes for extent in here], np.int64),
-    )
+def _of_extents(extents: list[Extent], path: str) -> list[tuple[int, int]]:
+    return [(extent.offset, extent.nbytes) for extent in extents if extent.path == path]
 
 
-def _rest(bundle: Bundle, found: list[tuple[Values, Values]]) -> tuple[str, str]:
+def _rest(bundle: Bundle, owner: Values) -> tuple[str, str]:
     """The name and the kind of what lies behind all that is known."""
+    found = set(owner.tolist())
     unknown = [
         array.storage.get("stored_bytes")
-        for array, (starts, _) in zip(bundle.arrays, found, strict=True)
-        if array.extent is None and array.problem is None and not len(starts)
+        for number, array in enumerate(bundle.arrays)
+        if array.extent is None and array.problem is None and number not in found
     ]
     coded = sum(stored for stored in unknown if isinstance(stored, int))
-    known = any(len(starts) for starts, _ in found)
+    known = bool(found)
     if coded:
         first = "the rest" if known else "the whole file"
         return f"{first}, encoded elements of {coded:,} bytes among it", CODED
@@ -105,19 +114,25 @@ def _rest(bundle: Bundle, found: list[tuple[Values, Values]]) -> tuple[str, str]
 
 
 def _gaps(
-    starts: Values, ends: Values, size: int, rest: tuple[str, str]
-) -> list[tuple[int, int, str, str]]:
-    """What no array is in: (first byte, length, kind, name)."""
+    starts: Values, ends: Values, size: int, rest: tuple[str, str], most: int
+) -> list[Stretch]:
+    """What no array is in; gaps between arrays are one part where there are more than `most`."""
+    lows, highs = np.append(0, ends), np.append(starts, size)
+    lengths = highs - lows
+    there = np.flatnonzero(lengths > 0)
+    inner = there[(there > 0) & (there < len(starts))]
     found = []
-    edges = [0, *ends.tolist()]
-    for number, (low, high) in enumerate(zip(edges, [*starts.tolist(), size], strict=True)):
-        if high > low:
-            kind, name = BETWEEN, "between them"
-            if number == len(starts):
-                name, kind = rest
-            elif not number:
-                kind, name = HEADER, "header"
-            found.append((low, high - low, kind, name))
+    if len(inner) > most:
+        name = f"between them, in {len(inner):,} places"
+        found = [Stretch(int(lows[inner[0]]), int(lengths[inner].sum()), BETWEEN, name)]
+        there = np.setdiff1d(there, inner)
+    for number in there.tolist():
+        kind, name = BETWEEN, "between them"
+        if number == len(starts):
+            name, kind = rest
+        elif not number:
+            kind, name = HEADER, "header"
+        found.append(Stretch(int(lows[number]), int(lengths[number]), kind, name))
     return found
 
 
@@ -139,7 +154,7 @@ def _boxes(
         firsts = np.concatenate([[0], np.sort(splits)])
     lasts = np.append(firsts[1:], len(starts)).astype(np.int64)[: len(firsts)] - 1
     low, high = starts[firsts], ends[lasts]
-    found = [Stretch(*gap) for gap in _gaps(low, high, size, rest)]
+    found = _gaps(low, high, size, rest, _MOST_BOXES)
     for first, last, start, end in zip(
         firsts.tolist(), lasts.tolist(), low.tolist(), high.tolist(), strict=True
     ):
@@ -156,26 +171,25 @@ def _rows(
     bundle: Bundle, starts: Values, ends: Values, owner: Values, size: int, rest: tuple[str, str]
 ) -> list[Stretch]:
     """One row for each array and for each of a few gaps; of many the largest."""
+    order = np.argsort(owner, kind="stable")
+    numbers, places, counts = np.unique(owner[order], return_index=True, return_counts=True)
+    totals = np.add.reduceat((ends - starts)[order], places) if len(places) else counts
+    gaps = _gaps(starts, ends, size, rest, _MOST_ROWS // 4)
+    first = np.append(starts[order][places], [gap.start for gap in gaps]).astype(np.int64)
+    nbytes = np.append(totals, [gap.nbytes for gap in gaps]).astype(np.int64)
+    by_size = np.lexsort((first, -nbytes))
+    kept = len(by_size) if len(by_size) <= _MOST_ROWS else _MOST_ROWS - 1
     rows = []
-    for number in np.unique(owner).tolist():
-        mine = owner == number
-        kind, name = _kind_and_name(bundle, number)
-        count = int(mine.sum())
+    for one in by_size[:kept].tolist():
+        if one >= len(numbers):
+            rows.append(gaps[one - len(numbers)])
+            continue
+        kind, name = _kind_and_name(bundle, int(numbers[one]))
+        count = int(counts[one])
         name += f", {count:,} chunks" * (count > 1)
-        rows.append(Stretch(int(starts[mine][0]), int((ends - starts)[mine].sum()), kind, name))
-    gaps = [Stretch(*gap) for gap in _gaps(starts, ends, size, rest)]
-    between = [gap for gap in gaps if gap.kind == BETWEEN]
-    if len(between) > _MOST_ROWS // 4:
-        gaps = [gap for gap in gaps if gap.kind != BETWEEN]
-        gaps.append(_together(between, f"between them, in {len(between):,} places"))
-    rows = sorted(rows + gaps)
-    if len(rows) > _MOST_ROWS:
-        by_size = sorted(rows, key=lambda row: -row.nbytes)
-        kept, small = by_size[: _MOST_ROWS - 1], by_size[_MOST_ROWS - 1 :]
-        rows = sorted([*kept, _together(small, f"{len(small):,} smaller parts")])
-    return rows
-
-
-def _together(parts: list[Stretch], name: str) -> Stretch:
-    first = min(part.start for part in parts)
-    return Stretch(first, sum(part.nbytes for part in parts), BETWEEN, name)
+        rows.append(Stretch(int(first[one]), int(nbytes[one]), kind, name))
+    small = by_size[kept:]
+    if len(small):
+        name = f"{len(small):,} smaller parts"
+        rows.append(Stretch(int(first[small].min()), int(nbytes[small].sum()), BETWEEN, name))
+    return sorted(rows)
