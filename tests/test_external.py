@@ -234,3 +234,43 @@ def test_other_hosts_and_drives_are_not_even_looked_at(
     with pytest.raises(Unsafe, match="outside the folder"):
         resolve(Source(r"C:\scans\x.nhdr"), name, "the data file")
     assert looked == [r"C:\scans\x.nhdr"]
+
+
+# The path without links --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "data.raw", "sub/data.raw", "./data.raw", "sub//data.raw", "sub/", "sub/..", "..", "",
+        "../data.raw", "link", "link/data.raw", "sub/link/data.raw", "loop", "loop/x", "gone",
+        "gone/x", "data.raw/x", "sub/gone", "out/x", "/", "a\\b", "x" * 300,
+    ],
+)  # fmt: skip
+def test_a_real_path_is_the_one_of_the_system(header: Path, name: str) -> None:
+    folder = header.parent
+    (folder / "link").symlink_to("sub")
+    (folder / "sub" / "link").symlink_to(folder)
+    (folder / "loop").symlink_to("loop")
+    (folder / "out").symlink_to(folder.parent)
+    real = os.path.realpath(folder)
+
+    assert references.real_path(real, name) == os.path.realpath(os.path.join(real, name))
+
+
+def test_a_file_that_became_a_link_outwards_is_refused_when_it_is_opened(
+    header: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Source(str(header))
+    resolve(source, "data.raw", "the data file")  # its folder is known from now on
+    real = references.real_path
+
+    def replaced(folder: str, name: str) -> str:
+        path = real(folder, name)
+        (header.parent / "sub" / "data.raw").unlink()
+        (header.parent / "sub" / "data.raw").symlink_to(header.parent.parent / "data.raw")
+        return path
+
+    monkeypatch.setattr(references, "real_path", replaced)
+    with pytest.raises(Unsafe, match="outside the folder"):
+        resolve(source, "sub/data.raw", "the data file")

@@ -10,6 +10,7 @@ nothing lifts that; no file, wherever it is, makes us go to a URL that it names.
 from __future__ import annotations
 
 import os
+from stat import S_ISLNK
 
 from raconvert.errors import RaconvertError, ReadFailed, Unsafe, changed
 from raconvert.files.places import is_remote, is_there
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         trust_external: bool
         stand_ins: dict[str, str]
         used: set[str]
+        folders: list[str]
 
         def at(self, path: str) -> Source:
             """The source of another file, by the same rules."""
@@ -64,23 +66,47 @@ def resolve(source: Source, name: str, what: str) -> str:
     folders = folders_of(source)
     if not source.trust_external and not any(_is_on_drive(folder, name) for folder in folders):
         raise _outside(source, what, folders[0], shown)
-    found = [(folder, os.path.realpath(os.path.join(folder, name))) for folder in folders]
+    found = [(folder, real_path(folder, name)) for folder in folders]
     for _, path in found:
         if path in source.stand_ins:
             return source.stand_ins[path]
-    # The first that is there and may be read, else one that is there.
-    folder, path = min(found, key=lambda at: (not os.path.lexists(at[1]), not _is_below(*at)))
+    folder, path = _best_of(found)
     if not source.trust_external and not _is_below(folder, path):
         raise _outside(source, what, folder, shown)
-    if not os.path.lexists(path):
+    if not os.path.isfile(path):
+        if os.path.lexists(path):
+            raise Unsafe(f"{what} is not a regular file", path=source.path, got=f"'{shown}'")
         raise ReadFailed(
             f"{what} '{shown}' does not exist", path=source.path, where=f"'{path[:200]}'"
         )
-    if not os.path.isfile(path):
-        raise Unsafe(f"{what} is not a regular file", path=source.path, got=f"'{shown}'")
     source.used.add(path)
     if not source.trust_external:
         _check_opened(source, folder, path, what, shown)
+    return path
+
+
+def _best_of(found: list[tuple[str, str]]) -> tuple[str, str]:
+    """Of pairs of folder and path the first that is there and may be read, else one there."""
+    if len(found) == 1:
+        return found[0]
+    return min(found, key=lambda at: (not os.path.lexists(at[1]), not _is_below(*at)))
+
+
+def real_path(folder: str, name: str) -> str:
+    """`os.path.realpath` of a name in a folder whose own path has no links in it.
+
+    Where there is none below it either, only what is below it is looked at: a folder may hold many
+    thousands of files. Raises nothing.
+    """
+    path = folder
+    for part in name.split("/") if os.name == "posix" else ("..",):
+        path += f"/{part}"
+        try:
+            is_link = part in ("", ".", "..") or S_ISLNK(os.lstat(path).st_mode)
+        except (OSError, ValueError):
+            is_link = True  # or it is not there
+        if is_link:
+            return os.path.realpath(os.path.join(folder, name))
     return path
 
 
@@ -141,12 +167,17 @@ def _is_on_drive(folder: str, name: str) -> bool:
 
 
 def folders_of(source: Source) -> list[str]:
-    """The folders in which a source lies: that of the file itself, then that of a link to it."""
-    real = os.path.dirname(os.path.realpath(source.path))
-    if not os.path.islink(source.path):
-        return [real]
-    linked = os.path.realpath(os.path.dirname(source.path) or ".")
-    return [real] if linked == real else [real, linked]
+    """The folders in which a source lies: that of the file itself, then that of a link to it.
+
+    As they are when they are first asked for.
+    """
+    if not source.folders:
+        real = os.path.dirname(os.path.realpath(source.path))
+        source.folders = [real]
+        if os.path.islink(source.path):
+            linked = os.path.realpath(os.path.dirname(source.path) or ".")
+            source.folders += [linked] * (linked != real)
+    return source.folders
 
 
 def _is_below(folder: str, path: str) -> bool:

@@ -101,7 +101,7 @@ class Source:
     """
 
     __slots__ = (
-        "_file", "_head", "base", "max_memory", "path", "place", "seen", "stand_ins",
+        "_file", "_head", "base", "folders", "max_memory", "path", "place", "seen", "stand_ins",
         "trust_external", "used",
     )  # fmt: skip
 
@@ -122,6 +122,7 @@ class Source:
         self.stand_ins: dict[str, str] = stand_ins or {}
         self.used: set[str] = set()
         self.seen: dict[str, Identity] = {}
+        self.folders: list[str] = []  # that it lies in, for `raconvert.files.references`
         self.base: int = 0  # where byte 0 is in the file at `path`
         self._head: bytes | None = None
 
@@ -162,10 +163,8 @@ class Source:
 
     def at(self, path: str) -> Source:
         """The source of another file, with the same rules and the same `used`; raises nothing."""
-        other = Source(
-            path, max_memory=self.max_memory, trust_external=self.trust_external,
-            stand_ins=self.stand_ins,
-        )  # fmt: skip
+        other = Source(path, max_memory=self.max_memory, stand_ins=self.stand_ins)
+        other.trust_external = self.trust_external
         other.used, other.seen = self.used, self.seen
         return other
 
