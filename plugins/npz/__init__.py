@@ -56,6 +56,7 @@ from .tables import MAX_TRAILING_BYTES, METHODS, PROGRAMS, SAMPLE, SUFFIX, in_me
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from io import FileIO
     from typing import Any
 
 __all__ = ["FORMAT", "plan", "programs", "read", "sniff"]
@@ -112,17 +113,18 @@ def read(source: Source) -> Bundle:
     notes: list[str] = []
     left_out: list[RaconvertError] = []
     members = zips.members(source, _array_name)
-    for member in members:
-        try:
-            array = _array(source, member, notes)
-        except (Unsafe, Unsupported) as error:
-            notes.append(f"member {member.filename!r} was left out: {error.what}")
-            left_out.append(in_member(error, member))
-        except Corrupt as error:
-            arrays.append(Array.unreadable(_array_name(member.filename), in_member(error, member)))
-        else:
-            if array is not None:
-                arrays.append(array)
+    with source.open() as file:
+        for member in members:
+            try:
+                array = _array(source, file, member, notes)
+            except (Unsafe, Unsupported) as error:
+                notes.append(f"member {member.filename!r} was left out: {error.what}")
+                left_out.append(in_member(error, member))
+            except Corrupt as error:
+                name = _array_name(member.filename)
+                arrays.append(Array.unreadable(name, in_member(error, member)))
+            else:
+                arrays += [] if array is None else [array]
     if not arrays:
         raise left_out[0] if left_out else _no_array(source, members)
     if trailing := zips.trailing_bytes(source):
@@ -142,9 +144,9 @@ def _no_array(source: Source, members: list[Member]) -> Unsupported:
     )
 
 
-def _array(source: Source, member: Member, notes: list[str]) -> Array | None:
+def _array(source: Source, file: FileIO, member: Member, notes: list[str]) -> Array | None:
     """The array of a member; None (and a note) if the member is not an NPY file."""
-    with closing(Decoded(source, member)) as decoded:
+    with closing(Decoded(source, member, file)) as decoded:
         if member.size < len(MAGIC) or decoded.read_exact(0, len(MAGIC), "the magic") != MAGIC:
             if member.filename.endswith(SUFFIX):  # it should be one: is it damaged?
                 decoded.finish()

@@ -8,6 +8,7 @@ Stored members are written so that their data begins where it can be mapped in p
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from struct import Struct
 from struct import error as struct_error
 from zlib import crc32
@@ -288,11 +289,12 @@ class Decoded:
     The end is only reached if size and CRC-32 are what the directory says; `Corrupt` otherwise.
     """
 
-    def __init__(self, source: Source, member: Member) -> None:
+    def __init__(self, source: Source, member: Member, file: FileIO | None = None) -> None:
+        """Read from `file`, the open archive, or open it; nobody else may move in it meanwhile."""
         self.path: str = source.path
         self.size: int = member.size
         self._start = b""  # what `read_exact` has read
-        self._pieces = _pieces(source, member)
+        self._pieces = _pieces(source, member, file)
         self._rest = memoryview(b"")
 
     def read_exact(self, offset: int, nbytes: int, what: str) -> bytes:
@@ -306,9 +308,17 @@ class Decoded:
                 expected=f"{nbytes} bytes",
                 got=max(0, self.size - offset),
             )
-        more = bytearray(max(0, end - len(self._start)))
-        self.read_into(memoryview(more))
-        self._start += more
+        missing = end - len(self._start)
+        if missing > 0:
+            if not self._rest:
+                self._rest = memoryview(next(self._pieces))
+            if missing <= len(self._rest):
+                self._start += self._rest[:missing]
+                self._rest = self._rest[missing:]
+            else:
+                more = bytearray(missing)
+                self.read_into(memoryview(more))
+                self._start += more
         return self._start[offset:end]
 
     def read_into(self, view: memoryview) -> None:
@@ -326,14 +336,16 @@ class Decoded:
             pass
 
     def close(self) -> None:
-        """Close the archive."""
+        """Close the archive, if it was opened for this."""
         self._pieces.close()
 
 
-def _pieces(source: Source, member: Member) -> Generator[bytes, None, None]:
+def _pieces(
+    source: Source, member: Member, opened: FileIO | None = None
+) -> Generator[bytes, None, None]:
     """Yield the decoded bytes of a member, none of the pieces empty; check size and CRC-32."""
     total = crc = 0
-    with source.open() as file:
+    with source.open() if opened is None else nullcontext(opened) as file:
         file.seek(member.offset)
         for piece in DECODERS[member.method](source, file, member):
             total += len(piece)
