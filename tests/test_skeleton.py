@@ -44,7 +44,6 @@ FIELD = {
         "walk": "the way from header to header",
     },
     "hdf5": {
-        "alike": "headers of datasets that say the same",
         "attributes": "attributes as plain values and back, with their types",
         "chunks": "chunks decoded past the library",
         "creating": "properties that make equal arrays equal files",

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 from raconvert.plugins import hdf5
-from raconvert.plugins.hdf5 import alike, reader
+from raconvert.plugins.hdf5 import reader, walk
 
 from raconvert.errors import RaconvertError
 from raconvert.files.source import Source
@@ -70,7 +70,7 @@ def one_by_one(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Any]:
     def read(path: Path) -> Any:
         with monkeypatch.context() as patch:
             patch.setattr(reader, "_array_like", lambda *_: None)
-            patch.setattr(alike.Headers, "known", lambda *_: None)
+            patch.setattr(walk.Headers, "known", lambda *_: None)
             return all_of(path)
 
     return read
