@@ -196,7 +196,11 @@ def read(
                 return _in_memory(opened, max_memory)
             total = sum(one.nbytes for one in opened.arrays if one.problem is None)
             check_memory(total, 1 << 62, f"reading all {len(opened)} arrays")
-            return {name: _in_memory(one, max_memory) for name, one in opened.items()}
+            found: dict[str, np.ndarray[Any, Any]] = {}
+            for one in opened.arrays:
+                if one.name not in found:  # of two of one name the first counts
+                    found[one.name] = _in_memory(one, max_memory)
+            return found
     except RaconvertError as error:
         if error.path is None or is_given(path):
             error.path = shown(path)

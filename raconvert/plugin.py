@@ -34,6 +34,8 @@ of raw data use `raconvert.arrays.blocks.write_raw`, others `raconvert.arrays.bl
 
 from __future__ import annotations
 
+from types import ModuleType
+
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import Element, dtype_of, element, element_of, little, type_name
@@ -312,24 +314,29 @@ class Plugin:
 
     def __init__(self, module: Any) -> None:
         self.FORMAT: Format = module.FORMAT
-        self.sniff: Sniff = _function(module, "sniff", needed=self.FORMAT.reads)
-        self.read: Read = _function(module, "read", needed=self.FORMAT.reads)
-        self.plan: MakePlan = _function(module, "plan", needed=self.FORMAT.writes)
-        self.read_stack: ReadStack | None = _function(module, "read_stack")
-        self.check: Check | None = _function(module, "check")
-        self.target: MakeTarget | None = _function(module, "target")
-        self.check_target: CheckTarget | None = _function(module, "check_target")
-        self.data_range: DataRange | None = _function(module, "data_range")
-        self.split: Split | None = _function(module, "split")
-        self.programs: Programs | None = _function(module, "programs")
+        own = vars(module)  # of a module that lacks a function, `getattr` takes long to say so
+        usual = type(module) is ModuleType and "__getattr__" not in own
+
+        def function(name: str, *, needed: bool = False) -> Any:
+            found = own.get(name) if usual else getattr(module, name, None)
+            if callable(found) or (found is None and not needed):
+                return found
+            raise _lacking(module, name)
+
+        self.sniff: Sniff = function("sniff", needed=self.FORMAT.reads)
+        self.read: Read = function("read", needed=self.FORMAT.reads)
+        self.plan: MakePlan = function("plan", needed=self.FORMAT.writes)
+        self.read_stack: ReadStack | None = function("read_stack")
+        self.check: Check | None = function("check")
+        self.target: MakeTarget | None = function("target")
+        self.check_target: CheckTarget | None = function("check_target")
+        self.data_range: DataRange | None = function("data_range")
+        self.split: Split | None = function("split")
+        self.programs: Programs | None = function("programs")
 
 
-def _function(module: Any, name: str, *, needed: bool = False) -> Any:
-    """The function of this name, or None where there is none and none is needed."""
-    found = getattr(module, name, None)
-    if callable(found) or (found is None and not needed):
-        return found
-    raise Unsupported(
+def _lacking(module: Any, name: str) -> Unsupported:
+    return Unsupported(
         f"plugin {module.__name__} has no function `{name}`",
         expected=f"what version {API} of the plugin contract asks for",
         remedy="install a version of it made for this raconvert",

@@ -349,10 +349,9 @@ def _by_first_byte() -> dict[int, dict[bytes, set[int]]]:
 
 def _possible(head: bytes) -> list[Row]:
     """The built-in formats that a file with these first bytes may be in, in order."""
-    index = _by_first_byte()
-    found = index[-1][b""].union(
-        *(there.get(head[at : at + 1], ()) for at, there in index.items() if at >= 0)
-    )
+    found: set[int] = set()
+    for at, there in _by_first_byte().items():
+        found |= there.get(head[at : at + 1] if at >= 0 else b"", set())
     return [ROWS[number] for number in sorted(found)]
 
 

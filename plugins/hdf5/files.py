@@ -16,6 +16,7 @@ import os
 import re
 from collections import namedtuple
 from contextlib import suppress
+from functools import lru_cache
 
 import numpy as np
 from h5py import h5f, h5fd, h5g, h5o, h5p
@@ -126,11 +127,22 @@ class Remote:
         return len(view)
 
 
+def _access(cache: int | None) -> h5p.PropFAID:
+    """How files are opened: as h5py does, since one process cannot open a file in two ways."""
+    access = h5p.create(h5p.FILE_ACCESS)
+    if cache is not None:
+        access.set_cache(*access.get_cache()[:2], cache, 0.75)
+    return access
+
+
+_local = lru_cache(8)(_access)  # of files that are not at a URL; nothing changes these
+
+
 class File:
     """One open file: its identifier, its source, and its size for checks."""
 
     __slots__ = (
-        "address_bytes", "attributes", "dense", "end", "fid", "heaps", "last",
+        "_end", "address_bytes", "attributes", "dense", "fid", "heaps", "last",
         "places", "remote", "searched", "sorted", "source", "trees", "unwritten", "userblock",
     )  # fmt: skip
 
@@ -141,7 +153,7 @@ class File:
         self.heaps: set[int] = set()  # addresses of global heaps that are sound
         self.trees: set[int] = set()  # addresses of objects whose B-trees are sound
         self.places: dict[int, int] = {}  # of metadata: addresses and bytes
-        self.sorted = 0, sorted_places({})  # of how many of them, and these
+        self.sorted: tuple[int, Any] = -1, ()  # of how many of them, and these
         self.last: tuple[int, list[tuple[int, bool, bytes]]] | None = None  # header that was read
         self.searched = False  # the whole file was searched for heaps
         # Of `header.dense_data`.
@@ -151,23 +163,25 @@ class File:
         if source.base:
             raise Unsupported("cannot be read inside an archive; extract it", path=source.path)
         source.identity  # noqa: B018 - opened here first: only regular files are
-        self.end = end_of(source) or 0  # no address that the library takes lies behind it
+        self._end: int | None = None
         try:
-            # As h5py does: one process cannot open a file with different access properties.
-            access = h5p.create(h5p.FILE_ACCESS)
-            if cache is not None:
-                access.set_cache(*access.get_cache()[:2], cache, 0.75)
             if is_remote(source.path):
+                access = _access(cache)
                 self.remote = Remote(source.open())
                 access.set_fileobj_driver(h5fd.fileobj_driver, self.remote)
                 name = repr(self.remote).encode()  # by which the library knows it
                 self.fid = h5f.open(name, h5f.ACC_RDONLY, access)
             else:
-                self.fid = h5f.open(os.fsencode(source.path), h5f.ACC_RDONLY, access)
+                self.fid = h5f.open(os.fsencode(source.path), h5f.ACC_RDONLY, _local(cache))
                 check_unchanged(self.fid.get_vfd_handle(), source.path, source.identity)
-            plist = self.fid.get_create_plist()
-            self.userblock = int(plist.get_userblock())
-            self.address_bytes = int(plist.get_sizes()[0])
+            self.userblock = _begin(source)
+            head = source.read_at(self.userblock, MOST_BYTES)
+            if len(head) == MOST_BYTES and head[8] in LAYOUTS:  # else the library knows more
+                self.address_bytes = head[LAYOUTS[head[8]][0]]
+            else:
+                plist = self.fid.get_create_plist()
+                self.userblock = int(plist.get_userblock())
+                self.address_bytes = int(plist.get_sizes()[0])
         except FAILURES as error:
             if source.path in _lost:
                 raise _lost[source.path] from error
@@ -177,6 +191,13 @@ class File:
     def path(self) -> str:
         """The path, for messages."""
         return self.source.path
+
+    @property
+    def end(self) -> int:
+        """No address that the library takes lies behind this one; 0 if it is not known."""
+        if self._end is None:
+            self._end = _end_of(self) or 0
+        return self._end
 
     def taken(self) -> tuple[Values, Values]:
         """Where the metadata begins that was seen, in order, and how far it reaches up to each."""
@@ -207,36 +228,39 @@ class Files:
 
     def __init__(self, source: Source) -> None:
         self.main = File(source)
-        self._open = {os.path.realpath(source.path): self.main}
+        self._path = os.path.abspath(source.path)
+        self._named: dict[str, File] = {}  # and the main one, once another is named
 
     def named(self, by: File, name: str, what: str) -> File:
         """The file that `by` names, if it may be read."""
         refuse_remote(by, what)
         source = by.source.named(name, what)
         real = os.path.realpath(source.path)
-        if real not in self._open:
-            if len(self._open) > MAX_FILES:
+        if not self._named:
+            self._named[os.path.realpath(self._path)] = self.main
+        if real not in self._named:
+            if len(self._named) > MAX_FILES:
                 raise Unsupported(f"names more than {MAX_FILES} files", path=by.path)
-            self._open[real] = File(source)
-        return self._open[real]
+            self._named[real] = File(source)
+        return self._named[real]
 
     def close(self) -> None:
         """Close them all."""
-        for file in self._open.values():
+        for file in self._named.values() or [self.main]:
             file.close()
 
 
-def end_notes(source: Source) -> list[str]:
+def end_notes(file: File) -> list[str]:
     """The note about bytes behind the end of the file; empty if there are none."""
-    end = end_of(source)
+    end = _end_of(file)
     # Where a user block was put in front afterwards, the library moves the end, too.
-    rest = 0 if end is None else source.size - (end + _begin(source))
+    rest = 0 if end is None else file.source.size - (end + file.userblock)
     return [trailing_note(rest, "the end of the HDF5 data")] if rest > 0 else []
 
 
-def end_of(source: Source) -> int | None:
+def _end_of(file: File) -> int | None:
     """The address at which a file ends by its superblock; None if that is not seen."""
-    head = source.read_at(_begin(source), MOST_BYTES)
+    head = file.source.read_at(file.userblock, MOST_BYTES)
     if len(head) < MOST_BYTES or head[8] not in LAYOUTS:
         return None
     width_at, at = LAYOUTS[head[8]]

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections import namedtuple
 from contextlib import suppress
+from itertools import chain
 from math import prod
 from struct import Struct
 from struct import error as struct_error
@@ -27,7 +28,7 @@ from raconvert.errors import Corrupt, Unsupported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from .files import File
@@ -90,13 +91,9 @@ Attribute = namedtuple("Attribute", "datatype space data")
 Chunked = namedtuple("Chunked", "flags lengths index rest")
 
 
-def messages(file: File, address: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (type, body) of each message of an object header that lies in it; quiet at its end."""
-    known = file.last
-    found = known[1] if known and known[0] == address else _messages(file, address)
-    for kind, shared, body in found:
-        if not shared:
-            yield kind, body
+def messages(file: File, address: int) -> Iterable[tuple[int, bytes]]:
+    """(type, body) of each message of an object header that lies in it; quiet at its end."""
+    return ((kind, body) for kind, shared, body in _messages(file, address) if not shared)
 
 
 def datatype_of(file: File, address: int) -> bytes | None:
@@ -122,46 +119,50 @@ def named_type(file: File, address: int) -> int | None:
     return None
 
 
-def _messages(file: File, address: int) -> Iterator[tuple[int, bool, bytes]]:
-    """Yield (type, shared, body) of each message; the body of a shared one says where it lies."""
+def _messages(file: File, address: int) -> Iterable[tuple[int, bool, bytes]]:
+    """(type, shared, body) of each message; the body of a shared one says where it lies."""
     if file.last is not None and file.last[0] == address:
-        yield from file.last[1]
-        return
+        return file.last[1]
     known, nbytes = [], 0
-    with suppress(struct_error):  # the library has read it before: another version, not for us
-        for message in _all_messages(file, address):
-            yield message
-            nbytes += 64 + len(message[2])
-            if nbytes <= KEPT_BYTES:
-                known.append(message)
-    if nbytes <= KEPT_BYTES:
-        file.last = address, known
+    further = _all_messages(file, address)
+    for message in further:
+        known.append(message)
+        nbytes += 64 + len(message[2])
+        if nbytes > KEPT_BYTES:
+            return chain(known, further)
+    file.last = address, known
+    return known
 
 
 def _all_messages(file: File, address: int) -> Iterator[tuple[int, bool, bytes]]:
     head = file.source.read_at(file.userblock + address, HEAD_BYTES)
     second = head.startswith(SECOND)
-    if second:
-        flags = head[5]
-        place = _V2_START + (16 if flags & 0x20 else 0) + (4 if flags & 0x10 else 0)
-        width = 1 << (flags & 3)
-        length = int.from_bytes(head[place : place + width], "little")
-        blocks = [(address + place + width, length)]
-    else:
-        flags = 0
-        blocks = [(address + _V1.size, _V1.unpack_from(head)[3])]
-    for count, (at, length) in enumerate(blocks):  # which grows on the way
-        if count > MAX_BLOCKS or length > MAX_BLOCK_BYTES:
-            return
-        raw = head[at - address :][:length] if not count else b""
-        if len(raw) < length:
-            raw = file.source.read_at(file.userblock + at, length)
-        if second and count:
-            raw = raw[4:-4]  # OCHK, and a checksum
-        for kind, shared, body in _split(raw, second=second, ordered=bool(flags & 4)):
-            if kind == CONTINUATION:
-                blocks.append(_BLOCK.unpack_from(body))
-            yield kind, shared, body
+    with suppress(struct_error):  # the library has read it before: another version, not for us
+        if second:
+            flags = head[5]
+            place = _V2_START + (16 if flags & 0x20 else 0) + (4 if flags & 0x10 else 0)
+            width = 1 << (flags & 3)
+            length = int.from_bytes(head[place : place + width], "little")
+            blocks = [(address + place + width, length)]
+        else:
+            flags = 0
+            blocks = [(address + _V1.size, _V1.unpack_from(head)[3])]
+        ordered = bool(flags & 4)
+        for count, (at, length) in enumerate(blocks):  # which grows on the way
+            if count > MAX_BLOCKS or length > MAX_BLOCK_BYTES:
+                return
+            raw = head[at - address :][:length] if not count else b""
+            if len(raw) < length:
+                raw = file.source.read_at(file.userblock + at, length)
+            if second and count:
+                raw = raw[4:-4]  # OCHK, and a checksum
+            for kind, shared, begin, size in _places(
+                raw, 0, len(raw), second=second, ordered=ordered
+            ):
+                body = raw[begin : begin + size]
+                if kind == CONTINUATION:
+                    blocks.append(_BLOCK.unpack_from(body))
+                yield kind, shared, body
 
 
 def header_bytes(file: File, address: int) -> int:
@@ -195,11 +196,6 @@ def message_places(head: bytes) -> tuple[int, list[tuple[int, bool, int, int]]] 
     if any(kind == CONTINUATION for kind, _, _, _ in found):
         return None
     return end, found
-
-
-def _split(raw: bytes, *, second: bool, ordered: bool) -> Iterator[tuple[int, bool, bytes]]:
-    for kind, shared, at, size in _places(raw, 0, len(raw), second=second, ordered=ordered):
-        yield kind, shared, raw[at : at + size]
 
 
 def _places(

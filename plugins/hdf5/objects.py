@@ -82,7 +82,10 @@ class Object:
     def links(self) -> dict[bytes, Link]:
         """The links of a group, in the order of writing where that was kept, else by name."""
         check_trees(self.file, self.address)
-        return {found[0]: Link(self.oid, *found) for found in links_in(self.oid)}
+        return {
+            found[0]: Link(self.oid, *found)
+            for found in links_in(self.file, self.oid, self.address)
+        }
 
     def has(self, name: bytes) -> bool:
         """True if there is an attribute of this name."""

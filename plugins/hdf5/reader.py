@@ -81,7 +81,7 @@ def _bundle(source: Source, files: Files, bools: str) -> Bundle:
     walk = Walk(files)
     is_julia = files.main.userblock > 0 and dialects.is_julia(files.main)
     resolver = cache(partial(Resolver, files, walk))
-    notes = end_notes(source)
+    notes = end_notes(files.main)
     context = Context(files, walk, notes, is_julia, {}, [], [], {}, bools, resolver, {})
     bundle = Bundle([], notes=context.notes, closers=[files.close])
     space: dict[str, Any] = {}

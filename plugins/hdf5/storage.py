@@ -60,7 +60,7 @@ def space_of(dataset: h5d.DatasetID) -> tuple[int, ...] | None:
     space = dataset.get_space()
     if space.get_simple_extent_type() == h5s.NULL:
         return None
-    return tuple(int(n) for n in space.get_simple_extent_dims())
+    return tuple(map(int, space.get_simple_extent_dims()))
 
 
 def stored_bytes(tid: h5t.TypeID) -> int:
@@ -79,11 +79,9 @@ def storage_of(dataset: h5d.DatasetID, plist: h5p.PropDCID, userblock: int) -> S
     """How a dataset is stored, in a file behind so many bytes; opens no other file."""
     layout = LAYOUTS.get(plist.get_layout(), "unknown")
     chunk = tuple(plist.get_chunk()) if layout == "chunked" else None
-    filters = tuple(
-        (number, tuple(values))
-        for number, _, values, _ in (plist.get_filter(i) for i in range(plist.get_nfilters()))
-    )
-    pieces = tuple(plist.get_external(i) for i in range(plist.get_external_count()))
+    found = [plist.get_filter(i) for i in range(plist.get_nfilters())]
+    filters = tuple([(number, tuple(values)) for number, _, values, _ in found])
+    pieces = tuple([plist.get_external(i) for i in range(plist.get_external_count())])
     stored = 0 if layout == "virtual" else int(dataset.get_storage_size())
     offset = None
     if layout == "contiguous" and not pieces:

@@ -41,8 +41,9 @@ from .header import (
     check_dataset_header,
     header_bytes,
     message_places,
+    messages,
 )
-from .trees import check_links, check_trees
+from .trees import LINK_INFO, SYMBOL_TABLE, check_links, check_trees
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_STEPS = 40  # soft and external links on the way of one path; the library itself follows 16
+FEW_OBJECTS = 8  # of which headers are not compared: to ask the library takes less
 MAX_DEPTH = 500  # groups inside groups; the library itself recurses in places
 # In all of a file, so that work and memory stay in proportion to it:
 MAX_OBJECTS = 200_000  # groups, datasets and types; some kilobytes each as arrays
@@ -131,10 +133,11 @@ class Walk:
         """Note one object; return what a group holds."""
         self._count(found)
         file, address = found.file, found.address
-        if file not in self._headers:
+        many = len(self.found) >= FEW_OBJECTS
+        if many and file not in self._headers:
             self._headers[file] = Headers()
-        headers = self._headers[file]
-        said = None if address is None else headers.known(file, address)
+        headers = self._headers.get(file)
+        said = headers.known(file, address) if headers and address is not None else None
         if address is not None and said is None:
             check_dataset_header(file, address)
         info = info_of(file.fid, found.hard)
@@ -144,7 +147,7 @@ class Walk:
             check_trees(file, info.address)
             file.places[info.address] = header_bytes(file, info.address)
             is_checked = info.kind == DATASET and address in (None, info.address)
-            said = headers.sound(file, info.address) if is_checked else None
+            said = headers.sound(file, info.address) if headers and is_checked else None
         key = (info.fileno, info.address)
         found = found._replace(kind=info.kind, said=said, key=key)
         if key in self._seen:
@@ -274,12 +277,17 @@ def shown(raw: bytes) -> str:
 
 def links_of(file: File, group: bytes) -> list[tuple[bytes, int, Any]]:
     """Return (name, class, value) of each link of a group, in creation order where tracked."""
-    return links_in(_group(file, group))
+    gid, address = _group(file, group)
+    return links_in(file, gid, address)
 
 
-def links_in(gid: h5g.GroupID) -> list[tuple[bytes, int, Any]]:
+def links_in(file: File, gid: h5g.GroupID, address: int) -> list[tuple[bytes, int, Any]]:
     """What `links_of` returns, of an open group."""
-    tracked = gid.get_create_plist().get_link_creation_order() & h5p.CRT_ORDER_TRACKED
+    kinds = {kind for kind, _ in messages(file, address)}
+    # A group with a symbol table knows no order; to ask the library for it takes long.
+    tracked = (SYMBOL_TABLE not in kinds or LINK_INFO in kinds) and (
+        gid.get_create_plist().get_link_creation_order() & h5p.CRT_ORDER_TRACKED
+    )
     names: list[bytes] = []
     index = h5.INDEX_CRT_ORDER if tracked else h5.INDEX_NAME
     gid.links.iterate(names.append, idx_type=index)
@@ -297,7 +305,7 @@ def _link(gid: h5g.GroupID, name: bytes) -> tuple[int, Any]:
 def link_of(file: File, group: bytes, name: bytes) -> tuple[int, Any]:
     """Class and value of one link of a group; `ReadFailed` if there is none."""
     with guarded(file.path, f"group '{shown(group)}'"):
-        gid = _group(file, group)
+        gid = _group(file, group)[0]
         try:
             return _link(gid, name)
         except FAILURES as error:
@@ -308,12 +316,14 @@ def link_of(file: File, group: bytes, name: bytes) -> tuple[int, Any]:
             ) from error
 
 
-def _group(file: File, path: bytes) -> h5g.GroupID:
+def _group(file: File, path: bytes) -> tuple[h5g.GroupID, int]:
+    """The group of this path, and its address."""
     found = h5o.open(file.fid, path)
     if not isinstance(found, h5g.GroupID):
         raise ReadFailed("link leads to nothing: a dataset is not a group", path=file.path)
-    check_trees(file, info_of(found).address)
-    return found
+    address = info_of(found).address
+    check_trees(file, address)
+    return found, address
 
 
 # --- datasets whose headers say the same ----------------------------------------------------------

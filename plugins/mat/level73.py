@@ -80,13 +80,16 @@ def read(tree: Tree) -> tuple[dict[str, Any], Any]:
     header = source.read_exact(0, 128, "the MAT header")
     source.read_exact(HDF5_OFFSET, 8, "the HDF5 signature")
     file = File(source, max(1 << 20, min(CACHE_BYTES, source.max_memory // 8)))
-    tree.notes += end_notes(source)
+    tree.notes += end_notes(file)
+    walker = _Walker(tree, file)
     try:
         with guarded(source.path, what=UNREADABLE):
-            _Walker(tree, file).variables()
+            walker.variables()
     except BaseException:
         file.close()
         raise
+    finally:
+        walker.known.clear()  # which lead back to the walker, and keep the file
     text = header[:116].rstrip(b"\0 ").decode("latin-1")
     return {"version": "7.3", "header": text}, file.close
 
@@ -98,7 +101,7 @@ class _Walker:
         self.tree = tree
         self.file = file
         # By address: how to add a dataset again that others refer to, too (as to the empty one).
-        self._known: dict[int, Callable[[str], None]] = {}
+        self.known: dict[int, Callable[[str], None]] = {}
         self._walked: set[int] = set()  # structs and cells
         self._inside: set[int] = set()  # those around the value that is read
 
@@ -207,7 +210,7 @@ class _Walker:
             self._inside.discard(address)
 
     def _dataset(self, item: Object, path: str, depth: int) -> None:
-        known = self._known.get(item.address)
+        known = self.known.get(item.address)
         if known is not None:
             known(path)
             return
@@ -237,7 +240,7 @@ class _Walker:
         elif facts.cls == "char" or facts.cls in ELEMENTS:
             add = (self._char(stored, facts, is_empty) if facts.cls == "char"
                    else self._numeric(item, stored, facts, is_empty))  # fmt: skip
-            self._known[item.address] = add
+            self.known[item.address] = add
             add(path)
         else:
             self.tree.leave_out(path, facts.cls or "HDF5 references")
