@@ -146,7 +146,7 @@ class UnknownFormat(RaconvertError):
 
 
 class NotSupportedYet(UnknownFormat):
-    """The file was recognised by name, but there is no plugin for its format.
+    """The file was recognised as one of a known format, but no plugin reads that format.
 
     >>> raconvert.write("x.jld2", np.zeros(3))
     Traceback (most recent call last):

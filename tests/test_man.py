@@ -18,7 +18,7 @@ OPTION = r"(?<![\w-])--?[A-Za-z0-9][\w-]*"
 
 @pytest.fixture(scope="module")
 def shown(tool: Callable[..., str]) -> Callable[[str], str]:
-    """Return what gives the text of a page without layout; whatever roff complains of fails."""
+    """Return what gives the text of a page without layout; a warning of roff fails the test."""
     man = tool("man")
 
     def show(name: str) -> str:

@@ -27,9 +27,9 @@ class Placed(Record):
     """One array of a view: what it is, and where its bytes are.
 
     `chunk` are the lengths of a piece, slowest axis first; `pieces` have their places in the grid
-    in the same order. `filters` are (name, values) in the order of writing; `fill` is what stands
-    where there is no piece. `row_major` is True for an array of a row-major format that lies in
-    Fortran order.
+    in the same order. `filters` are (name, values) in the order of writing; `fill` is the value of
+    the elements whose place in the grid has no piece. `row_major` is True for an array of a
+    row-major format that lies in Fortran order.
     """
 
     name: str
