@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import html
 import re
+import struct
 import subprocess
 from itertools import product
 from pathlib import Path
@@ -85,6 +88,16 @@ def write_nrrd(folder: Path, dtype: str) -> tuple[Path, str]:
     return folder / "x.nrrd", ""
 
 
+def write_nrrd_hex(folder: Path, dtype: str) -> tuple[Path, str]:
+    """Which pynrrd does not know; by hand."""
+    values = made(dtype)
+    order = "big" if values.dtype.byteorder == ">" else "little"
+    name = {"f4": "float", "f8": "double"}.get(values.dtype.str[1:], values.dtype.name)
+    head = f"NRRD0004\ntype: {name}\ndimension: 3\nsizes: 5 4 3\nendian: {order}\nencoding: hex\n\n"
+    (folder / "x.nrrd").write_text(head + values.tobytes().hex("\n", 20))
+    return folder / "x.nrrd", ""
+
+
 def write_nifti(folder: Path, dtype: str) -> tuple[Path, str]:
     image = nibabel.Nifti1Image(made(dtype), np.eye(4), dtype=np.dtype(dtype))
     image.header.set_slope_inter(2, 5)  # the page is about what is stored
@@ -110,6 +123,7 @@ WRITERS: dict[str, tuple[Callable[[Path, str], tuple[Path, str]], str]] = {
     "mat73": (write_mat73, "PJMRC"),
     "npz": (write_npz, "PJ"),
     "nrrd": (write_nrrd, "PJRC"),
+    "nrrd-hex": (write_nrrd_hex, "PC"),
     "nifti": (write_nifti, "PJM"),
     "zarr": (write_zarr, "PJ"),
     "zarr-2": (write_zarr_2, "PJ"),
@@ -137,7 +151,8 @@ def value_of(path: Path, name: str) -> np.ndarray:
         )
 
 
-NOT_THERE = {("nifti", "?"), ("nrrd", "?"), ("nrrd", "<c16")}  # types that a format lacks
+NOT_THERE = {("nifti", "?")} | set(product(("nrrd", "nrrd-hex"), ("?", "<c16")))  # types not in it
+NOT_IN_R = {("hdf5", "<u4"), ("nrrd", "<u4"), ("nrrd", ">i8")}  # types that R's package lacks
 
 
 @pytest.mark.parametrize(
@@ -151,14 +166,59 @@ def test_the_python_lines_read_the_array(
     expected = value_of(path, name)
     assert np.array_equal(expected, made(dtype))
     found = programs_of(path, name, tmp_path)
-    if np.dtype(dtype).kind in "iuf" and not (kind == "hdf5" and dtype == "<u4"):
-        assert "".join(language[0] for language in found) == languages
+    if np.dtype(dtype).kind in "iuf":
+        there = languages.replace("R", "") if (kind, dtype) in NOT_IN_R else languages
+        assert "".join(language[0] for language in found) == there
     monkeypatch.chdir(tmp_path)
     space: dict[str, Any] = {}
     exec(found["Python"], space)
     assert space["x"].shape == expected.shape
     assert np.array_equal(space["x"], expected)
     assert space["x"].dtype.newbyteorder("=") == expected.dtype.newbyteorder("=")
+
+
+ENCODED = {
+    "members": ("gzip", gzip.compress(b"\1\0\2") + gzip.compress(b"\0\3\0")),
+    "behind": ("gzip", gzip.compress(b"\1\0\2\0\3\0") + b"and more"),
+    "streams": ("bzip2", bz2.compress(b"\1\0\2") + bz2.compress(b"\0\3\0")),
+    "commas": ("ascii", b"1, 2,\n3\n"),
+    "hex": ("hex", b"01 00 02\n00 0300\n"),
+}
+
+
+@pytest.mark.parametrize("detached", [False, True], ids=["attached", "detached"])
+@pytest.mark.parametrize("case", ENCODED)
+def test_the_python_lines_read_nrrd_files_that_pynrrd_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str, detached: bool
+) -> None:
+    encoding, data = ENCODED[case]
+    head = f"NRRD0004\ntype: short\ndimension: 1\nsizes: 3\nendian: little\nencoding: {encoding}\n"
+    path = tmp_path / "x.nhdr"
+    if detached:
+        (tmp_path / "d").mkdir()
+        (tmp_path / "d" / "it's.data").write_bytes(data)
+        path.write_text(f"{head}data file: d/it's.data\n")
+    else:
+        path.write_bytes(f"{head}\n".encode() + data)
+    found = programs_of(path, "", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    space: dict[str, Any] = {}
+    exec(found["Python"], space)
+    assert space["x"].dtype == np.int16
+    assert space["x"].tolist() == [1, 2, 3]
+
+
+def test_the_python_lines_make_doubles_of_what_a_mat_file_of_level_4_stores_as_integers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = struct.pack("<5i", 30, 2, 2, 0, 2)  # int16, as MATLAB stores doubles that are integers
+    (tmp_path / "x.mat").write_bytes(head + b"x\0" + struct.pack("<4h", 1, 2, 3, -4))
+    found = programs_of(tmp_path / "x.mat", "x", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    space: dict[str, Any] = {}
+    exec(found["Python"], space)
+    assert space["x"].dtype == np.float64
+    assert space["x"].tolist() == [[1, 3], [2, -4]]
 
 
 def test_the_matlab_lines_read_the_arrays_in_octave(

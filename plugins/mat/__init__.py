@@ -119,6 +119,8 @@ def programs(array: Array) -> dict[str, str]:
         found = dict(PROGRAMS)
         if kind == "complex":  # of which SciPy drops the imaginary part where it sees to types
             found["Python"] = found["Python"].replace(", mat_dtype=True", "")
+        elif array.storage.get("class") == "double" and array.storage.get("stored") != "f8":
+            found["Python"] += ".astype(float)"  # of level 4 SciPy gives what is stored
         return found
     if isinstance(array.data, ClassNumbers):
         found = {**PROGRAMS_73, "Python": PROGRAMS_73["Python"] + AFTER_73.get(kind, "")}

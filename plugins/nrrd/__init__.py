@@ -50,7 +50,7 @@ from raconvert.plugin import NO, SURE, Array, Format, Option, Source
 
 from .plan import ENCODINGS, plan
 from .reader import read
-from .tables import PROGRAMS, VERSIONS
+from .tables import VERSIONS
 
 __all__ = ["FORMAT", "plan", "programs", "read", "sniff"]
 
@@ -112,10 +112,13 @@ def sniff(source: Source) -> int:
 
 
 def programs(array: Array) -> dict[str, str]:
-    """pynrrd, NRRD.jl, nat of R and Teem itself. Raises nothing."""
+    """NumPy, NRRD.jl, nat of R and Teem itself, as far as each reads this file. Raises nothing."""
     from raconvert.arrays.parts import DecodedParts
 
+    from .listings import programs_of
+
     known = array.element.kind in ("int", "uint", "float")
-    whole = isinstance(array.data, DecodedParts) and array.index_order != "F"
+    data = array.data
+    whole = isinstance(data, DecodedParts) and array.index_order != "F"
     usual = array.storage.get("encoding") in ("gzip", "bzip2", "text", "hex")
-    return dict(PROGRAMS) if known and whole and usual else {}
+    return programs_of(array, data) if known and whole and usual else {}

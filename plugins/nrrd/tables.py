@@ -133,9 +133,6 @@ LIST, SKIPLIST = "LIST", "SKIPLIST"
 
 # How others read a file: FILE is filled in for each language.
 PROGRAMS = {
-    "Python": """\
-import nrrd  # pip install pynrrd
-x = nrrd.read(FILE, index_order="C")[0]""",
     "Julia": """\
 using FileIO, NRRD
 x = load(FILE)""",

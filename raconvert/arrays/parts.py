@@ -113,20 +113,21 @@ class DecodedParts(Decoded):
             what=f"'{source.path}': the array, encoded by {encoding},",
             max_memory=source.max_memory,
         )
-        self._parts, self._header, self._swap, self._decode = parts, header, swap, decode
+        self.parts, self.header, self.swap, self.encoding = parts, header, swap, encoding
+        self._decode = decode
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield pieces of at most `max_bytes`, each valid until the next one."""
         width = self.dtype.itemsize
         step = max(1, min(max_bytes, CHUNK_BYTES) // width) * width
-        for part in self._parts:
+        for part in self.parts:
             chunks = (np.frombuffer(chunk, np.uint8) for chunk in self._decoded(part))
             for piece in recut(chunks, min(step, part.nbytes), np.dtype(np.uint8)):
-                yield (self._swapped(piece) if self._swap > 1 else piece).view(self.dtype)
+                yield (self._swapped(piece) if self.swap > 1 else piece).view(self.dtype)
 
     def _swapped(self, piece: Values) -> Values:
         own = piece if piece.flags.writeable else piece.copy()
-        swap_in_place(own.data, self._swap)
+        swap_in_place(own.data, self.swap)
         return own
 
     def _decoded(self, part: Part) -> Iterator[Any]:
@@ -137,4 +138,4 @@ class DecodedParts(Decoded):
                 yield from self._decode(file, part)
             except RaconvertError as error:
                 error.path = error.path or part.source.path
-                raise of_header(error, self._header) from error.__cause__
+                raise of_header(error, self.header) from error.__cause__
