@@ -425,6 +425,26 @@ def test_text_is_text_and_cannot_move_the_cursor() -> None:
     assert "\\x1b[2Jaway\ntwo\\nlines\n" in text
 
 
+def test_what_is_no_number_has_a_sign_of_its_own() -> None:
+    values = np.arange(100.0).reshape(10, 10)
+    values[4, 3:6] = np.nan
+    plain = text_of(values, WIDE._replace(way=terminal.CHARACTERS))
+    assert re.match(r"dark [\d.]+, bright [\d.]+, NaN x\n", plain)
+    with_it = [line for line in plain.splitlines()[1:] if "x" in line and "max" not in line]
+    assert {(line.index("x"), line.count("x")) for line in with_it} == {(9, 9)}  # 3 characters each
+    assert ", NaN red\n" in text_of(values, WIDE._replace(way=terminal.BLOCKS))
+    assert "NaN x" not in text_of(np.arange(100.0).reshape(10, 10))
+    assert "no finite values, NaN x\n" in text_of(
+        np.full((4, 4), np.nan), WIDE._replace(way=terminal.CHARACTERS)
+    )
+
+
+def test_a_histogram_of_a_part_is_said_to_be_one() -> None:
+    values = np.random.default_rng(3).normal(size=(2, 3, 4, 20, 20))
+    assert "histogram of a sample " in text_of(values)
+    assert "\nhistogram " in text_of(values[0, 0, 0])
+
+
 def test_complex_values_have_two_pictures() -> None:
     values = np.exp(1j * np.linspace(-3, 3, 400)).reshape(20, 20) * 2
     text = text_of(values, Screen(80, "blocks"))

@@ -36,6 +36,11 @@ class Strip(Record):
     title: str
     pictures: list[Picture]
 
+    def legend(self, missing: str) -> str:
+        """The title, with what `missing` values look like if there are some."""
+        some = any(picture.missing.any() for picture in self.pictures)
+        return ", ".join(part for part in (self.title, some * f"NaN {missing}") if part)
+
 
 def strips_of(array: Array, found: Sample, rows: int, columns: int) -> list[Strip]:
     """The pictures of a sample of planes, each of at most so many pixels."""
@@ -81,6 +86,8 @@ def _are_classes(array: Array, numbers: Numbers) -> bool:
 
 
 def _ends(scale: Scale) -> str:
+    if scale.low != scale.low:
+        return "no finite values"
     first, last = ("black", "white") if scale.colors == GRAY else ("dark", "bright")
     return f"{first} {plots.number_text(scale.low)}, {last} {plots.number_text(scale.high)}"
 

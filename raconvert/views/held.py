@@ -90,7 +90,8 @@ def _strips(array: Array, found: Sample, labels: Labels | None) -> Iterator[str]
         yield '<figure>\n<div class="strip">\n'
         for picture, data, title in zip(strip.pictures, files, titles, strict=True):
             yield _image(picture, data, title, side)
-        yield f"</div>\n<figcaption>{text_of(strip.title)}</figcaption>\n</figure>\n"
+        legend = text_of(strip.legend(terminal.missing_as(terminal.NONE)))
+        yield f"</div>\n<figcaption>{legend}</figcaption>\n</figure>\n"
 
 
 def _has_pixels(values: Any) -> bool:

@@ -180,7 +180,7 @@ def _pictures(array: Array, found: Sample, screen: Screen) -> Iterator[str]:
     if array.ndim > 2 and named:
         yield f"planes {' '.join(named)}" if len(named) > 1 else f"plane {named[0]}"
     for strip in strips_of(array, found, rows, columns):
-        title, pictures = strip.title, strip.pictures
+        title, pictures = strip.legend(terminal.missing_as(screen.way)), strip.pictures
         if title:
             yield title if screen.unicode else title.replace("π", "pi")
         if screen.way in (terminal.BLOCKS, terminal.CHARACTERS):
@@ -204,8 +204,9 @@ def _sheet(array: Array, found: Sample, screen: Screen, labels: Labels | None) -
     yield f"{len(found.frames)} of {found.pictures} pictures"
     titles = titles_of(found, labels)
     for strip in strips_of(array, found, rows, columns):
-        if strip.title:
-            yield strip.title if screen.unicode else strip.title.replace("π", "pi")
+        title = strip.legend(terminal.missing_as(screen.way))
+        if title:
+            yield title if screen.unicode else title.replace("π", "pi")
         most = _in_a_row(screen)
         for at in range(0, len(strip.pictures), most):
             pictures = strip.pictures[at : at + most]
@@ -295,7 +296,8 @@ def number_lines(
     if sampled.histogram and not (numbers.classes is not None and len(numbers.classes) <= 16):
         drawn = plots.columns_of(sampled.histogram, unicode=screen.unicode)
         first, last = plots.number_text(sampled.least), plots.number_text(sampled.most)
-        yield f"histogram {first} {drawn} {last}"
+        some = "" if numbers is sampled or found is None or found.whole else " of a sample"
+        yield f"histogram{some} {first} {drawn} {last}"
     trace = numbers.trace
     if (
         len(trace) > 2

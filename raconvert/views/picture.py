@@ -51,6 +51,13 @@ class Picture(Record):
     palette: Any
 
     @property
+    def missing(self) -> Any:
+        """Where nothing but NaN is shown, as an array of bools of the form of the picture."""
+        if self.palette is None:
+            return np.zeros(self.pixels.shape[:2], bool)
+        return self.pixels == 0
+
+    @property
     def rgb(self) -> Any:
         """The pixels as red, green, blue."""
         return self.pixels if self.palette is None else self.palette[self.pixels]
@@ -80,7 +87,10 @@ def palette_of(colors: str) -> Values:
 
 
 def scale_of(parts: list[Values], colors: str) -> Scale:
-    """The ends of the colors for some values: all of whole numbers, else all but a few."""
+    """The ends of the colors for some values: all of whole numbers, else all but a few.
+
+    Both are NaN where no value is finite.
+    """
     found = []
     for part in parts:
         values = comparable(part).reshape(-1)
@@ -88,7 +98,7 @@ def scale_of(parts: list[Values], colors: str) -> Scale:
         found.append(values[np.isfinite(values)] if values.dtype.kind == "f" else values)
     values = np.concatenate(found) if found else np.zeros(0)
     if not values.size:
-        return Scale(0.0, 1.0, colors)
+        return Scale(np.nan, np.nan, colors)
     if values.dtype.kind == "b" or values.dtype.itemsize == 1:
         low, high = float(values.min()), float(values.max())
     else:

@@ -25,6 +25,7 @@ _SIXEL_COLORS = 256  # that terminals have registers for
 _SIXEL_LEVELS = 6  # of red, green and blue each, where there are more
 _DIGITS = np.array([101**2, 101, 1])  # of percents of red, green and blue as one number
 _RAMP = " .:-=+*#%@"
+_MISSING = "x"  # of NaN, as no character of the ramp
 _RESET = "\x1b[0m"
 
 
@@ -69,6 +70,11 @@ def drawn(pictures: list[Picture], way: str, *, columns: int, true_color: bool) 
         ]
         lines.append("  ".join(parts).rstrip() if way == CHARACTERS else "  ".join(parts))
     return lines
+
+
+def missing_as(way: str) -> str:
+    """What NaN looks like in a picture."""
+    return _MISSING if way == CHARACTERS else "red"
 
 
 def pitch(pictures: list[Picture], way: str, columns: int) -> float:
@@ -190,7 +196,9 @@ def _characters(picture: Picture) -> list[str]:
     """Characters of more or less ink, the brighter the more, each for two rows of pixels."""
     light = picture.rgb.astype(np.float64) @ np.array([0.299, 0.587, 0.114])
     steps = np.minimum((light * len(_RAMP) / 256).astype(int), len(_RAMP) - 1)
-    return ["".join(_RAMP[step] for step in row) for row in steps[::2].tolist()]
+    steps[picture.missing] = len(_RAMP)
+    signs = _RAMP + _MISSING
+    return ["".join(signs[step] for step in row) for row in steps[::2].tolist()]
 
 
 def has_true_color(environment: Mapping[str, str]) -> bool:
