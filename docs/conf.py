@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pygments.lexers.special import TextLexer
-
-if TYPE_CHECKING:
-    from sphinx.application import Sphinx
-
 project = "raconvert"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
 source_suffix = {".md": "markdown"}
@@ -26,8 +19,3 @@ project_copyright = "the raconvert developers, MIT licence"
 html_copy_source = False
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
-
-
-def setup(app: Sphinx) -> None:
-    """Show diagrams of Mermaid as text: a page that draws them would ask another host."""
-    app.add_lexer("mermaid", TextLexer)

@@ -92,8 +92,8 @@ def test_no_two_modules_begin_with_the_same_line() -> None:
 
 
 def test_the_picture_shows_the_stages() -> None:
-    picture = ARCHITECTURE.split("```mermaid")[1].split("```")[0]
-    stages = re.search(r"inputs( --> \w+)+", picture)[0].split(" --> ")
+    picture = ARCHITECTURE.split("```text")[1].split("```")[0]
+    stages = re.search(r"inputs( → \w+)+(?= → destination)", picture)[0].split(" → ")
 
     for stage in stages:
         assert (ROOT / "raconvert" / "conversion" / f"{stage}.py").is_file(), stage

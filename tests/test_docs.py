@@ -216,7 +216,7 @@ ELSEWHERE = {
         "bash",
     ): "tests/test_docs.py::test_the_first_commands_of_the_readme_on_a_clean_copy",
     ("CONTRIBUTING.md", "sh"): ".ci/run does the same in an environment of its own",
-    ("docs/architecture.md", "mermaid"): "not a program: a diagram",
+    ("docs/architecture.md", "text"): "not a program: a diagram",
     ("docs/guide.md", "sh"): "a bucket of one's own: tests/remote/test_recipe.py has another",
     ("docs/museum.md", "py"): "tests/test_museum.py",
     ("docs/museum.md", "sh"): "tests/test_museum.py",
