@@ -9,6 +9,7 @@ exclude_patterns = ["changes/*"]
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence", "html_image"]
 nitpicky = True  # names of the API that lead nowhere are errors
+smartquotes = False  # `--allow` stays what one types
 default_role = "code"  # what docstrings have between single backticks
 autodoc_typehints = "none"  # the signatures have them
 python_use_unqualified_type_names = True

@@ -171,6 +171,36 @@ def test_programs_of_an_encoded_array_are_true_once_it_is_plain(
 # Pages -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("dtype", "said"),
+    [
+        ([("a", ">i4"), ("b", "<f8")], "structured, in NumPy [('a', '>i4'), ('b', '<f8')]"),
+        ("<U3", "U3, little-endian"),
+        (">U3", "U3, big-endian"),
+        ("S3", "S3, the order of bytes does not matter"),
+        ("<M8[D]", "M8[D], little-endian"),
+        ("u1", "uint8, the order of bytes does not matter"),
+    ],
+    ids=str,
+)
+def test_the_order_of_bytes_is_said_of_every_type(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], dtype: Any, said: str
+) -> None:
+    np.save(tmp_path / "x.npy", np.zeros(3, dtype))
+    assert said in check(page(tmp_path / "x.npy", capfdbinary)).words
+
+
+def test_what_holds_structures_instead_of_an_image_does_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.zeros((3, 4), [("a", "i4"), ("b", "f8")]))
+    assert main([str(path), "-o", str(tmp_path / "x.gif")]) == 4
+    assert "; NPY and RA hold it" in capsys.readouterr().err
+    assert main([str(path), "-o", str(tmp_path / "x.tif")]) == 4
+    assert main([str(path), "-o", str(tmp_path / "x.ra")]) == 0
+
+
 def test_a_page_answers_what_is_asked_first(
     tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:

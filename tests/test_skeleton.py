@@ -99,6 +99,7 @@ FIELD = {
         "datafiles": "where data lies that is not behind its header",
         "fields": "the fields of a header, a row for each",
         "form": "the form of an array in NRRD, which plan, header and pair need",
+        "listings": "programs of other languages and libraries that read an encoded file",
         "pair": "our own key/value pair for what NRRD has no field for",
         "sources": "the decoder of data, by its encoding",
     },

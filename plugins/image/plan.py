@@ -60,20 +60,21 @@ def image_fits(
     """Why an array is not one picture of one of the `forms`, and of the types `held`."""
     name, kind, shape = type_name(little(array.element)), array.element.kind, array.shape
     forms, found = (GREY,) if kind == "bool" else forms, []
+    held_by = HELD_BY if kind not in ("user", "bfloat") else HELD_BY.replace("TIFF, ", "")
     if name not in held.replace(",", "").split():
         reason, flag = f"{title} holds {held}, not {name}", None
         if kind in ("int", "uint", "float", "bool", "bfloat"):
             types = [f"--dtype {word}" for word in ("uint8", "uint16") if word in held]
             flag = ", ".join(types) + ("" if kind == "bool" else " or --scale")
-        found.append(refused(array.name, "type", reason + ("" if flag else HELD_BY), flag))
+        found.append(refused(array.name, "type", reason + ("" if flag else held_by), flag))
     form, plane = _form(shape), _form(shape[split(array) :])
     flag = "--planes" if form != COLOR and plane in forms else None
     reason = f"an image of {title} has the shape {' or '.join(forms)}, not {shape}"
-    fit = refused(array.name, "shape", reason + ("" if flag else HELD_BY), flag)
+    fit = refused(array.name, "shape", reason + ("" if flag else held_by), flag)
     if 0 in shape:
         fit = refused(array.name, "shape", f"{title} has no image without pixels: {shape}")
     elif max(shape, default=0) > max_side:
-        reason = f"a side of {max(shape)} is above {title}'s {max_side}{HELD_BY}"
+        reason = f"a side of {max(shape)} is above {title}'s {max_side}{held_by}"
         fit = refused(array.name, "shape", reason)
     elif form in forms:
         return found

@@ -14,7 +14,7 @@ from html import escape
 from shlex import quote
 from textwrap import dedent
 
-from raconvert.arrays.dtypes import few_lengths, little, size
+from raconvert.arrays.dtypes import dtype_of, few_lengths, little, size
 from raconvert.errors import RaconvertError
 from raconvert.files.places import is_remote
 from raconvert.inspect.digest import digest_array, manifest_line
@@ -53,11 +53,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.arrays.array import Array
+    from raconvert.arrays.dtypes import Element
     from raconvert.conversion.read import Opened
     from raconvert.views.sheet import Labels
 
 MOST_DIGEST = 64 << 20  # bytes that are read for a digest, unless all is to be read
 MOST_PIECES = 4000  # chunks and arrays of which the same is true
+_ORDERS = {"<": "little", ">": "big"}
 _MOST_ARRAYS = 100  # of a container that are listed
 _MOST_FIELDS = 60  # of metadata
 
@@ -109,7 +111,7 @@ def _lead(facts: dict[str, Any], place: str, count: int) -> Iterator[str]:
 
 def _arrays(rows: list[dict[str, Any]], count: int) -> Iterator[str]:
     yield "<h2>All arrays</h2>\n"
-    yield table_head("name", "type", "shape in Python", "dims in Julia", ">size")
+    yield table_head("name", "type", "shape in Python", "dims in Julia", ">size", kind="arrays")
     for row in rows:
         yield f"<tr><td>{name_of(row['name'])}</td>"
         if row["problem"] is not None:
@@ -134,7 +136,7 @@ def _short(array: Array, row: dict[str, Any]) -> Iterator[str]:
     julia = f"Array{{{julia_type(little(array.element))},{array.ndim}}}"
     first = "last" if array.index_order != "F" else "first"
     yield '<dl class="facts">\n'
-    yield _fact("type", f"<b>{text_of(row['type'])}</b>, {_order(row)}")
+    yield _fact("type", f"<b>{text_of(row['type'])}</b>, {_order(array.element, row)}")
     yield _fact("in Python", f"shape <b>{text_of(_shape(array.shape))}</b>")
     yield _fact("in Julia", f"<code>{text_of(julia)}</code>, <b>{text_of(dims)}</b>")
     if array.ndim > 1:
@@ -152,8 +154,16 @@ def _fact(name: str, text: str) -> str:
     return f"<dt>{name}</dt><dd>{text}</dd>\n"
 
 
-def _order(row: dict[str, Any]) -> str:
+def _order(element: Element, row: dict[str, Any]) -> str:
+    """The order of bytes; of elements with fields, what each of them is."""
     order = row["byte_order"]
+    if element.kind == "user":
+        dtype = dtype_of(element)
+        if dtype.names is not None:
+            return f"in NumPy <code>{text_of(cut(str(dtype.descr)))}</code>"
+        if dtype.kind == "V":
+            return "bytes without a meaning of their own"
+        order = _ORDERS.get(dtype.str[0])
     return f"{order}-endian" if order else "the order of bytes does not matter"
 
 

@@ -44,6 +44,7 @@ th { white-space: nowrap; font-weight: 600; color: var(--soft); font-size: .85re
 th, td { text-align: left; vertical-align: top; padding: .3rem .9rem .3rem 0;
   border-bottom: 1px solid var(--line); }
 td.outcome { white-space: nowrap; overflow-wrap: break-word; }
+.arrays th, .arrays td { overflow-wrap: break-word; } .arrays bdi { overflow-wrap: anywhere; }
 .halves td { width: 50%; }
 th.n, td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .n:first-child { width: 1%; padding-right: 1.2rem; }
