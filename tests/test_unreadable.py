@@ -124,6 +124,12 @@ def test_whole_arrays_are_had_by_name(broken: tuple[Path, str], tmp_path: Path) 
     assert not (tmp_path / "b.npy").exists()
 
 
+@pytest.mark.parametrize("key", [0, (0, 1), (slice(2), ...), ...], ids=str)
+def test_whatever_the_index_is_the_reason_is_told(key: object) -> None:
+    with pytest.raises(Corrupt, match="ends early"):
+        raconvert.Array.unreadable("b", Corrupt("ends early"))[key]
+
+
 @pytest.mark.parametrize("suffix", ["npz", "h5", "mat", "zip", "har", "nothing/"])
 def test_the_whole_is_refused_with_the_flag(
     broken: tuple[Path, str],

@@ -292,6 +292,8 @@ class Array(Protocols):
 
         from raconvert.arrays.indexing import full_key, is_basic, picked
 
+        if self.problem is not None:
+            raise self.problem
         key = full_key(key, self.ndim)
         extent = self._read_from(key)
         if extent is not None:
@@ -322,9 +324,7 @@ class Array(Protocols):
         extent = self.extent
         from raconvert.arrays.indexing import is_basic
 
-        if not is_basic(key) or self.problem is not None or extent is None or not self.nbytes:
-            return None
-        if self.mapped:
+        if not is_basic(key) or self.mapped or extent is None or not self.nbytes:
             return None
         return extent if extent.swap == needs_swap(self.element) else None
 
