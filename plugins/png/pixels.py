@@ -27,6 +27,7 @@ from .tables import PALETTE, Pass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any, BinaryIO
 
     from .tables import Span
@@ -198,19 +199,24 @@ def decode(
     *,
     png: Png,
     max_memory: int,
+    rows: Sequence[int] | None = None,
 ) -> Samples:
     """One image, expanded: shape (height, width[, channels]), uint8 or uint16.
 
-    `TooLarge` comes before anything is allocated. Large images pass through in slabs of rows. What
-    there is to remark is noted in `png`, the file that the image is in.
+    `TooLarge` comes before anything is allocated. Large images pass through in slabs of rows; of an
+    image that is not interlaced only `rows` may be kept, in ascending order. What there is to
+    remark is noted in `png`, the file that the image is in.
     """
     path = png.path
     check_need(header, expansion, path=path, max_memory=max_memory)
     try:
-        image = np.empty(expansion.shape(header.width, header.height), expansion.dtype)
+        height = header.height if rows is None else len(rows)
+        image = np.empty(expansion.shape(header.width, height), expansion.dtype)
         stream = PixelStream(file, spans, png)
         for part in header.passes():
-            place = image[part.y :: part.dy, part.x :: part.dx]
+            place: Any = image[part.y :: part.dy, part.x :: part.dx]
+            if rows is not None:
+                place = _Kept(image, rows)
             _decode_pass(stream, header, part, expansion, place, path)
         stream.finish()
     except MemoryError as error:
@@ -218,6 +224,18 @@ def decode(
             f"no memory for an image of {header.width} x {header.height}", path=path
         ) from error
     return image
+
+
+class _Kept:
+    """Where slabs of rows are put of which only some are kept."""
+
+    def __init__(self, image: Samples, rows: Sequence[int]) -> None:
+        self._image = image
+        self._rows = np.asarray(rows)
+
+    def __setitem__(self, slab: slice, values: Samples) -> None:
+        first, end = np.searchsorted(self._rows, (slab.start, slab.stop))
+        self._image[first:end] = values[self._rows[first:end] - slab.start]
 
 
 def check_need(header: Header, expansion: Expansion, *, path: str, max_memory: int) -> None:
@@ -245,7 +263,7 @@ def _decode_pass(
     header: Header,
     part: Pass,
     expansion: Expansion,
-    place: Samples,
+    place: Samples | _Kept,
     path: str,
 ) -> None:
     """Decode one pass (the whole image, or one of Adam7's) into `place`, slab by slab."""

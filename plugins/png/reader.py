@@ -12,6 +12,7 @@ from .tables import NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from raconvert.arrays.alike import Alike
@@ -42,7 +43,7 @@ def read_image(source: Source, *, frames: str, **options: str) -> Bundle:
         name=source.stem,
         index_order="C",
         meta=Metadata(formats={NAME: fields} if fields else None),
-        data=lambda: _decoded(source, png, images, options),
+        data=_Pixels(source, png, images, options),
     )
     alike = (lambda: _alike(source, png, options)) if images is None else None
     return Bundle([array], notes=png.notes, alike=alike)
@@ -54,15 +55,40 @@ def _alike(source: Source, png: Png, options: dict[str, str]) -> Alike | None:
     return alike_of(source, png, options)
 
 
-def _decoded(source: Source, png: Png, images: list[Frame] | None, options: dict[str, str]) -> Any:
-    """The pixels of the default image, or of all `images` composed, as an ndarray."""
-    from .pixels import Expansion, decode
+class _Pixels:
+    """What decodes the pixels of the default image, or of all `images` composed, as an ndarray."""
 
-    expansion = Expansion(png, **options)
-    limit = source.max_memory
-    with BufferedReader(source.open()) as file:
-        if images is None:
-            return decode(file, png.idat, png.header, expansion, png=png, max_memory=limit)
-        from .frames import compose
+    def __init__(
+        self, source: Source, png: Png, images: list[Frame] | None, options: dict[str, str]
+    ) -> None:
+        self._source = source
+        self._png = png
+        self._images = images
+        self._options = options
 
-        return compose(file, png, images, expansion, path=source.path, max_memory=limit)
+    def __call__(self) -> Any:
+        return self._decoded(None)
+
+    @property
+    def some_rows(self) -> Callable[[Sequence[int]], Any] | None:
+        """What decodes an image and keeps only some of its rows; None where they are not in order.
+
+        All of it is decoded and checked nevertheless.
+        """
+        one = self._images is None and not self._png.header.interlace
+        return self._decoded if one else None
+
+    def _decoded(self, rows: Sequence[int] | None) -> Any:
+        from .pixels import Expansion, decode
+
+        source, png = self._source, self._png
+        expansion = Expansion(png, **self._options)
+        limit = source.max_memory
+        with BufferedReader(source.open()) as file:
+            if self._images is None:
+                return decode(
+                    file, png.idat, png.header, expansion, png=png, max_memory=limit, rows=rows
+                )
+            from .frames import compose
+
+            return compose(file, png, self._images, expansion, path=source.path, max_memory=limit)

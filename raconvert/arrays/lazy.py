@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from raconvert.arrays.array import Array
+
     Values = np.ndarray[Any, Any]
 
 
@@ -103,3 +105,16 @@ class Decoded:
     def load(self) -> Values:
         """Decode all elements into contiguous memory of their own."""
         return gathered(self.stream(LARGEST_BLOCK), self.shape, self.dtype, self.what)
+
+
+LARGE = 64 << 20  # bytes of an array that is not decoded whole for a few of its rows
+
+
+def some_rows(array: Array) -> Any:
+    """What decodes a large array and returns only the rows of a list of indices in order, or None.
+
+    An array source that has not been opened offers it as `some_rows`. Raises nothing.
+    """
+    if array.extent is not None or array.problem is not None or array.nbytes <= LARGE:
+        return None
+    return getattr(array.source, "some_rows", None)

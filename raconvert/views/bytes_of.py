@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from raconvert.arrays.lazy import some_rows
 from raconvert.arrays.pieces import Pieces
 from raconvert.declared import Record
 from raconvert.errors import RaconvertError
@@ -73,7 +74,7 @@ def _stretches(array: Array, path: str, size: int) -> list[tuple[int, int]] | tu
 
     As pairs, or as two columns.
     """
-    if array.problem is not None or not array.nbytes:
+    if array.problem is not None or not array.nbytes or some_rows(array) is not None:
         return []
     if array.extent is not None:
         return _of_extents([array.extent], path)

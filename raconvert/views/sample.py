@@ -8,13 +8,14 @@ its front. Singleton axes are passed over.
 
 from __future__ import annotations
 
+from functools import partial
 from math import ceil, prod
 
 import numpy as np
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.inplace import InPlace
-from raconvert.arrays.lazy import Decoded
+from raconvert.arrays.lazy import Decoded, some_rows
 from raconvert.declared import Record
 from raconvert.errors import TooLarge
 from raconvert.files.places import is_remote
@@ -22,6 +23,7 @@ from raconvert.views.layout import COLOR, COLUMNS, EMPTY, IMAGE, LINE, SCALAR, L
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     Values = np.ndarray[Any, Any]
@@ -82,7 +84,7 @@ def sample(array: Array, *, budget: int = 0, frames: int = FRAMES, sheet: int = 
     layout = layout_of(array)
     pictures = _pictures(array, layout) if sheet > frames else 0
     frames = sheet if pictures else frames
-    if array.nbytes > budget and _is_streamed(array):
+    if array.nbytes > budget and some_rows(array) is None and _is_streamed(array):
         found = _front(array, layout, budget, frames)
     else:
         frames = min(frames, 8 if pictures else 3) if remote else frames
@@ -230,26 +232,33 @@ class _Reader:
         self.thinned = True
         width = self._plane_bytes() // seen[layout.rows]
         most = max(1, min(ROWS, limit // width))
+        axes = sorted((layout.rows, layout.columns, *([layout.color] * (layout.color >= 0))))
         if most < min(POINTS, seen[layout.rows]):
             rows = spread(seen[layout.rows], POINTS)
             columns = spread(seen[layout.columns], POINTS)
             self.cut = f"{len(rows)} × {len(columns)} points of each"
+            across = [axis for axis in axes if axis != layout.rows].index(layout.columns)
             lines = [
-                np.stack([self._line_at(index, row, slice(c, c + 1)) for c in columns], axis=-1)
-                for row in rows
+                np.concatenate([line(slice(c, c + 1)) for c in columns], axis=across)
+                for line in self._lines_at(index, rows)
             ]
-            joined = np.stack([line.squeeze() for line in lines])
-            return (
-                joined.reshape(len(rows), len(columns), -1).squeeze(-1)
-                if (layout.color < 0)
-                else joined
-            )
-        rows = spread(seen[layout.rows], most)
-        self.cut = f"{len(rows)} of {seen[layout.rows]} rows of each"
-        axis = sorted((layout.rows, layout.columns, *([layout.color] * (layout.color >= 0))))
-        return np.stack(
-            [self._line_at(index, row, slice(None)) for row in rows], axis=axis.index(layout.rows)
-        )
+        else:
+            rows = spread(seen[layout.rows], most)
+            self.cut = f"{len(rows)} of {seen[layout.rows]} rows of each"
+            lines = [line(slice(None)) for line in self._lines_at(index, rows)]
+        return np.stack(lines, axis=axes.index(layout.rows))
+
+    def _lines_at(
+        self, index: dict[int, int], rows: list[int]
+    ) -> Iterator[Callable[[slice], Values]]:
+        """Yield what returns some columns of a row, row by row."""
+        layout = self.layout
+        decoded = some_rows(self.array)
+        if decoded is not None and layout.rows == 0 and layout.columns == 1 and not layout.outer:
+            yield from (row.__getitem__ for row in decoded(rows))
+            return
+        for row in rows:
+            yield partial(self._line_at, index, row)
 
     def _line_at(self, index: dict[int, int], row: int, columns: slice) -> Values:
         key: dict[int, int | slice] = {**index}
