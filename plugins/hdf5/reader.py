@@ -169,13 +169,14 @@ def _take(found: Found, bundle: Bundle, space: dict[str, Any], context: Context)
             bundle.arrays.append(array)
 
 
-def _names_of(oid: Any) -> list[bytes]:
+def _names_of(oid: Any, plist: Any = None) -> list[bytes]:
     """The names of the attributes of an object, by creation where that is tracked, else sorted.
 
     (The library says of objects of JLD2 that there are none, when only asked for their number.)
     """
     names: list[bytes] = []
-    plist = oid.get_create_plist() if hasattr(oid, "get_create_plist") else None
+    if plist is None and hasattr(oid, "get_create_plist"):
+        plist = oid.get_create_plist()
     tracked = plist is not None and plist.get_attr_creation_order() & h5p.CRT_ORDER_TRACKED
     index = h5.INDEX_CRT_ORDER if tracked else h5.INDEX_NAME
     h5a.iterate(oid, names.append, index_type=index)
@@ -260,7 +261,7 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
         bundle.arrays.append(_packed_array(found, address, packed, context))
         return
     plist = dataset.get_create_plist()
-    names = _names_of(dataset)
+    names = _names_of(dataset, plist)
     is_scale = bool(names) and scales.is_scale(dataset, found.file)
     scale = scales.scale_name(dataset, found.file) if is_scale else None
     skip = scales.ALWAYS | scales.ON_SCALES if is_scale else scales.ALWAYS

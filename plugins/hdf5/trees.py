@@ -169,7 +169,7 @@ _OLD_NODE = Struct("<4sBBHQQ")  # signature, kind, level, entries, siblings
 _SYMBOLS = Struct("<4sBxH")  # signature, version, entries
 _NAME = np.dtype([("name", "<u8")])
 _NAMED = np.dtype([("name", "<u8"), ("child", "<u8")])
-_SYMBOL = np.dtype([("name", "<u8"), ("object", "<u8"), ("rest", "V24")])
+_SYMBOL = Struct("<QQ24x")  # where the name is, and the object
 _HEAP = Struct("<4sB3xQQQ")  # signature, version, bytes, first free block, address of the bytes
 _FREE = Struct("<QQ")  # next free block, bytes of this one
 _PAIR = Struct("<QQ")
@@ -287,9 +287,9 @@ def _check_links(file: File, address: int, heap: int) -> None:
         for child, end in zip(node.entries["child"].tolist(), ends, strict=True):
             known.add(child)
             held, further = _symbols(file, child)
-            file.places[child] = _SYMBOLS.size + max(len(held), most[2]) * _SYMBOL.itemsize
+            file.places[child] = _SYMBOLS.size + max(len(held), most[2]) * _SYMBOL.size
             names += held
-            left -= len(held) * _SYMBOL.itemsize
+            left -= len(held) * _SYMBOL.size
             if left < 0:
                 raise _damaged(file, child, "has more nodes than there is room for")
             if further and held[-1:] != [end]:
@@ -355,11 +355,10 @@ def _symbols(file: File, address: int, most: int = 1 << 16) -> tuple[list[int], 
     if len(raw) < _SYMBOLS.size or raw[:4] != b"SNOD":
         return [], 0
     count = min(_SYMBOLS.unpack(raw)[2], most)
-    raw = file.source.read_at(place + _SYMBOLS.size, (count + 1) * _SYMBOL.itemsize)
-    found = np.frombuffer(raw, _SYMBOL, len(raw) // _SYMBOL.itemsize)
-    names = found["name"].tolist()
-    further = names[count] if len(names) > count and found["object"][count] else 0
-    return names[:count], further
+    raw = file.source.read_at(place + _SYMBOLS.size, (count + 1) * _SYMBOL.size)
+    found = list(_SYMBOL.iter_unpack(raw[: len(raw) // _SYMBOL.size * _SYMBOL.size]))
+    further = found[count][0] if len(found) > count and found[count][1] else 0
+    return [name for name, _ in found[:count]], further
 
 
 def _nodes(
