@@ -439,6 +439,15 @@ def test_what_is_no_number_has_a_sign_of_its_own() -> None:
     )
 
 
+@pytest.mark.parametrize("unit", ["us", "ns", "D", "M"])
+@pytest.mark.parametrize("order", "<>")
+def test_times_between_others_have_units(unit: str, order: str) -> None:
+    values = np.array([-3, 5, 4], f"{order}m8[{unit}]")
+    text = text_of(values)
+    assert f"min {values.min()},  max {values.max()}" in text
+    assert "mean" not in text
+
+
 def test_a_histogram_of_a_part_is_said_to_be_one() -> None:
     values = np.random.default_rng(3).normal(size=(2, 3, 4, 20, 20))
     assert "histogram of a sample " in text_of(values)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 _SIDES = ("front", "side", "top")
+_OPACITIES = (1, 0.7, 0.45)  # of the sides, where the page has no style
+_COLORS = {"header": "#d69e2e", "data": "#2b6cb0", "coded": "#6b98c8"}  # the same of a file's parts
+_OTHER = "#9b4d96"
 _WIDE = 720  # of a ribbon or a plot
 _MOST_TITLES = 60  # of parts of a file; all are in a table
 HEADER, DATA, BETWEEN, END, CODED = "header", "data", "between", "end", "coded"
@@ -78,7 +81,8 @@ def _drawn(length: int, longest: int) -> float:
 
 def _face(points: list[tuple[float, float]], number: int) -> str:
     text = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    return f'<polygon class="{_SIDES[number]}" points="{text}"/>'
+    fill = f'fill="{_COLORS["data"]}" fill-opacity="{_OPACITIES[number]}"'
+    return f'<polygon class="{_SIDES[number]}" {fill} points="{text}"/>'
 
 
 def _label(x: float, y: float, anchor: str, text: str, *, pad: bool = False) -> str:
@@ -100,9 +104,11 @@ def ribbon(stretches: Sequence[Stretch], size: int) -> str:
         width = max(1.0, one.nbytes / size * _WIDE)
         x = min(x, _WIDE - width)
         title = f"{one.name}: {one.nbytes} bytes from byte {one.start}"
-        inside = f"<title>{_text(title)}</title>" if len(stretches) <= _MOST_TITLES else ""
+        few = len(stretches) <= _MOST_TITLES
+        inside = f"<title>{_text(title)}</title>" if few else ""
+        fill = f'fill="{_COLORS.get(one.kind, _OTHER)}" ' if few else ""
         parts.append(
-            f'<rect class="{one.kind}" x="{x:.2f}" y="4" width="{width:.2f}" height="40">'
+            f'<rect class="{one.kind}" {fill}x="{x:.2f}" y="4" width="{width:.2f}" height="40">'
             f"{inside}</rect>"
         )
     parts.append(_small(0, "start", "byte 0"))
@@ -142,7 +148,7 @@ def line(values: Any) -> str:
 
 
 def _svg(kind: str, width: float, height: float, words: str, parts: list[str]) -> str:
-    head = f'<svg class="{kind}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
+    head = f'<svg class="{kind}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" font-size="13" '
     return f'{head}aria-label="{_text(words)}">\n' + "\n".join(parts) + "\n</svg>\n"
 
 

@@ -104,6 +104,6 @@ def _image(picture: Picture, data: bytes, title: str, side: int) -> str:
     text = b64encode(data).decode("ascii")
     size = f'width="{width * factor:.0f}" height="{height * factor:.0f}"'
     return (
-        f'<span><img {size} alt="{text_of(title)}" '
-        f'src="data:image/png;base64,{text}"><br><code>{text_of(title)}</code></span>\n'
+        f'<div><img {size} alt="{text_of(title)}" '
+        f'src="data:image/png;base64,{text}"><br><code>{text_of(title)}</code></div>\n'
     )

@@ -97,12 +97,12 @@ def bar(share: float, width: int, *, unicode: bool = True) -> str:
 
 
 def number_text(value: Any) -> str:
-    """A number as people read it: whole numbers whole, others with six digits."""
+    """A number as people read it: whole ones whole, others with six digits, times with units."""
     if value is None:
         return "none"
     if isinstance(value, (bool, np.bool_)):
         return "True" if value else "False"
-    if isinstance(value, (int, np.integer)):
+    if isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64):
         return str(int(value))
     if isinstance(value, (float, np.floating)):
         return f"{float(value):.6g}"

@@ -23,7 +23,7 @@ dt { color: var(--soft); } dd { margin: 0; }
 figure { margin: 1rem 0; }
 figcaption { color: var(--soft); font-size: .875rem; margin-top: .3rem; }
 .strip { display: flex; flex-wrap: wrap; gap: .8rem; }
-.strip span { font-size: .8rem; color: var(--soft); }
+.strip div { font-size: .8rem; color: var(--soft); }
 img { image-rendering: pixelated; border-radius: 3px; max-width: 100%; height: auto; }
 svg { display: block; max-width: 100%; height: auto; font: 13px system-ui, sans-serif; }
 svg text { fill: var(--ink); }
