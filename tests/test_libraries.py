@@ -206,6 +206,7 @@ def test_the_python_lines_read_nrrd_files_that_pynrrd_does_not(
     exec(found["Python"], space)
     assert space["x"].dtype == np.int16
     assert space["x"].tolist() == [1, 2, 3]
+    assert ("C" in found) == (case != "streams")  # of which Teem takes the first
 
 
 def test_the_python_lines_make_doubles_of_what_a_mat_file_of_level_4_stores_as_integers(

@@ -31,7 +31,8 @@ def programs_of(array: Array, data: DecodedParts) -> dict[str, str]:
     compressed in several pieces. Raises nothing.
     """
     encoding = data.encoding
-    found = {"C": PROGRAMS["C"]}
+    # Teem takes one piece of bzip2 only, and how many there are is not known without reading all.
+    found = {} if encoding == BZIP2 else {"C": PROGRAMS["C"]}
     if len(data.parts) > 1:
         return found
     python = _python(array, data)
