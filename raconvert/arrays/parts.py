@@ -113,7 +113,10 @@ class DecodedParts(Decoded):
             what=f"'{source.path}': the array, encoded by {encoding},",
             max_memory=source.max_memory,
         )
-        self.parts, self.header, self.swap, self.encoding = parts, header, swap, encoding
+        self.parts: list[Part] = parts
+        self.header: str = header
+        self.swap: int = swap
+        self.encoding: str = encoding
         self._decode = decode
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
