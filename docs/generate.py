@@ -300,7 +300,10 @@ def facts(format_: Format) -> str:
         ("Common metadata kept inside", META[format_.meta]),
         ("Needs", ", ".join(f"`{need}`" for _, need in format_.needs) or "nothing else"),
         ("Limits", cell(format_.losses) or "-"),
-        ("Defined by", DEFINED_HERE.get(format_.spec, format_.spec)),
+        (
+            "Defined by",
+            re.sub(r"https://[^ ;]+", r"<\g<0>>", DEFINED_HERE.get(format_.spec, format_.spec)),
+        ),
     ]
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)])
 
