@@ -55,6 +55,8 @@ FAILURES: tuple[type[Exception], ...] = (
 # These, and ours: where a value that a bundle remembers may not be what this plugin left there.
 PROBLEMS: tuple[type[Exception], ...] = (*FAILURES, RaconvertError)
 _ERRNO = re.compile(r"errno = (\d+)")
+# h5py 3.16 at times reads the words of the library after it let them go: other bytes are there.
+UNTOLD = "HDF5 gives a reason that cannot be read"
 
 
 def info_of(place: Any, path: bytes = b".") -> Info:
@@ -170,9 +172,9 @@ class File:
                 self.remote = Remote(source.open())
                 access.set_fileobj_driver(h5fd.fileobj_driver, self.remote)
                 name = repr(self.remote).encode()  # by which the library knows it
-                self.fid = h5f.open(name, h5f.ACC_RDONLY, access)
+                self.fid = _opened(name, access)
             else:
-                self.fid = h5f.open(os.fsencode(source.path), h5f.ACC_RDONLY, _local(cache))
+                self.fid = _opened(os.fsencode(source.path), _local(cache))
                 check_unchanged(self.fid.get_vfd_handle(), source.path, source.identity)
             self.userblock = _begin(source)
             head = source.read_at(self.userblock, MOST_BYTES)
@@ -211,6 +213,14 @@ class File:
             if self.fid.valid:
                 self.fid._close_open_objects(h5f.OBJ_LOCAL | ~h5f.OBJ_FILE)
                 self.fid.close()
+
+
+def _opened(name: bytes, access: h5p.PropFAID) -> h5f.FileID:
+    """Open a file for reading; what the library raises says why it cannot."""
+    try:
+        return h5f.open(name, h5f.ACC_RDONLY, access)
+    except UnicodeDecodeError:  # see `UNTOLD`
+        return h5f.open(name, h5f.ACC_RDONLY, access)
 
 
 def refuse_remote(file: File, what: str) -> None:
@@ -288,6 +298,8 @@ def _begin(source: Source) -> int:
 
 def reason_of(error: Exception) -> str:
     """What an error of the library says, in one line without its routine beginning."""
+    if isinstance(error, UnicodeDecodeError):
+        return UNTOLD
     spoken = error.strerror if isinstance(error, OSError) and error.strerror else None
     text = " ".join(str(spoken or (error.args[0] if error.args else error)).split())
     opening, _, inner = text.partition(" (")
