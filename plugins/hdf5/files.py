@@ -56,6 +56,7 @@ FAILURES: tuple[type[Exception], ...] = (
 PROBLEMS: tuple[type[Exception], ...] = (*FAILURES, RaconvertError)
 _ERRNO = re.compile(r"errno = (\d+)")
 # h5py 3.16 at times reads the words of the library after it let them go: other bytes are there.
+_SPOKEN = "ynchronously"  # in what the library says, as it means it
 UNTOLD = "HDF5 gives a reason that cannot be read"
 
 
@@ -219,8 +220,10 @@ def _opened(name: bytes, access: h5p.PropFAID) -> h5f.FileID:
     """Open a file for reading; what the library raises says why it cannot."""
     try:
         return h5f.open(name, h5f.ACC_RDONLY, access)
-    except UnicodeDecodeError:  # see `UNTOLD`
-        return h5f.open(name, h5f.ACC_RDONLY, access)
+    except FAILURES as error:
+        if _SPOKEN in str(error):
+            raise
+    return h5f.open(name, h5f.ACC_RDONLY, access)  # to have the reason: see `UNTOLD`
 
 
 def refuse_remote(file: File, what: str) -> None:
@@ -303,7 +306,7 @@ def reason_of(error: Exception) -> str:
     spoken = error.strerror if isinstance(error, OSError) and error.strerror else None
     text = " ".join(str(spoken or (error.args[0] if error.args else error)).split())
     opening, _, inner = text.partition(" (")
-    return inner.removesuffix(")") if inner and "ynchronously" in opening else text
+    return inner.removesuffix(")") if inner and _SPOKEN in opening else text
 
 
 def system_reason(error: Exception) -> str:
