@@ -17,11 +17,20 @@ import re
 from collections import namedtuple
 from contextlib import suppress
 from functools import lru_cache
+from weakref import WeakValueDictionary
 
 import numpy as np
 from h5py import h5f, h5fd, h5g, h5o, h5p
+from h5py._objects import phil
 
-from raconvert.errors import Corrupt, RaconvertError, ReadFailed, TooLarge, Unsupported
+from raconvert.errors import (
+    Corrupt,
+    RaconvertError,
+    ReadFailed,
+    TooLarge,
+    Unsupported,
+    changed,
+)
 from raconvert.files.places import is_remote
 from raconvert.files.source import Source, check_unchanged
 from raconvert.plugin import trailing_note
@@ -31,6 +40,8 @@ from .tables import SIGNATURE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from raconvert.files.source import Identity
 
     Values = np.ndarray[Any, Any]
     Key = tuple[tuple[int, ...], int]
@@ -131,21 +142,97 @@ class Remote:
 
 
 def _access(cache: int | None) -> h5p.PropFAID:
-    """How files are opened: as h5py does, since one process cannot open a file in two ways."""
+    """Return the properties with which files are opened; `cache`: bytes of decoded chunks."""
     access = h5p.create(h5p.FILE_ACCESS)
     if cache is not None:
         access.set_cache(*access.get_cache()[:2], cache, 0.75)
     return access
 
 
-_local = lru_cache(8)(_access)  # of files that are not at a URL; nothing changes these
+@lru_cache(8)
+def _local(cache: int | None) -> h5p.PropFAID:
+    """Return the properties for a local file; nothing changes them."""
+    access = _access(cache)
+    access.set_fapl_log(b"", 0, 0)  # no log: see `Handle`
+    return access
+
+
+class Handle:
+    """The one identifier by which this process reads a local file, for all that opened it.
+
+    When the library opens a file again, both identifiers share all objects, and each object
+    refers to the identifier that opened it last. For types of variable length that reference
+    outlives the identifier: once that is closed, HDF5 1.12 to 2.0 read freed memory as soon as a
+    fill value of such a type is asked for (`H5Dget_create_plist`), which can end the process. So
+    a file is opened once here, and closed with the last `File` that reads it. The library shares
+    nothing between drivers, and the driver "log", which writes no log and otherwise is the usual
+    one, keeps these files apart from those that the program around us opens with h5py.
+    """
+
+    __slots__ = ("__weakref__", "fid", "files", "identity")
+
+    def __init__(self, fid: h5f.FileID, identity: Identity) -> None:
+        self.fid = fid
+        self.identity = identity
+        self.files = 0  # that read by it, and are not closed
+
+    def __del__(self) -> None:
+        """Close what was let go of without being closed."""
+        if _close is not None:  # as it is at the end of the interpreter
+            _close(self.fid)
+
+    def release(self) -> None:
+        """Let one of the files go; the last one closes the identifier."""
+        with phil:
+            self.files -= 1
+            if not self.files:
+                self.close()
+
+    def close(self) -> None:
+        """Close the identifier, and all objects that are open by it."""
+        with phil:
+            if _handles.get(self.identity[:2]) is self:
+                del _handles[self.identity[:2]]
+            _close(self.fid)
+
+
+# By device and inode; `phil`, which h5py holds in all its calls, is the lock of these, too.
+_handles: WeakValueDictionary[tuple[int, int], Handle] = WeakValueDictionary()
+
+
+def _handle_of(source: Source, cache: int | None) -> Handle:
+    """Return the open handle of a local file, one reader more; open it if there is none."""
+    identity = source.identity
+    with phil:
+        handle = _handles.get(identity[:2])
+        if handle is not None and (handle.identity != identity or not handle.fid.valid):
+            handle.close()  # of what the file was: its readers are told that it changed
+            handle = None
+        if handle is None:
+            fid = _opened(os.fsencode(source.path), _local(cache))
+            try:
+                check_unchanged(fid.get_vfd_handle(), source.path, identity)
+            except BaseException:
+                _close(fid)
+                raise
+            handle = _handles[identity[:2]] = Handle(fid, identity)
+        handle.files += 1
+        return handle
+
+
+def _close(fid: h5f.FileID) -> None:
+    """Close a file and whatever is open in it."""
+    with suppress(*FAILURES):  # of a damaged file; nothing was written
+        if fid.valid:
+            fid._close_open_objects(h5f.OBJ_LOCAL | ~h5f.OBJ_FILE)
+            fid.close()
 
 
 class File:
     """One open file: its identifier, its source, and its size for checks."""
 
     __slots__ = (
-        "_end", "address_bytes", "attributes", "dense", "fid", "heaps", "last",
+        "_end", "_fid", "_handle", "address_bytes", "attributes", "dense", "heaps", "last",
         "places", "remote", "searched", "sorted", "source", "trees", "unwritten", "userblock",
     )  # fmt: skip
 
@@ -167,16 +254,18 @@ class File:
             raise Unsupported("cannot be read inside an archive; extract it", path=source.path)
         source.identity  # noqa: B018 - opened here first: only regular files are
         self._end: int | None = None
+        self._fid: h5f.FileID | None = None
+        self._handle: Handle | None = None
         try:
             if is_remote(source.path):
                 access = _access(cache)
                 self.remote = Remote(source.open())
                 access.set_fileobj_driver(h5fd.fileobj_driver, self.remote)
                 name = repr(self.remote).encode()  # by which the library knows it
-                self.fid = _opened(name, access)
+                self._fid = _opened(name, access)
             else:
-                self.fid = _opened(os.fsencode(source.path), _local(cache))
-                check_unchanged(self.fid.get_vfd_handle(), source.path, source.identity)
+                self._handle = _handle_of(source, cache)
+                self._fid = self._handle.fid
             self.userblock = _begin(source)
             head = source.read_at(self.userblock, MOST_BYTES)
             if len(head) == MOST_BYTES and head[8] in LAYOUTS:  # else the library knows more
@@ -186,9 +275,13 @@ class File:
                 self.userblock = int(plist.get_userblock())
                 self.address_bytes = int(plist.get_sizes()[0])
         except FAILURES as error:
+            self.close()
             if source.path in _lost:
                 raise _lost[source.path] from error
             raise open_failed(source.path, error) from error
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def path(self) -> str:
@@ -208,12 +301,27 @@ class File:
             self.sorted = len(self.places), sorted_places(self.places)
         return self.sorted[1]
 
+    @property
+    def fid(self) -> h5f.FileID:
+        """The identifier of the open file.
+
+        Raises `Changed` once the file was opened again as another one than it was, and
+        `ReadFailed` once it is closed.
+        """
+        if self._fid is None:
+            raise ReadFailed("is closed", path=self.path, remedy="open it again")
+        if not self._fid.valid and self._handle is not None:
+            raise changed(self.path)
+        return self._fid
+
     def close(self) -> None:
-        """Close the file and whatever is open in it."""
-        with suppress(*FAILURES):  # of a damaged file; nothing was written
-            if self.fid.valid:
-                self.fid._close_open_objects(h5f.OBJ_LOCAL | ~h5f.OBJ_FILE)
-                self.fid.close()
+        """Close the file and whatever is open in it; what others opened of it stays open."""
+        fid, self._fid = self._fid, None
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            handle.release()
+        elif fid is not None:
+            _close(fid)
 
 
 def _opened(name: bytes, access: h5p.PropFAID) -> h5f.FileID:
@@ -355,7 +463,7 @@ def open_failed(path: str, error: Exception) -> RaconvertError:
     reason = reason_of(error)
     if "unable to lock file" in reason or isinstance(error, BlockingIOError):
         return ReadFailed(
-            "is open for writing in another program",
+            "is open for writing, here or in another program",
             path=path,
             remedy="wait until it is closed; HDF5_USE_FILE_LOCKING=FALSE reads it as it is",
         )
