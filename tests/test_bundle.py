@@ -31,7 +31,7 @@ from raconvert import convert
 from raconvert.api import array_of
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.metadata import Metadata
-from raconvert.bundle.names import MANIFEST, files_of, is_inside
+from raconvert.bundle.names import MANIFEST, files_of
 from raconvert.cli import main
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import (
@@ -42,6 +42,7 @@ from raconvert.errors import (
     UsageError,
     WouldLose,
 )
+from raconvert.files.names import is_inside
 from raconvert.inspect.diff import diff
 from raconvert.inspect.info import info
 from raconvert.inspect.verify import verify

@@ -32,6 +32,10 @@ local header and central directory, or declare sizes that their compressed bytes
 that is longer or shorter than declared, or fails its CRC-32; more bytes after an array than 1 MiB
 (a ZIP bomb behind a small array); a central directory above 8 MiB; archives without any array.
 
+A name that leads out of the folder where somebody unpacks the file (``..``, absolute, drives,
+backslashes) or has control characters is percent-escaped in the name of its member; the comment of
+the member keeps it, and it is read again.
+
 Writing loses what `raconvert.plugins.npy` loses; names that are empty, repeated, no text or longer
 than ZIP allows, and ``x`` beside ``x.npy``, which `numpy.load` mixes up, are refused.
 """
@@ -52,7 +56,7 @@ from raconvert.plugin import trailing_note as bytes_after
 from .. import npy
 from ..npy.header import MAGIC, Header, read_header
 from .plan import plan
-from .tables import MAX_TRAILING_BYTES, METHODS, PROGRAMS, SAMPLE, SUFFIX, in_member
+from .tables import MAX_TRAILING_BYTES, METHODS, PROGRAMS, SAMPLE, SUFFIX, array_name, in_member
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,7 +116,7 @@ def read(source: Source) -> Bundle:
     arrays: list[Array] = []
     notes: list[str] = []
     left_out: list[RaconvertError] = []
-    members = zips.members(source, _array_name)
+    members = zips.members(source, array_name)
     with source.open() as file:
         for member in members:
             try:
@@ -121,7 +125,7 @@ def read(source: Source) -> Bundle:
                 notes.append(f"member {member.filename!r} was left out: {error.what}")
                 left_out.append(in_member(error, member))
             except Corrupt as error:
-                name = _array_name(member.filename)
+                name = array_name(member)
                 arrays.append(Array.unreadable(name, in_member(error, member)))
             else:
                 arrays += [] if array is None else [array]
@@ -174,15 +178,11 @@ def _array(source: Source, file: FileIO, member: Member, notes: list[str]) -> Ar
     return Array(
         header.element,
         header.dims,
-        name=_array_name(member.filename),
+        name=array_name(member),
         index_order=header.index_order,
         row_major=header.index_order == "F",
         data=partial(_values, source, member, header),
     )
-
-
-def _array_name(filename: str) -> str:
-    return filename.removesuffix(SUFFIX)
 
 
 def _values(source: Source, member: Member, header: Header) -> Any:
@@ -196,5 +196,6 @@ def programs(array: Array) -> dict[str, str]:
     from .reader import MemberValues
 
     known = array.element.kind in ("int", "uint", "float", "complex", "bool")
-    whole = isinstance(array.data, MemberValues) and array.name.isprintable()
-    return dict(PROGRAMS) if known and whole else {}
+    data = array.data
+    found = isinstance(data, MemberValues) and data.key == array.name and array.name.isprintable()
+    return dict(PROGRAMS) if known and found else {}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from raconvert.files.names import members_of
 from raconvert.files.places import write_failed
 from raconvert.files.zipwriter import Archive
-from raconvert.plugin import Array, Bundle, Plan, file_fits, refused
+from raconvert.plugin import Array, Bundle, Plan, equivalent, file_fits, refused
 
 from ..npy.header import header_of
 from ..npy.plan import array_fits
-from .tables import LONGEST_NAME, METHODS, SUFFIX
+from .tables import COMMENT, LONGEST_NAME, METHODS, SUFFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,49 +25,58 @@ def plan(bundle: Bundle, *, compress: str = "none") -> Plan:
     """One NPY member for each array; names that NumPy cannot tell apart do not fit."""
     found = []
     names: set[str] = set()
-    all_names = set(bundle.names)
-    for array in bundle.arrays:
-        reason = _name_problem(array.name, names, all_names)
+    keys = [member.removesuffix(SUFFIX) for member in members_of(bundle.names, SUFFIX)]
+    taken = {*bundle.names, *keys}
+    for array, key in zip(bundle.arrays, keys, strict=True):
+        reason = _name_problem(array.name, key, names, taken)
         if reason:
             found.append(refused(array.name, "names", reason))
+        elif key != array.name:
+            reason = (
+                f"unpacking it would write elsewhere; its member is '{key}', and keeps the name"
+            )
+            found.append(equivalent(array.name, "names", reason))
         found += array_fits(array)
         names.add(array.name)
     return Plan(
         [*found, *file_fits(bundle, "NPZ")],
-        lambda target: _write(bundle, target, METHODS[compress]),
+        lambda target: _write(bundle, keys, target, METHODS[compress]),
         names=bundle.names,
     )
 
 
-def _name_problem(name: str, before: set[str], all_names: set[str]) -> str | None:
-    """The reason why a name cannot be used: `before` are those of earlier arrays."""
+def _name_problem(name: str, key: str, before: set[str], taken: set[str]) -> str | None:
+    """The reason why a name cannot be used: `before` are those of earlier arrays.
+
+    `key` is the name of its member, `taken` has all names and members.
+    """
     if not name:
         return "an empty name"
     if name in before:
         return "the name is used twice"
-    if name + SUFFIX in all_names:
+    if not taken.isdisjoint((name + SUFFIX, key + SUFFIX)):
         return f"numpy.load cannot tell it from '{name}{SUFFIX}' in one archive"
     if "\0" in name:
         return "ZIP ends a name at a NUL"
     try:
-        nbytes = len(name.encode())
+        nbytes = max(len(name.encode()), len(key.encode()))
     except UnicodeEncodeError:
         return "the name is not valid text"
     return f"the name is above {LONGEST_NAME} bytes" if nbytes > LONGEST_NAME else None
 
 
-def _write(bundle: Bundle, target: Target, method: int) -> None:
+def _write(bundle: Bundle, keys: list[str], target: Target, method: int) -> None:
     """Write the arrays of the bundle in order, block by block, little-endian."""
     try:
         archive = Archive(target.open())
-        for array in bundle.arrays:
-            _write_member(archive, array, method, target)
+        for array, key in zip(bundle.arrays, keys, strict=True):
+            _write_member(archive, array, key, method, target)
         archive.finish()
     except OSError as error:
         raise write_failed(target.path, error) from error
 
 
-def _write_member(archive: Archive, array: Array, method: int, target: Target) -> None:
+def _write_member(archive: Archive, array: Array, key: str, method: int, target: Target) -> None:
     import numpy as np
 
     from raconvert.arrays.blocks import block_bytes, blocks
@@ -76,4 +86,5 @@ def _write_member(archive: Archive, array: Array, method: int, target: Target) -
         for block in target.counted(blocks(array, block_bytes(target.max_memory))):
             yield block.reshape(-1).view(np.uint8).data
 
-    archive.add(array.name + SUFFIX, pieces(), method)
+    comment = b"" if key == array.name else COMMENT + array.name.encode()
+    archive.add(key + SUFFIX, pieces(), method, comment=comment)

@@ -18,7 +18,7 @@ from raconvert.files.unzip import STORED
 from raconvert.plugin import Source, dtype_of
 
 from ..npy.header import Header
-from .tables import in_member
+from .tables import SUFFIX, in_member
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class MemberValues(InPlace):
             max_memory=source.max_memory,
         )
         self.path = source.path
+        self.key = member.filename.removesuffix(SUFFIX)  # by which NumPy finds it
         self._source = source
         self._member = member
         self._offset = header.offset

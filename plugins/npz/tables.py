@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from raconvert.errors import RaconvertError
+from raconvert.files.names import members_of
 from raconvert.files.unzip import DEFLATED, STORED
 from raconvert.files.zips import MAX_NAME_BYTES, Member
 
 from ..npy.header import SAMPLE as NPY_SAMPLE
 
 SUFFIX = ".npy"
+COMMENT = b"name: "  # begins the comment of a member whose name is not that of its array
 MAX_TRAILING_BYTES = 1 << 20
 METHODS = {"none": STORED, "deflate": DEFLATED}  # option -> ZIP method
-LONGEST_NAME = MAX_NAME_BYTES - len(SUFFIX)
+LONGEST_NAME = MAX_NAME_BYTES - len(COMMENT)
 
 # numpy.savez of x = numpy.array([1, 2, 3], "u1")
 SAMPLE = (
@@ -24,6 +26,20 @@ SAMPLE = (
     b"\x80\x01\x00\x00\x00\x00x.npyPK\x05\x06\x00\x00\x00\x00\x01"
     b"\x00\x01\x003\x00\x00\x00\xba\x00\x00\x00\x00\x00"
 )
+
+
+def array_name(member: Member) -> str:
+    """The name of the array in a member: that of the member, or what its comment keeps."""
+    name = member.filename.removesuffix(SUFFIX)
+    if not member.comment.startswith(COMMENT):
+        return name
+    try:
+        kept = member.comment[len(COMMENT) :].decode()
+    except UnicodeDecodeError:
+        return name
+    stem = members_of([kept], SUFFIX)[0].removesuffix(SUFFIX)
+    counted = name.startswith(f"{stem}%") and name[len(stem) + 1 :].isdecimal()
+    return kept if name == stem or counted else name
 
 
 def in_member(error: RaconvertError, member: Member) -> RaconvertError:

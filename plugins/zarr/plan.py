@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import MAX_SPAN, element_of_code, spanned
-from raconvert.bundle.names import files_of
 from raconvert.plugin import Array, Bundle, Element, Fit, Plan, equivalent, refused
 
+from .keys import keys_of
 from .options import MAX_CHUNK_BYTES, Form, Options, chunk_of, options_of
 from .tables import DATE_TYPES, MAX_RANK, NAMES, TEXT_TYPE
 
@@ -31,7 +31,7 @@ def plan(
 ) -> Plan:
     """A group of arrays; `UsageError` for options that are not understood."""
     options = options_of(format, chunks, shards, compress, endian, checksum=checksum)
-    keys, groups = _keys(bundle)
+    keys, groups = keys_of(bundle)
     forms = [_form(array, key, options) for array, key in zip(bundle.arrays, keys, strict=True)]
     found = [*_fits(bundle, forms, options)]
 
@@ -41,33 +41,11 @@ def plan(
 
         scales = [
             (_whole(array, key, options), name, array)
-            for key, name, array in scales_of(bundle, [*keys, *groups.values()])
+            for key, name, array in scales_of(bundle, keys, groups)
         ]
         Writer(bundle, target, options, forms, groups).run(scales)
 
     return Plan(found, write, names=bundle.names)
-
-
-def _keys(bundle: Bundle) -> tuple[list[str], dict[str, str]]:
-    """The key of each array, and of each group: names that folders cannot have are escaped."""
-    shown = [*bundle.names, *(f"{group}/x" for group in bundle.groups if group)]
-    keys = files_of([_unreserved(name) for name in shown], "")
-    groups: dict[str, str] = {}
-    for name, key in zip(shown, keys, strict=True):
-        names, parts = name.split("/")[:-1], key.split("/")[:-1]
-        for depth in range(1, len(names) + 1):
-            groups.setdefault("/".join(names[:depth]), "/".join(parts[:depth]))
-    return keys[: len(bundle.arrays)], groups
-
-
-_TAKEN = ("zarr.json", "bundle.yaml")
-
-
-def _unreserved(name: str) -> str:
-    """The name without parts that have a meaning in a hierarchy: they are escaped."""
-    return "/".join(
-        f" {part}" if part in _TAKEN or part.startswith("__") else part for part in name.split("/")
-    )
 
 
 def _form(array: Array, key: str, options: Options) -> Form:

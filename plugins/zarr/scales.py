@@ -7,14 +7,15 @@ record ``axis_of`` and is left out when it is read: the axes say it all.
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import element_of
-from raconvert.bundle.names import files_of
 from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
 from raconvert.plugin import Array, Axis, Metadata
 
+from .keys import key_beside, same_on_disk
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from raconvert.plugin import Bundle
@@ -36,35 +37,34 @@ def is_scale(node: Node) -> bool:
         return False
 
 
-def scales_of(bundle: Bundle, taken: Iterable[str]) -> list[tuple[str, str, Array]]:
+def scales_of(
+    bundle: Bundle, keys: Sequence[str], groups: Mapping[str, str]
+) -> list[tuple[str, str, Array]]:
     """Key, name of the array that has the axis, and coordinate, for each axis that says one.
 
-    None where a name is `taken` by another array or group, stands for different axes in one group,
-    or cannot be that of a folder.
+    `keys` are those of the arrays, `groups` maps the names of groups to theirs. None where another
+    array or group has the key, where it stands for different axes in one group, and where no folder
+    can have the name of the axis.
     """
-    found: dict[str, tuple[str, Array, dict[str, Any], int] | None] = {}
-    for array in bundle.arrays:
+    found: dict[str, tuple[str, str, Array, dict[str, Any], int] | None] = {}
+    for array, array_key in zip(bundle.arrays, keys, strict=True):
         if array.problem is not None:
             continue
-        group = array.name.rpartition("/")[0]
         for axis, length in zip(array.meta.ra_axes, array.dims, strict=False):
             name = axis.name or ""
-            if "/" in name or name.startswith("__") or not name or files_of([name], "") != [name]:
+            key = key_beside(array_key, name) if name else None
+            if key is None:
                 continue
-            key = f"{group}/{name}" if group else name
+            place = same_on_disk(key)
             made = _coordinate(axis, length)
             said = {k: v for k, v in axis.to_dict().items() if k != "kind"}
-            known = found.get(key)
-            if key not in found:
-                found[key] = None if made is None else (array.name, made, said, length)
-            elif known is not None and (known[2], known[3]) != (said, length):
-                found[key] = None
-    used = {key.lower() for key in taken}
-    return [
-        (key, one[0], one[1])
-        for key, one in found.items()
-        if one is not None and key.lower() not in used
-    ]
+            known = found.get(place)
+            if place not in found:
+                found[place] = None if made is None else (key, array.name, made, said, length)
+            elif known is not None and (known[0], *known[3:]) != (key, said, length):
+                found[place] = None
+    used = {same_on_disk(key) for key in (*keys, *groups.values())}
+    return [one[:3] for place, one in found.items() if one is not None and place not in used]
 
 
 def _coordinate(axis: Axis, length: int) -> Array | None:

@@ -16,9 +16,9 @@ the axes are only listed, fastest first, as RA does it.
 
 from __future__ import annotations
 
-from raconvert.bundle.names import is_inside
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsafe, Unsupported
+from raconvert.files.names import is_inside
 from raconvert.metadata.roundtrip import of_file, record_of_file
 from raconvert.metadata.yaml import dump, parse
 

@@ -17,6 +17,7 @@ from raconvert.bundle.folder import folder_of
 from raconvert.bundle.names import MANIFEST
 from raconvert.errors import Corrupt, Unsupported
 from raconvert.files.copy import write_all
+from raconvert.files.names import check_inside
 from raconvert.files.places import write_failed
 from raconvert.files.window import Window
 from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Plan, Source, trailing_note
@@ -216,6 +217,7 @@ def _add(file: FileIO, name: str, pieces: Iterable[Any], size: int | None = None
     """Write one member and return where it begins; without a size the pieces are a list."""
     import tarfile
 
+    check_inside(name, "a member")
     info = tarfile.TarInfo(name)
     info.size = sum(map(len, pieces)) if size is None else size
     write_all(file, [info.tobuf(tarfile.PAX_FORMAT)])

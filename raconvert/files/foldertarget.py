@@ -9,6 +9,7 @@ from stat import S_IMODE
 from raconvert.errors import TargetExists, UsageError
 from raconvert.files.copy import write_all
 from raconvert.files.folders import rename_by_way_of, rename_new
+from raconvert.files.names import check_inside
 from raconvert.files.places import PERMISSIONS, exchanged, exists, identity, write_failed
 from raconvert.files.syncing import sync_tree
 from raconvert.files.target import Target
@@ -70,8 +71,8 @@ class Folder(Target):
         raise NotImplementedError
 
     def member(self, file: str) -> Target:
-        """Return the target of one file in the folder."""
-        path = os.path.join(self.temp, *file.split("/"))
+        """Return the target of one file in the folder; `Unsafe` for a path that leads out of it."""
+        path = self._path_of(file)
         try:
             if not self._used:
                 self._used = True
@@ -82,8 +83,11 @@ class Folder(Target):
         return Target(path, max_memory=self.max_memory, progress=self.progress)
 
     def put(self, file: str, pieces: Iterable[Any]) -> None:
-        """Write one file of the folder, which nobody sees before all of it is there."""
-        path = os.path.join(self.temp, *file.split("/"))
+        """Write one file of the folder, which nobody sees before all of it is there.
+
+        Raises `Unsafe` for a path that leads out of the folder, `WriteFailed` as all writing does.
+        """
+        path = self._path_of(file)
         try:
             if not self._used:
                 self._used = True
@@ -93,6 +97,11 @@ class Folder(Target):
                 write_all(out, pieces)
         except OSError as error:
             raise write_failed(self.path, error) from error
+
+    def _path_of(self, file: str) -> str:
+        """Where one file of the folder is written; `Unsafe` if that is not below the folder."""
+        check_inside(file, "a file")
+        return os.path.join(self.temp, *file.split("/"))
 
     def _make(self) -> None:
         """Make the folder itself, for its owner alone; not what leads to it."""

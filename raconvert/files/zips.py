@@ -89,20 +89,26 @@ class Member(Record):
     size: int
     begin: int  # of its local header
     offset: int
+    comment: bytes = b""  # of its entry in the directory
 
 
-def members(source: Source, name_of: Callable[[str], str] = str) -> list[Member]:
+def name_of_member(member: Member) -> str:
+    """The name of a member in its archive. Raises nothing."""
+    return member.filename
+
+
+def members(source: Source, name_of: Callable[[Member], str] = name_of_member) -> list[Member]:
     """Return the members of an archive, in the order of its directory, after all checks.
 
     Nothing is inflated; only the directory and the local headers are read. `name_of` gives the name
-    that must not occur twice from that of the member.
+    that must not occur twice.
     """
     with source.open() as file:
         infos, directory = _directory(source, file)
         found = [_member(source, file, info) for info in infos]
     names: dict[str, str] = {}
     for member in found:
-        name = name_of(member.filename)
+        name = name_of(member)
         if name in names:
             raise Corrupt(
                 f"two members have the name {name!r}: {names[name]!r} and {member.filename!r}",
@@ -215,6 +221,7 @@ def _member(source: Source, file: FileIO, info: ZipInfo) -> Member:
         info.file_size,
         info.header_offset,
         offset,
+        info.comment,
     )
 
 

@@ -10,6 +10,7 @@ from struct import Struct
 from zlib import DEFLATED, MAX_WBITS, compressobj, crc32
 
 from raconvert.files.copy import write_all
+from raconvert.files.names import check_inside
 from raconvert.files.unzip import STORED
 from raconvert.files.zips import (
     ALIGN,
@@ -52,12 +53,20 @@ class Archive:
         self._directory: list[bytes] = []
 
     def add(
-        self, filename: str, pieces: Iterable[Any], method: int = STORED, header_bytes: int = 0
+        self,
+        filename: str,
+        pieces: Iterable[Any],
+        method: int = STORED,
+        header_bytes: int = 0,
+        comment: bytes = b"",
     ) -> int:
         """Write the pieces (buffers of bytes) as one member; return the offset of its data.
 
-        What comes `header_bytes` after the start of a stored member is at a multiple of 64.
+        What comes `header_bytes` after the start of a stored member is at a multiple of 64. The
+        directory lists the member with its `comment`. Raises `Unsafe` for a name that leads out of
+        the folder where somebody unpacks the archive.
         """
+        check_inside(filename, "a member")
         name = filename.encode()
         padding = _padding(self._place + header_bytes, name) if method == STORED else b""
         begin = self._place
@@ -93,7 +102,7 @@ class Archive:
             self._file.seek(begin)
             write_all(self._file, [header])
             self._file.seek(self._place)
-        self._directory.append(_central(*facts, begin))
+        self._directory.append(_central(*facts, begin, comment))
         return offset
 
     def finish(self) -> None:
@@ -121,7 +130,9 @@ def _local(name: bytes, method: int, crc: int, compressed: int, size: int, paddi
     return fixed + name + padding + zip64
 
 
-def _central(name: bytes, method: int, crc: int, compressed: int, size: int, begin: int) -> bytes:
+def _central(
+    name: bytes, method: int, crc: int, compressed: int, size: int, begin: int, comment: bytes
+) -> bytes:
     """The entry of a member in the directory; the padding is of no use there."""
     flags = 0 if name.isascii() else UTF8
     large = [size, compressed] if max(size, compressed) > _LARGEST else []
@@ -133,9 +144,9 @@ def _central(name: bytes, method: int, crc: int, compressed: int, size: int, beg
     extra = Struct(f"<2H{len(large)}Q").pack(1, 8 * len(large), *large) if large else b""
     fixed = _CENTRAL.pack(
         _CENTRAL_MAGIC, _VERSION, _UNIX, _VERSION, 0, flags, method, 0, _DATE, crc, compressed,
-        size, len(name), len(extra), 0, 0, 0, _MODE, begin,
+        size, len(name), len(extra), len(comment), 0, 0, _MODE, begin,
     )  # fmt: skip
-    return fixed + name + extra
+    return fixed + name + extra + comment
 
 
 def _padding(begin: int, name: bytes) -> bytes:

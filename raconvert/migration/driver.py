@@ -6,10 +6,10 @@ import os
 from time import time
 
 from raconvert import __version__, registry
-from raconvert.bundle.names import folded
 from raconvert.conversion.options import Settings, check_jobs, text_of
 from raconvert.declared import checked
 from raconvert.errors import UsageError
+from raconvert.files.names import folded
 from raconvert.files.places import make_folders, write_failed
 from raconvert.files.processes import encoded
 from raconvert.files.source import DEFAULT_MAX_MEMORY

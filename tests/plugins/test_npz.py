@@ -495,7 +495,43 @@ def fits_of(*names: str) -> list[tuple[str, str, str, str | None]]:
 
 
 def test_ordinary_names_fit() -> None:
-    assert fits_of("a", "b c", "é/日", "../x", "x.npy", "a.npz") == []
+    assert fits_of("a", "b c", "é/日", "a..b/..c", "x.npy", "a.npz", "w/kernel:0", "..", "%") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "member"),
+    [
+        ("../x", "%2E%2E/x.npy"),
+        ("a/../../x", "a/%2E%2E/%2E%2E/x.npy"),
+        ("/etc/x", "%/etc/x.npy"),
+        ("a//b", "a/%/b.npy"),
+        ("C:x", "C%3Ax.npy"),
+        ("a\\..\\b", "a%5C..%5Cb.npy"),
+        ("a\x1b[31m\x9b", "a%1B[31m%9B.npy"),
+    ],
+)
+def test_names_that_lead_elsewhere_are_escaped_and_come_back(
+    name: str, member: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "x.npz"
+    report = raconvert.write(
+        str(path), {name: np.arange(3), member.removesuffix(".npy"): np.ones(2)}
+    )
+
+    first, second = zipfile.ZipFile(path).namelist()
+    assert first == member
+    assert second == f"{member.removesuffix('.npy')}%2.npy"
+    assert raconvert.open(str(path)).names == [name, member.removesuffix(".npy")]
+    assert [fit.array for fit in report.equivalent] == [name, member.removesuffix(".npy")]
+    assert np.load(path)[member.removesuffix(".npy")].tolist() == [0, 1, 2]
+
+
+def test_a_comment_that_does_not_belong_to_its_member_is_no_name(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    raconvert.write(str(path), {"../x": np.arange(3)})
+    path.write_bytes(path.read_bytes().replace(b"name: ../x", b"name: ../y"))
+
+    assert raconvert.open(str(path)).names == ["%2E%2E/x"]
 
 
 @pytest.mark.parametrize("name", ["", "a\0b", "a\udc80", "é" * 32_800])
