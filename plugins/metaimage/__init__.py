@@ -15,8 +15,11 @@ Mapping: ``DimSize`` lists the fastest axis first, as RA does, and defines no in
 of our own, ``RaconvertIndexOrder = F``, keeps that an array was column-major (others ignore it).
 ``ElementSpacing`` and ``DistanceUnits`` become spacing and units of the axes, ``Comment`` the
 description. The namespace ``metaimage`` keeps ``Offset``, ``CenterOfRotation``, the rows of
-``TransformMatrix`` (in ``axes``, which follow the axes), and all other fields as text. Spacings of
-1, offsets of 0 and the identity say nothing.
+``TransformMatrix`` (in ``axes``, which follow the axes), and all other fields as text, whatever
+their key (ITK writes ``dim[0] = 3`` from the dictionaries of NIfTI and NRRD). Spacings of
+1, offsets of 0 and the identity say nothing. As in MetaIO, ``ElementSize`` alone is the spacing, a
+negative spacing turns its direction, and there are no comment lines. Text is UTF-8, or Latin-1 if
+it cannot be that; it is written as UTF-8.
 
 Writes: little-endian, as it is or with ``compress=zlib``; ``.mhd`` gets its data in ``.raw`` or
 ``.zraw`` beside it, and a field ``RaconvertSeal`` that ties the two together. The fastest axis
@@ -91,7 +94,7 @@ def read(source: Source) -> Bundle:
         header.dims,
         name=source.stem,
         index_order="F" if header.fields.get(ORDER) == "F" else None,
-        meta=metadata_of(header),
+        meta=metadata_of(header, notes),
         storage=_storage(header, parts),
     )
     if in_place:

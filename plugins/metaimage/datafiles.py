@@ -35,7 +35,7 @@ def parts_of(source: Source, header: Header, notes: list[str]) -> list[Part]:
     Raises `Corrupt`, `Unsupported`, and `Unsafe` or `ReadFailed` for a data file. Notes what lies
     behind the data.
     """
-    word = header.fields["ElementDataFile"].strip()
+    word = header.fields["ElementDataFile"]
     nbytes = prod(header.dims) * header.element.nbytes
     if word.upper() in ("LOCAL", "THIS FILE"):
         parts = [_part(source, header, header.offset, nbytes)]
@@ -52,7 +52,8 @@ def parts_of(source: Source, header: Header, notes: list[str]) -> list[Part]:
 
 def _names(word: str, source: Source, header: Header) -> tuple[Iterable[str], int]:
     """The names of the data files, and how many they are."""
-    first, *rest = word.split() or [""]
+    words = word.encode("latin-1").split()  # the blanks of ASCII are the only ones
+    first, *rest = [one.decode("latin-1") for one in words] or [""]
     if first == "LIST":
         return _listed(rest, source, header)
     if first.startswith("LIST"):

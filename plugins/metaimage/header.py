@@ -12,11 +12,11 @@ from raconvert.files.compressed import ZLIB
 from raconvert.files.seal import check_seal
 from raconvert.plugin import Element, Source
 
-from .tables import ALIASES, ELEMENTS, MAX_HEADER_BYTES, MAX_RANK, SEAL, TEXT
+from .tables import ALIASES, BLANKS, ELEMENTS, MAX_HEADER_BYTES, MAX_RANK, SEAL, TEXT
 
-_LINE = re.compile(r"([A-Za-z][A-Za-z0-9_ ]{0,79}?)[ \t]*[=:][ \t]*(.*)")
+_LINE = re.compile(r"([^=:\x00-\x1f]{1,255}?)[ \t]*[=:](.*)", re.DOTALL)
 _TRUE, _FALSE = ("true", "1", "t", "yes"), ("false", "0", "f", "no")
-_END = re.compile(rb"^ElementDataFile[ \t]*[=:][^\n]*(?:\n|\Z)", re.MULTILINE)
+_END = re.compile(rb"^[ \t]*ElementDataFile[ \t]*[=:][^\n]*(?:\n|\Z)", re.MULTILINE)
 
 
 class Header(Record):
@@ -82,18 +82,20 @@ def _encoding(fields: dict[str, str], source: Source) -> tuple[str | None, int]:
 
 
 def _fields(text: str, source: Source) -> dict[str, str]:
+    """The fields by key; bytes of other letters are not blanks, whatever Latin-1 says."""
     fields: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip(BLANKS):
             continue
-        found = _LINE.fullmatch(line.strip())
+        found = _LINE.fullmatch(line.strip(BLANKS))
         if found is None:
-            raise Corrupt("a line of the header is none of KEY = VALUE", path=source.path,
+            remark = ", and MetaImage has no comment lines" if line.lstrip()[:1] in "#%" else ""
+            raise Corrupt(f"a line of the header is none of KEY = VALUE{remark}", path=source.path,
                           where=f"line {number}", got=line[:60])  # fmt: skip
         key = ALIASES.get(found[1], found[1])
         if key in fields:
             raise Corrupt(f"field {key} is there twice", path=source.path, where=f"line {number}")
-        fields[key] = found[2]
+        fields[key] = found[2].strip(BLANKS)
     return fields
 
 

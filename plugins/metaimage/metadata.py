@@ -12,7 +12,7 @@ from math import isfinite
 from raconvert.metadata.reals import are_reals, is_real
 from raconvert.plugin import Array, Axis, Metadata
 
-from .tables import ALIASES, NAMESPACE, STRUCTURE, UNITS
+from .tables import ALIASES, BLANKS, NAMESPACE, STRUCTURE, UNITS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,44 +20,77 @@ if TYPE_CHECKING:
 
     from .header import Header
 
-_KEY = re.compile("[A-Za-z][A-Za-z0-9_ ]{0,79}")
-MAX_TEXT = 4096
+_KEY = re.compile("[^=:\\x00-\\x1f]{1,255}")
+MAX_TEXT = 1 << 14
 # List in the namespace -> field
 _VECTORS = {"offset": "Offset", "center": "CenterOfRotation"}
-_NUMBERS = ("ElementSpacing", "TransformMatrix", *_VECTORS.values())
+SPACING, SIZE, MATRIX = "ElementSpacing", "ElementSize", "TransformMatrix"
+_NUMBERS = (SPACING, SIZE, MATRIX, *_VECTORS.values())
 
 
-def metadata_of(header: Header) -> Metadata:
-    """The metadata of an array; what says nothing is left out."""
-    fields = {k: v.strip() for k, v in header.fields.items() if k not in STRUCTURE}
-    rank = len(header.dims) - (header.channels > 1)
-    more: list[Axis] = [Axis()] * (header.channels > 1)
+def metadata_of(header: Header, notes: list[str]) -> Metadata:
+    """Return the metadata of an array; fields that say nothing are left out, wrong ones noted."""
+    fields = {_text(k): _text(v) for k, v in header.fields.items() if k not in STRUCTURE}
+    rank = header.rank
     own: dict[str, Any] = {}
-    known = {name: _reals(fields.pop(name, "")) for name in _NUMBERS}
-    spacing, matrix = known["ElementSpacing"], known["TransformMatrix"]
+    known = {name: _numbers(fields.pop(name, ""), name, rank, notes) for name in _NUMBERS}
     for name, field in _VECTORS.items():
-        if any(known[field]) and len(known[field]) == rank:
+        if any(known[field]):
             own[name] = known[field]
-    units = fields.pop("DistanceUnits", None)
-    unit = units if units in UNITS else None
-    said = len(spacing) == rank and (any(n != 1 for n in spacing) or unit)
-    axes = [*more, *(Axis(spacing=n, units=unit) for n in spacing)] if said else []
+    # A size of elements alone is their spacing to MetaIO; a negative spacing turns the direction.
+    steps, matrix = known[SPACING] or known[SIZE], known[MATRIX]
+    rows = [matrix[n * rank : (n + 1) * rank] for n in range(rank)] if matrix else _identity(rank)
+    rows = [[0 - n for n in row] if steps and steps[k] < 0 else row for k, row in enumerate(rows)]
+    channels = len(header.dims) - rank
     of_axes: list[dict[str, Any]] = [{} for _ in header.dims]
-    if len(matrix) == rank * rank:
-        rows = [matrix[n * rank : (n + 1) * rank] for n in range(rank)]
-        if any(row[n] != 1 or sum(map(bool, row)) != 1 for n, row in enumerate(rows)):
-            for place, row in enumerate(rows, len(more)):
-                of_axes[place]["direction"] = row
-    if more:
+    for place in range(rank):
+        if rows != _identity(rank):
+            of_axes[channels + place]["direction"] = rows[place]
+        if known[SIZE] and known[SIZE] != steps:
+            of_axes[channels + place]["size"] = known[SIZE][place]
+    if channels:
         of_axes[0]["channels"] = True
     if any(of_axes):
         own["axes"] = of_axes
+    if 0 in steps:
+        notes.append("a spacing of 0 was ignored")
+    units = fields.pop("DistanceUnits", None)
     comment = fields.pop("Comment", "")
     if rest := {key: value for key, value in fields.items() if value not in ("", "??")}:
         own["fields"] = rest
-    return Metadata(
-        description=comment or None, ra_axes=axes, formats={NAMESPACE: own} if own else None
-    )
+    axes = _axes(steps, units if units in UNITS else None, channels)
+    return Metadata(comment or None, ra_axes=axes, formats={NAMESPACE: own} if own else None)
+
+
+def _axes(steps: list[float], unit: str | None, channels: int) -> list[Axis]:
+    """The spacings, which are positive; none if they say nothing."""
+    if not steps or (all(abs(step) == 1 for step in steps) and not unit):
+        return []
+    more = [Axis()] * channels
+    return [*more, *(Axis(spacing=abs(step) or None, units=unit) for step in steps)]
+
+
+def _identity(rank: int) -> list[list[float]]:
+    return [[float(row == column) for column in range(rank)] for row in range(rank)]
+
+
+def _numbers(text: str, name: str, rank: int, notes: list[str]) -> list[float]:
+    """The numbers of a field, one for each axis, or a matrix; none, and a note, if it is wrong."""
+    if not text:
+        return []
+    count, found = rank * rank if name == MATRIX else rank, _reals(text)
+    if len(found) == count:
+        return found
+    notes.append(f"{name} was ignored, as it is not {count} numbers: {text[:40]}")
+    return []
+
+
+def _text(raw: str) -> str:
+    """Text as it is meant: UTF-8, or Latin-1 if it cannot be that."""
+    try:
+        return raw.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return raw
 
 
 def _reals(text: str) -> list[float]:
@@ -101,10 +134,10 @@ def fields_of(array: Array) -> tuple[dict[str, str], list[str]]:
     _take_directions(own.get("axes"), array, first, found, lost)
     for key, value in _texts(own.get("fields"), lost).items():
         if key not in found:
-            found[key] = value
+            found[_line(key)] = _line(value)
     if meta.description:
         if _is_line(meta.description):
-            found["Comment"] = meta.description
+            found["Comment"] = _line(meta.description)
         else:
             lost.append("description")
     lost += [f"metaimage {key}" for key in own.keys() - {"fields", "axes", *_VECTORS}]
@@ -120,13 +153,13 @@ def _take_axes(array: Array, first: bool, found: dict[str, str], lost: list[str]
     spacings = [axis.spacing for axis in spatial]
     if any(spacing is not None for spacing in spacings):
         if all(is_real(spacing) and float(spacing or 0) > 0 for spacing in spacings):
-            found["ElementSpacing"] = " ".join(repr(float(s or 0)) for s in spacings)
+            found[SPACING] = " ".join(repr(float(s or 0)) for s in spacings)
         else:
             lost.append("axes (spacing)")
     units = {axis.units for axis in axes[first:]}
     if units - {None}:
         (unit, *others) = units
-        if unit in UNITS and not others and "ElementSpacing" in found:
+        if unit in UNITS and not others and SPACING in found:
             found["DistanceUnits"] = str(unit)
         else:
             lost.append("axes (units)")
@@ -148,9 +181,12 @@ def _take_directions(
         rank = array.ndim - first
         if len(spatial) == rank and all(are_reals(row, rank) for row in spatial):
             numbers = [float(n) for row in spatial for n in row]
-            found["TransformMatrix"] = " ".join(map(repr, numbers))
+            found[MATRIX] = " ".join(map(repr, numbers))
         else:
             lost.append("metaimage axes (direction)")
+    sizes = [axis.get("size") if isinstance(axis, dict) else None for axis in axes][first:]
+    if any(size is not None for size in sizes):
+        _take_numbers(sizes, array.ndim - first, SIZE, found, lost, "axes (size)")
     if not first and any(isinstance(axis, dict) and axis.get("channels") for axis in axes):
         lost.append("metaimage axes (channels)")
 
@@ -170,17 +206,26 @@ def _texts(value: Any, lost: list[str]) -> dict[str, str]:
         lost += ["metaimage fields"] * (value is not None)
         return {}
     taken = STRUCTURE | {*ALIASES, *_NUMBERS, "Comment", "DistanceUnits"}
-    fine = {
+    fine = {  # empty values, and ??, say nothing
         key: text for key, text in value.items()
         if isinstance(key, str) and _KEY.fullmatch(key) and key.strip() == key
-        and key not in taken and _is_line(text)
+        and key not in taken and _is_line(key) and _is_line(text) and text != "??"
     }  # fmt: skip
     lost += [f"metaimage {key}"[:80] for key in value if key not in fine]
     return fine
 
 
 def _is_line(text: object) -> bool:
-    """True if a text is one line of Latin-1 that comes back as it was."""
-    if not isinstance(text, str) or not text or len(text) > MAX_TEXT or text.strip() != text:
+    """True if a text is one line of UTF-8 that comes back as it was."""
+    if not isinstance(text, str) or not text or len(text) > MAX_TEXT:
         return False
-    return len(text.splitlines()) == 1 and all(ord(letter) < 256 for letter in text)
+    try:
+        line = _line(text)
+    except UnicodeEncodeError:
+        return False
+    return line.strip(BLANKS) == line and not {"\n", "\r", "\0"} & {*line}
+
+
+def _line(text: str) -> str:
+    """A text as a header has it: a letter for each byte. Raises `UnicodeEncodeError`."""
+    return text.encode().decode("latin-1")

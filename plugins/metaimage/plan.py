@@ -24,7 +24,7 @@ from raconvert.plugin import (
 
 from .header import header_bytes, sealed
 from .metadata import fields_of, has_channels
-from .tables import MAX_HEADER_BYTES, MAX_RANK, NAMES, ORDER
+from .tables import BLANKS, MAX_HEADER_BYTES, MAX_RANK, NAMES, ORDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,12 +105,7 @@ def _write(array: Array, target: Target, packed: bool) -> None:
     data = target.beside(".zraw" if packed else ".raw")
     name = os.path.basename(data.path)
     text = name.encode("utf-8", "surrogateescape").decode("latin-1")
-    if (
-        len(text.splitlines()) != 1
-        or "%" in text
-        or text.strip() != text
-        or text[:4].upper() == "LIST"
-    ):
+    if {"\n", "\r", "%"} & {*text} or text.strip(BLANKS) != text or text[:4].upper() == "LIST":
         raise Unsupported(
             "a MetaImage cannot name a data file with such a name", path=data.path, got=repr(name),
             remedy="choose another name, or write a .mha",

@@ -7,6 +7,7 @@ from raconvert.plugin import element
 MAGICS = ((0, b"ObjectType"), (0, b"NDims"), (0, b"Comment"))
 GZIP_MAGIC = b"\x1f\x8b"
 NAMESPACE = "metaimage"
+BLANKS = " \t\n\v\f\r"  # as C has them
 TEXT = "text"  # the encoding of numbers that are written out
 MAX_RANK = 10  # of MetaIO
 MAX_HEADER_BYTES = 1 << 16

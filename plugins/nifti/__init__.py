@@ -22,6 +22,9 @@ spacing of 1 without units says nothing), ``descrip`` the description. The names
 ``sform`` and ``qform`` (the affine: three rows of four numbers; quaternion, offset and sign), their
 codes, the intent, slices, extensions, and every other field that is not 0; its ``axes`` follow the
 axes, so that ``--axes`` permutes the columns of ``sform`` (``qform`` is then dropped, and named).
+Its ``form`` keeps the fields whose bytes differ from those we write for the same meaning: text
+behind a NUL, trailing blanks, spacings of 0, a slope of 0, NaN. So each field of a header comes
+back with the bytes it had, but for those that say how the file lies (``vox_offset``, ``bitpix``).
 RGB24 and RGBA32 are structures of bytes R, G, B and A.
 
 Writes: little-endian, NIfTI-1 where lengths are below 32768, else NIfTI-2 (also where the file came

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite, prod
+from struct import calcsize
 
 from raconvert.arrays.dtypes import MAX_SPAN
 from raconvert.declared import Record
@@ -26,7 +27,8 @@ from .tables import (
     RGBA,
     UNREAD,
     Layout,
-    struct_of,
+    packed,
+    unpacked,
 )
 
 TYPE_CHECKING = False
@@ -116,11 +118,13 @@ def read_header(start: Start, data: Source, *, gzip: bool) -> Header:
 
 
 def _fields(layout: Layout, start: Start) -> dict[str, Any]:
-    values = [*struct_of(layout, start.order).unpack(start.head[: layout.nbytes])]
     found: dict[str, Any] = {}
-    for name, _, count in layout.fields:
-        taken, values = values[:count], values[count:]
-        found[name] = taken[0] if count == 1 else taken
+    place = 0
+    for name, code, count in layout.fields:
+        size = count * calcsize(f"<{code}")
+        values = unpacked(start.order, code, count, start.head[place : place + size])
+        found[name] = values[0] if count == 1 else values
+        place += size
     return found
 
 
@@ -226,16 +230,20 @@ def header_bytes(
     fixed = {
         "sizeof_hdr": layout.nbytes,
         "magic": layout.pair if pair else layout.magic,
-        "regular": b"r" if version == 1 else b"",
-        "dim": [len(dims), *dims, *(1,) * (7 - len(dims))],
+        "dim": [len(dims), *dims, *(known.get("dim") or (1,) * (MAX_RANK - len(dims)))],
         "datatype": datatype_of(array.element),
         "bitpix": 8 * array.element.nbytes,
         "vox_offset": 0 if pair else layout.nbytes + len(behind),
     }
-    values: list[Any] = []
+    return field_bytes(layout, {**known, **fixed}) + behind
+
+
+def field_bytes(layout: Layout, known: dict[str, Any]) -> bytes:
+    """Return the fields, little-endian; 0 for those that are not known. Raises `struct.error`."""
+    made = b""
     for name, code, count in layout.fields:
-        value = fixed.get(name, known.get(name))
+        value = known.get(name)
         if value is None:
-            value = [0] * count if count > 1 else b"" if code[-1] in "sc" else 0
-        values += value if count > 1 else [value]
-    return struct_of(layout, "<").pack(*values) + behind
+            value = [0] * count if count > 1 else b"" if code[-1] == "s" else 0
+        made += packed(code, value if count > 1 else [value])
+    return made

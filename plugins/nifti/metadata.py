@@ -1,4 +1,9 @@
-"""What of the metadata a NIfTI header holds, both ways.
+"""The metadata that a NIfTI header holds, both ways.
+
+`Meaning` is the part that other formats understand, and the fields with names of their own. The
+form of a header is the rest of its bytes: a slope of 0 for one of 1, characters behind the end of
+a text, NaN, the spacing 0 of an axis, lengths of axes that are not there. The namespace keeps it
+in ``form``, and it is written again as long as a reader takes it for what the metadata says now.
 
 The namespace ``nifti`` may have been edited, or made by anybody: a field of a wrong form is left
 out, and named.
@@ -9,67 +14,102 @@ from __future__ import annotations
 import struct
 from math import isfinite
 
+from raconvert.declared import Record
 from raconvert.metadata.reals import are_reals, is_real
 from raconvert.plugin import Array, Axis, Metadata
 
 from .header import Header, Start, extensions_of
-from .tables import SPACE_CODES, SPACE_UNITS, TIME_CODES, TIME_UNITS
+from .tables import (
+    LAYOUTS,
+    MAX_RANK,
+    SPACE_CODES,
+    SPACE_UNITS,
+    TIME_CODES,
+    TIME_UNITS,
+    Bits,
+    Layout,
+    bits,
+    packed,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 NAMESPACE = "nifti"
-# Fields that are kept as they are where they are not 0: how many numbers, or text
+# Fields that are kept as they are if they are not 0: numbers, lists of numbers, texts of n bytes
 _NUMBERS = ("intent_code", "slice_start", "slice_end", "slice_code", "dim_info", "qform_code",
             "sform_code", "extents", "session_error", "glmax", "glmin")  # fmt: skip
-_REALS = ("scl_slope", "scl_inter", "cal_max", "cal_min", "slice_duration", "toffset")
+_SCALE = ("scl_slope", "scl_inter")
+_REALS = (*_SCALE, "cal_max", "cal_min", "slice_duration", "toffset")
 _LISTS = {"intent_p": 3, "quatern": 3, "qoffset": 3}
-_TEXTS = {"aux_file": 24, "intent_name": 16, "data_type": 10, "db_name": 18}
-_MOST = 1 << 15
+_TEXTS = {"aux_file": 24, "intent_name": 16, "data_type": 10, "db_name": 18, "unused": 15}
+_FORM_TEXTS = {"descrip": 80, "regular": 1, **_TEXTS}
+_FORM_LISTS = {"pixdim": 8, "srow": 12, **_LISTS}
+_OF_SPACE = ("srow", "quatern", "qoffset")
+_BITS = {"B": (0, 8), "h": (-1, 15), "i": (-1, 31), "q": (-1, 63)}
+
+
+class Meaning(Record):
+    """The part of a header that metadata has fields for."""
+
+    description: str
+    axes: list[Axis]  # of `dims`; none if nothing is said
+    own: dict[str, Any]
 
 
 def metadata_of(header: Header, start: Start, notes: list[str]) -> Metadata:
-    """The metadata of an array, with all of the header that is not 0."""
-    fields, own = header.fields, _own_fields(header, notes)
+    """Return the metadata of an array, and note what a reader should know of it."""
+    layout = LAYOUTS[header.version]
+    rank = len(header.dims)
+    found = meaning_of(header.fields, rank)
+    own = dict(found.own)
     if header.version == 2:
         own["version"] = 2
     slope, inter = own.get("scl_slope", 0), own.get("scl_inter", 0)
-    if (slope, inter) == (1, 0):
-        del own["scl_slope"]
-    elif slope:
+    if slope:
         notes.append(f"values are as stored; the header says: value * {slope:g} + {inter:g}")
+    if odd := _not_finite(header.fields):
+        notes.append(f"fields that are not finite were ignored: {', '.join(odd)}")
     if extensions := extensions_of(header, start, notes):
         own["extensions"] = extensions
-    meta = Metadata(description=_text(fields["descrip"]) or None, ra_axes=_axes(header))
-    if own:
-        if own.get("sform") or own.get("quatern") or own.get("qoffset"):
-            own["axes"] = [{"place": place} for place in range(len(header.dims))]
-        meta.formats[NAMESPACE] = own
-    return meta
+    form, told = _form_of(header, found, layout)
+    if form and (told or own or found.axes or found.description):
+        own["form"] = form
+    if {"sform", "quatern", "qoffset"} & own.keys() or {"pixdim", *_OF_SPACE} & form.keys():
+        own["axes"] = [{"place": place} for place in range(rank)]
+    return Metadata(
+        found.description or None, ra_axes=found.axes, formats={NAMESPACE: own} if own else None
+    )
 
 
-def _own_fields(header: Header, notes: list[str]) -> dict[str, Any]:
-    fields, own = header.fields, {}
+def meaning_of(fields: dict[str, Any], rank: int) -> Meaning:
+    """Return what the fields of a header say; numbers that are not finite say nothing."""
     wanted = {name: fields.get(name, 0) for name in (*_NUMBERS, *_REALS)}
     wanted |= {name: _text(fields[name]) for name in _TEXTS if name in fields}
-    wanted |= {name: fields[name] for name in _LISTS}
-    rows = fields["srow"]
-    wanted["sform"] = [rows[:4], rows[4:8], rows[8:]] if any(rows) else []
-    if rest := fields["xyzt_units"] & ~_said(header):
+    wanted |= {name: list(fields.get(name, ())) for name in _LISTS}
+    rows = list(fields.get("srow", ()))
+    own: dict[str, Any] = {}
+    for name, value in wanted.items():
+        numbers = _numbers(value)
+        if all(map(isfinite, numbers)) and (any(numbers) or (isinstance(value, str) and value)):
+            own[name] = value
+    if any(rows) and all(map(isfinite, rows)):
+        own["sform"] = [rows[:4], rows[4:8], rows[8:]]
+    if own.get("scl_slope") == 1 and "scl_inter" not in own:
+        del own["scl_slope"]
+    if rest := fields.get("xyzt_units", 0) & ~_said(fields, rank):
         own["xyzt_units"] = rest
     if fields["pixdim"][0] == -1:
-        wanted["qfac"] = -1
-    odd = []
-    for name, value in wanted.items():
-        numbers = [n for row in value for n in row] if name == "sform" else _numbers(value)
-        if not all(map(isfinite, numbers)):
-            odd += [name] * (name not in ("scl_slope", "scl_inter"))  # NaN: none
-        elif any(numbers) or (isinstance(value, str) and value):
-            own[name] = value
-    if odd:
-        notes.append(f"fields that are not finite were ignored: {', '.join(odd)}")
-    return own
+        own["qfac"] = -1
+    return Meaning(_text(fields.get("descrip", b"")), _axes(fields, rank), own)
+
+
+def _not_finite(fields: dict[str, Any]) -> list[str]:
+    """The fields with numbers that are none; a scale of NaN is a way to say that there is none."""
+    names = [name for name in (*_REALS, *_LISTS) if name not in _SCALE]
+    found = [name for name in names if not all(map(isfinite, _numbers(fields[name])))]
+    return found + ["sform"] * (not all(map(isfinite, fields["srow"])))
 
 
 def _numbers(value: Any) -> list[float]:
@@ -80,44 +120,172 @@ def _text(raw: bytes) -> str:
     return raw.partition(b"\0")[0].decode("latin-1").rstrip(" ")
 
 
-def _said(header: Header) -> int:
+def _said(fields: dict[str, Any], rank: int) -> int:
     """The bits of `xyzt_units` that units of axes tell."""
-    units = header.fields["xyzt_units"]
+    units = fields.get("xyzt_units", 0)
     space = 7 if units & 7 in SPACE_UNITS else 0
-    return space | (56 if len(header.dims) > 3 and units & 56 in TIME_UNITS else 0)
+    return space | (56 if rank > 3 and units & 56 in TIME_UNITS else 0)
 
 
-def _axes(header: Header) -> list[Axis]:
+def _axes(fields: dict[str, Any], rank: int) -> list[Axis]:
     """Spacing and units of each axis; none where nothing is said."""
-    units = header.fields["xyzt_units"]
+    units = fields.get("xyzt_units", 0)
     space, time = SPACE_UNITS.get(units & 7), TIME_UNITS.get(units & 56)
     axes = []
-    for place in range(len(header.dims)):
+    for place in range(rank):
         unit = space if place < 3 else time if place == 3 else None
-        spacing = header.fields["pixdim"][place + 1]
-        said = isfinite(spacing) and spacing > 0 and (spacing != 1 or unit)
-        axes.append(Axis(units=unit, spacing=spacing if said else None))
+        axes.append(Axis(units=unit, spacing=_spacing(fields["pixdim"][place + 1], unit)))
     return axes if any(axis.to_dict() for axis in axes) else []
+
+
+def _spacing(number: float, unit: str | None) -> float | None:
+    """The spacing that a header says with a number of `pixdim`; None if it says none."""
+    return number if isfinite(number) and number > 0 and (number != 1 or unit) else None
+
+
+# --- the form of a header -------------------------------------------------------------------------
+
+
+def _form_of(header: Header, found: Meaning, layout: Layout) -> tuple[dict[str, Any], bool]:
+    """The fields that are written in other bytes than what is known of them would be.
+
+    Also whether any of them tells something: text behind the end of a text, a negative spacing, a
+    number that is not finite.
+    """
+    rank, form, told = len(header.dims), {}, False
+    known = _fields(found, rank, layout, [])
+    for name in (*_FORM_TEXTS, *_FORM_LISTS, *_REALS):
+        if name not in header.fields:
+            continue
+        value = header.fields[name]
+        if _bytes(layout, name, value) == _bytes(layout, name, known.get(name)):
+            continue
+        if name in _FORM_TEXTS:
+            form[name] = value.rstrip(b"\0").hex()
+            told |= name != "regular" and bool(value.partition(b"\0")[2].strip(b"\0 "))
+        else:
+            numbers = _numbers(value)
+            kept = [_kept(number) for number in numbers]
+            form[name] = kept if isinstance(value, list) else kept[0]
+            told |= name not in _SCALE and not all(isfinite(n) and n >= 0 for n in numbers)
+    if any(length != 1 for length in header.fields["dim"][rank + 1 :]):
+        form["dim"] = list(header.fields["dim"][rank + 1 :])
+    return form, told
+
+
+def _bytes(layout: Layout, name: str, value: Any) -> bytes:
+    """A field as it is written."""
+    code, count = next((code, count) for key, code, count in layout.fields if key == name)
+    if value is None:
+        value = [0] * count if count > 1 else b"" if code[-1] == "s" else 0
+    return packed(code, value if count > 1 else [value])
+
+
+def _kept(number: float) -> float | str:
+    """A number as it is kept: the bytes of one that is not finite, the highest first."""
+    return number.raw.hex() if isinstance(number, Bits) else number
+
+
+def _number(kept: object, layout: Layout) -> float | None:
+    """The number that `_kept` made, of this layout; None if there is none."""
+    try:
+        if isinstance(kept, str):
+            raw = bytes.fromhex(kept)
+            return bits(raw) if len(raw) == struct.calcsize(layout.real) else None
+        number = float(kept) if is_real(kept) else None  # type: ignore[arg-type]
+        same = number is not None and struct.unpack(layout.real, struct.pack(layout.real, number))
+    except (ValueError, OverflowError):
+        return None
+    return number if same and same[0] == number else None
+
+
+def _take_form(
+    own: dict[str, Any], found: dict[str, Any], axes: list[Axis], rank: int, layout: Layout
+) -> list[str]:
+    """Put fields into the form they had, if that still says the same; name those that cannot be."""
+    form, places, lost = own.get("form", {}), _places(own.get("axes"), rank), []
+    if not isinstance(form, dict):
+        return ["nifti form"]
+    for name, kept in form.items():
+        value = _of_form(name, kept, layout)
+        if value is None or (name in _OF_SPACE and places != list(range(rank))):
+            lost.append(f"nifti form ({name})"[:80])
+        elif name == "pixdim":
+            lost += _take_pixdim(value, found, axes, places)
+        elif name == "dim":
+            found["dim"] = value if len(value) == MAX_RANK - rank else None
+        elif _says_the_same(found, name, value, rank):
+            found[name] = value
+    return lost
+
+
+def _take_pixdim(
+    kept: list[float], found: dict[str, Any], axes: list[Axis], places: list[int] | None
+) -> list[str]:
+    """Put the spacings back for which the axes have the same, and those of no axis."""
+    if places is None:  # the spacings are those of other axes
+        return ["nifti form (pixdim)"] * (not all(number >= 0 for number in kept))
+    rank, pixdim = len(places), found["pixdim"]
+    pixdim[0] = kept[0] if (kept[0] == -1) == (pixdim[0] == -1) else pixdim[0]
+    pixdim[rank + 1 :] = kept[rank + 1 :]
+    for n, place in enumerate(places):
+        axis = axes[n] if axes else Axis()
+        if _spacing(kept[place + 1], axis.units) == axis.spacing:
+            pixdim[n + 1] = kept[place + 1]
+    return []
+
+
+def _says_the_same(found: dict[str, Any], name: str, value: Any, rank: int) -> bool:
+    """True if a header with this value of a field means what it does without."""
+    return bool(meaning_of({**found, name: value}, rank) == meaning_of(found, rank))
+
+
+def _of_form(name: object, kept: Any, layout: Layout) -> Any:
+    """The value of a field that `_form_of` kept; None if it is none of this layout."""
+    if name not in {key for key, *_ in layout.fields}:
+        return None
+    if name in _FORM_TEXTS:
+        try:
+            raw = bytes.fromhex(kept) if isinstance(kept, str) else b""
+        except ValueError:
+            return None
+        return raw if isinstance(kept, str) and len(raw) <= _FORM_TEXTS[name] else None
+    if name == "dim":
+        code = next(code for key, code, _ in layout.fields if key == "dim")
+        fine = isinstance(kept, list) and all(_is_integer(one, code) for one in kept)
+        return kept if fine else None
+    if name in _REALS:
+        return _number(kept, layout)
+    if name not in _FORM_LISTS or not isinstance(kept, list) or len(kept) != _FORM_LISTS[name]:
+        return None
+    numbers = [_number(one, layout) for one in kept]
+    return None if None in numbers else numbers
+
+
+def _is_integer(value: object, code: str) -> bool:
+    """True for an integer that a field of this struct code holds."""
+    signed, bits = _BITS[code]
+    return type(value) is int and signed << bits <= value < 1 << bits
 
 
 # --- writing --------------------------------------------------------------------------------------
 
 
-def fields_of(array: Array, real: str) -> tuple[dict[str, Any], list[dict[str, Any]], list[str]]:
-    """The fields of a header, the extensions, and what of the metadata is lost.
+def fields_of(
+    array: Array, layout: Layout
+) -> tuple[dict[str, Any], list[dict[str, Any]], list[str]]:
+    """Return the fields of a header, the extensions, and names of what is lost of the metadata.
 
-    `real` is the struct code of the numbers, which are rounded to it. Raises nothing.
+    Numbers are rounded to those of the layout. Raises nothing.
     """
     lost: list[str] = []
-    found: dict[str, Any] = {"pixdim": [1.0] * 8}
     if not array.described:
-        return found, [], lost
+        return _fields(Meaning("", [], {}), array.ndim, layout, lost), [], lost
     meta = array.meta
     own = meta.formats.get(NAMESPACE)
     own = own if isinstance(own, dict) else {}
-    _take_own(own, array, found, lost, real)
-    _take_axes(array, found, lost, real)
-    _take_text(meta.description, "descrip", 80, found, lost, "description")
+    found = _fields(Meaning(meta.description or "", meta.ra_axes, own), array.ndim, layout, lost)
+    lost += _take_form(own, found, meta.ra_axes, max(array.ndim, 1), layout)
     lost += [name for name in ("units", "encoding", "attributes") if getattr(meta, name)]
     lost += ["items"] * (meta.items is not None)
     lost += [name for name, space in meta.formats.items() if space and name != NAMESPACE]
@@ -125,24 +293,36 @@ def fields_of(array: Array, real: str) -> tuple[dict[str, Any], list[dict[str, A
     if not _are_extensions(extensions):
         lost.append("extensions")
         extensions = []
+    elif any(len(one["data"]) // 2 % 16 != 8 for one in extensions):
+        lost.append("extensions (padded with zeros to a multiple of 16 bytes)")
     return found, extensions, lost
 
 
-def _take_own(
-    own: dict[str, Any], array: Array, found: dict[str, Any], lost: list[str], real: str
-) -> None:
+def _fields(meaning: Meaning, rank: int, layout: Layout, lost: list[str]) -> dict[str, Any]:
+    """The fields of a header that has this meaning, in the form that we write."""
+    found: dict[str, Any] = {"pixdim": [1.0] * 8}
+    _take_own(meaning.own, found, lost, layout)
+    _turn(meaning.own.get("axes"), rank, found, lost)
+    _take_axes(meaning.axes, found, lost, layout)
+    _take_text(meaning.description, "descrip", 80, found, lost, "description")
+    if not found.keys() & set(_SCALE):
+        found["scl_slope"] = 1.0
+    return found
+
+
+def _take_own(own: dict[str, Any], found: dict[str, Any], lost: list[str], layout: Layout) -> None:
+    codes = {name: code for name, code, _ in layout.fields}
     for name, value in own.items():
-        if name in _NUMBERS and type(value) is int and 0 <= value < (_MOST if name not in (
-            "dim_info", "slice_code") else 256):  # fmt: skip
+        if name in ("axes", "version", "extensions", "form"):
+            continue
+        if name in (*_NUMBERS, "xyzt_units") and name in codes and _is_integer(value, codes[name]):
             found[name] = value
         elif name in _REALS and is_real(value):
-            found[name] = _rounded(float(value), real, name, lost)
+            found[name] = _rounded(float(value), layout.real, name, lost)
         elif name in _LISTS and are_reals(value, _LISTS[name]):
-            found[name] = [_rounded(float(number), real, name, lost) for number in value]
-        elif name in _TEXTS:
+            found[name] = [_rounded(float(number), layout.real, name, lost) for number in value]
+        elif name in _TEXTS and name in codes:
             _take_text(value, name, _TEXTS[name], found, lost, name)
-        elif name == "xyzt_units" and type(value) is int and 0 <= value < 256:
-            found[name] = value
         elif name == "qfac" and value == -1:
             found["pixdim"][0] = -1.0
         elif (
@@ -151,19 +331,27 @@ def _take_own(
             and len(value) == 3
             and all(are_reals(row, 4) for row in value)
         ):
-            found["srow"] = [_rounded(float(n), real, name, lost) for row in value for n in row]
-        elif name not in ("axes", "version", "extensions"):
+            rows = [float(number) for row in value for number in row]
+            found["srow"] = [_rounded(number, layout.real, name, lost) for number in rows]
+        else:
             lost.append(f"nifti {name}")
-    _turn(own.get("axes"), array, found, lost)
 
 
-def _turn(axes: Any, array: Array, found: dict[str, Any], lost: list[str]) -> None:
+def _places(axes: Any, rank: int) -> list[int] | None:
+    """The places that axes had in the source; None if that is not known, or they are others."""
+    listed = axes if isinstance(axes, list) else []
+    places = [one.get("place") if isinstance(one, dict) else None for one in listed]
+    fine = all(type(place) is int for place in places) and sorted(places) == list(range(rank))
+    return places if fine else None
+
+
+def _turn(axes: Any, rank: int, found: dict[str, Any], lost: list[str]) -> None:
     """Follow axes that were permuted: columns of `sform` go with them, `qform` cannot."""
     if not axes:
         return
     listed = axes if isinstance(axes, list) else [None] * 3
     places = [one.get("place") if isinstance(one, dict) else None for one in listed]
-    if places[:3] == [0, 1, 2][: array.ndim]:
+    if places[:3] == [0, 1, 2][:rank]:
         return
     rows = found.pop("srow", None)
     qform = [name for name in ("quatern", "qoffset", "qform_code") if found.pop(name, None)]
@@ -178,15 +366,15 @@ def _turn(axes: Any, array: Array, found: dict[str, Any], lost: list[str]) -> No
         found.pop("sform_code", None)
 
 
-def _take_axes(array: Array, found: dict[str, Any], lost: list[str], real: str) -> None:
-    axes, units = array.meta.ra_axes, 0
+def _take_axes(axes: list[Axis], found: dict[str, Any], lost: list[str], layout: Layout) -> None:
+    units = 0
     rest = found.get("xyzt_units", 0)
     space = {axis.units for axis in axes[:3]} - {None}
     for place, axis in enumerate(axes[:7]):
         if axis.spacing is not None:
             if is_real(axis.spacing) and axis.spacing > 0:
                 value = float(axis.spacing)
-                found["pixdim"][place + 1] = _rounded(value, real, "spacing", lost)
+                found["pixdim"][place + 1] = _rounded(value, layout.real, "spacing", lost)
             else:
                 lost.append("axes (spacing)")
         codes = SPACE_CODES if place < 3 else TIME_CODES if place == 3 else {}
@@ -236,7 +424,7 @@ def _are_extensions(value: object) -> bool:
     for one in value:
         if not isinstance(one, dict) or one.keys() != {"code", "data"}:
             return False
-        fine = type(one["code"]) is int and 0 <= one["code"] < 1 << 31
+        fine = type(one["code"]) is int and 0 <= one["code"] < 1 << 32
         if not fine or not isinstance(one["data"], str):
             return False
         try:

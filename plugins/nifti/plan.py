@@ -64,7 +64,7 @@ def _fits(array: Array, asked: str) -> list[Fit]:
         found.append(refused(name, "shape", "2**63 bytes or more"))
     elif not array.dims:
         found.append(equivalent(name, "shape", "no axes become one of length 1"))
-    lost = fields_of(array, LAYOUTS[version].real)[2]
+    lost = fields_of(array, LAYOUTS[version])[2]
     if lost:
         found.append(equivalent(name, "metadata", f"not kept: {', '.join(dict.fromkeys(lost))}"))
     return found
@@ -72,7 +72,7 @@ def _fits(array: Array, asked: str) -> list[Fit]:
 
 def _write(array: Array, target: Target, asked: str) -> None:
     version = _version(array, asked)
-    fields, extensions, _ = fields_of(array, LAYOUTS[version].real)
+    fields, extensions, _ = fields_of(array, LAYOUTS[version])
     if target.path.lower().removesuffix(GZ).endswith((HEADER, DATA)):
         _write_pair(array, target, version, fields, extensions)
     else:

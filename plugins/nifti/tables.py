@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import struct
 import zlib
+from math import isfinite
 
 from raconvert.declared import Record
 from raconvert.plugin import Element, element
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MAGIC_1, MAGIC_2 = b"n+1\0", b"n+2\0\r\n\x1a\n"
 PAIR_1, PAIR_2 = b"ni1\0", b"ni2\0\r\n\x1a\n"  # the data is in a file of its own
@@ -59,7 +64,7 @@ class Layout(Record):
 
 _1 = (
     ("sizeof_hdr", "i", 1), ("data_type", "10s", 1), ("db_name", "18s", 1), ("extents", "i", 1),
-    ("session_error", "h", 1), ("regular", "c", 1), ("dim_info", "B", 1), ("dim", "h", 8),
+    ("session_error", "h", 1), ("regular", "1s", 1), ("dim_info", "B", 1), ("dim", "h", 8),
     ("intent_p", "f", 3), ("intent_code", "h", 1), ("datatype", "h", 1), ("bitpix", "h", 1),
     ("slice_start", "h", 1), ("pixdim", "f", 8), ("vox_offset", "f", 1), ("scl_slope", "f", 1),
     ("scl_inter", "f", 1), ("slice_end", "h", 1), ("slice_code", "B", 1), ("xyzt_units", "B", 1),
@@ -82,6 +87,40 @@ LAYOUTS = {
     1: Layout(1, _1, 348, 352, MAGIC_1, PAIR_1, "f"),
     2: Layout(2, _2, 540, 544, MAGIC_2, PAIR_2, "d"),
 }
+
+
+class Bits(float):
+    """A number that is not finite, with its bytes, the highest first: there are many NaN."""
+
+    raw: bytes = b""
+
+
+def unpacked(order: str, code: str, count: int, data: bytes) -> list[Any]:
+    """Return the values of one field; numbers that are not finite are `Bits`. Raises nothing."""
+    form = f"{order}{count}{code}" if count > 1 else f"{order}{code}"
+    values = [*struct.unpack(form, data)]
+    if code in "fd":
+        size = len(data) // count
+        for place, value in enumerate(values):
+            if not isfinite(value):
+                raw = data[place * size : (place + 1) * size]
+                values[place] = bits(raw if order == ">" else raw[::-1])
+    return values
+
+
+def bits(raw: bytes) -> Bits:
+    """Return the number of these bytes, the highest first. Raises `struct.error`."""
+    number = Bits(struct.unpack(">f" if len(raw) == 4 else ">d", raw)[0])
+    number.raw = raw
+    return number
+
+
+def packed(code: str, values: list[Any]) -> bytes:
+    """Return the bytes of one field, little-endian. Raises `struct.error`."""
+    return b"".join(
+        value.raw[::-1] if isinstance(value, Bits) else struct.pack(f"<{code}", value)
+        for value in values
+    )
 
 
 def struct_of(layout: Layout, order: str) -> struct.Struct:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import gzip
 import zlib
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
 import SimpleITK
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pairs import Pairs, little
 
 import raconvert
@@ -337,3 +340,126 @@ def test_fixtures() -> None:
         assert [axis["direction"] for axis in own["axes"]] == [[0, -1, 0], [1, 0, 0], [0, 0, 1]]
     got = raconvert.read(FIXTURES / "itk_channels.mhd")
     assert np.array_equal(got, (np.arange(60) * 4).reshape(4, 5, 3))
+
+
+# --- headers as others write them ------------------------------------------------------------------
+
+PLAIN = (
+    "ObjectType = Image\nNDims = 2\nBinaryData = True\nBinaryDataByteOrderMSB = False\n"
+    "CompressedData = False\nElementSpacing = 2 3\nOffset = 5 6\nDimSize = 3 2\n"
+    "ElementType = MET_UCHAR\nElementDataFile = LOCAL\n"
+)
+KEYS = ("dim[0] = 3", "0008|0005 = ISO", "qto_xyz = 1 2", "NRRD_kinds[0] = domain", "a.b-c = 4",
+        "_x = 5", "9 = 6", "a b = 7", "pixdim[4]=0.5", "expr = a=b:c", "k" * 200 + " = 3")  # fmt: skip
+ODDITIES = {
+    "keys": (PLAIN.replace("ElementType", "\n".join(KEYS) + "\nElementType"), None),
+    "windows": (PLAIN.replace("\n", "\r\n"), None),
+    "no blanks": (PLAIN.replace(" = ", "="), None),
+    "colons": (PLAIN.replace(" = ", " : "), None),
+    "tabs": (PLAIN.replace(" = ", "\t=\t"), None),
+    "leading blanks": ("  " + PLAIN.replace("\n", "\n\t")[:-1], None),
+    "trailing blanks": (PLAIN.replace("\n", "  \n"), None),
+    "blank lines": (PLAIN.replace("\n", "\n \n\n", 3), None),
+    "small words": (PLAIN.replace("True", "true").replace("False", "FALSE"), None),
+    "one letter": (PLAIN.replace("True", "T").replace("False", "0"), None),
+    "no type of object": (PLAIN.partition("\n")[2], None),
+    "another order": ("BinaryData = True\n" + PLAIN.replace("BinaryData = True\n", ""), None),
+    "size alone": (PLAIN.replace("ElementSpacing", "ElementSize"), None),
+    "size and spacing": (PLAIN.replace("DimSize", "ElementSize = 7 8\nDimSize"), None),
+    "negative spacing": (PLAIN.replace("2 3\n", "-2 3\n", 1), None),
+    "negative and turned": (
+        PLAIN.replace("2 3\n", "-2 -3\nTransformMatrix = 0 1 -1 0\n", 1),
+        None,
+    ),
+    "position": (PLAIN.replace("Offset", "Position"), None),
+    "small key": (PLAIN.replace("ElementSpacing", "elementspacing"), None),
+    "utf-8": (PLAIN.replace("DimSize", "Name = \u00c5 \u3042 \u00e0\nDimSize"), "\u00c5 \u3042 \u00e0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODDITIES)
+def test_headers_as_others_write_them(name: str, tmp_path: Path) -> None:
+    """ITK sees the same in the file, in what we make of it, and by RA and its sidecar."""
+    text, own = ODDITIES[name]
+    (tmp_path / "a.mha").write_bytes(text.encode() + bytes(range(6)))
+    raconvert.convert(tmp_path / "a.mha", tmp_path / "b.mha", strict=True)
+    raconvert.convert(tmp_path / "a.mha", tmp_path / "c.ra", strict=True)
+    raconvert.convert(tmp_path / "c.ra", tmp_path / "c.mhd", strict=True)
+    wanted = itk.ReadImage(tmp_path / "a.mha")
+    with raconvert.open(tmp_path / "a.mha") as array:
+        assert np.array_equal(array, [[0, 1, 2], [3, 4, 5]])
+        spacings = [axis.spacing or 1 for axis in array.meta.ra_axes] or [1, 1]
+        assert tuple(spacings) == wanted.GetSpacing()
+        fields = array.meta.formats.get("metaimage", {}).get("fields", {})
+        assert own is None or fields["Name"] == own
+    for copy in ("b.mha", "c.mhd"):
+        got = itk.ReadImage(tmp_path / copy)
+        assert np.array_equal(itk.GetArrayFromImage(got), itk.GetArrayFromImage(wanted))
+        assert told(got) == told(wanted)
+
+
+def told(image: itk.Image) -> tuple[object, ...]:
+    """What ITK knows of an image beyond its elements, but for what it says of its own reading."""
+    ours = ("ITK_", "Raconvert")
+    keys = [key for key in image.GetMetaDataKeys() if not key.startswith(ours)]
+    return (
+        image.GetSpacing(), image.GetOrigin(), image.GetDirection(),
+        {key: image.GetMetaData(key) for key in keys},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", [".nii", ".nrrd"])
+def test_dictionaries_of_other_formats_in_a_metaimage(suffix: str, tmp_path: Path) -> None:
+    """ITK writes all that it knows of a NIfTI or NRRD as fields; they stay."""
+    itk.WriteImage(image_of(VALUES), tmp_path / f"a{suffix}")
+    image = itk.ReadImage(tmp_path / f"a{suffix}")
+    assert any("[" in key for key in image.GetMetaDataKeys())
+    itk.WriteImage(image, tmp_path / "a.mha")
+    raconvert.convert(tmp_path / "a.mha", tmp_path / "b.mha", strict=True)
+    got, wanted = itk.ReadImage(tmp_path / "b.mha"), itk.ReadImage(tmp_path / "a.mha")
+    assert told(got) == told(wanted)
+    assert any("[" in key for key in got.GetMetaDataKeys())
+
+
+def test_fields_that_are_wrong_are_noted(tmp_path: Path) -> None:
+    (tmp_path / "a.mha").write_bytes(
+        PLAIN.replace("2 3\n", "2,3\n", 1).replace("5 6", "5").encode() + bytes(6)
+    )
+    notes = raconvert.convert(tmp_path / "a.mha", tmp_path / "b.mha").notes
+    assert [note.split(" was ")[0] for note in notes] == ["ElementSpacing", "Offset"]
+    (tmp_path / "a.mha").write_bytes(PLAIN.replace("2 3\n", "0 3\n", 1).encode() + bytes(6))
+    report = raconvert.convert(tmp_path / "a.mha", tmp_path / "c.mha")
+    assert report.notes == ["a spacing of 0 was ignored"]
+
+
+def test_names_of_data_files_are_bytes(tmp_path: Path) -> None:
+    """Bytes of letters that Latin-1 takes for blanks and ends of lines are none."""
+    for name in ("\u00c5", "voil\u00e0", "\u3042\u3000"):
+        raconvert.write(tmp_path / f"{name}.mhd", VALUES)
+        assert np.array_equal(raconvert.read(tmp_path / f"{name}.mhd"), VALUES)
+    text = (tmp_path / "\u00c5.mhd").read_bytes()
+    kept = b"".join(line for line in text.splitlines(True) if b"Seal" not in line)
+    plane = VALUES.astype("<i2").reshape(2, 12)
+    for n in (1, 2):
+        (tmp_path / f"\u00e0{n}.raw").write_bytes(plane[n - 1].tobytes())
+    (tmp_path / "p.mhd").write_bytes(
+        kept.replace("\u00c5.raw".encode(), "\u00e0%d.raw 1 2 1".encode())
+    )
+    assert np.array_equal(raconvert.read(tmp_path / "p.mhd"), VALUES)
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@given(st.dictionaries(st.text(max_size=12), st.text(max_size=20), max_size=5), st.text(max_size=9))
+def test_texts_come_back_or_are_named(fields: dict[str, str], comment: str) -> None:
+    """Any key and any text of a namespace, and any description."""
+    meta = Metadata(comment or None, formats={"metaimage": {"fields": fields}})
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "a.mha")
+        report = raconvert.write(path, VALUES, meta=meta)
+        said = "".join(map(str, report.equivalent))
+        with raconvert.open(path) as array:
+            assert np.array_equal(array, VALUES)
+            got = array.meta.formats.get("metaimage", {}).get("fields", {})
+            assert {*got.items()} <= {*fields.items()}
+            assert bool(fields.keys() - got.keys()) == ("metaimage " in said)
+            assert array.meta.description == (comment or None) or "description" in said

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import nibabel as nib
 import numpy as np
 import pytest
 import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pairs import Pairs, little, quiet
 
 import raconvert
@@ -303,3 +306,144 @@ def test_fixtures() -> None:
         assert np.array_equal(array, np.arange(0, 72, 3, "f4").reshape(3, 2, 2, 2))
         assert [axis.spacing for axis in array.meta.ra_axes] == [2.5, 3.0, 4.0, 0.5]
         assert array.meta.ra_axes[3].units == "s"
+
+
+# --- every byte of a header -----------------------------------------------------------------------
+
+OF_THE_FILE = ("sizeof_hdr", "magic", "eol_check", "vox_offset")
+TEXTS = {"data_type": 10, "db_name": 18, "descrip": 80, "aux_file": 24, "intent_name": 16}
+HEADERS = {1: nib.Nifti1Header, 2: nib.Nifti2Header}
+
+
+def texts(length: int) -> st.SearchStrategy[bytes]:
+    """Texts as programs leave them: blanks, NUL, what was there before, any bytes."""
+    word = st.binary(max_size=6) | st.sampled_from([b"FSL3.3", b"none", b"  ", b"\0", b"\xe9"])
+    return st.lists(word, max_size=5).map(lambda words: b"".join(words)[:length])
+
+
+@st.composite
+def headers(draw: Any, version: int) -> tuple[bytes, bytes]:
+    """The header of a volume of uint8 made by nibabel, and its data: any field may be odd."""
+    order = draw(st.sampled_from("<>"))
+    shape = tuple(draw(st.lists(st.integers(1, 3), min_size=1, max_size=7)))
+    header = HEADERS[version](endianness=order)
+    header.set_data_dtype("u1")
+    header.set_data_shape(shape)
+    fields = header.structarr.dtype.fields
+    for name, (dtype, *_) in fields.items():
+        if name in (*OF_THE_FILE, "datatype", "bitpix", "dim") or not draw(st.booleans()):
+            continue
+        if dtype.base.kind == "S":
+            header[name] = draw(texts(dtype.itemsize))
+        elif dtype.base.kind == "f" and draw(st.booleans()):
+            few = st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.5, np.nan, np.inf, -np.inf, -3.0])
+            count = int(np.prod(dtype.shape))
+            found = [draw(few) for _ in range(count)]
+            header[name] = np.reshape(found, dtype.shape) if dtype.shape else found[0]
+        else:  # any bytes: numbers of all sizes, each NaN
+            raw = draw(st.binary(min_size=dtype.itemsize, max_size=dtype.itemsize))
+            header[name] = np.frombuffer(raw, dtype.base).reshape(dtype.shape)[()]
+    if draw(st.booleans()):
+        header["dim"][len(shape) + 1 :] = draw(st.sampled_from([0, 1, 5]))
+    header["cal_max"] = 7.5  # so that the header says something
+    header["magic"] = header.single_magic
+    header["vox_offset"] = draw(st.sampled_from([0, 160])) + header.single_vox_offset
+    data = bytes(range(int(np.prod(shape)) % 256)) or b"\0"
+    return header.binaryblock, (data * 20)[: int(np.prod(shape))]
+
+
+def fields_of(data: bytes) -> dict[str, bytes]:
+    """The bytes of each field, little-endian; those of the layout of the file left out."""
+    kind = HEADERS[1 if data[344:346] == b"n+" else 2]
+    order = "<" if int.from_bytes(data[:4], "little") in (348, 540) else ">"
+    header = kind(data[: kind.template_dtype.itemsize], endianness=order, check=False)
+    found = {}
+    for name, (dtype, *_) in header.structarr.dtype.fields.items():
+        raw = header.structarr[name].tobytes()
+        if order == ">" and dtype.base.kind != "S":
+            size = dtype.base.itemsize
+            raw = b"".join(raw[n : n + size][::-1] for n in range(0, len(raw), size))
+        found[name] = raw
+    return {name: raw for name, raw in found.items() if name not in OF_THE_FILE}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_every_byte_of_a_header_comes_back(version: int, given_data: st.DataObject) -> None:
+    """NIfTI to NIfTI, and by RA and its sidecar, whatever bytes the fields have."""
+    header, data = given_data.draw(headers(version))
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        kind = HEADERS[version]
+        order = "<" if int.from_bytes(header[:4], "little") in (348, 540) else ">"
+        offset = int(kind(header, endianness=order, check=False)["vox_offset"])
+        (folder / "a.nii").write_bytes(header.ljust(offset, b"\0") + data)
+        wanted = fields_of((folder / "a.nii").read_bytes())
+        raconvert.convert(folder / "a.nii", folder / "b.nii", strict=True)
+        raconvert.convert(folder / "a.nii", folder / "c.ra", strict=True)
+        raconvert.convert(folder / "c.ra", folder / "c.nii", strict=True)
+        for copy in ("b.nii", "c.nii"):
+            got = (folder / copy).read_bytes()
+            found = fields_of(got)
+            assert {k: v for k, v in found.items() if wanted[k] != v} == {}
+            assert got.endswith(data)
+
+
+def test_the_form_of_a_header_lasts_as_long_as_it_is_true(tmp_path: Path) -> None:
+    """A description or a spacing that was set wins, and odd spacings follow their axes."""
+    save(tmp_path / "a.nii", VALUES, affine=AFFINE, descrip=b"FSL3.3\0 v2.25", cal_max=1.0)
+    data = bytearray((tmp_path / "a.nii").read_bytes())
+    data[76:92] = np.array([1, 0, 2, 0], "<f4").tobytes()
+    (tmp_path / "a.nii").write_bytes(data)
+    raconvert.convert(tmp_path / "a.nii", tmp_path / "t.nii", axes="1,2,0")
+    assert np.frombuffer((tmp_path / "t.nii").read_bytes()[76:92], "<f4").tolist() == [1, 2, 0, 0]
+
+    raconvert.convert(tmp_path / "a.nii", tmp_path / "a.ra")
+    sidecar = tmp_path / "a.ra.yaml"
+    told = yaml.safe_load(sidecar.read_text())
+    told["description"] = "another"
+    told["axes"][0]["spacing"] = 4.0
+    sidecar.write_text(yaml.safe_dump(told, sort_keys=False))
+    raconvert.convert(tmp_path / "a.ra", tmp_path / "b.nii")
+    raw = (tmp_path / "b.nii").read_bytes()
+    assert raw[148:228] == b"another".ljust(80, b"\0")
+    assert np.frombuffer(raw[76:92], "<f4").tolist() == [1, 4, 2, 0]
+
+
+def test_a_header_that_says_nothing_leaves_nothing_behind(tmp_path: Path) -> None:
+    """A slope of 0 and lengths of 0 behind the last axis are no metadata."""
+    save(tmp_path / "a.nii", VALUES)
+    data = bytearray((tmp_path / "a.nii").read_bytes())
+    data[48:56] = bytes(8)
+    data[112:116] = bytes(4)
+    (tmp_path / "a.nii").write_bytes(data)
+    raconvert.convert(tmp_path / "a.nii", tmp_path / "a.npy", strict=True)
+    raconvert.convert(tmp_path / "a.nii", tmp_path / "a.ra")
+    told = yaml.safe_load((tmp_path / "a.ra.yaml").read_text())
+    assert "formats" not in told
+
+
+def test_what_another_version_cannot_hold_is_named(tmp_path: Path) -> None:
+    """NIfTI-1 has texts that NIfTI-2 lacks, NIfTI-2 has larger numbers."""
+    save(tmp_path / "a.nii", VALUES, db_name=b"mine", aux_file=b"x\0y", slice_start=-2)
+    report = raconvert.convert(tmp_path / "a.nii", tmp_path / "b.nii", out_opts={"version": "2"})
+    assert [fit.reason for fit in report.equivalent] == ["not kept: nifti db_name"]
+    header = nib.load(tmp_path / "b.nii").header
+    assert header.structarr["aux_file"].tobytes() == b"x\0y".ljust(24, b"\0")
+    assert header["slice_start"] == -2
+    save(tmp_path / "c.nii", VALUES, version=2, slice_end=1 << 40, slice_start=3)
+    report = raconvert.convert(tmp_path / "c.nii", tmp_path / "d.nii", out_opts={"version": "1"})
+    assert [fit.reason for fit in report.equivalent] == ["not kept: nifti slice_end"]
+    assert nib.load(tmp_path / "d.nii").header["slice_start"] == 3
+
+
+def test_forms_that_anybody_made_are_named(tmp_path: Path) -> None:
+    """Fields of a namespace that no header has are left out, and said to be."""
+    form = {"descrip": "zz", "srow": [1], "scl_inter": "00", "dim": [1.5], "pixdim": "x", "no": 1}
+    meta = Metadata(formats={"nifti": {"form": form, "extensions": [{"code": 4, "data": "00"}]}})
+    report = raconvert.write(tmp_path / "a.nii", VALUES, meta=meta)
+    (said,) = map(str, report.equivalent)
+    assert all(f"nifti form ({name})" in said for name in form)
+    assert "extensions (padded" in said
+    nib.load(tmp_path / "a.nii")
