@@ -73,8 +73,8 @@ def metadata_of(header: Header, start: Start, notes: list[str]) -> Metadata:
         notes.append(f"fields that are not finite were ignored: {', '.join(odd)}")
     if extensions := extensions_of(header, start, notes):
         own["extensions"] = extensions
-    form, told = _form_of(header, found, layout)
-    if form and (told or own or found.axes or found.description):
+    form, matters = _form_of(header, found, layout)
+    if form and (matters or own or found.axes or found.description):
         own["form"] = form
     if {"sform", "quatern", "qoffset"} & own.keys() or {"pixdim", *_OF_SPACE} & form.keys():
         own["axes"] = [{"place": place} for place in range(rank)]
@@ -84,7 +84,7 @@ def metadata_of(header: Header, start: Start, notes: list[str]) -> Metadata:
 
 
 def meaning_of(fields: dict[str, Any], rank: int) -> Meaning:
-    """Return what the fields of a header say; numbers that are not finite say nothing."""
+    """Return the meaning of the fields of a header; numbers that are not finite have none."""
     wanted = {name: fields.get(name, 0) for name in (*_NUMBERS, *_REALS)}
     wanted |= {name: _text(fields[name]) for name in _TEXTS if name in fields}
     wanted |= {name: list(fields.get(name, ())) for name in _LISTS}
@@ -147,12 +147,12 @@ def _spacing(number: float, unit: str | None) -> float | None:
 
 
 def _form_of(header: Header, found: Meaning, layout: Layout) -> tuple[dict[str, Any], bool]:
-    """The fields that are written in other bytes than what is known of them would be.
+    """The fields whose bytes differ from those that we write for the same meaning.
 
-    Also whether any of them tells something: text behind the end of a text, a negative spacing, a
-    number that is not finite.
+    Also True if any of them matters: text behind the end of a text, a negative spacing, a number
+    that is not finite.
     """
-    rank, form, told = len(header.dims), {}, False
+    rank, form, matters = len(header.dims), {}, False
     known = _fields(found, rank, layout, [])
     for name in (*_FORM_TEXTS, *_FORM_LISTS, *_REALS):
         if name not in header.fields:
@@ -162,15 +162,15 @@ def _form_of(header: Header, found: Meaning, layout: Layout) -> tuple[dict[str, 
             continue
         if name in _FORM_TEXTS:
             form[name] = value.rstrip(b"\0").hex()
-            told |= name != "regular" and bool(value.partition(b"\0")[2].strip(b"\0 "))
+            matters |= name != "regular" and bool(value.partition(b"\0")[2].strip(b"\0 "))
         else:
             numbers = _numbers(value)
             kept = [_kept(number) for number in numbers]
             form[name] = kept if isinstance(value, list) else kept[0]
-            told |= name not in _SCALE and not all(isfinite(n) and n >= 0 for n in numbers)
+            matters |= name not in _SCALE and not all(isfinite(n) and n >= 0 for n in numbers)
     if any(length != 1 for length in header.fields["dim"][rank + 1 :]):
         form["dim"] = list(header.fields["dim"][rank + 1 :])
-    return form, told
+    return form, matters
 
 
 def _bytes(layout: Layout, name: str, value: Any) -> bytes:
