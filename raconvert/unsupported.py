@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from raconvert.catalogue import FOREIGN, ROWS, WRAPPERS
 from raconvert.errors import NotSupportedYet, UnknownFormat, did_you_mean, listed
@@ -85,7 +86,8 @@ def refuse_foreign(source: Source, *, named: bool) -> None:
             )
 
 
-# What is in no format of ours, by its first bytes: what it is, where, the bytes, what to do.
+# What is in no format of ours, by its first bytes: what it is, where, the bytes, what to do, where
+# the path stands for FILE in a program and for WORD in a command.
 _NPY = "{}, then numpy.save('x.npy', values)"
 _PICKLE = (
     "a pickle runs code when it is read, and is never opened here; where it comes from, save its "
@@ -139,7 +141,7 @@ _TEXTS: tuple[tuple[str, tuple[bytes, ...], str], ...] = (
     (
         "references (kerchunk)",
         (b'{"version":1,"raconvert":', b'{"version":1,"refs":', b'{"version": 1, "refs":'),
-        "raconvert verify FILE says what they name; convert those files, or open it in Python: "
+        "raconvert verify WORD says what they name; convert those files, or open it in Python: "
         "xarray.open_dataset('reference://', engine='zarr', backend_kwargs="
         "{'storage_options': {'fo': FILE}})",
     ),
@@ -152,17 +154,19 @@ def unknown_source(source: Source, silent: Sequence[str]) -> UnknownFormat:
 
     `silent` tells which formats could not be asked, and why.
     """
-    import shlex
+    from raconvert.files.quoting import operand, python
 
     known = known_content(source) if source.size else None
     what = "no format claims this file" if source.size else "file is empty: no format claims it"
     if known is not None:
         what += f"; its first bytes are those of {known[0]}"
-    file = shlex.quote(source.path)
-    lines = [known[1].replace("FILE", repr(source.path))] if known else []
+    words = {"FILE": python(source.path), "WORD": operand(source.path)}
+    lines = [re.sub("FILE|WORD", lambda word: words[word[0]], known[1])] if known else []
     if silent:
         lines.append(f"not asked: {listed(silent)}")
-    lines.append(f"name the format with --from; raconvert formats --why {file} has every answer")
+    lines.append(
+        f"name the format with --from; raconvert formats --why {words['WORD']} has every answer"
+    )
     return UnknownFormat(what, path=source.path, remedy="\n".join(lines))
 
 

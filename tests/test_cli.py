@@ -423,7 +423,7 @@ def test_progress_waits_half_a_second_and_wipes_its_line(
 
 
 def test_console_writes_names_of_any_bytes(capfd: pytest.CaptureFixture[str]) -> None:
-    code = "from raconvert.cli.console import Console; Console().result('a\\udcff\\xd7')"
+    code = "from raconvert.cli.console import Console; Console().raw('a\\udcff\\xd7')"
     for encoding in ("ascii", "utf-8"):
         done = subprocess.run(
             [sys.executable, "-c", code],
@@ -432,8 +432,8 @@ def test_console_writes_names_of_any_bytes(capfd: pytest.CaptureFixture[str]) ->
             check=True,
         )
         assert done.stdout.strip() == b"a\xff\xc3\x97"
-    Console().result("plain")
-    assert capfd.readouterr().out == "plain\n"
+    Console().result("plain\udcff\x1b[1m")
+    assert capfd.readouterr().out == "plain\\xff\\x1b[1m\n"
 
 
 # Processes ---------------------------------------------------------------------------------------

@@ -346,6 +346,23 @@ def test_hostile_proofs_are_refused(here: Path, name: str) -> None:
         assert len(str(caught.value)) < 1000
 
 
+@pytest.mark.parametrize("value", [[["x"], 0, 0], [{}, 0, 0], [None, 0, 0], {}, 3, [], ["x"]])
+def test_references_to_what_is_no_file_are_named(here: Path, value: object) -> None:
+    """Values of JSON that cannot be keys of a mapping are among them."""
+    np.save("a.npy", np.arange(10))
+    raconvert.refs("a.npy", "v.json")
+    said = json.loads(Path("v.json").read_text())
+    said["refs"]["a/0"] = value
+    text = json.dumps(said["refs"], sort_keys=True, separators=(",", ":"))
+    said["raconvert"]["sha256"] = hashlib.sha256(text.encode()).hexdigest()
+    Path("v.json").write_text(json.dumps(said))
+
+    found = raconvert.verify("v.json")
+
+    assert not found["same"]
+    assert [row["found"] for row in found["problems"]] == ["a/0 names a file that has no proof"]
+
+
 def test_odd_files_are_never_opened(here: Path) -> None:
     os.mkfifo("pipe")
     files = [{**FILE, "path": str(here / "pipe"), "sha256": "0" * 64},

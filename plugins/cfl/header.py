@@ -43,7 +43,8 @@ def read_header(source: Source, data: Source) -> tuple[tuple[int, ...], str]:
         raise Corrupt("array is too large", path=source.path, expected="fewer than 2**63 bytes")
     rest = text[: found.start()] + text[found.end() :]
     if seal := _SEAL.search(text):
-        check_seal(seal[0].decode()[2:], text.replace(seal[0], b"", 1), data, source.path)
+        line = seal[0].decode("utf-8", "replace")[2:]
+        check_seal(line, text.replace(seal[0], b"", 1), data, source.path)
         rest = rest.replace(seal[0], b"", 1)
     return dims, rest.decode("utf-8", "surrogateescape")
 

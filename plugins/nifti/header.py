@@ -10,6 +10,7 @@ from raconvert.declared import Record
 from raconvert.errors import Corrupt, NotSupportedYet, Unsupported
 from raconvert.files.compressed import start_of
 from raconvert.files.inflate import MAX_RATIO
+from raconvert.files.quoting import python
 from raconvert.files.seal import MARK, check_seal
 from raconvert.plugin import Array, Element, Source
 
@@ -91,7 +92,7 @@ def read_header(start: Start, data: Source, *, gzip: bool) -> Header:
         raise NotSupportedYet(
             "is ANALYZE 7.5, not supported yet", path=start.path,
             remedy="NIfTI is: nibabel.save(nibabel.Nifti1Image.from_image("
-            f"nibabel.load({start.path!r})), 'x.nii')",
+            f"nibabel.load({python(start.path)})), 'x.nii')",
         )  # fmt: skip
     if not start.version:
         raise Corrupt(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from os.path import dirname, relpath
 
+from raconvert.files.quoting import path, python
+
 from .tables import BZIP2, GZIP, HEX, PROGRAMS, TEXT
 
 TYPE_CHECKING = False
@@ -51,7 +53,7 @@ def _python(array: Array, data: DecodedParts) -> str:
     place = "FILE"
     if part.source.path != data.header:
         name = relpath(part.source.path, dirname(data.header) or ".")
-        place = ascii(name)
+        place = python(path(name))
         if not name.isprintable() or re.search(r"\b(FILE|NAME|PATH)\b", name):
             return ""
     if part.skip:

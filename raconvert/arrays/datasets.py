@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raconvert.errors import MissingDependency, UsageError, listed
+from raconvert.files.quoting import python
 
 try:
     from xarray import DataArray, Dataset, Variable, decode_cf, open_dataset
@@ -145,7 +146,7 @@ def dataset_of(
     for name, array in chosen.items():
         if array.problem is not None:
             problem = array.problem
-            problem.remedy = f"drop_variables=['{name}'] leaves it out"
+            problem.remedy = f"drop_variables=[{python(name)}] leaves it out"
             raise problem
     dims = _Dimensions(chosen)
     lock = SerializableLock()

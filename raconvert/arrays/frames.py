@@ -14,6 +14,7 @@ import numpy as np
 
 from raconvert.arrays.memory import check_memory
 from raconvert.errors import MissingDependency, UsageError
+from raconvert.files.quoting import python
 from raconvert.files.source import DEFAULT_MAX_MEMORY
 
 try:
@@ -50,7 +51,7 @@ def table_of(arrays: Sequence[Any], *, index: bool) -> DataFrame:
             raise UsageError(
                 f"arrays '{first.name}' and '{array.name}' are over other axes",
                 got=f"{_shown(first)} and {_shown(array)}",
-                remedy=f"make a table of each: bundle['{first.name}'].to_dataframe()",
+                remedy=f"make a table of each: bundle[{python(first.name)}].to_dataframe()",
             )
     if len({array.name for array in arrays} | set(names)) < len(arrays) + len(names):
         names = [f"{name}_axis" if name in {a.name for a in arrays} else name for name in names]

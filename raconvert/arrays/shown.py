@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import type_name
+from raconvert.errors import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def tree(
     for before, name, array in _branches(root):
         count += 1
         if count <= most:
-            lines.append(f"{before}{name}" + ("" if array is None else f"  {array_line(array)}"))
+            about = "" if array is None else f"  {array_line(array)}"
+            lines.append(before + quoted(name + about))
     if count > most:
         lines[-1] = f"… {count - most + 1} more lines"
     return "\n".join([head, *lines])

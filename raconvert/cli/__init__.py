@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from raconvert import __version__
 from raconvert.cli.streams import fill_closed, flush, silence, stdout_failed
-from raconvert.errors import RaconvertError, UsageError, did_you_mean
+from raconvert.errors import RaconvertError, UsageError, did_you_mean, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,12 +83,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         silence(sys.stdout)
         named = f"'{error.filename}': " if error.filename is not None else ""
-        return _fail("OSError", f"{named}{error.strerror or error}", words)
+        return _fail("OSError", quoted(f"{named}{error.strerror or error}"), words)
     except Exception as bug:  # the last resort: one line instead of a traceback
         if "--debug" in words:
             raise
         kind = type(bug).__name__
-        text = f"{kind}: {bug}\n  this is a bug in raconvert; --debug shows where"
+        text = f"{kind}: {quoted(str(bug))}\n  this is a bug in raconvert; --debug shows where"
         return _fail(kind, text, words)
     return code
 
@@ -188,8 +188,10 @@ def choose_verb(words: list[str]) -> tuple[str, list[str]]:
         return "convert", ["--help"]
     verb = next((word for word in words if word in VERBS), None)
     if first.startswith("-") and verb is not None:
+        from raconvert.files.quoting import shell
+
         raise UsageError(
-            f"'{first}' stands before the verb", remedy=f"raconvert {verb} {first} ..."
+            f"'{first}' stands before the verb", remedy=f"raconvert {verb} {shell(first)} ..."
         )
     if maybe_file:
         from raconvert.cli.sources import no_destination
@@ -230,6 +232,6 @@ def _print(text: str) -> int:
 
 def _say(text: str, mark: str = "raconvert: ") -> None:
     try:
-        sys.stderr.write(f"{mark}{text}\n")
+        sys.stderr.write(f"{mark}{quoted(text, lines=True)}\n")
     except OSError:  # nobody listens; the exit code says it too
         silence(sys.stderr)

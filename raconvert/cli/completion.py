@@ -74,12 +74,12 @@ def run(args: Any, console: Console) -> int:
     if args.words:
         with suppress(RaconvertError, OSError):  # of a line that is not finished
             for word in words_for(args.shell):
-                console.result(word)
+                console.raw(word)
         return 0
     if len(args.shell) != 1:
         raise UsageError("one shell is named", remedy=f"usage: raconvert completion {SHELLS[0]}")
     one_of("completion", SHELLS)(args.shell[0])
-    console.result(script(args.shell[0]))
+    console.raw(script(args.shell[0]))
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 from raconvert.cli.streams import silence, stdout_failed
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from raconvert.conversion.progress import Progress as Event
 
 _BOLD, _RED, _RESET = "\033[1m", "\033[1;31m", "\033[0m"
+_STYLES = re.compile(f"({re.escape(_BOLD)}|{re.escape(_RESET)})")
 
 
 class Console:
@@ -34,23 +36,24 @@ class Console:
         self._names[path] = shown
 
     def result(self, text: str) -> None:
-        """Print a line of the result."""
+        """Print lines of the result, all of them printable but for the marks of `bold`."""
+        parts = _STYLES.split(text) if colorful(sys.stdout, self._color) else [text]
+        self.raw("".join(p if _STYLES.fullmatch(p) else printable(p) for p in parts))
+
+    def raw(self, text: str) -> None:
+        """Print what is as it must be: pictures, words for a shell, names for sha256sum."""
         for path, shown in self._names.items():
             text = text.replace(path, shown)
         write(sys.stdout, text + "\n")
 
     def result_json(self, value: Any) -> None:
         """Print the result as JSON."""
-        import json
-
-        self.result(json.dumps(value, indent=2, allow_nan=False))
+        self.raw(json_text(value, indent=2))
 
     def result_line(self, value: Any) -> None:
         """Print a part of the result as one line of JSON, at once."""
-        import json
-
         self._told = True
-        self.result(json.dumps(value, allow_nan=False))
+        self.raw(json_text(value))
         sys.stdout.flush()
 
     def note(self, text: str) -> None:
@@ -86,7 +89,7 @@ class Console:
 
     def bold(self, text: str) -> str:
         """Return the text in bold where the standard output is a terminal."""
-        return f"{_BOLD}{text}{_RESET}" if colorful(sys.stdout, self._color) else text
+        return f"{_BOLD}{one_line(text)}{_RESET}" if colorful(sys.stdout, self._color) else text
 
 
 def colorful(stream: Any, when: str = "auto") -> bool:
@@ -96,6 +99,13 @@ def colorful(stream: Any, when: str = "auto") -> bool:
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return bool(stream.isatty())
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Return a value as JSON in printable ASCII; `json` itself leaves DEL as it is."""
+    import json
+
+    return json.dumps(value, indent=indent, allow_nan=False).replace("\x7f", r"\u007f")
 
 
 def printable(text: str) -> str:
@@ -237,7 +247,7 @@ class Progress:
 
     def show(self, text: str) -> None:
         """Show a line, cut to the width of the terminal."""
-        text = f"{self._label}: {text}"
+        text = f"{self._label}: {one_line(text)}"
         if self._log:
             write(sys.stderr, text + "\n")
             return

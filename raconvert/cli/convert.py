@@ -181,7 +181,7 @@ def _tell_plan(report: Report, console: Console) -> None:
     console.result(one_line(str(report)))
     console.result(f"  to {report.target_format}")
     for name, type_name, shape, *_ in report.arrays if len(report.arrays) > 1 else ():
-        console.result(f"  {one_line(name)}: {type_name} {tuple(shape)}")
+        console.result(f"  {one_line(name)}: {one_line(type_name)} {tuple(shape)}")
     for line in _remarks(report, console.verbose):
         console.result(f"  {one_line(line)}")
 

@@ -98,7 +98,7 @@ def _array_lines(array: dict[str, Any]) -> Iterator[str]:
                 yield f"cannot be read in {side}: {one_line(problem)}"
         return
     (type_a, type_b), (shape_a, shape_b) = array["type"], map(_shape, array["shape"])
-    yield f"dtype    {type_a} {_sign(array['same_type'])} {type_b}"
+    yield f"dtype    {one_line(type_a)} {_sign(array['same_type'])} {one_line(type_b)}"
     yield f"shape    {shape_a} {_sign(array['same_shape'])} {shape_b}"
     yield f"data     {_data(array['data'], same_shape=array['same_shape'])}"
     for item in array["metadata"]:

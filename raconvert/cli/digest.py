@@ -114,4 +114,4 @@ def _show(found: list[tuple[str, str]], console: Console) -> None:
         return
     for name, digits in found:
         # sha256sum -c needs the very name; a terminal must not obey it.
-        console.result(manifest_line(one_line(name) if sys.stdout.isatty() else name, digits))
+        console.raw(manifest_line(one_line(name) if sys.stdout.isatty() else name, digits))

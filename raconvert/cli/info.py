@@ -70,7 +70,7 @@ def short_lines(facts: dict[str, Any]) -> Iterator[str]:
         path = facts["path"]
         if facts["container"] and not path.endswith(f"#{array['name']}"):
             path += f"#{array['name']}"
-        text = f"{array['type']}  {axes(array)}  {size(array['nbytes'])}"
+        text = f"{one_line(array['type'])}  {axes(array)}  {size(array['nbytes'])}"
         yield f"{one_line(path)}  {facts['format']}  {_unless_broken(array, text)}"
 
 
@@ -159,7 +159,7 @@ def array_text(array: dict[str, Any], width: int = 0) -> str:
     order = ", big-endian" if array["byte_order"] == "big" else ""
     return _unless_broken(
         array,
-        f"{array['type']:<{width}}   shape {axes(array)} (RA, Julia, MATLAB)   "
+        f"{one_line(array['type']):<{width}}   shape {axes(array)} (RA, Julia, MATLAB)   "
         f"{size(array['nbytes'])}   {_layout(array)}{order}",
     )
 

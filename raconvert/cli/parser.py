@@ -7,6 +7,7 @@ import os
 
 from raconvert.cli.options import VERBS, Opt, Verb, one_of
 from raconvert.errors import UsageError, did_you_mean
+from raconvert.files.quoting import operand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def _refuse_option(verb: str, spec: Verb, word: str) -> NoReturn:
     known = [name for option in spec.options for name in option.flags if name.startswith("--")]
     raise UsageError(
         f"{verb} has no option '{flag}'{did_you_mean(flag, known)}",
-        remedy=f"see raconvert {verb} --help; a file of that name is ./{word}",
+        remedy=f"see raconvert {verb} --help; a file of that name is {operand(word)}",
     )
 
 

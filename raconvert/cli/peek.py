@@ -28,6 +28,8 @@ def run(args: Any, console: Console) -> int:
     found: list[dict[str, Any]] = []
     screen = screen_of(args)
     width = screen.columns if sys.stdout.isatty() else 0
+    drawn = screen.way not in (terminal.CHARACTERS, terminal.NONE)
+    show = console.raw if drawn else console.result
 
     def look(path: str) -> dict[str, Any]:
         if console.json:
@@ -40,7 +42,7 @@ def run(args: Any, console: Console) -> int:
         found.append(seen)
         for line in () if console.json else seen["lines"]:
             for part in folded(line, width):
-                console.result(part)
+                show(part)
         return 0
 
     paths = expand(args.files, **below(args))

@@ -40,11 +40,10 @@ def reading(args: Any) -> dict[str, Any]:
 
 def no_destination(words: Sequence[str], verb: str = "") -> UsageError:
     """The error for a conversion without -o: it shows the line that was meant."""
-    import shlex
-
+    from raconvert.files.quoting import operand
     from raconvert.registry import by_suffix
 
-    said = [shlex.quote(word) for word in words]
+    said = [operand(word) for word in words]
     last = words[-1] if len(words) > 1 else ""
     if last and not os.path.lexists(last) and by_suffix(last):
         line = f"raconvert {verb}{' '.join(said[:-1])} -o {said[-1]}"

@@ -100,6 +100,6 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
         shape = few_lengths(array["shape"], ", ")
         comma = "," if len(array["shape"]) == 1 else ""
         yield (
-            f"ok {one_line(facts['path'] + name)}   {array['type']} ({shape}{comma})   "
+            f"ok {one_line(facts['path'] + name)}   {one_line(array['type'])} ({shape}{comma})   "
             f"digest {array['digest']}"
         )

@@ -9,7 +9,7 @@ more after the conversion has failed.
 
 from __future__ import annotations
 
-from raconvert.errors import UNREADABLE, RaconvertError, WouldLose
+from raconvert.errors import UNREADABLE, RaconvertError, WouldLose, quoted
 from raconvert.plugin import refused
 
 TYPE_CHECKING = False
@@ -77,7 +77,8 @@ def _fit(array: Array, problem: RaconvertError, path: str) -> Fit:
 def _refusal(bundle: Bundle, fits: list[Fit]) -> WouldLose:
     """Return the error that names what cannot be read, and what can be done."""
     count = len(bundle.arrays)
-    lines = [f"array '{fit.array}': {fit.reason}".replace(" and is left out", "") for fit in fits]
+    texts = [f"array '{fit.array}': {fit.reason}".replace(" and is left out", "") for fit in fits]
+    lines = [quoted(text) for text in texts]
     more = [f"and {len(lines) - LISTED} more"] * (len(lines) > LISTED)
     return WouldLose(
         f"{len(fits)} of its {count} arrays cannot be read",

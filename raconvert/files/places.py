@@ -248,7 +248,9 @@ def write_failed(path: str, error: OSError | ValueError) -> WriteFailed:
     reason = getattr(error, "strerror", None) or str(error)
     remedy, folder = "the destination is as it was before", os.path.dirname(path)
     if getattr(error, "errno", 0) == errno.ENOENT and folder and not os.path.lexists(folder):
-        reason, remedy = f"folder '{folder}' does not exist", f"mkdir -p '{folder}'"
+        from raconvert.files.quoting import operand
+
+        reason, remedy = f"folder '{folder}' does not exist", f"mkdir -p {operand(folder)}"
     return WriteFailed(f"cannot be written: {reason}", path=path, remedy=remedy)
 
 

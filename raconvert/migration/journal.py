@@ -22,8 +22,9 @@ from contextlib import suppress
 from time import monotonic, sleep, time
 
 from raconvert.declared import Record
-from raconvert.errors import Corrupt, TargetExists, UsageError, WriteFailed
+from raconvert.errors import Corrupt, RaconvertError, TargetExists, UsageError, WriteFailed
 from raconvert.files.own import open_own, refuse_other
+from raconvert.files.quoting import operand
 from raconvert.migration import killpoints
 from raconvert.migration.recorded import known_of, refused_of, settings_of, time_of, values_of
 from raconvert.migration.records import LOST, Outcome, Unit, text_of
@@ -132,7 +133,12 @@ class Journal:
         return {known.unit.source: known for known in _rows(self._base, self.path)}
 
     def _number_of_last(self) -> int:
-        (last,) = self._base.execute("SELECT max(number) FROM batches").fetchone()
+        try:
+            (last,) = self._base.execute("SELECT max(number) FROM batches").fetchone()
+        except sqlite3.Error as error:
+            raise _damaged(self.path, error) from error
+        if type(last) is not int and last is not None:
+            raise Corrupt("journal is damaged", path=self.path, where=f"batch {last!r:.40}")
         if (last or 0) > _LAST:
             raise Corrupt("journal is damaged", path=self.path, where=f"batch {last}")
         return last or 0
@@ -162,25 +168,38 @@ def read(path: str) -> tuple[dict[str, Any], list[Known]]:
 
 def _rows(base: sqlite3.Connection, path: str) -> Iterator[Known]:
     """Yield what the batches say of each file, the oldest first."""
-    for number, when, text in base.execute(
-        "SELECT number, time, files FROM batches ORDER BY number"
-    ):
-        try:
+    place = None
+    try:
+        for number, when, text in base.execute(
+            "SELECT number, time, files FROM batches ORDER BY number"
+        ):
+            place = f"batch {number}"
             seconds = time_of(when)
             for unit, outcome in known_of(text):
                 yield Known(unit, outcome, seconds)
-        except ValueError as error:
-            raise Corrupt(
-                "journal is damaged", path=path, where=f"batch {number}", got=error
-            ) from error
+    except (ValueError, sqlite3.Error) as error:  # of values, or of the pages of the database
+        raise _damaged(path, error, place) from error
 
 
 def _settings(base: sqlite3.Connection, path: str) -> dict[str, Any]:
     try:
         rows = base.execute("SELECT key, value FROM run")
         return settings_of({key: values_of(value) for key, value in rows})
-    except ValueError as error:
-        raise Corrupt("journal is damaged", path=path, got=error) from error
+    except (ValueError, sqlite3.Error) as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: str, error: Exception, where: str | None = None) -> RaconvertError:
+    """Return the error for a journal that cannot be read, or holds what no run has written."""
+    if isinstance(error, sqlite3.OperationalError) and _is_busy(error):
+        remedy = "try again when nothing else has it open"
+        return TargetExists("journal is in use", path=path, got=error, remedy=remedy)
+    return Corrupt("journal is damaged", path=path, where=where, got=error)
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _tables(base: sqlite3.Connection, path: str) -> set[tuple[str, str]]:
@@ -292,7 +311,7 @@ class Lock:
                 "another run writes here",
                 path=os.path.dirname(path),
                 remedy="wait for it, or look at it with: raconvert migrate --status "
-                f"{os.path.dirname(path)}",
+                f"{operand(os.path.dirname(path))}",
             ) from error
 
     def _acquire(self, *, wait: bool) -> None:

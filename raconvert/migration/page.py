@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from shlex import quote
 
+from raconvert.files.quoting import operand
 from raconvert.migration.failures import masked
 from raconvert.views.markup import (
     TABLE_END,
@@ -94,7 +94,7 @@ def _how_to_check(facts: dict[str, Any], json_name: str) -> Iterator[str]:
         yield "says <code>OK</code> for every line.</li>\n"
     yield f"<li>Or from {whole_name(json_name)} (names with a backslash or a line break aside):\n"
     yield "<pre>jq -r '.files[].written[]? | .sha256 + \"  \" + .path' "
-    yield f"{text_of(quote(json_name))} | sha256sum --check</pre></li>\n</ol>\n"
+    yield f"{text_of(operand(json_name))} | sha256sum --check</pre></li>\n</ol>\n"
 
 
 def _failures(files: list[dict[str, Any]]) -> Iterator[str]:

@@ -10,6 +10,7 @@ import os
 
 from raconvert.conversion.remote import sending
 from raconvert.errors import RaconvertError, UsageError
+from raconvert.files.quoting import operand
 from raconvert.files.remote import folder_of, is_url, located
 from raconvert.files.remote.ranges import SECOND
 from raconvert.files.remote.store import abort, is_s3, range_of, stat, uploads_below
@@ -64,7 +65,7 @@ def no_journal(target: str) -> UsageError:
     return UsageError(
         "a destination at a URL needs a journal on this machine",
         path=target,
-        remedy=f"add --journal {name}.sqlite",
+        remedy=f"add --journal {operand(f'{name}.sqlite')}",
     )
 
 

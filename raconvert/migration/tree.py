@@ -20,6 +20,7 @@ from raconvert.errors import NotSupportedYet, RaconvertError, ReadFailed, UsageE
 from raconvert.files import small
 from raconvert.files.folders import walk as walk_folders
 from raconvert.files.places import identity, is_remote
+from raconvert.files.quoting import operand
 from raconvert.files.source import Source
 from raconvert.migration.found import UNREADABLE, Found, Tree
 from raconvert.migration.partners import NOT_ASKED, without_partners
@@ -51,7 +52,7 @@ def walk(
     if not away and (whole := _whole(root)) is not None:
         raise UsageError(
             f"is {_a(whole)}, which is one source and not a tree", path=root,
-            remedy=f"raconvert '{root}' -o DST, or name the folder that it is in",
+            remedy=f"raconvert {operand(root)} -o DST, or name the folder that it is in",
         )  # fmt: skip
     wanted = _wanted(include, exclude)
     files: list[Found] = []

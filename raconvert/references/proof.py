@@ -254,7 +254,8 @@ def problem_of_refs(proof: Proof) -> str:
     for key, value in proof.refs.items():
         if isinstance(value, str):
             continue
-        if not isinstance(value, list) or len(value) != 3 or value[0] not in sizes:
+        named = isinstance(value, list) and len(value) == 3 and isinstance(value[0], str)
+        if not named or value[0] not in sizes:
             return f"{key[:80]} names a file that has no proof"
         if any(type(n) is not int or n < 0 for n in value[1:]):
             return f"{key[:80]} is at no place of a file"

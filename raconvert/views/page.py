@@ -11,12 +11,12 @@ import os
 from datetime import UTC, datetime
 from hashlib import sha256
 from html import escape
-from shlex import quote
 from textwrap import dedent
 
 from raconvert.arrays.dtypes import dtype_of, few_lengths, little, size
 from raconvert.errors import RaconvertError
 from raconvert.files.places import is_remote
+from raconvert.files.quoting import operand
 from raconvert.inspect.digest import digest_array, manifest_line
 from raconvert.inspect.info import describe, describe_array, format_details
 from raconvert.ra.header import data_offset
@@ -272,9 +272,6 @@ def _programs(array: Array, facts: dict[str, Any], place: str) -> Iterator[str]:
         )
         yield from _encoded(array, name, spec, facts["format"])
         return
-    if not name.isprintable():
-        stored = stored._replace(place="FILE")
-        yield "<p>The name of the file cannot be written in a program: put it for FILE.</p>\n"
     where = "A copy of the file here" if is_remote(place) else "In the folder of the file"
     yield f"<p>{where}; the elements are there as they are.</p>\n"
     yield from _listings(programs(stored))
@@ -287,13 +284,13 @@ def _encoded(array: Array, place: str, spec: str, format: str) -> Iterator[str]:
     if link.startswith("https://"):
         yield f" (<code>{text_of(link)}</code>)"
     asked = load(by_name(format)).programs
-    found = filled(asked(array), place, array.name) if asked and place.isprintable() else {}
+    found = filled(asked(array), place, array.name) if asked else {}
     if found:
         yield ":</p>\n"
         yield from _listings(found)
     yield "<p>" if found else ". "
     yield "Made plain once, they take none:</p>\n"
-    yield f"<pre>{text_of(f'raconvert {quote(spec)} -o x.ra')}</pre>\n"
+    yield f"<pre>{text_of(f'raconvert {operand(spec)} -o x.ra')}</pre>\n"
     order = array.index_order
     dims = array.shape[::-1] if array.row_major else array.dims
     element = little(array.element)

@@ -7,10 +7,10 @@ from re import split
 
 from raconvert.arrays.dtypes import dtype_of, needs_swap
 from raconvert.declared import Record
+from raconvert.files.quoting import QUOTED, c, julia, matlab, path, python, r
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from raconvert.arrays.array import Array
@@ -94,13 +94,13 @@ def programs(stored: Stored) -> dict[str, str]:
 
 def filled(found: dict[str, str], place: str, name: str) -> dict[str, str]:
     """The lines of a plugin (`Plugin.programs`) for a file and an array of these names."""
-    words = {"FILE": place, "NAME": name, "PATH": f"/{name}"}
+    words = {"FILE": path(place), "NAME": name, "PATH": f"/{name}"}
     lines = {}
     for language in LANGUAGES:
         if language in found:
-            quoted = {word: _QUOTES[language](text) for word, text in words.items()}
+            literals = {word: QUOTED[language](text) for word, text in words.items()}
             parts = split(r"\b(FILE|NAME|PATH)\b", found[language])
-            lines[language] = "".join(quoted.get(part, part) for part in parts)
+            lines[language] = "".join(literals.get(part, part) for part in parts)
     return lines
 
 
@@ -116,43 +116,16 @@ def _python(stored: Stored) -> str:
     else:
         found = dtype_of(element)
         usual = found.names is None
-        dtype = repr(found.str if usual else found.descr)
+        dtype = ascii(found.str if usual else found.descr)
         if not usual and "''" in dtype:
             dtype = repr(f"V{element.nbytes}")
     order = ', order="F"' if stored.index_order == "F" and len(stored.dims) > 1 else ""
     lines += [
-        f"x = np.fromfile({stored.place!a}, dtype={dtype}, count={stored.elements}, "
-        f"offset={stored.offset})",
+        f"x = np.fromfile({python(path(stored.place))}, dtype={dtype}, "
+        f"count={stored.elements}, offset={stored.offset})",
         f"x = x{after}.reshape({stored.shape}{order})",
     ]
     return "\n".join(lines)
-
-
-def _quoted(text: str) -> str:
-    """A text for Julia, R and C: what is odd is escaped."""
-    found = text.replace("\\", "\\\\").replace('"', '\\"')
-    return "".join(one if one.isprintable() else f"\\{ord(one):03o}" for one in found)
-
-
-def _quoted_in_julia(text: str) -> str:
-    return '"' + _quoted(text).replace("$", "\\$") + '"'
-
-
-def _quoted_in_matlab(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _quoted_in_c(text: str) -> str:
-    return f'"{_quoted(text)}"'
-
-
-_QUOTES: dict[str, Callable[[str], str]] = {
-    "Python": ascii,
-    "Julia": _quoted_in_julia,
-    "MATLAB": _quoted_in_matlab,
-    "R": _quoted_in_c,
-    "C": _quoted_in_c,
-}
 
 
 def _dims(stored: Stored, least: int = 0) -> str:
@@ -165,7 +138,7 @@ def _julia(stored: Stored) -> str:
     rank = f",{len(stored.dims)}"
     size = f"(undef, {_dims(stored)})" if stored.dims else "(undef)"
     lines = [
-        f"x = open({_quoted_in_julia(stored.place)}) do io",
+        f"x = open({julia(path(stored.place))}) do io",
         f"    seek(io, {stored.offset})",
         f"    read!(io, Array{{{kind}{rank}}}{size})",
         "end",
@@ -184,7 +157,7 @@ def _matlab(stored: Stored) -> str:
     _, kind, _ = _TYPES.get((element.kind, element.nbytes), ("", "uint8", ""))
     count, dims = stored.elements, _dims(stored, 2).replace(",", "")
     lines = [
-        f"f = fopen({_quoted_in_matlab(stored.place)}, 'r', "
+        f"f = fopen({matlab(path(stored.place))}, 'r', "
         f"'{'ieee-be' if stored.big else 'ieee-le'}');",
         f"fseek(f, {stored.offset}, 'bof');",
     ]
@@ -215,7 +188,7 @@ def _r(stored: Stored) -> str:
     key = element.kind, element.nbytes
     end = f'endian = "{"big" if stored.big else "little"}"'
     lines = [
-        f'f <- file({_quoted_in_c(stored.place)}, "rb")',
+        f'f <- file({r(path(stored.place))}, "rb")',
         f"invisible(seek(f, {stored.offset}))",
     ]
     dims = _dims(stored, 1)
@@ -254,7 +227,7 @@ def _c(stored: Stored) -> str:
         "int main(void) {",
         f"    size_t n = {stored.elements};  /* {_index(stored)} */",
         f"    {kind} *x = malloc(n * sizeof *x);",
-        f'    FILE *f = fopen({_quoted_in_c(stored.place)}, "rb");',
+        f'    FILE *f = fopen({c(path(stored.place))}, "rb");',
         f"    if (!x || !f || fseeko(f, {stored.offset}, SEEK_SET)",
         "        || fread(x, sizeof *x, n, f) != n)",
         "        return 1;",

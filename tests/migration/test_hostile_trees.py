@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
 import sqlite3
@@ -243,6 +244,43 @@ def test_a_journal_may_say_anything(tree: Path) -> None:
         path.write_bytes(good)
         change(path, "UPDATE batches SET files = ?", one)
         assert look(tree) == 3 or one in passed
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE batches SET files = CAST(x'ff' AS TEXT)",
+        "UPDATE batches SET files = CAST(x'5b22ff225d' AS TEXT)",
+        "UPDATE batches SET state = CAST(x'ff' AS TEXT)",
+        "UPDATE batches SET time = CAST(x'ff' AS TEXT)",
+        "UPDATE run SET value = CAST(x'ff' AS TEXT)",
+        "UPDATE run SET key = CAST(x'ff' AS TEXT) WHERE key = 'options'",
+        "UPDATE batches SET files = x'ff00'",
+    ],
+)
+def test_texts_of_a_journal_that_are_not_utf8(statement: str, tree: Path) -> None:
+    migrate()
+    change(tree / "out" / LOG, statement)
+
+    assert look(tree) == (0 if "state" in statement else 3)
+
+
+def test_damaged_pages_of_a_journal(tree: Path) -> None:
+    """Whatever bytes are wrong, the errors are ours, and what was converted stays."""
+    migrate()
+    path = tree / "out" / LOG
+    good = path.read_bytes()
+    dice = random.Random(3)
+    refused = 0
+    for _ in range(60):
+        bad = bytearray(good)
+        place = dice.randrange(len(bad))
+        bad[place : place + 64] = dice.randbytes(len(bad[place : place + 64]))
+        path.write_bytes(bad)
+        refused += look(tree) > 0
+    path.write_bytes(good[: len(good) // 2])
+    assert look(tree) == 3
+    assert refused > 5
 
 
 def text_of(row: list[Any]) -> str:

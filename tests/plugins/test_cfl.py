@@ -35,6 +35,15 @@ def writecfl(path: Path, values: np.ndarray) -> None:
     values.T.astype("<c8").tofile(path.with_suffix(".cfl"))
 
 
+def test_a_seal_that_is_not_text_says_nothing(tmp_path: Path) -> None:
+    writecfl(tmp_path / "x", VALUES)
+    header = tmp_path / "x.hdr"
+    header.write_bytes(header.read_bytes() + b"# raconvert seal: \xa3\xff 96 00000000\n")
+
+    for name in ("x.hdr", "x.cfl"):
+        assert np.array_equal(raconvert.read(tmp_path / name), VALUES)
+
+
 IN_PAIRS = (
     Pairs(
         name="cfl",
