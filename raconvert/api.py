@@ -55,7 +55,8 @@ def open(  # noqa: A001 - the verb that every array library uses
 
     `path` is a path, ``FILE#name``, a URL, bytes, or a file that is open for bytes (what has no
     name is kept in a temporary file until it is closed); a glob, a folder or a list of paths is
-    stacked on a new first axis, as `convert` does.
+    stacked on a new first axis, as `convert` does: index i is path i of a list, globs and folders
+    are sorted naturally (2 before 10).
 
     Returns an `Array` for formats of one array and for a chosen `array` (or ``FILE#name``), a
     `Bundle` (a mapping of names to arrays) for containers. Both are context managers. An array is

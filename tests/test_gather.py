@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 
 import raconvert
 from raconvert import convert
+from raconvert.cli import main
 from raconvert.conversion.inputs import (
     gather,
+    in_shell_order,
     missing_numbers,
     natural_key,
     natural_sorted,
@@ -171,11 +173,50 @@ def test_temporary_files_of_other_conversions_are_left_out() -> None:
 def test_what_the_shell_expanded_is_in_natural_order() -> None:
     names = ["img_1.npy", "img_10.npy", "img_100.npy", "img_2.npy"]  # as the shell sorts them
     make(*names)
-    assert gather(names)[:3] == (
-        ["img_1.npy", "img_2.npy", "img_10.npy", "img_100.npy"],
-        True,
-        "natural order",
-    )
+    found = in_shell_order(names)
+    assert found == ["img_1.npy", "img_2.npy", "img_10.npy", "img_100.npy"]
+    assert gather(found)[:3] == (found, True, "natural order")
+    make("in/9.npy", "d10/1.npy", "d9/1.npy")
+    for words in (["b.npy", "in/9.npy", "a.npy"], ["d10", "d9"], ["img_2.npy", "img_*.npy"]):
+        assert in_shell_order(words) == words
+    assert in_shell_order([]) == []
+
+
+def test_a_list_keeps_its_order() -> None:
+    """Index i is file i, whatever their names, for each call that takes a list."""
+    names = ["frame_b.npy", "frame_10.npy", "frame_9.npy", "frame_a.npy"]
+    for number, name in enumerate(names):
+        np.save(name, np.full(2, number))
+    assert gather(names)[:3] == (names, True, "given order")
+    assert raconvert.read(names)[:, 0].tolist() == [0, 1, 2, 3]
+    assert raconvert.read(tuple(map(Path, names)))[:, 0].tolist() == [0, 1, 2, 3]
+    with raconvert.open(names) as array:
+        assert [int(array[n][0]) for n in range(4)] == [0, 1, 2, 3]
+    for more in ({}, {"sort": "given"}, {"jobs": 2}):
+        convert(names, "out.npy", overwrite=True, **more)
+        assert np.load("out.npy")[:, 0].tolist() == [0, 1, 2, 3]
+    assert raconvert.verify("out.npy", names)["same"]
+    assert not raconvert.verify("out.npy", names[::-1])["same"]
+    convert(names, "out.npz")
+    assert [*np.load("out.npz")] == [name[:-4] for name in names]
+    convert(names, "sorted.npy", sort="natural")
+    assert np.load("sorted.npy")[:, 0].tolist() == [2, 1, 3, 0]
+    convert([], "listed.npy", files_from=names)
+    assert np.load("listed.npy")[:, 0].tolist() == [0, 1, 2, 3]
+
+
+def test_words_of_a_command_line_are_in_natural_order_of_one_folder() -> None:
+    names = ["frame_b.npy", "frame_10.npy", "frame_9.npy", "frame_a.npy"]
+    for number, name in enumerate(names):
+        np.save(name, np.full(2, number))
+    assert main([*names, "-o", "out.npy"]) == 0
+    assert np.load("out.npy")[:, 0].tolist() == [2, 1, 3, 0]
+    assert main(["verify", "out.npy", "--against", *names]) == 0
+    assert main([*names, "-o", "given.npy", "--sort", "given"]) == 0
+    assert np.load("given.npy")[:, 0].tolist() == [0, 1, 2, 3]
+    Path("list.txt").write_text("\n".join(names))
+    assert main(["--files-from", "list.txt", "-o", "listed.npy"]) == 0
+    assert np.load("listed.npy")[:, 0].tolist() == [0, 1, 2, 3]
 
 
 def test_files_of_several_folders_keep_the_order_given() -> None:
@@ -338,7 +379,7 @@ def test_natural_order_takes_every_name(name: str) -> None:
         ("given", ["10.npy", "2.npy", "1.npy"]),
         ("name", ["1.npy", "10.npy", "2.npy"]),
         ("mtime", ["2.npy", "10.npy", "1.npy"]),
-        (None, ["1.npy", "2.npy", "10.npy"]),
+        (None, ["10.npy", "2.npy", "1.npy"]),
     ],
 )
 def test_sort(sort: str | None, names: list[str]) -> None:
@@ -347,7 +388,7 @@ def test_sort(sort: str | None, names: list[str]) -> None:
         os.utime(name, (time, time))
     found = gather(["10.npy", "2.npy", "1.npy"], sort=sort)
     assert found.paths == names
-    assert found.order == f"{sort or 'natural'} order"
+    assert found.order == f"{sort or 'given'} order"
 
 
 def test_sort_goes_before_the_order_of_a_list() -> None:
@@ -418,7 +459,7 @@ def test_gaps_in_a_huge_range_cost_nothing() -> None:
         (["a1.npy", "a1.npy"], "stacking 2 files: a1.npy … a1.npy (natural order; 1 duplicate)"),
         (
             ["a1.npy", "a2.npy", "a2.npy", "a1.npy"],
-            "stacking 4 files: a1.npy … a2.npy (natural order; 2 duplicates)",
+            "stacking 4 files: a1.npy … a1.npy (given order; 2 duplicates)",
         ),
         (
             ["b/a5.npy", "a1.npy"],

@@ -51,8 +51,13 @@ def _convert(args: Any, progress: Progress | None) -> Report:
         for option in OPTIONS
         if option.name in args and option.name != "progress"
     }
+    words = args.src
+    if len(words) > 1 and args.sort is None:
+        from raconvert.conversion.inputs import in_shell_order
+
+        words = in_shell_order(words)
     try:
-        return pipeline.convert(args.src, args.output, progress=progress, **named)
+        return pipeline.convert(words, args.output, progress=progress, **named)
     finally:
         if progress is not None:
             progress.clear()

@@ -17,10 +17,11 @@ def run(args: Any, console: Console) -> int:
     """Write the view and print in a line what is in it."""
     if not args.output or not args.src:
         raise UsageError("refs needs sources and -o", remedy="usage: raconvert refs SRC... -o DST")
+    from raconvert.conversion.inputs import in_shell_order
     from raconvert.references.make import refs
 
     made = refs(
-        args.src, args.output, kind=args.kind, digest=args.digest, overwrite=args.overwrite,
+        in_shell_order(args.src), args.output, kind=args.kind, digest=args.digest, overwrite=args.overwrite,
         allow=args.allow or (), **below(args), **reading(args),
     )  # fmt: skip
     console.notes(made["notes"])

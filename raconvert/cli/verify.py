@@ -32,6 +32,10 @@ def run(args: Any, console: Console) -> int:
             remedy="usage: raconvert verify TREE --against TREE --combined LIST",
         )
     against = args.against or ([] if args.files_from is not None else None)
+    if against and len(against) > 1 and args.sort is None:
+        from raconvert.conversion.inputs import in_shell_order
+
+        against = in_shell_order(against)
     paths = args.files if against is not None else expand(args.files, views=True, **below(args))
     if against is not None and len(paths) != 1:
         raise UsageError("--against compares one FILE", got=f"{len(paths)} files")

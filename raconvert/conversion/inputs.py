@@ -1,7 +1,8 @@
 """Many sources: which files are meant, in which order, and what is odd about their names.
 
 An existing path is taken literally, before any glob or ``#`` meaning. Order: as given and listed;
-natural (2 before 10) inside each glob or folder, and for literal arguments that share a folder.
+natural (2 before 10) inside each glob or folder. Words of a command line may be a pattern that the
+shell expanded, so `in_shell_order` takes files of one folder in natural order.
 """
 
 from __future__ import annotations
@@ -161,11 +162,8 @@ def gather(
         paths += found
         literal = literal and was_literal
     order = "natural order"
-    if literal and len(words) > 1 and sort != "given":
-        if len({os.path.dirname(path) for path in paths}) == 1:
-            paths = natural_sorted(paths)
-        else:
-            order = "given order"
+    if literal and len(words) > 1 and not _is_natural(paths):
+        order = "given order"
     if files_from is not None:
         paths += _listed(files_from, null_separated)
         order = "given order"
@@ -175,6 +173,30 @@ def gather(
     if many:
         _check_unfinished(paths)
     return Gathered(paths, many, order, known)
+
+
+def in_shell_order(words: Sequence[str]) -> list[str]:
+    """Return the words of a command line in the order in which their files are meant.
+
+    A shell expands ``*.npy`` to names in the order of a dictionary, and nobody can tell them from
+    names that were typed: files of one folder are put into natural order. Raises nothing.
+    """
+    words = list(words)
+    if len(words) < 2 or len(set(map(os.path.dirname, words))) > 1:
+        return words
+    return natural_sorted(words) if all(map(_is_literal, words)) else words
+
+
+def _is_literal(word: str) -> bool:
+    """True if a word means one file, or a folder that is one source."""
+    if is_remote(word):
+        return by_suffix(word) is not None
+    return not is_pattern(word) and (not os.path.isdir(word) or row_of_folder(word) is not None)
+
+
+def _is_natural(paths: Sequence[str]) -> bool:
+    """True if the paths of one folder are in natural order."""
+    return len(set(map(os.path.dirname, paths))) == 1 and natural_sorted(paths) == [*paths]
 
 
 def gathered_files(paths: Iterable[str]) -> Gathered:

@@ -89,7 +89,8 @@ def convert(
     the source is found by content, that of the destination by `to` or its suffix.
 
     One literal path gives the array as it is; a glob, a folder or a list is stacked on a new first
-    axis for formats of one array, and becomes one named array each in containers. Elements keep
+    axis for formats of one array, and becomes one named array each in containers. Index i of a
+    stack is file i of the list; a glob or a folder is sorted naturally (2 before 10). Elements keep
     their index [i,j,k]; RA and other formats without an index order list the axes reversed.
 
     >>> report = raconvert.convert("grid.ra", "grid.npy")
@@ -111,7 +112,7 @@ def convert(
     * `arrays`: array to take from a container (repeatable, glob)
     * `stack`: True: stack the sources on a new first axis; ('concat', AXIS): join them along one
       that they have; 'each': one destination for each source
-    * `sort`: order of the sources
+    * `sort`: order of the sources (default: as listed, natural in globs and folders)
     * `recursive`: folders with everything below them
     * `include`: only files of these names (repeatable)
     * `exclude`: no files of these names (repeatable)
