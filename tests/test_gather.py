@@ -182,7 +182,7 @@ def test_what_the_shell_expanded_is_in_natural_order() -> None:
     assert in_shell_order([]) == []
 
 
-def test_a_list_keeps_its_order() -> None:
+def test_index_i_of_a_list_is_file_i() -> None:
     """Index i is file i, whatever their names, for each call that takes a list."""
     names = ["frame_b.npy", "frame_10.npy", "frame_9.npy", "frame_a.npy"]
     for number, name in enumerate(names):

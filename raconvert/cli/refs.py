@@ -21,8 +21,8 @@ def run(args: Any, console: Console) -> int:
     from raconvert.references.make import refs
 
     made = refs(
-        in_shell_order(args.src), args.output, kind=args.kind, digest=args.digest, overwrite=args.overwrite,
-        allow=args.allow or (), **below(args), **reading(args),
+        in_shell_order(args.src), args.output, kind=args.kind, digest=args.digest,
+        overwrite=args.overwrite, allow=args.allow or (), **below(args), **reading(args),
     )  # fmt: skip
     console.notes(made["notes"])
     if console.json:

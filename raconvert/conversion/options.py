@@ -88,8 +88,8 @@ OPTIONS = (
     Option("stack", "bool | str | tuple[str, int] | None", None,
            "True: stack the sources on a new first axis; ('concat', AXIS): join them along one "
            "that they have; 'each': one destination for each source"),
-    _text("sort", "order of the sources (default: as listed, natural in globs and folders)", "--sort",
-          choices=("natural", "given", "name", "mtime")),
+    _text("sort", "order of the sources (default: as listed, natural in globs and folders)",
+          "--sort", choices=("natural", "given", "name", "mtime")),
     _flag("recursive", "folders with everything below them", "-r --recursive"),
     _list("include", "only files of these names (repeatable)", "--include", "GLOB"),
     _list("exclude", "no files of these names (repeatable)", "--exclude", "GLOB"),
