@@ -82,7 +82,7 @@ def make(path: str, megabytes: int, *, sparse: bool) -> None:
         name=NAME,
         index_order="F",
         data=values,
-        meta=Metadata(ra_axes=axes),
+        meta=Metadata(axes=axes[::-1]),
     )
     with Target(path) as target:
         har.plan(Bundle([array]), storage="sparse" if sparse else "full").write(target)

@@ -139,7 +139,7 @@ class RaPlugin(_Base):
         has made use of: ``dims`` (fastest axis first), ``element``, ``index_order``.
         """
         array = self._opened(index)
-        fields = array.meta.shown()
+        fields = array.meta.to_dict()
         if not exclude_applied:
             fields["dims"] = list(array.dims)
             fields["element"] = type_name(array.element)
@@ -187,10 +187,7 @@ def _metadata(fields: dict[str, Any]) -> Metadata | None:
             f"RA files have no option or metadata field '{min(unknown)}'",
             expected=", ".join(Metadata.FIELDS),
         )
-    meta = Metadata.from_dict(fields) if fields else None
-    if meta is not None:
-        meta.axes = meta.ra_axes  # as given: in the order of the shape
-    return meta
+    return Metadata.from_dict(fields) if fields else None
 
 
 def register() -> None:

@@ -105,17 +105,18 @@ def rich() -> Bundle:
     )
     bundle["g/x"].meta = Metadata(
         description="a scan",
-        ra_axes=[
+        axes=[
             Axis(name="x", spacing=0.5, units="mm"),
             Axis(),
             Axis(name="t", labels=["a", "b", "c"]),
-        ],
+        ][::-1],
         attributes={"nested": {"a": [1, {"b": None}]}, "raw": b"\0\xff"},
         formats={"nrrd": {"space": "RAS"}},
     )
     bundle["z-first"].meta = Metadata(units="K")
     # Row-major arrays of a format without index order: the axes are only listed.
-    bundle["half"].index_order = None
+    half = bundle["half"].listed(None)
+    bundle.arrays = [half if array.name == "half" else array for array in bundle.arrays]
     return bundle
 
 

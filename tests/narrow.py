@@ -14,7 +14,18 @@ import numpy as np
 
 from raconvert.api import array_of
 from raconvert.arrays.blocks import as_ndarray
-from raconvert.plugin import NO, SURE, Bundle, Fit, Format, Plan, Source, equivalent, refused
+from raconvert.plugin import (
+    NO,
+    SURE,
+    Bundle,
+    Fit,
+    Format,
+    Metadata,
+    Plan,
+    Source,
+    equivalent,
+    refused,
+)
 
 MAGIC = b"NARROW\n"
 FORMAT = Format(
@@ -87,7 +98,6 @@ def read(source: Source) -> Bundle:
         arrays = []
         for name, values in file.items():
             array = array_of(np.ascontiguousarray(values.T), name)
-            array.index_order = "F"
-            array.meta.attributes["from the file"] = True
-            arrays.append(array)
+            array.meta = Metadata(attributes={"from the file": True})
+            arrays.append(array.listed("F"))
     return Bundle(arrays)

@@ -528,13 +528,13 @@ def test_what_is_known_per_axis_moves_along(order: str | None) -> None:
     logical = np.zeros((2, 3, 4))
     names = ["a", "b", "c"]  # of the logical axes
     axes = [Axis(name=name) for name in (names if order == "F" else names[::-1])]
-    array = in_memory(logical, order, meta=Metadata(ra_axes=axes))
+    array = in_memory(logical, order, meta=Metadata(axes=[Axis(name=name) for name in names]))
     for permutation in itertools.permutations(range(3)):
         got = axis_order.permuted(array, permutation)
-        told = [axis.name for axis in got.meta.ra_axes]
+        told = [axis.name for axis in got.ra_axes]
         assert (told if order == "F" else told[::-1]) == [names[axis] for axis in permutation]
         assert dict(zip(told, got.dims, strict=True)) == {"a": 2, "b": 3, "c": 4}
-    assert [axis.name for axis in array.meta.ra_axes] == [axis.name for axis in axes]
+    assert [axis.name for axis in array.ra_axes] == [axis.name for axis in axes]
 
 
 @pytest.mark.parametrize("start", ["C", "F"])

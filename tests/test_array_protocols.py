@@ -205,7 +205,7 @@ def test_a_pickle_keeps_what_is_known_and_values_of_its_own(tmp_path: Path) -> N
     assert Axis("row") not in (Axis("column"), Axis("row", units="m"), "row", None)
     raconvert.write(tmp_path / "x.ra", values, meta=meta)
     with raconvert.open(tmp_path / "x.ra") as array:
-        array.meta.attributes["b"] = 2
+        array.meta = array.meta.replace(attributes={"a": 1, "b": 2})
         for one, wanted in ((array, values), (array.replace(data=values + 1), values + 1)):
             back = pickle.loads(pickle.dumps(one))
             assert np.array_equal(np.asarray(back), wanted)

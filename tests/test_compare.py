@@ -376,16 +376,16 @@ def test_a_container_of_others_needs_a_choice(tmp_path: Path) -> None:
 
 
 def test_metadata_is_compared_field_by_field() -> None:
-    a = Metadata("one", ra_axes=[Axis("x", spacing=1.0), Axis("y")], attributes={"k": [1, 2]})
+    a = Metadata("one", axes=[Axis("x", spacing=1.0), Axis("y")][::-1], attributes={"k": [1, 2]})
     b = Metadata(
-        "two", ra_axes=[Axis("x"), Axis("y")], attributes={"k": [1, 2], "nan": float("nan")}
+        "two", axes=[Axis("x"), Axis("y")][::-1], attributes={"k": [1, 2], "nan": float("nan")}
     )
 
     found = meta_differences(a.to_dict(), b.to_dict())
 
     assert found == [
         {"field": "description", "a": "one", "b": "two"},
-        {"field": "axes[0].spacing", "a": 1.0},
+        {"field": "axes[1].spacing", "a": 1.0},
         {"field": "attributes.nan", "b": "nan"},
     ]
     assert meta_differences(b.to_dict(), b.to_dict()) == []
@@ -819,7 +819,7 @@ def test_what_items_have_of_their_own_is_compared(
     for name, odd in (("a", {}), ("b", {}), ("c", {4: "new", 7: "new"})):
         stack = array_of(np.zeros((9, 2)), "s")
         items = [{"attributes": {"by": odd.get(n, "me"), "n": n}} for n in range(9)]
-        stack.meta.items = lambda items=items: iter(items)
+        stack.meta = stack.meta.replace(items=lambda items=items: iter(items))
         write_bundle_file(tmp_path / f"{name}.ra", Bundle([stack]), "ra")
     convert(tmp_path / "a.ra", tmp_path / "bare.ra", meta="drop")
 

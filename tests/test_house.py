@@ -22,7 +22,7 @@ COMPILED = {  # modules of C, which import nothing of ours
     for path in folder.rglob("*.c")
 }
 MOST_ENTRIES = 12  # in raconvert/, beside packages
-MOST_LINES = {"raconvert": 500, "raconvert.plugins": 600}
+MOST_LINES = {"raconvert": 800, "raconvert.plugins": 800}
 
 
 @cache
@@ -195,7 +195,6 @@ RARELY = {
     "raconvert.arrays.dtypes": "an .ra of usual numbers is read without",
     "raconvert.arrays.indexing": "reading a part of an array",
     "raconvert.arrays.memory": "an .ra of usual numbers is read without",
-    "raconvert.arrays.namespace": "arrays without what only RA knows",
     "raconvert.arrays.placed": "metadata that is not moved",
     "raconvert.arrays.seen": "--meta drop of user elements",
     "raconvert.arrays.shown": "arrays that nobody prints",
@@ -407,29 +406,16 @@ def test_every_test_file_has_a_name_of_its_own() -> None:
     assert [name for name, count in found.items() if count > 1] == []
 
 
-def axes_in_the_order_of_shapes(name: str) -> Iterator[int]:
-    """The lines where a module reads or makes the axes of metadata in the order for people."""
-    for node in ast.walk(tree(name)):
-        if isinstance(node, ast.Attribute) and node.attr == "axes":
-            value = node.value
-            named = value.attr if isinstance(value, ast.Attribute) else getattr(value, "id", "")
-            if named == "meta":
-                yield node.lineno
-        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Metadata":
-            yield from (node.lineno for keyword in node.keywords if keyword.arg == "axes")
-
-
-BY_SHAPE = {
-    "raconvert.imageio": "the axes that its users give and get",
-    "raconvert.arrays.placed": "what people give is checked in their order",
-    "raconvert.arrays.protocols": "Array.axes is for people",
+TURNING = {
+    "raconvert.arrays.array": "listed: the same dims in the other index order",
+    "raconvert.arrays.axes": "permuted: other axes first",
 }
 
 
-def test_modules_list_axes_as_dims_are() -> None:
-    """A plugin that takes `meta.axes`, which is in the order of `shape`, swaps names: `ra_axes`."""
-    found = {name: list(axes_in_the_order_of_shapes(name)) for name in modules()}
-
-    assert {name for name, lines in found.items() if lines} == set(BY_SHAPE), {
-        name: lines for name, lines in found.items() if lines
-    }
+def test_one_place_turns_an_array_and_its_metadata() -> None:
+    """Metadata is in the order of `shape`: whoever else turned it would turn it twice."""
+    found = set()
+    for name in modules():
+        calls = [node for node in ast.walk(tree(name)) if isinstance(node, ast.Call)]
+        found |= {name for call in calls if ast.unparse(call.func).endswith("meta.permuted")}
+    assert found == set(TURNING)

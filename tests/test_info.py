@@ -392,8 +392,8 @@ def test_what_one_format_knows_is_told_in_short(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     array = array_of(np.arange(3), "x")
-    array.meta.units = "mm"
-    array.meta.formats = {"hdf5": {"type": {"class": "string", "padding": "n"}, "long": "y" * 200}}
+    own = {"type": {"class": "string", "padding": "n"}, "long": "y" * 200}
+    array.meta = array.meta.replace(units="mm", formats={"hdf5": own})
     bundles.save(tmp_path / "x.zip", Bundle([array]))
 
     assert main(["info", str(tmp_path / "x.zip")]) == 0
@@ -413,7 +413,8 @@ def test_what_a_format_knows_is_all_there_with_v(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int
 ) -> None:
     array = array_of(np.arange(3), "x")
-    array.meta.formats = {"hdf5": {f"f{number:03d}": number for number in range(count)}}
+    own = {f"f{number:03d}": number for number in range(count)}
+    array.meta = array.meta.replace(formats={"hdf5": own})
     bundles.save(tmp_path / "x.zip", Bundle([array]))
 
     assert main(["info", str(tmp_path / "x.zip")]) == 0
@@ -433,7 +434,7 @@ def test_what_a_format_knows_is_whole_where_it_is_short(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     array = array_of(np.arange(3), "x")
-    array.meta.formats = {"hdf5": {"a": 1, "b": 2}}
+    array.meta = array.meta.replace(formats={"hdf5": {"a": 1, "b": 2}})
     bundles.save(tmp_path / "x.zip", Bundle([array]))
     assert main(["info", str(tmp_path / "x.zip")]) == 0
     assert "    hdf5: a = 1, b = 2" in capsys.readouterr().out.splitlines()[2]

@@ -160,7 +160,7 @@ def test_metadata_in_a_pair_of_before(tmp_path: Path) -> None:
     (tmp_path / "x.nrrd").write_text(text)
     with open_bundle(tmp_path / "x.nrrd") as bundle:
         meta = bundle.arrays[0].meta
-        assert [axis.to_dict() for axis in meta.ra_axes] == [
+        assert [axis.to_dict() for axis in meta.axes[::-1]] == [
             {"name": "x", "labels": ["a", "b"]}, {"name": "y"},
         ]  # fmt: skip
         assert (meta.attributes, meta.formats["hdf5"]) == ({"n": 5}, {"k": 1})
@@ -249,9 +249,9 @@ def test_plugins_read_and_write_no_json_of_their_own(folder: str) -> None:
 
 def test_axes_of_a_record_add_to_those_of_the_file() -> None:
     array = array_of(np.zeros((2, 3)), "x")
-    array.meta.ra_axes = [Axis(name="x"), Axis(name="y")]
+    array.axes = [Axis(name="y"), Axis(name="x")]
     record = {"axes": [{"units": "m"}, {"name": "z"}]}
     back = roundtrip.apply(record, array)
-    assert [axis.to_dict() for axis in back.meta.ra_axes] == [
+    assert [axis.to_dict() for axis in back.ra_axes] == [
         {"name": "x", "units": "m"}, {"name": "z"},
     ]  # fmt: skip

@@ -409,7 +409,7 @@ def test_the_tree_and_the_largest_array(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_classes_are_a_table_with_their_names() -> None:
     array = array_of(np.repeat(np.array([0, 1, 2], "u1"), [50, 30, 20]))
-    array.meta.attributes["labels"] = ["cat", "dog", "fox"]
+    array.meta = array.meta.replace(attributes={"labels": ["cat", "dog", "fox"]})
 
     lines = list(lines_of(array, WIDE))
     assert [line.split("█")[0].split() for line in lines[:3]] == [

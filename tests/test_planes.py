@@ -350,7 +350,7 @@ def test_a_plane_that_is_a_folder_refuses_all() -> None:
 
 
 def test_metadata_without_a_place_is_named_once() -> None:
-    meta = Metadata("text", ra_axes=[Axis(name="x"), Axis(name="y"), Axis(name="z")])
+    meta = Metadata("text", axes=[Axis(name="x"), Axis(name="y"), Axis(name="z")][::-1])
     raconvert.write("x.ra", np.zeros((3, 4, 5), "u1"), meta=meta)
     report = convert("x.ra", "{}.png")
     assert [fit.property for fit in report.equivalent] == ["metadata"]

@@ -108,8 +108,8 @@ def test_index_order_of_a_sidecar_counts(here: Path) -> None:
 
 
 def test_xarray_finds_names_units_and_attributes(here: Path) -> None:
-    meta = raconvert.Metadata(units="K", description="air", attributes={"n": 3})
-    meta.axes = [raconvert.Axis(name=name) for name in "tyx"]
+    axes = [raconvert.Axis(name=name) for name in "tyx"]
+    meta = raconvert.Metadata(units="K", description="air", attributes={"n": 3}, axes=axes)
     raconvert.write("air.ra", VALUES, meta=meta)
 
     raconvert.refs("air.ra", "view.json")
@@ -681,8 +681,8 @@ def test_fortran_order_is_said_or_refused(here: Path) -> None:
 def test_metadata_goes_along_or_is_named(here: Path) -> None:
     axes = [raconvert.Axis(name=name, spacing=n + 1, origin=n, units="mm", labels=None)
             for n, name in enumerate("zyx")]  # fmt: skip
-    meta = raconvert.Metadata(description="a scan", attributes={"n": 1, "of": "me"})
-    meta.axes = axes
+    attributes = {"n": 1, "of": "me"}
+    meta = raconvert.Metadata(description="a scan", attributes=attributes, axes=axes)
     raconvert.write("x.ra", VALUES, meta=meta)
 
     nhdr = raconvert.refs("x.ra", "x.nhdr")

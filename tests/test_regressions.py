@@ -44,14 +44,14 @@ def test_one_file_each_does_not_overwrite_a_source_that_is_still_to_be_read(tmp_
 def test_joined_files_with_axes_and_items_can_be_read_back(tmp_path: Path) -> None:
     for number in range(2):
         axes = [Axis(name="x", labels=list("abcd")), Axis(name="y")]
-        meta = Metadata(ra_axes=axes, attributes={"n": number, "same": 1})
+        meta = Metadata(axes=axes[::-1], attributes={"n": number, "same": 1})
         raconvert.write(tmp_path / f"{number}.ra", GREY + number, meta=meta)
     for axis in (0, 1):
         out = tmp_path / f"out{axis}.ra"
         report = convert(str(tmp_path / "?.ra"), out, stack=("concat", axis))
         assert np.array_equal(raconvert.read(out), np.concatenate([GREY, GREY + 1], axis))
         with raconvert.open(out) as array:
-            assert [found.name for found in array.meta.ra_axes] == ["x", "y"]
+            assert [found.name for found in array.ra_axes] == ["x", "y"]
             assert array.meta.attributes == {"same": 1}
         assert any("left out" in fit.reason for fit in report.equivalent)
         with pytest.raises(WouldLose):

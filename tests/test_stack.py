@@ -632,7 +632,7 @@ def _said(name: str) -> None:
     array = Array(
         element("uint", 1), (3,), name="g/h/x", data=np.arange(3, dtype="u1"), index_order="C"
     )
-    array.meta.attributes["own"] = 1
+    array.meta = array.meta.replace(attributes={**array.meta.attributes, "own": 1})
     said = {"g/h": {"a": 2, "same": 1, "own": 1}, "g": {"a": 1, "same": 1}, "e": {}}
     bundle = Bundle([array], attributes={"a": 0, "t": True, "own": True}, groups=said)
     bundle.aliases = {"y": "g/h/x"}

@@ -243,7 +243,7 @@ def _axes(walk: Walk, header: Header, names: list[str], status: str) -> None:
     """Read the label lists and name the axes; keep what does not follow from those."""
     if names == set_names([None] * len(names)) and not status.strip("u"):
         return  # as most files without sets say it
-    known: dict[str, list[str]] = {}
+    known: dict[str, tuple[str, ...]] = {}
     explicit = iter(header.own.get("elements", ()))
     splits: list[int] = []
     axes = []
@@ -252,9 +252,10 @@ def _axes(walk: Walk, header: Header, names: list[str], status: str) -> None:
         if letter == "k":
             if name not in known:
                 known[name] = _labels(walk, size, name, splits)
-            labels: list[str] | None = known[name]
+            labels: tuple[str, ...] | None = known[name]
         else:
-            labels = [word for word in [next(explicit, None)] if word] if letter == "e" else None
+            word = next(explicit, None) if letter == "e" else None
+            labels = (word,) if word else None
             labels = labels if labels and size == 1 else None
         if labels is not None and len(labels) != size:
             record = walk.peek()
@@ -275,7 +276,7 @@ def _axes(walk: Walk, header: Header, names: list[str], status: str) -> None:
         header.own["label_split"] = max(splits)
 
 
-def _labels(walk: Walk, size: int, name: str, splits: list[int]) -> list[str]:
+def _labels(walk: Walk, size: int, name: str, splits: list[int]) -> tuple[str, ...]:
     parts, _ = strings(walk, size, WORD_CHARS, f"the label list of set '{name}'")
     walk.label_count += size
     if walk.label_count * LABEL_MEMORY > walk.source.max_memory:
@@ -294,7 +295,7 @@ def _labels(walk: Walk, size: int, name: str, splits: list[int]) -> list[str]:
         splits.append(parts.counts[0])
     found = walk.labels.get(raw)
     if found is None:
-        found = walk.labels[raw] = _words(raw)
+        found = walk.labels[raw] = tuple(_words(raw))
     else:
         walk.label_count -= size
     return found

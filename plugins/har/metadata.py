@@ -29,6 +29,7 @@ from .tables import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from .planned import FilePlan, HeaderPlan
@@ -103,7 +104,7 @@ def plan_texts(header: HeaderPlan) -> None:
     last = array.name.rpartition("/")[2]
     default = ""
     if not header.own:
-        axes = array.meta.ra_axes
+        axes = array.ra_axes
         is_set = header.type == TEXT and len(axes) == 1 and axes[0].name == last
         if is_set:  # how GEMPACK and ViewHAR recognise a set
             default = f"Set {last}"
@@ -139,7 +140,7 @@ def plan_sets(header: HeaderPlan) -> None:
     array, rank = header.array, header.array.ndim
     if header.type != REAL or rank > MAX_RANK:
         return
-    axes = array.meta.ra_axes if len(array.meta.ra_axes) == rank else [Axis()] * rank
+    axes = array.ra_axes if len(array.ra_axes) == rank else (Axis(),) * rank
     kept = header.own.get("sets", [])
     usual = kept if len(kept) == rank else set_names([None] * rank)
     words = [axis.name or name for axis, name in zip(axes, usual, strict=True)]
@@ -237,12 +238,12 @@ def say_lost(header: HeaderPlan) -> None:
     others = [name for name, space in meta.formats.items() if space and name != NAMESPACE]
     lost += [f"the namespace {name}" for name in others]
     lost += ["what single items have"] if meta.items is not None else []
-    lost += [f"{field} of axes" for field in _lost_of_axes(header, meta.ra_axes)]
+    lost += [f"{field} of axes" for field in _lost_of_axes(header, header.array.ra_axes)]
     if lost:
         header.equivalent("metadata", f"left out: {', '.join(lost)}")
 
 
-def _lost_of_axes(header: HeaderPlan, axes: list[Axis]) -> list[str]:
+def _lost_of_axes(header: HeaderPlan, axes: Sequence[Axis]) -> list[str]:
     fields = ["kind", "units", "spacing", "origin"]
     if header.type != REAL or len(axes) != header.array.ndim:
         fields += ["name", "labels"]

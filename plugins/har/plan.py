@@ -161,7 +161,7 @@ def _real_type(header: HeaderPlan) -> str:
 
 
 def _has_sets(array: Array) -> bool:
-    return any(axis.name or axis.labels is not None for axis in array.meta.ra_axes)
+    return any(axis.name or axis.labels is not None for axis in array.meta.axes)
 
 
 def _plan_integers(header: HeaderPlan, *, small: bool) -> None:

@@ -110,7 +110,7 @@ def _variable(source: Source, solution: Solution, variable: Variable, made: Elem
         tuple(size for _, size, _ in variable.sets),
         name=variable.name,
         index_order="F",
-        meta=Metadata(description=variable.label or None, units=variable.units, ra_axes=axes),
+        meta=Metadata(description=variable.label or None, units=variable.units, axes=axes),
         data=partial(_results, source, solution.headers, variable, made),
         storage={"solution": variable.closure},
     )
@@ -181,7 +181,7 @@ def _array(source: Source, framing: str, header: Header) -> Array:
         index_order="F",
         meta=Metadata(
             description=header.long.rstrip(" ") or None,
-            ra_axes=header.axes,
+            axes=header.axes,
             formats={NAMESPACE: header.own},
         ),
         storage={

@@ -71,7 +71,7 @@ class Walk:
         self.offset = records.first
         self.header = ""  # the name of the header at work
         self.number = 0  # of the record after that name
-        self.labels: dict[bytes, list[str]] = {}  # lists are shared by all headers of a file
+        self.labels: dict[bytes, tuple[str, ...]] = {}  # lists are shared by all headers of a file
         self.label_count = 0
         self._next: Record | None = None
 

@@ -294,7 +294,7 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
     context.names[found.path] = array.name
     context.places[key_of(dataset)] = array.name
     if scale is not None:
-        array.meta.formats.setdefault(NAMESPACE, {})["scale"] = scale
+        array.meta = array.meta.with_format(NAMESPACE, scale=scale)
     if names and (attached := scales.attached_to(dataset, found.file)):
         context.scaled.append((array, attached))
     _remember(found, array, context, alone=not (names or context.julia))
@@ -520,13 +520,13 @@ def _fill_value(array: Array, plist: h5p.PropDCID, kind: Kind) -> None:
         value = np.zeros((), kind.buffer)
         plist.get_fill_value(value)
         array.storage["fillvalue"] = value.item()
-        array.meta.formats.setdefault(NAMESPACE, {})["fillvalue"] = value.item()
+        array.meta = array.meta.with_format(NAMESPACE, fillvalue=value.item())
 
 
 def _keep_type(array: Array, tid: h5t.TypeID, kind: Kind) -> None:
     """Remember the HDF5 type where the element alone would be written in another one."""
     if tid.get_class() == h5t.ENUM and kind.memory is not None:
-        array.meta.formats.setdefault(NAMESPACE, {})["type"] = describe(tid)
+        array.meta = array.meta.with_format(NAMESPACE, type=describe(tid))
     if kind.memory is not None and (kind.element is not None or kind.buffer.names):
         return  # as NumPy's own type, from now on
     if array.element.kind == "bool" and tid.get_class() in (h5t.BITFIELD, h5t.OPAQUE):
@@ -537,15 +537,15 @@ def _keep_type(array: Array, tid: h5t.TypeID, kind: Kind) -> None:
     usual = _usual_type(array.element) if known else type_of_element(array.element)
     if array.element == element_of(np.dtype("i1")) and tid == type_of_dtype(np.dtype("?")):
         description = {"class": "enum", "base": "|i1", "names": BOOL_NAMES}
-        array.meta.formats.setdefault(NAMESPACE, {})["type"] = description
+        array.meta = array.meta.with_format(NAMESPACE, type=description)
     elif kind.element is None or kind.dims or usual != tid:
         description = describe(tid)
         if array.element.kind != "user":
             description = little_endian(description)
         if not isinstance(description, str):
-            array.meta.formats.setdefault(NAMESPACE, {})["type"] = description
-            is_utf8 = description.get("charset") == "utf-8"
-            array.meta.encoding = "utf-8" if is_utf8 and array.element.kind == "user" else None
+            is_utf8 = description.get("charset") == "utf-8" and array.element.kind == "user"
+            meta = array.meta.with_format(NAMESPACE, type=description)
+            array.meta = meta.replace(encoding="utf-8" if is_utf8 else None)
 
 
 _usual_type = lru_cache(64)(type_of_element)  # only to be compared
@@ -556,24 +556,24 @@ _usual_type = lru_cache(64)(type_of_element)  # only to be compared
 
 def _described(array: Array, attributes: Attributes, record: dict[str, Any], found: Found) -> Array:
     """An array with what its attributes say: common fields, the others, and how to write them."""
-    meta = array.meta
-    own = meta.formats.setdefault(NAMESPACE, {})
+    own = {}
     values = attributes.values
-    for field, name in (("units", "units"), ("description", "description")):
+    common = {}
+    for name in ("units", "description"):
         if isinstance(values.get(name), str) and values[name]:
-            setattr(meta, field, values.pop(name))
+            common[name] = values.pop(name)
     long_name = values.get("long_name")
-    if meta.description is None and isinstance(long_name, str) and long_name:
-        meta.description = values.pop("long_name")
+    if "description" not in common and isinstance(long_name, str) and long_name:
+        common["description"] = values.pop("long_name")
         own["description"] = "long_name"
-    meta.attributes = values
     if attributes.types:
         own["attributes"] = attributes.types
+    array.meta = array.meta.with_format(NAMESPACE, **own).replace(attributes=values, **common)
     if record:
         array = roundtrip.apply(record, array, found.file.path)
     if is_text(array.element):  # it is stored as UTF-8, and is none any more
-        own.pop("type", None)
-        array.meta.encoding = record.get("encoding")
-    if not own:
-        array.meta.formats.pop(NAMESPACE, None)
+        meta = array.meta.without_format(NAMESPACE, "type")
+        array.meta = meta.replace(encoding=record.get("encoding"))
+    if not array.meta.formats.get(NAMESPACE):
+        array.meta = array.meta.without_format(NAMESPACE)
     return array

@@ -83,9 +83,11 @@ def apply(
             entries.append({"axis": axis, "label": bool(label), "scales": paths})
         if any(entry["axis"] for entry in entries):
             if any(entry["scales"] for entry in entries):
-                array.meta.formats.setdefault(NAMESPACE, {})["dimensions"] = entries
-            if not array.meta.ra_axes:
-                array.meta.ra_axes = axes_of(entries, array, by_name, cache)
+                array.meta = array.meta.with_format(NAMESPACE, dimensions=entries)
+            if not array.meta.axes:
+                axes = axes_of(entries, array, by_name, cache)
+                order = 1 if array.index_order == "F" else -1
+                array.meta = array.meta.replace(axes=axes[::order])
 
 
 def _attached_to(dataset: h5d.DatasetID, file: File) -> list[tuple[str, list[Key]]]:
@@ -192,7 +194,7 @@ def matched(array: Array) -> list[dict[str, Any] | None]:
     entries = array.meta.formats.get(NAMESPACE, {}).get("dimensions")
     left = [entry for entry in entries if _is_entry(entry)] if isinstance(entries, list) else []
     found: list[dict[str, Any] | None] = []
-    for axis in array.meta.ra_axes[::-1]:
+    for axis in array.ra_axes[::-1]:
         entry = next((entry for entry in left if entry["axis"] == (axis.name or "")), None)
         if entry is not None:
             left.remove(entry)
@@ -219,7 +221,7 @@ def values_of(axis: Axis, length: int) -> Any:
         if all(type(label) in (int, float) for label in labels):
             return np.array(labels, np.float64)
         if all(isinstance(label, str) and "\0" not in label for label in labels):
-            return labels
+            return list(labels)
     if axis.spacing is not None:
         return axis.values(length)
     return None

@@ -223,7 +223,7 @@ class Writer:
                 h5ds.set_scale(self._opened(array.name), _utf8_bytes(name))
                 self.scales.add(array.name)
             elif self.netcdf and array.ndim == 1 and self._is_coordinate(array):
-                name = array.meta.ra_axes[0].name or ""
+                name = array.meta.axes[0].name or ""
                 h5ds.set_scale(self._opened(array.name), _utf8_bytes(name))
                 self.scales.add(array.name)
                 self.coordinates[self.links[array.name]] = array
@@ -232,12 +232,12 @@ class Writer:
         return {
             array.name: self._attach(array, by_name, cache)
             for array in self.bundle.arrays
-            if array.meta.ra_axes or self.netcdf
+            if array.meta.axes or self.netcdf
         }
 
     def _is_coordinate(self, array: Array) -> bool:
         """True for an array of the name of its axis: to netCDF it has the values of that."""
-        axis = array.meta.ra_axes[0] if array.meta.ra_axes else Axis()
+        axis = array.meta.axes[0] if array.meta.axes else Axis()
         return axis.name == self.links[array.name].rpartition("/")[2]
 
     def _coordinate_of(self, array: Array, axes: list[Axis], index: int) -> Array | None:
@@ -252,7 +252,7 @@ class Writer:
     def _attach(self, array: Array, by_name: dict[str, Array], cache: dict[str, Any]) -> bool:
         """Attach the remembered scales of an array, else make some; True if they say it all."""
         dataset = self._opened(array.name)
-        axes = array.meta.ra_axes[::-1] or [Axis()] * array.ndim
+        axes = list(array.ra_axes[::-1]) or [Axis()] * array.ndim
         dims = array.dims[::-1]
         entries = scales.matched(array) or [None] * array.ndim
         entries_made = []
@@ -282,7 +282,7 @@ class Writer:
             if not attached and not (known and scales.values_of(axis, dims[index]) is None):
                 self._make_scale(array, index)
         again = scales.axes_of(entries_made, array, by_name, cache)
-        wanted = [axis.to_dict() for axis in array.meta.ra_axes]
+        wanted = [axis.to_dict() for axis in array.ra_axes]
         return [axis.to_dict() for axis in again] == wanted
 
     def _make_scale(self, array: Array, index: int) -> None:
@@ -291,7 +291,7 @@ class Writer:
         Axes of one group that say the same share it, as dimensions of netCDF do. Where an axis
         says nothing, the scale has a length and no values.
         """
-        axes = array.meta.ra_axes[::-1] or [Axis()] * array.ndim
+        axes = list(array.ra_axes[::-1]) or [Axis()] * array.ndim
         axis, length = axes[index], array.dims[::-1][index]
         above, _, name = self.links[array.name].rpartition("/")
         above += "/" * bool(above)

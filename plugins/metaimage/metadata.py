@@ -12,10 +12,11 @@ from math import isfinite
 from raconvert.metadata.reals import are_reals, is_real
 from raconvert.plugin import Array, Axis, Metadata
 
-from .tables import ALIASES, BLANKS, NAMESPACE, STRUCTURE, UNITS
+from .tables import ALIASES, BLANKS, NAMESPACE, ORDER, STRUCTURE, UNITS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from .header import Header
@@ -32,6 +33,7 @@ def metadata_of(header: Header, notes: list[str]) -> Metadata:
     """Return the metadata of an array; fields that say nothing are left out, wrong ones noted."""
     fields = {_text(k): _text(v) for k, v in header.fields.items() if k not in STRUCTURE}
     rank = header.rank
+    step = 1 if header.fields.get(ORDER) == "F" else -1  # axes in the order of the shape
     own: dict[str, Any] = {}
     known = {name: _numbers(fields.pop(name, ""), name, rank, notes) for name in _NUMBERS}
     for name, field in _VECTORS.items():
@@ -51,7 +53,7 @@ def metadata_of(header: Header, notes: list[str]) -> Metadata:
     if channels:
         of_axes[0]["channels"] = True
     if any(of_axes):
-        own["axes"] = of_axes
+        own["axes"] = of_axes[::step]
     if 0 in steps:
         notes.append("a spacing of 0 was ignored")
     units = fields.pop("DistanceUnits", None)
@@ -59,7 +61,7 @@ def metadata_of(header: Header, notes: list[str]) -> Metadata:
     if rest := {key: value for key, value in fields.items() if value not in ("", "??")}:
         own["fields"] = rest
     axes = _axes(steps, units if units in UNITS else None, channels)
-    return Metadata(comment or None, ra_axes=axes, formats={NAMESPACE: own} if own else None)
+    return Metadata(comment or None, axes=axes[::step], formats={NAMESPACE: own} if own else None)
 
 
 def _axes(steps: list[float], unit: str | None, channels: int) -> list[Axis]:
@@ -107,13 +109,18 @@ def _reals(text: str) -> list[float]:
 
 def has_channels(array: Array) -> bool:
     """True if the fastest axis was one of channels, and still is."""
-    own = _own(array)
-    axes = own.get("axes")
+    axes = _entries(array)
     fine = isinstance(axes, list) and len(axes) == array.ndim > 1 and isinstance(axes[0], dict)
     return bool(fine and axes[0].get("channels") is True and array.dims[0] > 1)
 
 
-def _own(array: Array) -> dict[str, Any]:
+def _entries(array: Array) -> Any:
+    """The entries of the namespace for each axis, the fastest first."""
+    listed = _own(array).get("axes")
+    return listed[::-1] if isinstance(listed, list) and array.index_order != "F" else listed
+
+
+def _own(array: Array) -> Mapping[str, Any]:
     own = array.meta.formats.get(NAMESPACE) if array.described else None
     return own if isinstance(own, dict) else {}
 
@@ -131,7 +138,7 @@ def fields_of(array: Array) -> tuple[dict[str, str], list[str]]:
     for name, field in _VECTORS.items():
         if name in own:
             _take_numbers(own[name], rank, field, found, lost, name)
-    _take_directions(own.get("axes"), array, first, found, lost)
+    _take_directions(_entries(array), array, first, found, lost)
     for key, value in _texts(own.get("fields"), lost).items():
         if key not in found:
             found[_line(key)] = _line(value)
@@ -148,7 +155,7 @@ def fields_of(array: Array) -> tuple[dict[str, str], list[str]]:
 
 
 def _take_axes(array: Array, first: bool, found: dict[str, str], lost: list[str]) -> None:
-    axes = array.meta.ra_axes
+    axes = array.ra_axes
     spatial = axes[first:]
     spacings = [axis.spacing for axis in spatial]
     if any(spacing is not None for spacing in spacings):

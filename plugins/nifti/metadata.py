@@ -34,6 +34,7 @@ from .tables import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 NAMESPACE = "nifti"
@@ -54,7 +55,7 @@ class Meaning(Record):
     """The part of a header that metadata has fields for."""
 
     description: str
-    axes: list[Axis]  # of `dims`; none if nothing is said
+    axes: Sequence[Axis]  # of `dims`; none if nothing is said
     own: dict[str, Any]
 
 
@@ -79,7 +80,7 @@ def metadata_of(header: Header, start: Start, notes: list[str]) -> Metadata:
     if {"sform", "quatern", "qoffset"} & own.keys() or {"pixdim", *_OF_SPACE} & form.keys():
         own["axes"] = [{"place": place} for place in range(rank)]
     return Metadata(
-        found.description or None, ra_axes=found.axes, formats={NAMESPACE: own} if own else None
+        found.description or None, axes=found.axes, formats={NAMESPACE: own} if own else None
     )
 
 
@@ -127,7 +128,7 @@ def _said(fields: dict[str, Any], rank: int) -> int:
     return space | (56 if rank > 3 and units & 56 in TIME_UNITS else 0)
 
 
-def _axes(fields: dict[str, Any], rank: int) -> list[Axis]:
+def _axes(fields: dict[str, Any], rank: int) -> Sequence[Axis]:
     """Spacing and units of each axis; none where nothing is said."""
     units = fields.get("xyzt_units", 0)
     space, time = SPACE_UNITS.get(units & 7), TIME_UNITS.get(units & 56)
@@ -200,7 +201,7 @@ def _number(kept: object, layout: Layout) -> float | None:
 
 
 def _take_form(
-    own: dict[str, Any], found: dict[str, Any], axes: list[Axis], rank: int, layout: Layout
+    own: dict[str, Any], found: dict[str, Any], axes: Sequence[Axis], rank: int, layout: Layout
 ) -> list[str]:
     """Put fields into the form they had, if that still says the same; name those that cannot be."""
     form, places, lost = own.get("form", {}), _places(own.get("axes"), rank), []
@@ -220,7 +221,7 @@ def _take_form(
 
 
 def _take_pixdim(
-    kept: list[float], found: dict[str, Any], axes: list[Axis], places: list[int] | None
+    kept: list[float], found: dict[str, Any], axes: Sequence[Axis], places: list[int] | None
 ) -> list[str]:
     """Put the spacings back for which the axes have the same, and those of no axis."""
     if places is None:  # the spacings are those of other axes
@@ -284,8 +285,8 @@ def fields_of(
     meta = array.meta
     own = meta.formats.get(NAMESPACE)
     own = own if isinstance(own, dict) else {}
-    found = _fields(Meaning(meta.description or "", meta.ra_axes, own), array.ndim, layout, lost)
-    lost += _take_form(own, found, meta.ra_axes, max(array.ndim, 1), layout)
+    found = _fields(Meaning(meta.description or "", array.ra_axes, own), array.ndim, layout, lost)
+    lost += _take_form(own, found, array.ra_axes, max(array.ndim, 1), layout)
     lost += [name for name in ("units", "encoding", "attributes") if getattr(meta, name)]
     lost += ["items"] * (meta.items is not None)
     lost += [name for name, space in meta.formats.items() if space and name != NAMESPACE]
@@ -366,7 +367,9 @@ def _turn(axes: Any, rank: int, found: dict[str, Any], lost: list[str]) -> None:
         found.pop("sform_code", None)
 
 
-def _take_axes(axes: list[Axis], found: dict[str, Any], lost: list[str], layout: Layout) -> None:
+def _take_axes(
+    axes: Sequence[Axis], found: dict[str, Any], lost: list[str], layout: Layout
+) -> None:
     units = 0
     rest = found.get("xyzt_units", 0)
     space = {axis.units for axis in axes[:3]} - {None}

@@ -19,7 +19,7 @@ Everything else of the header lies in the namespace ``nrrd``: ``space`` or ``spa
 ``space_units``, ``space_origin``, ``measurement_frame``, ``old_min``, ``old_max``, ``number``,
 ``min``, ``max``, ``comments``, ``charset`` (``latin-1`` where the header is not UTF-8), ``endian``
 (of blocks, whose bytes are kept as they are) and ``axes``: one mapping per axis, parallel to
-`Metadata.ra_axes`, of ``direction``, ``center``, ``min``, ``max``, ``thickness``, and ``spacing``
+`Metadata.axes`, of ``direction``, ``center``, ``min``, ``max``, ``thickness``, and ``spacing``
 where it is given and minimum and maximum say the same. ``complex_axis`` is the mapping of the axis
 that complex numbers were made of, with its ``name``, ``units``, ...
 
@@ -51,6 +51,7 @@ from .tables import KIND_SIZES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     Entry = dict[str, Any]
@@ -90,7 +91,7 @@ LONG_LINE = 1000  # characters that other readers see of a text that cannot be w
 
 
 def metadata_of(header: Header) -> Metadata:
-    """The metadata of a header, its axes parallel to `sizes`, our own pair still in it."""
+    """The metadata of a header, its axes in C order, our own pair still in it."""
     fields = header.fields
     own: dict[str, Any] = {
         key: fields[name] for name, key in OWN_FIELDS.items() if fields.get(name) is not None
@@ -109,11 +110,11 @@ def metadata_of(header: Header) -> Metadata:
                 entry[key] = value
     axes = [_axis(header, at, entries[at], own) for at in range(rank)]
     if any(entries):
-        own["axes"] = entries
+        own["axes"] = entries[::-1]
     return Metadata(
         description=fields.get("content") or None,
         units=fields.get("sample units") or None,
-        ra_axes=axes if any(axis.to_dict() for axis in axes) else [],
+        axes=axes[::-1] if any(axes) else [],
         attributes=dict(header.attributes),
         formats={NAMESPACE: own} if own else {},
     )
@@ -124,18 +125,21 @@ def _axis(header: Header, at: int, entry: Entry, own: dict[str, Any]) -> Axis:
         values = header.fields.get(name)
         return values[at] if values else None
 
-    axis = Axis(name=given("labels") or None, kind=given("kinds"))
     implied = implied_by(entry, own, given("spacings"), header.fields["sizes"][at])
-    axis.spacing, axis.origin, axis.units = implied
+    spacing, origin, units = implied
     if given("spacings") is not None:
-        if axis.spacing == given("spacings") and "direction" not in entry:
-            entry["spacing"] = axis.spacing
-        axis.spacing = given("spacings")
-    if given("units"):
-        axis.units = given("units")
+        if spacing == given("spacings") and "direction" not in entry:
+            entry["spacing"] = spacing
+        spacing = given("spacings")
     if is_only_node(entry):
         entry.clear()
-    return axis
+    return Axis(
+        name=given("labels") or None,
+        kind=given("kinds"),
+        units=given("units") or units,
+        spacing=spacing,
+        origin=origin,
+    )
 
 
 def is_only_node(entry: Entry) -> bool:
@@ -317,7 +321,7 @@ class _Draft:
         """Add the fields with one value per axis; what they cannot hold goes to the record."""
         ndim = self.array.ndim
         entries = self._entries(ndim)
-        axes = self.meta.ra_axes
+        axes: Sequence[Axis] = self.array.ra_axes
         if len(axes) != ndim:
             if axes:
                 self.lost.append(f"what is known of {len(axes)} axes, as there are {ndim}")
@@ -344,6 +348,8 @@ class _Draft:
         entries = self.own.get("axes", [])
         if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
             raise self._wrong("axes", entries, TypeError("a list of mappings was expected"))
+        if self.array.index_order != "F":
+            entries = entries[::-1]
         if len(entries) > ndim:
             self.lost.append(f"the axes of the namespace {NAMESPACE}, which are others")
             entries = []
@@ -366,7 +372,7 @@ class _Draft:
         if axis.kind is not None:
             (column if is_kind(axis.kind, size) else rest)["kind"] = axis.kind
         if axis.labels is not None:
-            rest["labels"] = axis.labels
+            rest["labels"] = list(axis.labels)
         self._place_position(axis, column, rest, size, said=said)
         return column, rest
 

@@ -35,15 +35,17 @@ def facts_of(type: str, sizes: Any) -> Record:
     return {"type": type, "sizes": list(sizes)}
 
 
-def taken(header: Header, meta: Metadata, notes: list[str], *, restore: bool) -> Record:
-    """The record of our own key/value pair, which is then not an attribute any more.
+def taken(
+    header: Header, meta: Metadata, notes: list[str], *, restore: bool
+) -> tuple[Metadata, Record]:
+    """Take the record of our own key/value pair: the metadata without it, and the record.
 
     Without `restore` what it says of the array as it was is left out, as it is where the array is
     another one.
     """
     text = meta.attributes.get(KEY)
     if text is None:
-        return {}
+        return meta, {}
     try:
         record = roundtrip.record_in(text, MAX_RECORD_BYTES)
         roundtrip.check_form(record, "")
@@ -51,15 +53,16 @@ def taken(header: Header, meta: Metadata, notes: list[str], *, restore: bool) ->
     except (ValueError, Corrupt) as error:
         why = error.what if isinstance(error, Corrupt) else error
         notes.append(f"the key/value pair '{KEY}' is not as raconvert writes it ({why})")
-        return {}
-    del meta.attributes[KEY]
+        return meta, {}
+    attributes = {key: value for key, value in meta.attributes.items() if key != KEY}
+    meta = meta.replace(attributes=attributes)
     if record.pop("describes", None) != facts_of(header.fields["type"], header.fields["sizes"]):
         stale = [name for name in _POSITIONAL if record.pop(name, None)]
         if stale:
             notes.append(
                 f"the key/value pair '{KEY}' is about another array; not used: {', '.join(stale)}"
             )
-    return {k: v for k, v in record.items() if restore or k not in _POSITIONAL}
+    return meta, {k: v for k, v in record.items() if restore or k not in _POSITIONAL}
 
 
 def _of_file(record: Record) -> Record:
@@ -87,10 +90,8 @@ def restore(stored: Array, record: Record, bundle: Bundle, complex: str, path: s
                 "no complex numbers found: the fastest axis is not two floats of kind complex"
             )
     array = _restored(stored, was, bundle.notes, path)
-    if array.element.kind == "complex":
-        _take_axis_of_parts(array.meta)
-    elif array.ndim < stored.ndim:
-        roundtrip.forget_axes(array.meta)
+    if array.element.kind == "complex" and (parts := _axis_of_parts(stored)):
+        array.meta = array.meta.with_format(NAMESPACE, complex_axis=parts)
     if len(axes) == array.ndim:
         record["axes"] = axes
     return roundtrip.apply(record, array, path)
@@ -110,21 +111,16 @@ def _restored(stored: Array, was: Record, notes: list[str], path: str) -> Array:
 
 def _have_parts(stored: Array) -> bool:
     """True if the fastest axis is one of the two parts of complex numbers."""
-    kind = stored.meta.ra_axes[0].kind if stored.meta.ra_axes else None
+    kind = stored.ra_axes[0].kind if stored.ra_axes else None
     return stored.element.kind == "float" and stored.dims[0] == 2 and kind == "complex"
 
 
-def _take_axis_of_parts(meta: Metadata) -> None:
-    """Take the axis of the parts out of the metadata, but for what makes it again."""
-    first = meta.ra_axes[0]
-    own = meta.formats.get(NAMESPACE, {})
-    entry = own["axes"].pop(0) if "axes" in own else {}
-    if "axes" in own and not any(own["axes"]):
-        del own["axes"]
-    fields = {key: value for key, value in first.to_dict().items() if key != "kind"}
+def _axis_of_parts(stored: Array) -> Record:
+    """What makes the axis of the parts again: of its facts, those that are not its kind."""
+    entries = stored.meta.formats.get(NAMESPACE, {}).get("axes")
+    entry = entries[-1] if entries else {}  # in C order, the fastest last
+    fields = {key: value for key, value in stored.ra_axes[0].to_dict().items() if key != "kind"}
     if entry.get("direction") is not None:  # it implies these
         fields = {key: fields[key] for key in fields if key == "name"}
     fields.pop("origin", None)
-    if entry or fields:
-        meta.formats.setdefault(NAMESPACE, own)["complex_axis"] = {**entry, **fields}
-    meta.ra_axes = meta.ra_axes[1:] if any(axis.to_dict() for axis in meta.ra_axes[1:]) else []
+    return {**entry, **fields}

@@ -49,7 +49,7 @@ def read(source: Source, *, complex: str = "auto", restore: bool = True) -> Bund
 
     bundle = Bundle([], notes=notes)
     meta = metadata_of(header)
-    record = pair.taken(header, meta, notes, restore=restore)
+    meta, record = pair.taken(header, meta, notes, restore=restore)
     is_extent = len(parts) == 1 and fields["encoding"] == RAW
     numbers = Array(
         stored if is_extent else little(stored),

@@ -60,7 +60,7 @@ def axes_of(outs: list[Out], shape: tuple[int, ...]) -> list[Any]:
 
 def _own_axes(array: Array, items: int) -> list[Any]:
     """The axes of the cells, slowest first."""
-    axes = array.meta.ra_axes
+    axes = array.ra_axes
     if len(axes) == array.ndim and items > 1:
         axes = axes[1:]
     return list(axes[::-1])

@@ -223,7 +223,7 @@ class _Reader:
             )
         space = self.namespace()
         if len(arrays) == 1:
-            arrays[0].meta.formats["scidb"]["file"] = space
+            arrays[0].meta = arrays[0].meta.with_format("scidb", file=space)
         return Bundle(arrays, formats={"scidb": space}, notes=self.notes)
 
     def namespace(self) -> dict[str, Any]:
@@ -277,41 +277,39 @@ class _Reader:
     ) -> Array:  # fmt: skip
         declared = self.declaration
         own: dict[str, Any] = {"role": role}
-        meta = Metadata(formats={"scidb": own})
+        units, axes = None, None
         if number is not None:
             column = declared.columns[number]
             own |= {
                 "attribute": declared.names[number], "column": number, "type": column.type_text,
             }  # fmt: skip
             if role == "values" and column.type in UNITS:
-                meta.units = UNITS[column.type]
+                units = UNITS[column.type]
             if number in declared.coordinates:
                 own["role"] = "coordinate"
             pair = role == "values" and column.items > 1
             if role in ("values", "null"):
-                meta.ra_axes = self._axes(pair=pair)
+                axes = self._axes(pair=pair)
         storage = {"layout": "records", "record_bytes": self.layout.width or "variable"}
         return Array(
             kind,
             shape[::-1],
             name=self._namer.name(attribute, "values" if number is None else role),
             index_order="C",
-            meta=meta,
+            meta=Metadata(units=units, axes=axes, formats={"scidb": own}),
             storage=storage,
             **fields,
         )
 
     def _axes(self, *, pair: bool) -> list[Axis]:
-        """The axes, fastest first; empty where the schema says nothing of them."""
+        """The axes, slowest first, as far as the schema says anything of them."""
         dims = self.declaration.schema.dims
         axes = [Axis() for _ in self.shape]
         if self.dense or (len(dims) == 1 and not self.declaration.coordinates):
             unnamed = self.declaration.unnamed
             names = [None if dim.name in unnamed else dim.name for dim in dims]
-            axes = [Axis(n, origin=dim.lo or None) for n, dim in zip(names, dims, strict=True)][
-                ::-1
-            ]
-        return [Axis(labels=list(PAIR_LABELS)), *axes] if pair else axes
+            axes = [Axis(n, origin=dim.lo or None) for n, dim in zip(names, dims, strict=True)]
+        return [*axes, Axis(labels=PAIR_LABELS)] if pair else axes
 
     def _field(self, number: int) -> FileField:
         """The values of a column of records of one width."""
@@ -400,7 +398,9 @@ class _Reader:
 
 def _accompany(array: Array, companion: Array, loss: str) -> None:
     """Note that an array is not whole without another one; see `Metadata.companions`."""
-    array.meta.formats["scidb"].setdefault("companions", {})[companion.name] = loss
+    known = array.meta.formats["scidb"].get("companions", {})
+    companions = {**known, companion.name: loss}
+    array.meta = array.meta.with_format("scidb", companions=companions)
 
 
 def _fixed_pieces(scan: Scan, place: Place, column: Column) -> Iterator[Values]:

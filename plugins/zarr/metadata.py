@@ -53,24 +53,24 @@ def describe(array: Array, node: Node, stem: str, path: str) -> Array:
     attributes = dict(node.attributes)
     record = take_record(attributes, path)
     names = _names(node, attributes)
-    meta = array.meta
+    changes: dict[str, Any] = {}
     if names and any(_is_name(name, stem, axis) for axis, name in enumerate(names)):
-        meta.ra_axes = [
+        changes["axes"] = [
             Axis(name=name if _is_name(name, stem, axis) else None)
             for axis, name in enumerate(names)
-        ][::-1]
+        ]
+    own = _own(node)
     for key in ("units", "long_name", "description"):
         value = attributes.get(key)
         field = FIELDS[key]
-        if isinstance(value, str) and value and not getattr(meta, field):
-            setattr(meta, field, value)
+        if isinstance(value, str) and value and field not in changes:
+            changes[field] = value
             del attributes[key]
             if key == "description":
-                meta.formats.setdefault(OWN, {})["description"] = key
-    meta.attributes = attributes
-    own = _own(node)
+                own["description"] = key
+    array.meta = array.meta.replace(attributes=attributes, **changes)
     if own:
-        meta.formats.setdefault(OWN, {}).update(own)
+        array.meta = array.meta.with_format(OWN, **own)
     if record:
         array = roundtrip.apply(record, array, path)
         array.name = record.get("name", array.name)

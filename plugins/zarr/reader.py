@@ -146,7 +146,7 @@ def _array(store: Store, key: str, name: str, stem: str, node: Node, described: 
         storage["missing_chunks"] = total - present
     array = Array(kind, node.shape[::-1], name=name, index_order="C", data=data, storage=storage)
     if node.variable == "utf8":
-        array.meta.encoding = "utf-8"
+        array.meta = array.meta.replace(encoding="utf-8")
     return metadata.describe(array, node, stem, path) if described else array
 
 

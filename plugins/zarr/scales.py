@@ -50,7 +50,7 @@ def scales_of(
     for array, array_key in zip(bundle.arrays, keys, strict=True):
         if array.problem is not None:
             continue
-        for axis, length in zip(array.meta.ra_axes, array.dims, strict=False):
+        for axis, length in zip(array.ra_axes, array.dims, strict=False):
             name = axis.name or ""
             key = key_beside(array_key, name) if name else None
             if key is None:
@@ -73,7 +73,7 @@ def _coordinate(axis: Axis, length: int) -> Array | None:
     if values is None or values.dtype.kind not in "ifU":
         return None
     values = values.astype(values.dtype.newbyteorder("<"))
-    meta = Metadata(units=axis.units, ra_axes=[Axis(axis.name)])
+    meta = Metadata(units=axis.units, axes=[Axis(axis.name)])
     return Array(
         element_of(values.dtype), (length,), name=axis.name or "", index_order="C", data=values,
         meta=meta,

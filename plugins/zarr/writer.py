@@ -139,7 +139,7 @@ class Writer:
 
     def _describe(self, array: Array, form: Form, more: dict[str, Any] | None = None) -> None:
         if array.described:
-            array.meta.complete()
+            array.meta = array.meta.completed()
         stem = form.key.rpartition("/")[2]
         attributes, names, record = metadata.divided(array, stem)
         if more is not None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from raconvert.arrays.metadata import Axis
     from raconvert.errors import RaconvertError
     from raconvert.files.source import Extent
 
@@ -101,8 +102,6 @@ class Array(Protocols):
             from raconvert.arrays.placed import meta_for
 
             self._meta = meta_for(self, meta)
-        elif meta is not None:
-            meta.belongs_to(index_order or "C")
 
     @classmethod
     def unreadable(cls, name: str, problem: RaconvertError) -> Array:
@@ -128,15 +127,24 @@ class Array(Protocols):
 
     @property
     def meta(self) -> Metadata:
-        """What is known of the array; it says in which index order its axes are listed."""
+        """What is known of the array, an immutable value: give it anew to change it."""
         if self._meta is None:
             self._meta = Metadata()
-        self._meta.belongs_to(self.index_order or "C")
         return self._meta
 
     @meta.setter
     def meta(self, meta: Metadata) -> None:
-        self._meta = _placed(meta, self.index_order, self.ndim)
+        self._meta = meta
+
+    def _take_meta(self, meta: Metadata) -> None:
+        self._meta = meta
+
+    @property
+    def ra_axes(self) -> tuple[Axis, ...]:
+        """What is known of each axis, in the order of `dims`: the fastest first; maybe empty."""
+        if self._meta is None:
+            return ()
+        return self._meta.axes if self.index_order == "F" else self._meta.axes[::-1]
 
     @property
     def described(self) -> bool:
@@ -251,10 +259,6 @@ class Array(Protocols):
                     remedy="transpose it with array.T, or give its values too, in logical order",
                 )
             fields["dims"] = self.dims[::-1]
-        if fields["meta"] is not None and "dims" not in changes:
-            fields["meta"] = _placed(fields["meta"], fields["index_order"], self.ndim)
-        if fields["meta"] is self._meta and self.index_order != fields["index_order"]:
-            fields["meta"] = self._meta and self._meta.copy()  # it says in which order it is
         if new_values:
             from raconvert.arrays.values import take_values
 
@@ -270,6 +274,15 @@ class Array(Protocols):
             other.origin, other._opened_by = self.origin, self._opened_by
             other.mapped = self.mapped
         return other
+
+    def listed(self, index_order: str | None, **changes: Any) -> Array:
+        """Return the array with the same dims, listed in an index order: F after C transposes it.
+
+        Metadata is turned with the shape. `changes` as of `replace`, and raises what that does.
+        """
+        if self.ndim > 1 and (index_order == "F") != (self.index_order == "F") and self._meta:
+            changes.setdefault("meta", self._meta.permuted(range(self.ndim)[::-1]))
+        return self.replace(index_order=index_order, dims=self.dims, **changes)
 
     def __getitem__(self, key: Any) -> Any:
         """Return a region as an ndarray, indexed in logical order, slices and integers only.
@@ -389,12 +402,3 @@ class Array(Protocols):
         from raconvert.arrays.shown import array_lines
 
         return "\n".join(array_lines(self))
-
-
-def _placed(meta: Metadata, index_order: str | None, ndim: int) -> Metadata:
-    """Metadata, maybe of an array of another index order, with each entry on its axis of this."""
-    if meta.index_order is None or (meta.index_order == "F") == (index_order == "F") or ndim < 2:
-        return meta
-    from raconvert.arrays.placed import turned
-
-    return turned(meta, index_order, ndim)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.dtypes import little
+from raconvert.arrays.namespace import without_pairs
 from raconvert.arrays.transpose import Transposed
 from raconvert.errors import UsageError
 from raconvert.files.source import DEFAULT_MAX_MEMORY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from raconvert.arrays.metadata import Metadata
 
 # Axis order ------------------------------------------------------------------------------------
 
@@ -21,9 +26,7 @@ def in_order(array: Array, order: str, max_memory: int = DEFAULT_MAX_MEMORY) -> 
     if array.index_order in (order, None) or array.ndim < 2:
         return array.listed(order, row_major=False)
     back = tuple(range(array.ndim))[::-1]
-    moved = _moved(array, back, max_memory)
-    moved.index_order = order
-    return moved
+    return _moved(array, back, max_memory, order, array.meta)
 
 
 def permuted(array: Array, axes: tuple[int, ...], max_memory: int = DEFAULT_MAX_MEMORY) -> Array:
@@ -36,14 +39,19 @@ def permuted(array: Array, axes: tuple[int, ...], max_memory: int = DEFAULT_MAX_
     if list(axes) == sorted(axes):
         return array
     if array.row_major:
-        seen = tuple(array.ndim - 1 - axis for axis in axes)
-        moved = array if list(seen) == sorted(seen) else _moved(array, seen, max_memory)
-        return moved.listed("C")
+        array = array.listed("C")
+        axes = tuple(array.ndim - 1 - axis for axis in axes)
+        return (
+            array
+            if list(axes) == sorted(axes)
+            else _moved(array, axes, max_memory, "C", array.meta.permuted(axes))
+        )
+    meta, moved = array.meta.permuted(axes), axes
     if array.index_order == "F":
         # The data is seen with its axes reversed: logical axis i is data axis n-1-i.
         last = array.ndim - 1
-        axes = tuple(last - axes[last - i] for i in range(array.ndim))
-    return _moved(array, axes, max_memory)
+        moved = tuple(last - axes[last - i] for i in range(array.ndim))
+    return _moved(array, moved, max_memory, array.index_order, meta)
 
 
 def relisted(array: Array) -> Array:
@@ -52,14 +60,24 @@ def relisted(array: Array) -> Array:
     return array.listed(order)
 
 
-def _moved(array: Array, axes: tuple[int, ...], max_memory: int) -> Array:
-    """Transpose the data, seen slowest axis first, and everything that is known per axis."""
+def _moved(
+    array: Array,
+    axes: tuple[int, ...],
+    max_memory: int,
+    index_order: str | None,
+    meta: Metadata,
+) -> Array:
+    """Transpose the data, seen slowest axis first; `meta` is that of the logical axes after it."""
     shape = array.dims[::-1]
     new_shape = tuple(shape[axis] for axis in axes)
+    if axes[-1] != len(axes) - 1:
+        meta = without_pairs(meta)
     return array.replace(
         element=little(array.element),
         dims=new_shape[::-1],
-        meta=array.meta.permuted(axes),
+        index_order=index_order,
+        row_major=array.row_major and index_order == "F",
+        meta=meta,
         extent=None,
         data=lambda: Transposed(array, axes, max_memory),
     )

@@ -26,12 +26,13 @@ _CALENDARS = {"standard", "gregorian", "proleptic_gregorian"}
 _GREGORIAN = "1582-10-15"
 
 
-def name_coordinates(meta: Metadata, values: Any) -> None:
-    """Name in the attributes of a variable its coordinates that are variables of their own."""
+def naming_coordinates(meta: Metadata, values: Any) -> Metadata:
+    """Return metadata of a variable that names its coordinates that are variables of their own."""
     names = [str(key) for key in values.coords if key not in values.dims]
     said = "coordinates" in meta.attributes
     if names and not said and not any(set(name) & set(" \t\n") for name in names):
-        meta.attributes["coordinates"] = " ".join(names)
+        return meta.replace(attributes={**meta.attributes, "coordinates": " ".join(names)})
+    return meta
 
 
 def as_numbers(

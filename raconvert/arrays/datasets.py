@@ -191,9 +191,9 @@ def _variable(array: Any, own: str, dims: tuple[str, ...], lock: SerializableLoc
         "dims": dims,
         "shape": array.shape,
         "axes": [axis.to_dict() for axis in array.axes],
-        "formats": {name: dict(space) for name, space in meta.formats.items() if space},
+        "formats": {name: dict(own) for name, own in meta.formats.items() if own},
+        "space": meta.space,
         "encoding": meta.encoding,
-        "index_order": array.index_order,  # of the lists in `formats`
     }
     data: Any = indexing.LazilyIndexedArray(LazyArray(array, lock))
     if dims == (own,) and array.dtype.kind == "S" and meta.encoding == "utf-8":

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
-from raconvert.arrays.conventions import as_numbers, name_coordinates
+from raconvert.arrays.conventions import as_numbers, naming_coordinates
 from raconvert.arrays.delayed import Delayed, is_delayed
 from raconvert.arrays.dtypes import element_of, flattened
 from raconvert.arrays.metadata import Axis, Metadata
-from raconvert.arrays.placed import meta_for
 from raconvert.errors import UsageError, WouldLose
 
 TYPE_CHECKING = False
@@ -64,7 +63,7 @@ def bundle_of(values: Any, name: str, changes: list[tuple[str, str]]) -> Bundle:
         _refuse_twins(values, names)
         arrays = [_data_array(values[key], str(key), changes) for key in names]
         for key, array in zip(values.data_vars, arrays, strict=False):
-            name_coordinates(array.meta, values[key])
+            array.meta = naming_coordinates(array.meta, values[key])
         empty = [key for key in values.coords if key in values.dims and not _used(values, key)]
         arrays += [_data_array(values[key], str(key), changes) for key in empty]
         own = values.encoding.get(KEEPS)
@@ -74,7 +73,7 @@ def bundle_of(values: Any, name: str, changes: list[tuple[str, str]]) -> Bundle:
     if kind == "NamedArray":
         axes = [Axis(name=str(dim)) for dim in values.dims]
         made = _array(_elements(values, name), name, axes)
-        _describe(made.meta, name, values.attrs, changes)
+        _describe(made, name, values.attrs, changes)
         return Bundle([made])
     if kind == "Series":
         return Bundle([_series(values, _text(values.name, name), changes)])
@@ -156,16 +155,17 @@ def _data_array(values: Any, name: str, changes: list[tuple[str, str]]) -> Array
         else:
             axes.append(_without_coordinate(dim, known))
     made = _array(_elements(values, name), name, axes)
-    _describe(made.meta, name, values.attrs, changes)
+    _describe(made, name, values.attrs, changes)
     if kept:
         moved = [*map(_places, axes)] != [_places(Axis(**one)) for one in kept["axes"]]
         said = kept["formats"]
         left = [key for key in said if not fresh or (moved and "axes" in said[key])]
         changes.extend((name, f"left out: what {key} says of its axes") for key in left)
-        listed = Metadata(formats={key: dict(said[key]) for key in said if key not in left})
-        listed.index_order = kept["index_order"]
-        made.meta.formats = meta_for(made, listed).formats
-        made.meta.encoding = kept["encoding"]
+        made.meta = made.meta.replace(
+            formats={key: said[key] for key in said if key not in left},
+            encoding=kept["encoding"],
+            space=kept["space"] if fresh and not moved else None,
+        )
     return made
 
 
@@ -188,14 +188,14 @@ def _axis(
         if _same(before.values(coord.size), coord.values, bool(known)):
             axis = before
             if not known and was.get("dim", dim) != dim:  # it was renamed
-                axis.name = str(dim)
+                axis = axis.replace(name=str(dim))
             break
     else:
         numbers, timed = as_numbers(coord, dim, name, changes)
-        _place(axis, numbers, name, changes)
+        axis = _with_places(axis, numbers, name, changes)
     attributes = dict(coord.attrs)
     units = attributes.pop("units", timed)
-    axis.units = units if isinstance(units, str) else None
+    axis = axis.replace(units=units if isinstance(units, str) else None)
     if units is not None and axis.units is None:
         attributes["units"] = units
     if attributes:
@@ -216,12 +216,14 @@ def _same(before: Any, now: np.ndarray[Any, Any], known: bool) -> bool:
     return bool(before.shape == now.shape and (before == now).all())
 
 
-def _describe(meta: Metadata, name: str, attrs: Any, changes: list[tuple[str, str]]) -> None:
-    meta.attributes = _attributes(name, attrs, changes)
-    if isinstance(meta.attributes.get("units"), str) and meta.attributes["units"]:
-        meta.units = meta.attributes.pop("units")
-    if isinstance(meta.attributes.get("long_name"), str) and meta.attributes["long_name"]:
-        meta.description = meta.attributes.pop("long_name")
+def _describe(array: Array, name: str, attrs: Any, changes: list[tuple[str, str]]) -> None:
+    """Give an array the attributes of an object, those that are common metadata as such."""
+    attributes = _attributes(name, attrs, changes)
+    common = {}
+    for key, field in (("units", "units"), ("long_name", "description")):
+        if isinstance(attributes.get(key), str) and attributes[key]:
+            common[field] = attributes.pop(key)
+    array.meta = array.meta.replace(attributes=attributes, **common)
 
 
 def _attributes(name: str, attrs: Any, changes: list[tuple[str, str]]) -> dict[str, Any]:
@@ -254,9 +256,9 @@ def _series(values: Any, name: str, changes: list[tuple[str, str]]) -> Array:
         return _long(values, [(name, values)], changes)[0]
     axis = Axis(name=None if values.index.name is None else str(values.index.name))
     if not _is_count(values.index):
-        _place(axis, _column(values.index, name, values), name, changes)
+        axis = _with_places(axis, _column(values.index, name, values), name, changes)
     made = _array(_column(values, name, values), name, [axis] if axis.to_dict() else [])
-    _describe(made.meta, name, values.attrs, changes)
+    _describe(made, name, values.attrs, changes)
     return made
 
 
@@ -304,9 +306,9 @@ def _long(
             axis = Axis(**kept[number])
         elif kept:
             axis = Axis(**{**kept[number], "origin": None, "spacing": None, "labels": None})
-            _place(axis, _column(labels, str(title), table), "", changes)
+            axis = _with_places(axis, _column(labels, str(title), table), "", changes)
         elif title is not None or not _is_range(labels):
-            _place(axis, _column(labels, str(title), table), "", changes)
+            axis = _with_places(axis, _column(labels, str(title), table), "", changes)
         axes.append(axis)
     arrays = []
     for name, values in columns:
@@ -314,10 +316,10 @@ def _long(
         placed = np.empty(own.shape, own.dtype)
         placed[places] = own
         shape = tuple(map(len, levels))
-        made = _array(placed.reshape(shape), name, [Axis(**axis.to_dict()) for axis in axes])
+        made = _array(placed.reshape(shape), name, axes)
         if len(columns) == 1:
             attrs = {key: value for key, value in table.attrs.items() if key != KEEPS}
-            _describe(made.meta, name, attrs, changes)
+            _describe(made, name, attrs, changes)
         arrays.append(made)
     return arrays
 
@@ -379,21 +381,20 @@ def _array(values: Any, name: str, axes: list[Axis]) -> Array:
         name=name,
         index_order="C",
         data=values,
-        meta=Metadata(ra_axes=axes[::-1]),
+        meta=Metadata(axes=axes),
     )
 
 
-def _place(
+def _with_places(
     axis: Axis, values: np.ndarray[Any, Any], name: str, changes: list[tuple[str, str]]
-) -> None:
-    """Put a coordinate into an axis: origin and spacing where they say it exactly, else labels."""
+) -> Axis:
+    """Return an axis with a coordinate: origin and spacing if they say it exactly, else labels."""
     listed = values.tolist()
     if values.dtype.kind in "iuf" and len(listed) > 1:
         first, step = listed[0], listed[1] - listed[0]
         if step and listed == [first + place * step for place in range(len(listed))]:
-            axis.origin, axis.spacing = first, step
-            return
+            return axis.replace(origin=first, spacing=step)
     if values.dtype.kind in "mM" or not all(_is_plain(one) for one in listed):
         listed = values.astype(str).tolist() if values.dtype.kind in "mM" else [*map(str, listed)]
         changes.append((name, f"the {values.dtype} along axis '{axis.name}' become texts"))
-    axis.labels = listed
+    return axis.replace(labels=listed)

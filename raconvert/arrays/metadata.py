@@ -1,36 +1,84 @@
-"""`Metadata` and `Axis`: what is known of an array beyond its elements."""
+"""`Metadata`, `Axis` and `Space`: what an array is about beyond its elements, as immutable values.
+
+They list axes in the order of `shape` and have no index order of their own. An array and its
+metadata are turned together by `Array.permuted` alone (`raconvert.arrays.axes`): a value that
+nobody can change cannot be turned twice.
+"""
 
 from __future__ import annotations
 
+from raconvert.declared import Record
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, ClassVar
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, ClassVar, NoReturn
 
     import numpy as np
 
 
-RA = "ra"  # the namespace of the core itself (`raconvert.arrays.namespace`)
-PAIR_BYTES = 4  # of complex32, carried as pairs of float16 on a new fastest axis
+class Frozen(dict):  # type: ignore[type-arg]  # a dict to JSON and YAML
+    """A dict that cannot be changed; ``dict(frozen)`` is one that can."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError(
+            "metadata cannot be changed in place; make other metadata: "
+            "array.meta = array.meta.replace(attributes={**array.meta.attributes, ...})"
+        )
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Frozen, (dict(self),)
 
 
-class Axis:
+_EMPTY = Frozen()
+
+
+class _Value:
+    """Base of values whose fields are set once, by `__init__`."""
+
+    __slots__ = ()
+    FIELDS: ClassVar[tuple[str, ...]] = ()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        kind = type(self).__name__
+        raise AttributeError(
+            f"{kind} cannot be changed; make another one: {kind.lower()}.replace({name}=...)"
+        )
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} cannot be changed")
+
+
+_set = object.__setattr__
+
+
+class Axis(_Value):
     """What is known of one axis: name, labels, spacing and origin in `units`, and its kind.
+
+    `direction` is the unit vector, in the world of `Metadata.space`, along which the axis runs:
+    one step moves by ``spacing * direction``. An axis without it is not spatial, as time or
+    channels, or nothing is known of its orientation.
 
     >>> axes = [Axis("time", spacing=0.5, units="s"), Axis("place", labels=["here", "there"])]
     >>> report = raconvert.write("named.ra", np.zeros((3, 2)), meta=Metadata(axes=axes))
     >>> raconvert.open("named.ra").meta.axes[1].labels
-    ['here', 'there']
+    ('here', 'there')
     """
 
-    __slots__ = ("kind", "labels", "name", "origin", "spacing", "units")
+    __slots__ = ("direction", "kind", "labels", "name", "origin", "spacing", "units")
     TYPES: ClassVar[dict[str, type | tuple[type, ...]]] = {
         "name": str,
         "kind": str,
         "units": str,
         "spacing": (int, float),
         "origin": (int, float),
-        "labels": list,
+        "labels": (list, tuple),
+        "direction": (list, tuple),
     }
     FIELDS = tuple(TYPES)
 
@@ -41,14 +89,35 @@ class Axis:
         units: str | None = None,
         spacing: float | None = None,
         origin: float | None = None,
-        labels: list[Any] | None = None,
+        labels: Sequence[Any] | None = None,
+        direction: Sequence[float] | None = None,
     ) -> None:
-        self.name: str | None = name
-        self.kind: str | None = kind
-        self.units: str | None = units
-        self.spacing: float | None = spacing
-        self.origin: float | None = origin
-        self.labels: list[Any] | None = labels
+        _set(self, "name", name)
+        _set(self, "kind", kind)
+        _set(self, "units", units)
+        _set(self, "spacing", spacing)
+        _set(self, "origin", origin)
+        _set(self, "labels", labels if labels is None else tuple(labels))
+        _set(self, "direction", direction if direction is None else tuple(direction))
+
+    if TYPE_CHECKING:
+        name: str | None
+        kind: str | None
+        units: str | None
+        spacing: float | None
+        origin: float | None
+        labels: tuple[Any, ...] | None
+        direction: tuple[float, ...] | None
+
+    def replace(self, **fields: Any) -> Axis:
+        """Return the axis with other values of some fields.
+
+        >>> Axis("time", units="s").replace(units="ms")
+        Axis(time, ms)
+
+        Raises `TypeError` for a field that an axis does not have.
+        """
+        return Axis(**{**{field: getattr(self, field) for field in self.FIELDS}, **fields})
 
     def __eq__(self, other: object) -> bool:
         """True for an axis that says the same.
@@ -60,12 +129,29 @@ class Axis:
             return NotImplemented
         return all(getattr(self, field) == getattr(other, field) for field in self.FIELDS)
 
-    __hash__: ClassVar[None]  # type: ignore[assignment]  # its fields can be changed
+    def __hash__(self) -> int:
+        return hash(tuple(getattr(self, field) for field in self.FIELDS))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Axis, tuple(getattr(self, field) for field in self.FIELDS)
 
     @classmethod
     def takes(cls, field: str, value: object) -> bool:
         """True if a value is of the type that the field has. Raises nothing."""
+        if field == "direction" and isinstance(value, list | tuple):
+            return all(cls.takes("spacing", number) for number in value)
         return isinstance(value, cls.TYPES.get(field, ())) and not isinstance(value, bool)
+
+    @property
+    def vector(self) -> tuple[float, ...] | None:
+        """The step of the axis in the world, ``spacing * direction``; None if it is not known.
+
+        >>> Axis(spacing=2.0, direction=(0, 0, -1)).vector
+        (0.0, 0.0, -2.0)
+        """
+        if self.spacing is None or self.direction is None:
+            return None
+        return tuple(self.spacing * part for part in self.direction)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields that are set. Raises nothing.
@@ -73,7 +159,19 @@ class Axis:
         >>> Axis(name="time", units="s", spacing=0.5).to_dict()
         {'name': 'time', 'units': 's', 'spacing': 0.5}
         """
-        return {f: getattr(self, f) for f in self.FIELDS if getattr(self, f) is not None}
+        found = {f: getattr(self, f) for f in self.FIELDS if getattr(self, f) is not None}
+        for field in ("labels", "direction"):
+            if field in found:
+                found[field] = list(found[field])
+        return found
+
+    def __bool__(self) -> bool:
+        """True if anything is known of the axis.
+
+        >>> bool(Axis())
+        False
+        """
+        return any(getattr(self, field) is not None for field in self.FIELDS)
 
     def values(self, length: int) -> np.ndarray[Any, Any] | None:
         """Return the labels, or the regular numbers, along the axis; None if it has neither.
@@ -93,7 +191,7 @@ class Axis:
             kinds = set(map(type, self.labels))
             if len(kinds) == 1 and kinds <= {str, bytes, bool, float, int}:
                 one_type = np.array(self.labels)  # too large numbers stay objects
-                return one_type if one_type.tolist() == self.labels else values
+                return one_type if one_type.tolist() == list(self.labels) else values
             return values
         spacing, origin = self.spacing, 0 if self.origin is None else self.origin
         if spacing is None:
@@ -110,19 +208,55 @@ class Axis:
         return f"Axis({axis_text(self)})"
 
 
-class Metadata:
+class Space(Record):
+    """The world in which the spatial axes of an array lie.
+
+    `frame` names its axes (``LPS``: left, posterior, superior; ``RAS``; any other name stays as it
+    is); None: unknown. `origin` is where the first element lies (its centre), in world units: a
+    number for each axis of the world; None: unknown.
+
+    >>> Space("LPS", (0.0, 0.0, -12.5)).origin
+    (0.0, 0.0, -12.5)
+    """
+
+    frame: str | None = None
+    origin: tuple[float, ...] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields that are set. Raises nothing."""
+        found: dict[str, Any] = {} if self.frame is None else {"frame": self.frame}
+        return found if self.origin is None else {**found, "origin": list(self.origin)}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Space:
+        """Return what `to_dict` described; unknown fields are ignored.
+
+        Raises `TypeError` for an origin that is not a list.
+        """
+        origin = fields.get("origin")
+        return cls(fields.get("frame"), None if origin is None else tuple(origin))
+
+    @classmethod
+    def takes(cls, value: object) -> bool:
+        """True if a value is of the form that `from_dict` reads. Raises nothing."""
+        if not isinstance(value, dict) or not isinstance(value.get("frame", ""), str):
+            return False
+        return Axis.takes("direction", value.get("origin", []))
+
+
+class Metadata(_Value):
     """Common fields that every plugin may read, and one namespace per format in `formats`.
 
-    `axes` has an entry for each axis in the order of `shape`, or is empty. `ra_axes` are the same
-    entries in the order of `dims`, fastest axis first, as an RA header and a sidecar list them, and
-    so does a list `axes` in any namespace: all are permuted together with the data. `index_order`
-    is that of the array (`Array.meta` sets it; None: of no array yet), so that each entry is put on
-    its axis of any other array that is given the metadata. A plugin reads
-    the common fields and its own namespace; the others travel through untouched. `encoding` says
-    how bytes are text (``utf-8``; None: they are bytes, or ASCII). `items` is set on stacks whose
-    sources differ in metadata: a callable that returns an iterator of one mapping per item. `later`
-    is an array source that knows more when all elements have been read (`complete`): `common`, a
+    `axes` has an entry for each axis in the order of `shape`, or is empty; so does a list `axes` in
+    any namespace: all are permuted together with the data. `space` is the world in which the axes
+    that have a direction lie. A plugin reads the common fields and its own namespace; the others
+    travel through untouched. `encoding` says how bytes are text (``utf-8``; None: they are bytes,
+    or ASCII). `items` is set on stacks whose sources differ in metadata: a callable that returns an
+    iterator of one mapping for each index of the first axis, in the form of a sidecar. `later` is
+    an array source that knows more when all elements have been read (`completed`): `common`, a
     mapping as of `to_dict`, and `items`.
+
+    Nothing of it can be changed; `replace` makes other metadata.
 
     >>> meta = Metadata("a test", units="K", attributes={"by": "hand"})
     >>> report = raconvert.write("told.ra", np.zeros((3, 2)), meta=meta)
@@ -131,71 +265,74 @@ class Metadata:
     """
 
     __slots__ = (
-        "_in_shape_order", "_listed", "attributes", "description", "encoding", "formats",
-        "index_order", "items", "later", "units",
+        "attributes", "axes", "description", "encoding", "formats", "items", "later", "space",
+        "units",
     )  # fmt: skip
-    FIELDS = ("description", "units", "encoding", "axes", "attributes", "formats")
+    FIELDS = ("description", "units", "encoding", "axes", "space", "attributes", "formats")
 
     def __init__(
         self,
         description: str | None = None,
         units: str | None = None,
         axes: Iterable[Axis] | None = None,
-        attributes: dict[str, Any] | None = None,
-        formats: dict[str, dict[str, Any]] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        formats: Mapping[str, Mapping[str, Any]] | None = None,
         encoding: str | None = None,
+        space: Space | None = None,
         *,
-        ra_axes: list[Axis] | None = None,
+        items: Callable[[], Iterator[dict[str, Any]]] | None = None,
+        later: Any = None,
     ) -> None:
-        self.description: str | None = description
-        self.units: str | None = units
-        self.encoding: str | None = encoding
-        self.index_order: str | None = None
-        self._listed: list[Axis] = list(axes) if axes is not None else ra_axes or []
-        self._in_shape_order: bool = axes is not None  # not known yet in which order the dims are
-        self.attributes: dict[str, Any] = attributes or {}
-        self.formats: dict[str, dict[str, Any]] = formats or {}
-        self.items: Callable[[], Iterator[dict[str, Any]]] | None = None
-        self.later: Any = None
+        _set(self, "description", description)
+        _set(self, "units", units)
+        _set(self, "encoding", encoding)
+        _set(self, "axes", tuple(axes) if axes else ())
+        _set(self, "space", space)
+        _set(self, "attributes", Frozen(attributes) if attributes else _EMPTY)
+        _set(
+            self,
+            "formats",
+            Frozen({name: Frozen(own) for name, own in formats.items()}) if formats else _EMPTY,
+        )
+        _set(self, "items", items)
+        _set(self, "later", later)
 
-    @property
-    def axes(self) -> tuple[Axis, ...]:
-        """What is known of each axis, in the order of `shape`; nothing if it is empty.
+    if TYPE_CHECKING:
+        description: str | None
+        units: str | None
+        encoding: str | None
+        axes: tuple[Axis, ...]
+        space: Space | None
+        attributes: Mapping[str, Any]
+        formats: Mapping[str, Mapping[str, Any]]
+        items: Callable[[], Iterator[dict[str, Any]]] | None
+        later: Any
 
-        >>> meta = Metadata(axes=[Axis("row"), Axis("column", units="m")])
-        >>> [axis.name for axis in meta.axes], [axis.name for axis in meta.ra_axes]
-        (['row', 'column'], ['column', 'row'])
+    def replace(self, **fields: Any) -> Metadata:
+        """Return the metadata with other values of some fields; all others stay.
+
+        >>> meta = Metadata(units="m")
+        >>> meta.replace(units="km").units, meta.units
+        ('km', 'm')
+
+        Raises `TypeError` for a field that metadata does not have.
         """
-        same = self._in_shape_order or self.index_order == "F"
-        return tuple(self._listed if same else self._listed[::-1])
+        return Metadata(**{**{field: getattr(self, field) for field in self.__slots__}, **fields})
 
-    @axes.setter
-    def axes(self, axes: Iterable[Axis]) -> None:
-        self._listed, self._in_shape_order = list(axes), True
-        if self.index_order is not None:
-            self.belongs_to(self.index_order)
+    def with_format(self, name: str, **fields: Any) -> Metadata:
+        """Return the metadata with further fields in the namespace of a format.
 
-    @property
-    def ra_axes(self) -> list[Axis]:
-        """What is known of each axis, in the order of `dims`: the fastest first."""
-        if self._in_shape_order:
-            self.belongs_to(self.index_order)
-        return self._listed
-
-    @ra_axes.setter
-    def ra_axes(self, axes: list[Axis]) -> None:
-        self._listed, self._in_shape_order = axes, False
-
-    def belongs_to(self, index_order: str | None) -> None:
-        """Take the index order of an array; axes that were given keep their place in its shape.
-
-        Raises nothing.
+        >>> Metadata().with_format("nrrd", number=1).formats
+        {'nrrd': {'number': 1}}
         """
-        if self._in_shape_order:
-            self._in_shape_order = False
-            if index_order != "F":
-                self._listed = self._listed[::-1]
-        self.index_order = index_order
+        own = {**self.formats.get(name, {}), **fields}
+        return self.replace(formats={**self.formats, name: own})
+
+    def without_format(self, name: str, *fields: str) -> Metadata:
+        """Return the metadata without some fields of a namespace, or without the namespace."""
+        own = {k: v for k, v in self.formats.get(name, {}).items() if fields and k not in fields}
+        others = {key: space for key, space in self.formats.items() if key != name}
+        return self.replace(formats={**others, name: own} if own else others)
 
     @property
     def companions(self) -> dict[str, str]:
@@ -205,81 +342,91 @@ class Metadata:
         file has it, to what is lost without it, ``nulls`` or ``elements`` (see ``--allow``).
         """
         found = {}
-        for space in self.formats.values():
-            named = space.get("companions")
+        for own in self.formats.values():
+            named = own.get("companions")
             if isinstance(named, dict):
                 found.update({k: v for k, v in named.items() if v in ("nulls", "elements")})
         return found
 
-    def copy(self) -> Metadata:
-        """Return metadata of its own: changing its fields leaves these as they are. Raises nothing.
+    # The order and the number of axes
 
-        >>> meta = Metadata(units="m")
-        >>> other = meta.copy()
-        >>> other.units = "km"
-        >>> meta.units
-        'm'
+    def permuted(self, order: Sequence[int]) -> Metadata:
+        """Return the metadata of an array whose axes are taken in this order, as by transpose.
+
+        Items go once another axis is the first. Raises nothing.
         """
-        other = Metadata(
-            self.description,
-            self.units,
-            None,
-            dict(self.attributes),
-            {name: dict(space) for name, space in self.formats.items()},
-            self.encoding,
-            ra_axes=list(self._listed),
+        return self._with_axes(
+            lambda listed: [listed[axis] for axis in order],
+            len(order),
+            items=self.items if list(order[:1]) in ([], [0]) else None,
         )
-        other._in_shape_order = self._in_shape_order
-        other.items, other.later, other.index_order = self.items, self.later, self.index_order
-        return other
 
-    def permuted(self, axes: tuple[int, ...]) -> Metadata:
-        """Return metadata for an array whose axes, slowest first, are taken in this order.
+    def with_axis(self, at: int, axis: Axis, ndim: int) -> Metadata:
+        """Return the metadata of an array of `ndim` axes with one more, before axis `at`."""
+        meta = self._with_axes(lambda listed: [*listed[:at], None, *listed[at:]], ndim)
+        if not meta.axes and axis:
+            meta = meta.replace(axes=[Axis()] * (ndim + 1))
+        if not meta.axes:
+            return meta
+        return meta.replace(axes=[*meta.axes[:at], axis, *meta.axes[at + 1 :]])
 
-        Items go once another axis is the slowest, and the name of complex32 for pairs of float16
-        once another axis is the fastest. Raises nothing.
-        """
-        meta = self.copy()
-        own = meta.formats.get(RA, {})
-        if axes[0] != 0:
-            meta.items = None
-        if axes[-1] != len(axes) - 1 and own.get("elbyte") == PAIR_BYTES:
-            del own["eltype"], own["elbyte"]
-        if meta.ra_axes:
-            meta.ra_axes = _permuted_list(meta.ra_axes, axes)
-        for space in meta.formats.values():
-            listed = space.get("axes")
-            if isinstance(listed, list) and len(listed) == len(axes):
-                space["axes"] = _permuted_list(listed, axes)
-        return meta
+    def without_axis(self, at: int, ndim: int) -> Metadata:
+        """Return the metadata of an array of `ndim` axes without axis `at`."""
+        return self._with_axes(lambda listed: [*listed[:at], *listed[at + 1 :]], ndim)
+
+    def without_axes(self) -> Metadata:
+        """Return the metadata without what is parallel to the axes."""
+        formats = {
+            name: {k: v for k, v in own.items() if k != "axes" or not isinstance(v, list)}
+            for name, own in self.formats.items()
+        }
+        return self.replace(axes=(), space=None, formats=formats)
+
+    def _with_axes(
+        self, change: Callable[[list[Any]], list[Any]], ndim: int, **more: Any
+    ) -> Metadata:
+        """Change every list of axes of `ndim` entries; None in it is an axis without facts."""
+        axes: Iterable[Axis] = self.axes
+        if len(self.axes) == ndim:
+            axes = [Axis() if axis is None else axis for axis in change(list(self.axes))]
+            axes = axes if any(axes) else ()
+        formats: dict[str, Mapping[str, Any]] = {}
+        for name, own in self.formats.items():
+            listed = own.get("axes")
+            if isinstance(listed, list) and len(listed) == ndim:
+                changed = [{} if entry is None else entry for entry in change(listed)]
+                own = {**own, "axes": changed}  # noqa: PLW2901
+            formats[name] = own
+        return self.replace(axes=axes, formats=formats, **more)
+
+    # What is known later
 
     def without_later(self) -> Metadata:
-        """Return metadata of its own, for other values: those tell nothing more. Raises nothing."""
-        other = self.copy()
-        other.later = None
-        return other
+        """Return metadata for other values: those tell nothing more. Raises nothing."""
+        return self if self.later is None else self.replace(later=None)
 
-    def complete(self) -> bool:
-        """Take over what is known now that all elements have been read; True if there is any.
+    def completed(self) -> Metadata:
+        """Return what is known now that all elements have been read.
 
         Raises nothing but what `later` raises.
         """
         if self.later is None:
-            return False
+            return self
         found = Metadata.from_dict(self.later.common)
-        self.attributes = {**found.attributes, **self.attributes}
-        self.formats = {**found.formats, **self.formats}
-        self.items = self.later.items
-        self.later = None
-        return bool(self)
+        return self.replace(
+            attributes={**found.attributes, **self.attributes},
+            formats={**found.formats, **self.formats},
+            items=self.later.items,
+            later=None,
+        )
+
+    # As plain values
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain YAML-safe values of the fields that are set; empty when there is nothing.
 
-        Axes are listed as in a sidecar, in the order of `dims`.
-
         >>> Metadata(units="m", axes=[Axis(), Axis(name="x")]).to_dict()
-        {'units': 'm', 'axes': [{'name': 'x'}, {}]}
+        {'units': 'm', 'axes': [{}, {'name': 'x'}]}
 
         Raises nothing.
         """
@@ -290,27 +437,19 @@ class Metadata:
             fields["units"] = self.units
         if self.encoding:
             fields["encoding"] = self.encoding
-        if any(axis.to_dict() for axis in self._listed):
-            fields["axes"] = [axis.to_dict() for axis in self.ra_axes]
+        if any(self.axes):
+            fields["axes"] = [axis.to_dict() for axis in self.axes]
+        if self.space is not None and (space := self.space.to_dict()):
+            fields["space"] = space
         if self.attributes:
-            fields["attributes"] = self.attributes
-        formats = {name: space for name, space in self.formats.items() if space}
+            fields["attributes"] = dict(self.attributes)
+        formats = {name: dict(own) for name, own in self.formats.items() if own}
         if formats:
             fields["formats"] = formats
         return fields
 
-    def shown(self) -> dict[str, Any]:
-        """Return the fields as `to_dict` does, but with the axes in the order of `shape`.
-
-        Raises nothing.
-        """
-        fields = self.to_dict()
-        if "axes" in fields:
-            fields["axes"] = [axis.to_dict() for axis in self.axes]
-        return fields
-
     @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Metadata:
+    def from_dict(cls, fields: Mapping[str, Any]) -> Metadata:
         """Return the metadata that `to_dict` described; unknown fields are ignored.
 
         >>> Metadata.from_dict({"units": "m"}).units
@@ -320,10 +459,23 @@ class Metadata:
         """
         known = {name: fields[name] for name in cls.FIELDS if name in fields}
         if "axes" in known:
-            known["ra_axes"] = [
-                Axis(**{f: axis[f] for f in Axis.FIELDS if f in axis}) for axis in known.pop("axes")
+            known["axes"] = [
+                Axis(**{f: axis[f] for f in Axis.FIELDS if f in axis}) for axis in known["axes"]
             ]
+        if "space" in known:
+            known["space"] = Space.from_dict(known["space"])
         return cls(**known)
+
+    def __eq__(self, other: object) -> bool:
+        """True for metadata that says the same."""
+        if not isinstance(other, Metadata):
+            return NotImplemented
+        return all(getattr(self, field) == getattr(other, field) for field in self.__slots__)
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # its attributes may be lists
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made, ({field: getattr(self, field) for field in self.__slots__},)
 
     def __bool__(self) -> bool:
         return bool(self.to_dict()) or self.items is not None
@@ -332,7 +484,28 @@ class Metadata:
         return f"Metadata({self.to_dict()})"
 
 
-def _permuted_list(listed: list[Any], axes: tuple[int, ...]) -> list[Any]:
-    """The axes of metadata, fastest first, for data whose axes `axes` permutes."""
-    seen = listed[::-1]
-    return [seen[axis] for axis in axes][::-1]
+def _made(fields: dict[str, Any]) -> Metadata:
+    """Unpickle metadata."""
+    return Metadata(**fields)
+
+
+def in_dims_order(fields: Mapping[str, Any], index_order: str | None) -> dict[str, Any]:
+    """Return `Metadata.to_dict` with axes in the order of `dims`, or back: fastest axis first.
+
+    Sidecars and records list axes as an RA header lists its dims; an array in column-major order
+    has its shape in that order already. Lists `axes` in namespaces go with it. Raises nothing.
+    """
+    found = dict(fields)
+    if index_order == "F":
+        return found
+    if isinstance(found.get("axes"), list):
+        found["axes"] = found["axes"][::-1]
+    formats = found.get("formats")
+    if isinstance(formats, dict):
+        found["formats"] = {
+            name: {**own, "axes": own["axes"][::-1]}
+            if isinstance(own, dict) and isinstance(own.get("axes"), list)
+            else own
+            for name, own in formats.items()
+        }
+    return found

@@ -6,25 +6,24 @@ and complex32; ``trailer`` is what follows the data: an `Extent`, or the bytes t
 
 from __future__ import annotations
 
-from raconvert.arrays.metadata import RA
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from raconvert.arrays.metadata import Metadata
 
-NAME = RA
+NAME = "ra"
+PAIR_BYTES = 4  # of complex32, carried as pairs of float16 on a new fastest axis
 
 
-def own_of(meta: Metadata) -> dict[str, Any]:
+def own_of(meta: Metadata) -> Mapping[str, Any]:
     """The namespace; empty where there is none."""
-    found: dict[str, Any] = meta.formats.get(NAME, {})
-    return found
+    return meta.formats.get(NAME, {})
 
 
-def own_only(meta: Metadata) -> dict[str, dict[str, Any]]:
-    """Of all namespaces this one."""
+def own_only(meta: Metadata) -> dict[str, Mapping[str, Any]]:
+    """Only the namespace of RA."""
     return {NAME: own_of(meta)}
 
 
@@ -33,14 +32,20 @@ def trailer_of(meta: Metadata) -> Any:
     return own_of(meta).get("trailer")
 
 
-def set_trailer(meta: Metadata, trailer: bytes) -> None:
-    """Put a trailer in the place of the one that is there."""
-    meta.formats.setdefault(NAME, {})["trailer"] = trailer
+def with_trailer(meta: Metadata, trailer: bytes) -> Metadata:
+    """Return metadata with a trailer in the place of the one that is there."""
+    return meta.with_format(NAME, trailer=trailer)
 
 
-def drop_trailer(meta: Metadata) -> None:
-    """Take the trailer away."""
-    own_of(meta).pop("trailer", None)
+def without_trailer(meta: Metadata) -> Metadata:
+    """Return metadata without its trailer."""
+    return meta.without_format(NAME, "trailer") if "trailer" in own_of(meta) else meta
+
+
+def without_pairs(meta: Metadata) -> Metadata:
+    """Return metadata that no longer says that the fastest axis holds the parts of complex32."""
+    pairs = own_of(meta).get("elbyte") == PAIR_BYTES
+    return meta.without_format(NAME, "eltype", "elbyte") if pairs else meta
 
 
 def take_trailer(fields: dict[str, Any]) -> Any:

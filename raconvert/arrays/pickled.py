@@ -25,15 +25,11 @@ def state_of(array: Any) -> dict[str, Any]:
     extent = _placed(array.extent, array.origin)
     by_path = extent is not None or array.origin is not None or array.problem is not None
     data = None if by_path else np.array(_whole(array))
-    meta = array.meta.copy() if array.described else None
-    if meta is not None:
-        meta.complete()
-        if meta.items is not None:
-            meta.items = (
-                partial(iter, list(meta.items()))
-                if array.origin is None
-                else partial(_items, array.origin)
-            )
+    meta = array.meta.completed() if array.described else None
+    if meta is not None and meta.items is not None:
+        listed = array.origin is None
+        items = partial(iter, list(meta.items())) if listed else partial(_items, array.origin)
+        meta = meta.replace(items=items)
     return {
         "element": array.element,
         "dims": array.dims,

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def meta_for(array: Any, meta: Metadata) -> Metadata:
-    """Return metadata for an array, with every entry on the logical axis that it was about.
+    """Return metadata that is given for an array, if it fits.
 
-    `UsageError` where it is no `Metadata`, the entries are of another rank, or labels of another
+    `UsageError` if it is no `Metadata`, the entries are of another rank, or labels of another
     length.
     """
     if not isinstance(meta, Metadata):
@@ -26,24 +26,7 @@ def meta_for(array: Any, meta: Metadata) -> Metadata:
             got=type(meta).__name__,
             remedy="keys and values of your own: raconvert.Metadata(attributes={...})",
         )
-    meta = meta.copy()
-    if meta.index_order is None:  # of no array yet
-        meta.belongs_to(array.index_order or "C")
-    elif array.ndim > 1 and (meta.index_order == "F") != (array.index_order == "F"):
-        if meta.items is not None:
-            raise _misfit(array, "has items along the last axis", "the first")
-        if len(meta.ra_axes) in (0, array.ndim):
-            meta = turned(meta, array.index_order, array.ndim)
     check_axes(array, meta.axes)
-    return meta
-
-
-def turned(meta: Metadata, index_order: str | None, ndim: int) -> Metadata:
-    """Return metadata of an array of the other index order, each entry on its axis of this one."""
-    if len(meta.ra_axes) not in (0, ndim):
-        return meta
-    meta = meta.permuted(tuple(range(ndim))[::-1])
-    meta.index_order = index_order or "C"
     return meta
 
 
@@ -61,5 +44,5 @@ def _misfit(array: Any, what: str, expected: Any) -> UsageError:
     return UsageError(
         f"the metadata for array '{array.name}' of shape {array.shape} {what}",
         expected=expected,
-        remedy="change its `axes`, or leave them out: meta.axes = []",
+        remedy="change its `axes`, or leave them out: meta.replace(axes=[])",
     )

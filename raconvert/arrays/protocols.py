@@ -58,6 +58,8 @@ class Protocols(Shown):
         def described(self) -> bool: ...  # noqa: D102
 
         def replace(self, **changes: Any) -> Self: ...  # noqa: D102
+        def listed(self, index_order: str | None, **changes: Any) -> Self: ...  # noqa: D102
+        def _take_meta(self, meta: Metadata) -> None: ...
         def comes_from(self, origin: Any) -> None: ...  # noqa: D102
         def __getitem__(self, key: Any) -> Any: ...
         def __array__(
@@ -76,14 +78,7 @@ class Protocols(Shown):
 
         found = list(axes)
         check_axes(self, found)
-        self.meta.axes = found
-
-    def listed(self, index_order: str | None, **changes: Any) -> Self:
-        """Return the array with the same dims, listed in an index order: F after C transposes it.
-
-        `changes` as of `replace`, and raises what that does.
-        """
-        return self.replace(index_order=index_order, dims=self.dims, **changes)
+        self._take_meta(self.meta.replace(axes=found))
 
     @property
     def size(self) -> int:

@@ -49,8 +49,8 @@ def scaled(array: Array, scale: str, bits: int) -> Array:
             )
         return _rounded_scale(values, low, high, top).astype(dtype)
 
-    meta = array.meta.copy()
-    meta.attributes["scale"] = {"from": [low, high], "to": [0, top]}
+    mapping = {"from": [low, high], "to": [0, top]}
+    meta = array.meta.replace(attributes={**array.meta.attributes, "scale": mapping})
     return array.replace(
         element=element_of(dtype), extent=None, meta=meta, data=Converted(array, dtype, convert)
     )

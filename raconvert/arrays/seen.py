@@ -74,7 +74,9 @@ def as_complex(array: Array, element: Element) -> Array:
     element = element._replace(order=array.element.order)
     dims = array.dims[1:]
     data = None if array.extent else _Paired(array, dims[::-1])
-    return array.replace(element=element, dims=dims, data=data)
+    fastest = 0 if array.index_order == "F" else array.ndim - 1
+    meta = array.meta.without_axis(fastest, array.ndim)
+    return array.replace(element=element, dims=dims, data=data, meta=meta)
 
 
 def undescribed(array: Array) -> Array:

@@ -22,7 +22,7 @@ from raconvert.arrays.blocks import blocks, opaque, opaque_dtype, region_of
 from raconvert.arrays.dtypes import dtype_of, little, type_name
 from raconvert.arrays.indexing import full_key
 from raconvert.arrays.memory import check_memory
-from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.arrays.metadata import Axis, Metadata, in_dims_order
 from raconvert.arrays.namespace import carried, take_trailer
 from raconvert.errors import UsageError, WriteFailed, changed
 from raconvert.files.processes import can_fork
@@ -65,10 +65,8 @@ def stack(
     """
     source = Stack(paths, first, open_one, max_memory)
     one = source.first
-    meta = Metadata.from_dict(source.items_meta.common)
-    meta.items = source.items_meta.items
-    if meta.ra_axes:
-        meta.ra_axes.append(Axis())
+    meta = Metadata.from_dict(in_dims_order(source.items_meta.common, "C"))
+    meta = meta.with_axis(0, Axis(), one.ndim).replace(items=source.items_meta.items)
     return Array(
         little(one.element),
         (*one.dims, len(paths)),
@@ -103,7 +101,7 @@ class Stack:
             with first if number == 0 else open_one(path) as opened:
                 item = self._checked(opened, path)
                 self._marks.append(_mark(opened))
-                fields = item.meta.to_dict()
+                fields = in_dims_order(item.meta.to_dict(), item.index_order)
                 if take_trailer(fields) is not None:
                     self.notes = ["the trailers of the stacked files are not kept"]
                 if item.meta.items is not None:

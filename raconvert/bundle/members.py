@@ -93,8 +93,8 @@ def _array(
     elif not array.nbytes:  # no bytes will ever pass
         check(entry.file)
     array.name = entry.name
-    array.index_order = entry.index_order or array.index_order
-    return array
+    order = entry.index_order or array.index_order
+    return array if order == array.index_order else array.listed(order)
 
 
 def _cut(text: str) -> str:
@@ -152,7 +152,7 @@ def _with_sidecar(array: Array, source: Source, find: Find, file: str) -> Array:
     array = apply(fields, array, beside.path)
     if fields.get("items"):
         place = sidecar.items_path_of(file)
-        array.meta.items = items_of(find(place), place, array)
+        array.meta = array.meta.replace(items=items_of(find(place), place, array))
     return array
 
 
@@ -196,7 +196,7 @@ def pieces_of(array: Array, file: str, target: Target) -> tuple[Iterator[Any], S
 
 def sidecars_of(array: Array, file: str, written: Source) -> Iterator[tuple[str, list[bytes]]]:
     """Yield path and content of the metadata files of an array whose .ra has been written."""
-    array.meta.complete()
+    array.meta = array.meta.completed()
     fields = record_of(array, beside_ra=True)
     if not fields:
         return

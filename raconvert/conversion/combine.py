@@ -7,7 +7,6 @@ import os
 from raconvert import registry
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
-from raconvert.arrays.metadata import Axis
 from raconvert.arrays.seen import Reshaped
 from raconvert.conversion.inputs import gather
 from raconvert.conversion.options import Settings
@@ -19,7 +18,7 @@ from raconvert.plugin import equivalent, first_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from raconvert.arrays.array import Array
@@ -92,7 +91,7 @@ def open_stack(gathered: Gathered, settings: Settings) -> Opened:
     if settings.jobs and hasattr(array.source, "jobs"):
         array.source.jobs = settings.jobs
     if hasattr(array.source, "common"):
-        array.meta.later = array.source
+        array.meta = array.meta.replace(later=array.source)
     array.name = array.name or os.path.splitext(os.path.basename(paths[0]))[0]
     bundle = Bundle([array], notes=getattr(array.source, "notes", []))
     bundle.path, bundle.format = paths[0], row.name
@@ -159,14 +158,11 @@ def concatenated(array: Array, axis: int, max_memory: int) -> Array:
     moved = axis_order.permuted(array, order, max_memory) if axis else array
     shape = moved.shape
     joined = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
-    meta = moved.meta.copy()
-    meta.items = None  # there are no items any more
-    if meta.ra_axes:
-        at = moved.ndim - 1 - axis  # of the axis that the stack added; axes are fastest first
-        del meta.ra_axes[at]
-        kept = meta.ra_axes[at - 1].to_dict()
-        kept.pop("labels", None)  # they named the positions of one item
-        meta.ra_axes[at - 1] = Axis(**kept)
+    meta = moved.meta.replace(items=None)  # there are no items any more
+    meta = meta.without_axis(axis, moved.ndim)  # the one that the stack added
+    if len(meta.axes) == rank:  # labels were of the indices of one item
+        axes = [*meta.axes[:axis], meta.axes[axis].replace(labels=None), *meta.axes[axis + 1 :]]
+        meta = meta.replace(axes=axes)
     return moved.replace(dims=joined[::-1], data=Reshaped(moved, joined), meta=meta)
 
 
@@ -253,13 +249,12 @@ def _with_attributes(array: Array, bundle: Bundle) -> tuple[Array, list[str]]:
     places[""] = bundle.attributes
     if not any(places.values()):
         return array, []
-    meta = array.meta.copy()
-    meta.attributes, renamed = _joined(meta.attributes, places)
-    return array.replace(meta=meta), renamed
+    attributes, renamed = _joined(array.meta.attributes, places)
+    return array.replace(meta=array.meta.replace(attributes=attributes)), renamed
 
 
 def _joined(
-    attributes: dict[str, Any], places: dict[str, dict[str, Any]]
+    attributes: Mapping[str, Any], places: dict[str, dict[str, Any]]
 ) -> tuple[dict[str, Any], list[str]]:
     """Return attributes with those of other places, and the names that some of these got."""
     joined = dict(attributes)

@@ -8,6 +8,7 @@ from raconvert import registry
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import element
+from raconvert.arrays.metadata import Metadata
 from raconvert.conversion.options import is_bare
 from raconvert.conversion.outputs import refuse_sources
 from raconvert.conversion.report import Conversion, Report
@@ -38,7 +39,7 @@ def labels_array(paths: list[str]) -> Array:
     kind = element("uint", 1) if small else element("int", 8)
     labels = Array(kind, (len(numbers),), name="labels", index_order="C", data=values)
     if words is not None:
-        labels.meta.attributes["labels"] = words
+        labels.meta = Metadata(attributes={"labels": words})
     return labels
 
 
@@ -59,8 +60,8 @@ def add_labels(opened: Opened, paths: list[str], name: str, labels: str) -> set[
     from raconvert.arrays.dtypes import element_of
 
     added = labels_array(paths)
-    words = added.meta.attributes.pop("labels", None)
-    added.name = labels
+    words = added.meta.attributes.get("labels")
+    added.name, added.meta = labels, Metadata()
     numbers = sorted(set(added.data.tolist()))
     if words is None and numbers == [*range(len(numbers))]:
         words = [str(number) for number in numbers]

@@ -9,7 +9,7 @@ from raconvert import registry
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import little, type_name
-from raconvert.arrays.metadata import Metadata
+from raconvert.arrays.metadata import Metadata, in_dims_order
 from raconvert.conversion.labels import labels_of
 from raconvert.conversion.losses import judge, left_behind, lost_items, rounded
 from raconvert.conversion.outputs import (
@@ -24,6 +24,7 @@ from raconvert.conversion.unreadable import without
 from raconvert.conversion.write import adapted, progress_of, write_bundle
 from raconvert.errors import RaconvertError, UsageError, listed
 from raconvert.files.places import refuse_used
+from raconvert.metadata.roundtrip import merged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,12 +154,10 @@ def _planes(array: Array, leading: int, max_memory: int) -> Iterator[Array]:
 
 def _plane_meta(array: Array, leading: int, item: dict[str, Any]) -> Any:
     """Return the metadata of one plane: what is common, and what the sources had of their own."""
-    meta = Metadata.from_dict(array.meta.to_dict())
-    meta.ra_axes = meta.ra_axes[: array.ndim - leading]
-    own = Metadata.from_dict(item)
-    meta.description = own.description or meta.description
-    meta.units = own.units or meta.units
-    meta.attributes = {**meta.attributes, **own.attributes}
-    for name, space in own.formats.items():
-        meta.formats[name] = {**meta.formats.get(name, {}), **space}
-    return meta
+    meta = array.meta.replace(items=None, later=None)
+    for removed in range(leading):
+        ndim = array.ndim - removed
+        meta = meta.without_axis(ndim - 1 if array.index_order == "F" else 0, ndim)
+    own = Metadata.from_dict(in_dims_order(item, "C"))
+    fits = len(own.axes) == array.ndim - leading
+    return merged(meta, own if fits else own.without_axes())

@@ -139,9 +139,7 @@ def open_found(found: Found, settings: Settings) -> Opened:
             apply_sidecar(bundle, source, row)
         bundle.check_names()
         if settings.index_order:
-            for array in bundle.arrays:
-                if array.index_order is None:
-                    array.index_order = settings.index_order
+            bundle.arrays = [_indexed(array, settings.index_order) for array in bundle.arrays]
         patterns = [name] if name is not None else settings.arrays
         if patterns:
             names = set(bundle.names)
@@ -152,6 +150,11 @@ def open_found(found: Found, settings: Settings) -> Opened:
         bundle.close()
         raise
     return opened
+
+
+def _indexed(array: Array, index_order: str) -> Array:
+    """Return the array with this index order, if its file says none."""
+    return array.listed(index_order) if array.index_order is None else array
 
 
 def _detect(source: Source, name: str | None, *, folder: bool) -> tuple[Row, str]:
@@ -244,7 +247,8 @@ def _described(array: Array, fields: Any, source: Source, path: str, *, complete
     if fields.get("items"):
         from raconvert.metadata.items import items_reader
 
-        array.meta.items = items_reader(source.path, array, fields.get("items_file"))
+        items = items_reader(source.path, array, fields.get("items_file"))
+        array.meta = array.meta.replace(items=items)
     return array
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.metadata import Metadata
+from raconvert.arrays.namespace import own_only, with_trailer, without_trailer
 from raconvert.conversion.outputs import commit, read_back
 from raconvert.errors import UNREADABLE, Changed, RaconvertError, UsageError, WriteFailed, listed
 from raconvert.files.elsewhere import SENDERS, sender_of
@@ -206,7 +207,11 @@ def _judge_late(run: Conversion, target: Target) -> None:
 
         report.allowed += rounded(run.bundle.arrays)
     report.allowed += target.lost
-    late = [a for a in run.bundle.arrays if a.described and a.meta.complete()]
+    late = []
+    for array in run.bundle.arrays:
+        if array.described and array.meta.later is not None:
+            array.meta = array.meta.completed()
+            late += [array] * bool(array.meta)
     if late:
         from raconvert.conversion.losses import all_fits, judge, too_late
 
@@ -235,7 +240,6 @@ def _as_written(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
 
 def _stripped(bundle: Bundle) -> Bundle:
     """Return a bundle that says nothing but names, types and dimensions."""
-    from raconvert.arrays.namespace import own_only
     from raconvert.arrays.seen import undescribed
 
     arrays = []
@@ -308,6 +312,8 @@ def _with_axes(array: Array, axes: str, max_memory: int) -> Array:
     if axes == "keep-memory":
         return axis_order.relisted(array)
     if axes in ("c", "fortran"):
+        if array.index_order is None:  # [i,j,k] of `info` and of Python stay
+            array = array.listed("C")
         return axis_order.in_order(array, "C" if axes == "c" else "F", max_memory)
     try:
         order = tuple(int(part) for part in axes.split(","))
@@ -322,18 +328,16 @@ def _with_trailer(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
     """Put the metadata behind the data of an .ra, or take a trailer away, as --meta says."""
     if not row.trailer or settings.meta not in ("trailer", "drop"):
         return bundle
-    array = bundle.arrays[0].replace(meta=bundle.arrays[0].meta.copy())
-    from raconvert.arrays.namespace import drop_trailer, set_trailer
+    array = bundle.arrays[0]
     from raconvert.metadata import sidecar
     from raconvert.metadata.roundtrip import record_of
 
     if settings.meta == "drop":
-        drop_trailer(array.meta)
-    else:
-        array.meta.items = None
-        fields = record_of(array, beside_ra=True)
-        if fields:
-            set_trailer(array.meta, sidecar.TRAILER_MARK + sidecar.text_of(fields))
+        return bundle.like([array.replace(meta=without_trailer(array.meta))])
+    array = array.replace(meta=array.meta.replace(items=None))
+    fields = record_of(array, beside_ra=True)
+    if fields:
+        array.meta = with_trailer(array.meta, sidecar.TRAILER_MARK + sidecar.text_of(fields))
     return bundle.like([array])
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def meta_of(array: Array) -> dict[str, Any]:
     """The metadata of an array as fields; of a trailer its digest."""
-    fields = array.meta.shown()
+    fields = array.meta.to_dict()
     trailer = trailer_of(array.meta)
     if not hasattr(trailer, "offset"):
         return fields

@@ -157,7 +157,7 @@ def describe_array(array: Array, bundle: Bundle) -> dict[str, Any]:
         "nbytes": array.nbytes,
         "layout": layout,
         "storage": plain(array.storage),
-        "metadata": plain(array.meta.shown()),
+        "metadata": plain(array.meta.to_dict()),
         "to_ra": _to_ra(array),
         "problem": None if array.problem is None else _reason(array.problem, bundle.path),
     }

@@ -54,7 +54,7 @@ def items_of(
             path=place,
             remedy="read without metadata: --meta ignore",
         )
-    count = array.dims[-1] if array.dims else 0  # of the slowest axis
+    count = array.shape[0] if array.shape else 0
     facts = said if isinstance(said, dict) else {}
     if facts.get("size", beside.size) != beside.size:
         raise _other_items(place, f"{facts['size']} bytes", beside.size)

@@ -129,7 +129,7 @@ class _Promised:
 
 
 def as_shape(array: Array, shape: Any, path: str) -> Array:
-    """The array with axes of length 1 added or removed: no element moves."""
+    """The array with axes of length 1 added or removed: no element moves, no axis is described."""
     known = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
     if not known or len(shape) > MAX_RANK or not _same_but_ones(shape, array.shape):
         raise Corrupt(
@@ -139,7 +139,8 @@ def as_shape(array: Array, shape: Any, path: str) -> Array:
             got=repr(shape)[:80],
         )
     dims = tuple(shape if array.index_order == "F" else shape[::-1])
-    return array.replace(dims=dims, data=None if array.extent else Reshaped(array, dims[::-1]))
+    data = None if array.extent else Reshaped(array, dims[::-1])
+    return array.replace(dims=dims, data=data, meta=array.meta.without_axes())
 
 
 def _same_but_ones(a: list[int], b: tuple[int, ...]) -> bool:

@@ -23,7 +23,7 @@ a key/value pair of NRRD, an attribute of HDF5, both named `raconvert`.
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import Element, code_of, dtype_of, frozen, little
-from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.arrays.metadata import Axis, Metadata, Space, in_dims_order
 from raconvert.arrays.namespace import NAME as RA
 from raconvert.arrays.seen import are_pairs, as_complex, is_void
 from raconvert.errors import Corrupt, RaconvertError
@@ -32,6 +32,7 @@ from raconvert.metadata.promised import BOOLS, Terms, as_shape, as_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from raconvert.arrays.array import Array
@@ -59,7 +60,7 @@ def record_of(
         fields["index_order"] = "F"
     if beside_ra and array.element.kind == "user" and not is_void(array.element):
         fields["dtype"] = code_of(array.element)
-    meta = array.meta.to_dict()
+    meta = in_dims_order(array.meta.to_dict(), array.index_order)
     formats = {
         name: without_extents(space)
         for name, space in meta.get("formats", {}).items()
@@ -99,42 +100,38 @@ def apply(
     if "was" in record:
         encoding = record.get("encoding")
         array = restored(array, record["was"], path, encoding, bools=bools, remedy=remedy)
-        if "shape" in record["was"]:
-            forget_axes(array.meta)
     _check_axes(record, array, path)
     order = record.get("index_order", "C")
     if order not in ("C", "F"):
         raise Corrupt(
             "metadata has an unknown index order", path=path, expected="C or F", got=order
         )
-    if "index_order" in record:
-        array.index_order = order
+    if "index_order" in record and order != array.index_order:
+        array = array.listed(order)
     if "dtype" in record:
         array.element = _described(array.element, frozen(record["dtype"]), path)
-    stored = Metadata.from_dict(record)
-    if complete:
-        array.meta = stored
-        return array
-    meta = array.meta
-    meta.description = stored.description or meta.description
-    meta.units = stored.units or meta.units
-    meta.encoding = stored.encoding or meta.encoding
-    meta.ra_axes = _merged(meta.ra_axes, stored.ra_axes)
-    meta.attributes = {**meta.attributes, **stored.attributes}
-    for name, space in stored.formats.items():
-        meta.formats[name] = {**meta.formats.get(name, {}), **space}
+    stored = Metadata.from_dict(in_dims_order(record, array.index_order))
+    array.meta = stored if complete else merged(array.meta, stored)
     return array
 
 
-def forget_axes(meta: Metadata) -> None:
-    """Drop what is parallel to the axes: the array had others."""
-    meta.ra_axes = []
-    for space in meta.formats.values():
-        if isinstance(space.get("axes"), list):
-            del space["axes"]
+def merged(meta: Metadata, more: Metadata) -> Metadata:
+    """Return metadata with what a record, or an item, adds to it or says instead."""
+    return meta.replace(
+        description=more.description or meta.description,
+        units=more.units or meta.units,
+        encoding=more.encoding or meta.encoding,
+        axes=_merged_axes(meta.axes, more.axes),
+        space=more.space or meta.space,
+        attributes={**meta.attributes, **more.attributes},
+        formats={
+            **meta.formats,
+            **{name: {**meta.formats.get(name, {}), **own} for name, own in more.formats.items()},
+        },
+    )
 
 
-def _merged(known: list[Axis], more: list[Axis]) -> list[Axis]:
+def _merged_axes(known: Sequence[Axis], more: Sequence[Axis]) -> Sequence[Axis]:
     """The axes of a file with what a record adds to each."""
     if len(known) != len(more):
         return more or known
@@ -150,6 +147,7 @@ _TYPES = {
     "axes": list,
     "attributes": dict,
     "formats": dict,
+    "space": dict,
     "was": dict,
 }
 
@@ -179,6 +177,8 @@ def check_form(record: dict[str, Any], path: str) -> None:
             raise Corrupt(f"metadata field '{part}' has the wrong form", path=path)
     for axis in record.get("axes", []):
         _check_axis(axis, path)
+    if "space" in record and not Space.takes(record["space"]):
+        raise Corrupt("metadata field 'space' has the wrong form", path=path)
     for name, kinds in _OF_WAS.items():
         if name in record.get("was", {}) and not isinstance(record["was"][name], kinds):
             raise Corrupt(f"metadata field '{name}' of 'was' has the wrong form", path=path)

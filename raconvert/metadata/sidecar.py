@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 
 from raconvert.arrays.array import Array
-from raconvert.arrays.namespace import drop_trailer, trailer_of
+from raconvert.arrays.namespace import trailer_of, without_trailer
 from raconvert.errors import Corrupt, RaconvertError
 from raconvert.files.places import check_target, is_remote, is_there
 from raconvert.files.seal import checksum
@@ -192,6 +192,6 @@ def read_trailer(array: Array, source: Source) -> Array:
             got=trailer.nbytes,
             remedy="read without it: --meta ignore",
         )
-    drop_trailer(array.meta)
+    array.meta = without_trailer(array.meta)
     text = source.read_exact(trailer.offset, trailer.nbytes, "the YAML trailer")
     return apply(parse(text, source.path), array, source.path)

@@ -26,12 +26,13 @@ import struct
 from math import prod
 
 from raconvert.arrays.dtypes import ELTYPES, KINDS, Element, element, little
-from raconvert.arrays.metadata import RA
+from raconvert.arrays.namespace import own_of
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsupported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from raconvert.arrays.array import Array
@@ -330,7 +331,7 @@ def is_carried(header: Header) -> bool:
     return code in _CARRIED or code == COMPLEX32
 
 
-def uncarried(header: Header, own: dict[str, Any]) -> Header:
+def uncarried(header: Header, own: Mapping[str, Any]) -> Header:
     """Undo `carrier`: give a header the type that the metadata of an RA source kept.
 
     `own` is the RA namespace of the metadata; it is honoured only where it still describes the
@@ -353,9 +354,5 @@ def canonical_header(array: Array) -> bytes:
 
 def canonical(array: Array) -> Header:
     """The header of the canonical .ra file that the array would become."""
-    own = {}
-    if array.described and RA in array.meta.formats:
-        from raconvert.arrays.namespace import own_of
-
-        own = own_of(array.meta)
+    own = own_of(array.meta) if array.described else {}
     return uncarried(header_of(little(array.element), array.dims), own)

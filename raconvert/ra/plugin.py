@@ -24,7 +24,7 @@ known type, sizes that contradict the dimensions, data that is cut off.
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import MAX_SPAN, spanned
-from raconvert.arrays.metadata import RA as NAME
+from raconvert.arrays.namespace import NAME, own_of
 from raconvert.errors import TooLarge
 from raconvert.plugin import (
     NO,
@@ -63,7 +63,7 @@ from raconvert.ra.header import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from io import FileIO
     from typing import Any
 
@@ -265,13 +265,9 @@ def header_size(array: Array) -> int:
     return len(canonical_header(array))
 
 
-def _own(array: Array) -> dict[str, Any]:
+def _own(array: Array) -> Mapping[str, Any]:
     """What the metadata says that only RA knows."""
-    if not array.described or NAME not in array.meta.formats:
-        return {}
-    from raconvert.arrays.namespace import own_of
-
-    return own_of(array.meta)
+    return own_of(array.meta) if array.described else {}
 
 
 def _write_encoded(array: Array, header: Header, encoding: str, target: Target) -> FileIO:

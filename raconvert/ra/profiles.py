@@ -37,7 +37,7 @@ def _says_of_axes(array: Array) -> bool:
     if not array.described:
         return False
     spaces = array.meta.formats.values()
-    return bool(array.meta.ra_axes or any(space.get("axes") for space in spaces))
+    return bool(array.meta.axes or any(space.get("axes") for space in spaces))
 
 
 def padded(bundle: Bundle) -> Bundle:

@@ -75,7 +75,7 @@ def notes_of(array: Placed) -> list[str]:
     lost += [
         f"axes ({field})"
         for field in fields
-        if any(getattr(axis, field) is not None for axis in array.meta.ra_axes)
+        if any(getattr(axis, field) is not None for axis in array.meta.axes)
     ]
     return [f"not kept: {', '.join(lost)}"] if lost else []
 

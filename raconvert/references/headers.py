@@ -99,7 +99,7 @@ def notes_of(kind: str, array: Placed) -> list[str]:
 def _lost(kind: str, array: Placed) -> list[str]:
     if array.meta is None:
         return []
-    meta, axes = array.meta, array.meta.ra_axes
+    meta, axes = array.meta, array.ra_axes
     kept = {"nrrd": ("name", "spacing", "origin", "units"), "mhd": ("spacing", "origin")}
     fields = ["name", "kind", "units", "spacing", "origin", "labels"]
     lost = [
@@ -134,7 +134,7 @@ def _line(text: Any) -> str:
 
 def _per_axis(array: Placed, field: str) -> list[Any]:
     """What is said of each axis, the fastest first; empty if nothing is."""
-    axes = array.meta.ra_axes if array.meta is not None else []
+    axes = array.ra_axes
     found = [getattr(axis, field) for axis in axes]
     return found if any(one is not None for one in found) and len(axes) == len(array.dims) else []
 

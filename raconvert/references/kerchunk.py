@@ -110,8 +110,8 @@ def _type(array: Placed) -> Any:
 def attributes_of(array: Placed, lengths: dict[str, int], *, alone: bool) -> dict[str, Any]:
     """The attributes, with the names of the dimensions, of which `lengths` has those in use."""
     meta, found = array.meta, {}
-    axes = [] if meta is None else meta.ra_axes[:: 1 if array.index_order == "F" else -1]
-    axes = axes if len(axes) == len(array.shape) else []
+    axes = () if meta is None else meta.axes
+    axes = axes if len(axes) == len(array.shape) else ()
     names = [axis.name for axis in axes] or [None] * len(array.shape)
     if meta is not None:
         found = {str(name): value for name, value in _held(meta.attributes.items())}

@@ -50,6 +50,14 @@ class Placed(Record):
         return self.dims if self.index_order == "F" else self.dims[::-1]
 
     @property
+    def ra_axes(self) -> tuple[Any, ...]:
+        """What is known of each axis, in the order of `dims`; maybe empty."""
+        if self.meta is None:
+            return ()
+        axes: tuple[Any, ...] = self.meta.axes
+        return axes if self.index_order == "F" else axes[::-1]
+
+    @property
     def extent(self) -> Extent | None:
         """The bytes as one stretch, if they are one, undecoded."""
         if self.filters or not self.pieces:

@@ -287,7 +287,7 @@ def _some_metadata(rank: int) -> dict[str, Metadata]:
         "attributes": Metadata(attributes={"number": 1.5, "list": [1, "no", None], "yes": True}),
         "another namespace": Metadata(formats={"elsewhere": {"key": ["value", 2]}}),
     }
-    return found | ({"axes": Metadata(ra_axes=axes)} if rank else {})
+    return found | ({"axes": Metadata(axes=axes)} if rank else {})
 
 
 def check_names_are_kept(plugin: ModuleType) -> None:

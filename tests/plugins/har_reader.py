@@ -61,7 +61,7 @@ def _records(path: Path) -> list[bytes]:
 def say(path: Path, generator: random.Random) -> Facts:
     labels = [["a", "b"], ["x", "y", "z"]]
     axes = [Axis(name=name, labels=own) for name, own in zip(["ROW", "COL"], labels, strict=True)]
-    raconvert.write(path, {NAME: FLOATS}, meta=Metadata(ra_axes=axes[::-1]))
+    raconvert.write(path, {NAME: FLOATS}, meta=Metadata(axes=axes))
     with quiet():
         [found] = HarFileIO.readHeaderArraysFromFile(str(path))
     told = [(one["name"], one["dim_desc"]) for one in found["sets"]]

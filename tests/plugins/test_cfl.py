@@ -178,7 +178,7 @@ def test_what_bart_reads_not_is_refused(tmp_path: Path) -> None:
     for values, words in zip(odd, ("--dtype complex64", "none of length 0"), strict=True):
         with pytest.raises(WouldLose, match=words):
             raconvert.write(path, values, out_opts=bart_ra)
-    meta = Metadata(ra_axes=[Axis(name="x"), Axis()])
+    meta = Metadata(axes=[Axis(name="x"), Axis()][::-1])
     with pytest.raises(WouldLose, match="--meta drop"):
         raconvert.write(path, np.zeros((2, 3), "c8"), meta=meta, out_opts=bart_ra)
     np.save(tmp_path / "r.npy", odd[0])

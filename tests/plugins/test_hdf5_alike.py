@@ -58,7 +58,7 @@ def all_of(path: Path) -> Any:
                 values = array[...].tobytes()
             except RaconvertError as error:
                 values = str(error)
-            said = array.storage, array.meta.shown(), str(array.problem)
+            said = array.storage, array.meta.to_dict(), str(array.problem)
             found.append((array.name, array.element, array.dims, where, values, *said))
         return found, bundle.notes, bundle.aliases, bundle.groups, bundle.formats
 

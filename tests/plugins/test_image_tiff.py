@@ -25,7 +25,7 @@ RGB = np.stack([GREY, GREY[::-1], 255 - GREY], axis=-1)
 def axes_of(path: Path) -> list[dict[str, Any]]:
     """Return what is known of the axes, slowest first, as an ndarray has them."""
     with raconvert.open(path) as array:
-        return [axis.to_dict() for axis in reversed(array.meta.ra_axes)]
+        return [axis.to_dict() for axis in reversed(array.ra_axes)]
 
 
 def notes_of(path: Path) -> list[str]:
@@ -271,7 +271,7 @@ def test_a_text_of_imagej_that_speaks_of_other_images_is_not_written_as_such(
 
 
 def test_axes_that_nothing_tells_are_named_as_lost(tmp_path: Path) -> None:
-    meta = Metadata(ra_axes=[Axis(name="wavelength"), Axis()])
+    meta = Metadata(axes=[Axis(name="wavelength"), Axis()][::-1])
     report = raconvert.write(tmp_path / "x.tif", GREY, meta=meta)
 
     assert "axes" in str(list(report.equivalent))

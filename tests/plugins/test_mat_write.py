@@ -280,7 +280,7 @@ def test_utf8_text_has_the_width_of_its_characters(
     }
     arrays = [array_of(name, v.astype(f"S{v.itemsize}")) for name, v in values.items()]
     for array in arrays:
-        array.meta.encoding = "utf-8"
+        array.meta = array.meta.replace(encoding="utf-8")
     bundle = Bundle(arrays)
     assert not [f for f in mat.plan(bundle).fits if f.property == "metadata"]
     assert mat.plan(bundle).fits[1].reason == "a single element becomes one row"
@@ -767,7 +767,7 @@ def test_types_that_matlab_has_not_are_refused_or_written_as_documented(tmp_path
 def test_metadata_is_named() -> None:
     array = array_of("x", np.ones((2, 3)))
     array.meta = Metadata(
-        units="m", ra_axes=[Axis(name="r"), Axis()], formats={"mat": {}, "png": {"a": 1}}
+        units="m", axes=[Axis(name="r"), Axis()][::-1], formats={"mat": {}, "png": {"a": 1}}
     )
     bundle = Bundle([array], attributes={"by": "me"}, groups={"g": {"a": 1}, "h": {}})
     fits = mat.plan(bundle).fits

@@ -103,7 +103,7 @@ def test_what_itk_writes_comes_back(suffix: str, packed: bool, tmp_path: Path) -
     raconvert.convert(tmp_path / f"a{suffix}", tmp_path / "c.ra", strict=True)
     raconvert.convert(tmp_path / "c.ra", tmp_path / f"c{suffix}", strict=True, out_opts=out_opts)
     with raconvert.open(tmp_path / f"a{suffix}") as array:
-        assert [axis.spacing for axis in array.meta.ra_axes] == [0.5, 1.25, 3.0]
+        assert [axis.spacing for axis in array.ra_axes] == [0.5, 1.25, 3.0]
         assert array.shape == (2, 3, 4)
         assert array[1, 2, 3] == VALUES[1, 2, 3]
     for name in "bc":
@@ -170,14 +170,16 @@ def test_what_is_said_is_kept_or_named(tmp_path: Path) -> None:
         Axis(spacing=2.0, units="mm"),
         Axis(spacing=3, units="mm"),
     ]
-    report = raconvert.write(tmp_path / "a.mha", VALUES, meta=Metadata("a comment", ra_axes=axes))
+    report = raconvert.write(
+        tmp_path / "a.mha", VALUES, meta=Metadata("a comment", axes=axes[::-1])
+    )
     assert not report.equivalent
     image = itk.ReadImage(tmp_path / "a.mha")
     assert image.GetSpacing() == (0.1, 2.0, 3.0)
     assert b"Comment = a comment\n" in (tmp_path / "a.mha").read_bytes()
     with raconvert.open(tmp_path / "a.mha") as array:
-        assert [axis.to_dict() for axis in array.meta.ra_axes] == [axis.to_dict() for axis in axes]
-    meta = Metadata("two\nlines", ra_axes=[Axis(name="x"), *axes[1:]], attributes={"k": 1})
+        assert [axis.to_dict() for axis in array.ra_axes] == [axis.to_dict() for axis in axes]
+    meta = Metadata("two\nlines", axes=[Axis(name="x"), *axes[1:]][::-1], attributes={"k": 1})
     (said,) = map(str, raconvert.write(tmp_path / "b.mha", VALUES, meta=meta).equivalent)
     assert all(
         word in said for word in ("description", "axes (name)", "axes (spacing)", "attributes")
@@ -334,10 +336,14 @@ def test_fixtures() -> None:
     assert np.array_equal(itk.GetArrayFromImage(itk.ReadImage(FIXTURES / "text_list.mhd")), wanted)
     with raconvert.open(FIXTURES / "itk_turned.mha") as array:
         assert np.array_equal(array, (np.arange(24) * 1829).astype("i2").reshape(2, 3, 4))
-        assert [axis.spacing for axis in array.meta.ra_axes] == [0.5, 1.25, 3.0]
+        assert [axis.spacing for axis in array.ra_axes] == [0.5, 1.25, 3.0]
         own = array.meta.formats["metaimage"]
         assert own["offset"] == [-10.5, 20.25, 0.125]
-        assert [axis["direction"] for axis in own["axes"]] == [[0, -1, 0], [1, 0, 0], [0, 0, 1]]
+        assert [axis["direction"] for axis in own["axes"][::-1]] == [
+            [0, -1, 0],
+            [1, 0, 0],
+            [0, 0, 1],
+        ]
     got = raconvert.read(FIXTURES / "itk_channels.mhd")
     assert np.array_equal(got, (np.arange(60) * 4).reshape(4, 5, 3))
 
@@ -388,7 +394,7 @@ def test_headers_as_others_write_them(name: str, tmp_path: Path) -> None:
     wanted = itk.ReadImage(tmp_path / "a.mha")
     with raconvert.open(tmp_path / "a.mha") as array:
         assert np.array_equal(array, [[0, 1, 2], [3, 4, 5]])
-        spacings = [axis.spacing or 1 for axis in array.meta.ra_axes] or [1, 1]
+        spacings = [axis.spacing or 1 for axis in array.ra_axes] or [1, 1]
         assert tuple(spacings) == wanted.GetSpacing()
         fields = array.meta.formats.get("metaimage", {}).get("fields", {})
         assert own is None or fields["Name"] == own

@@ -163,14 +163,14 @@ def test_long_axes_need_version_2(tmp_path: Path) -> None:
 def test_what_is_said_of_axes_is_kept_or_named(tmp_path: Path) -> None:
     """Spacing and units of both kinds are in the header, the rest is named."""
     axes = [Axis(spacing=0.5 * n, units="mm") for n in (1, 2, 3)] + [Axis(spacing=2.0, units="s")]
-    meta = Metadata(ra_axes=axes[::-1], description="d")
+    meta = Metadata(axes=axes, description="d")
     values = np.zeros((2, 3, 4, 5), "u1")
     report = raconvert.write(tmp_path / "a.nii", values, meta=meta)
     header = nib.load(tmp_path / "a.nii").header
     assert not report.equivalent
     assert header.get_zooms() == (0.5, 1.0, 1.5, 2.0)
     assert header.get_xyzt_units() == ("mm", "sec")
-    meta = Metadata(ra_axes=[Axis(name="x", spacing=0.1), *axes[1:]], attributes={"k": 1})
+    meta = Metadata(axes=[Axis(name="x", spacing=0.1), *axes[1:]][::-1], attributes={"k": 1})
     report = raconvert.write(tmp_path / "b.nii", values, meta=meta)
     (said,) = map(str, report.equivalent)
     assert {"axes (name)", "attributes", "spacing (rounded to float32)"} <= {
@@ -301,11 +301,11 @@ def test_fixtures() -> None:
         assert np.array_equal(array, (np.arange(24) * 1829).astype("i2").reshape(2, 3, 4))
         assert array.meta.description == "a scan"
         assert array.meta.formats["nifti"]["sform"] == AFFINE[:3].tolist()
-        assert {axis.units for axis in array.meta.ra_axes} == {"mm"}
+        assert {axis.units for axis in array.ra_axes} == {"mm"}
     with raconvert.open(FIXTURES / "nibabel_big.nii.gz") as array:
         assert np.array_equal(array, np.arange(0, 72, 3, "f4").reshape(3, 2, 2, 2))
-        assert [axis.spacing for axis in array.meta.ra_axes] == [2.5, 3.0, 4.0, 0.5]
-        assert array.meta.ra_axes[3].units == "s"
+        assert [axis.spacing for axis in array.ra_axes] == [2.5, 3.0, 4.0, 0.5]
+        assert array.ra_axes[3].units == "s"
 
 
 # --- every byte of a header -----------------------------------------------------------------------

@@ -177,7 +177,7 @@ def test_corpus_types_and_dims(corpus: Callable[..., Path]) -> None:
 
     assert (array.name, type_name(array.element), array.dims) == ("v", "int32", (4, 3))
     assert array.index_order == "C"
-    assert [axis.name for axis in array.meta.ra_axes] == ["j", "i"]
+    assert [axis.name for axis in array.ra_axes] == ["j", "i"]
     assert array.extent is not None
     assert np.asarray(array).tolist() == facts["array"]
 
@@ -243,7 +243,7 @@ def test_fixture_is_shaped_and_named() -> None:
 
     assert bundle.names == ["a", "b", "b.null", "c", "c.null", "d", "e", "t"]
     assert all(array.shape == (4, 5) for array in bundle.arrays)
-    axes = bundle["a"].meta.ra_axes
+    axes = bundle["a"].ra_axes
     assert [(axis.name, axis.origin) for axis in axes] == [("j", -2), ("i", None)]
     assert bundle["t"].meta.units == "seconds since 1970-01-01"
 
@@ -830,7 +830,7 @@ def test_datetimetz_is_a_pair(tmp_path: Path) -> None:
 
     assert array.dims == (2, 2)
     assert streamed(array).tolist() == [[10, -3600], [20, 7200]]
-    assert len(array.meta.ra_axes) == 2
+    assert len(array.ra_axes) == 2
 
 
 # --- arrays chosen without their companions ------------------------------------------------------

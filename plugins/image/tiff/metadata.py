@@ -100,14 +100,16 @@ def _shaped(text: str, itemsize: int) -> Any:
     return SimpleNamespace(shape=shape, axes=axes, nbytes=prod(shape) * itemsize, text=rest)
 
 
-def add_axes(meta: Metadata, file: Any, series: Any, shape: tuple[int, ...]) -> None:
+def with_axes(meta: Metadata, file: Any, series: Any, shape: tuple[int, ...]) -> Metadata:
     """Add the axes that a description tells, and what has to be true for it to tell them again."""
-    text, meta.description = meta.description or "", series.text
+    text, meta = meta.description or "", meta.replace(description=series.text)
     if series.shape == shape and len(series.axes) == len(shape):
-        own = meta.formats.setdefault(NAMESPACE, {})
-        steps = _steps(text, file.imagej_metadata, own.get("resolution"))
-        meta.ra_axes = [_axis(n, *steps.get(n, (None, None))) for n in reversed(series.axes)]
-        own["series"] = {"shape": list(shape), "axes": [axis.to_dict() for axis in meta.ra_axes]}
+        resolution = meta.formats.get(NAMESPACE, {}).get("resolution")
+        steps = _steps(text, file.imagej_metadata, resolution)
+        axes = [_axis(name, *steps.get(name, (None, None))) for name in series.axes]
+        said = {"shape": list(shape), "axes": [axis.to_dict() for axis in axes][::-1]}
+        meta = meta.replace(axes=axes).with_format(NAMESPACE, series=said)
+    return meta
 
 
 def _steps(text: str, imagej: Any, resolution: Any) -> dict[str, tuple[Any, Any]]:

@@ -28,7 +28,7 @@ from raconvert.files.inflate import MAX_RATIO
 from raconvert.plugin import Array, Bundle, element_of
 
 from ..reader import guarded
-from .metadata import KNOWN, add_axes, described, metadata_of_page
+from .metadata import KNOWN, described, metadata_of_page, with_axes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -199,7 +199,7 @@ def _array(
         if not fits:
             notes.append(f"the description says {series.shape}; the pages are read as {shape}")
         shape = series.shape if fits else shape
-        add_axes(meta, file, series, shape)
+        meta = with_axes(meta, file, series, shape)
     order: dict[str, Any] = {"name": source.stem, "index_order": "C", "meta": meta}
     order["storage"] = {"pages": len(places), "compression": int(page.compression)}
     if verbatim:

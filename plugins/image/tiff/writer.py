@@ -36,7 +36,7 @@ def page_shape(array: Array) -> tuple[int, ...]:
     """(height, width, samples) of the pages of an array."""
     shape = (1,) * (2 - array.ndim) + array.shape
     samples = array.ndim > 2 and shape[-1] <= MAX_SAMPLES and array.element.kind != "bool"
-    samples = samples and (not _tells_axes(array) or array.meta.ra_axes[0].name == "S")
+    samples = samples and (not _tells_axes(array) or array.ra_axes[0].name == "S")
     return shape[-3:] if samples else (*shape[-2:], 1)
 
 
@@ -78,7 +78,7 @@ def _options(array: Array, samples: int, compression: str) -> dict[str, Any]:
 
 def _tells_axes(array: Array) -> bool:
     """True if the description tells shape and axes: both are as they were read."""
-    axes = [axis.to_dict() for axis in array.meta.ra_axes]
+    axes = [axis.to_dict() for axis in array.ra_axes]
     return bool(field(array, "series", dict) == {"shape": list(array.shape), "axes": axes})
 
 
