@@ -7,19 +7,25 @@ digests, in whatever order they lie in memory.
 from __future__ import annotations
 
 import hashlib
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import scipy.io
 
 import raconvert
 from raconvert import convert
+from raconvert.catalogue import ROWS
 from raconvert.cli import main
+from raconvert.errors import WouldLose
 from raconvert.inspect.diff import diff
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from raconvert.catalogue import Row
 
 SHAPES = [(3, 4), (2, 2), (1, 5), (5, 1), (2, 3, 4), (3, 1, 2, 2), (0, 3), (2, 0, 2)]
 LISTED = ["ra", "nrrd"]  # formats that list axes and say nothing of indices
@@ -159,3 +165,67 @@ def test_a_large_array_is_moved_in_bounded_memory(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert peak < 24 << 20 < values.nbytes
     assert (tmp_path / "f.ra").read_bytes() == ra_bytes_of(values)
+
+
+# A bare .ra has no index order ------------------------------------------------------------------
+
+COLUMN_MAJOR = [row for row in ROWS if row.writes and row.index_orders == "F"]
+
+
+@pytest.mark.parametrize("row", COLUMN_MAJOR, ids=lambda row: row.name)
+@pytest.mark.parametrize("kind", ["ra", "bundle", "zip", "named"])
+def test_strict_refuses_a_bare_ra_unless_an_index_order_is_given(
+    row: Row, kind: str, tmp_path: Path
+) -> None:
+    """Nothing is written; -q or not, the line stays without --strict; --index-order decides."""
+    values = np.arange(6, dtype="c8" if row.name == "cfl" else "f4").reshape(2, 3)
+    raconvert.ra.write(tmp_path / "x.ra", values)
+    raconvert.ra.write(tmp_path / "y.ra", values)
+    source: Any = tmp_path / "x.ra"
+    if kind in ("bundle", "zip"):
+        source = tmp_path / f"x.{kind}"
+        raconvert.convert(tmp_path / "x.ra", source, to=kind)
+    elif kind == "named":
+        source = [tmp_path / "x.ra", tmp_path / "y.ra"]
+    if kind == "named" and not row.many:
+        pytest.skip("holds one array")
+    target = tmp_path / "out" / f"t{row.suffixes[0]}"
+    target.parent.mkdir()
+    for _ in range(4):  # the third call alike may go another way
+        with pytest.raises(WouldLose, match=r"bare \.ra.*refused by --strict"):
+            raconvert.convert(source, target, to=row.name, strict=True)
+        assert os.listdir(target.parent) == []
+    report = raconvert.convert(source, target, to=row.name)
+    assert any("no index order" in note for note in report.notes)
+    for order in "CF":
+        raconvert.convert(
+            source, target, to=row.name, strict=True, index_order=order, overwrite=True
+        )
+        got = raconvert.read(target)
+        for array in got.values() if isinstance(got, dict) else [got]:
+            assert np.array_equal(array, values if order == "C" else values.T)
+
+
+def test_strict_lets_pass_what_is_the_same_in_both_orders(tmp_path: Path) -> None:
+    for number, shape in enumerate([(4,), (1, 4), (1, 4, 1)]):
+        raconvert.ra.write(tmp_path / f"{number}.ra", np.arange(4.0).reshape(shape))
+        raconvert.convert(tmp_path / f"{number}.ra", tmp_path / f"{number}.nii", strict=True)
+    raconvert.ra.write(tmp_path / "x.ra", np.zeros((2, 3)))
+    for suffix in (".npy", ".h5", ".nrrd", ".mha", ".ra"):
+        raconvert.convert(tmp_path / "x.ra", tmp_path / f"y{suffix}", strict=True)
+
+
+def test_strict_of_the_command_line_and_of_migrate(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((100, 8)))
+    (tmp_path / "in").mkdir()
+    assert main([str(tmp_path / "x.npy"), "-o", str(tmp_path / "in/x.ra"), "-q"]) == 0
+    words = [str(tmp_path / "in/x.ra"), "-o", str(tmp_path / "x.mat"), "-q"]
+    assert main([*words, "--strict"]) == 4
+    assert main([*words, "--strict", "--index-order", "C"]) == 0
+    assert scipy.io.loadmat(tmp_path / "x.mat")["x"].shape == (100, 8)
+    tree = [str(tmp_path / "in"), str(tmp_path / "out"), "--to", "mat", "-q"]
+    assert main(["migrate", *tree, "--strict"]) == 1
+    assert not (tmp_path / "out/x.mat").exists()
+    tree[1] = str(tmp_path / "decided")
+    assert main(["migrate", *tree, "--strict", "--index-order", "C"]) == 0
+    assert (tmp_path / "decided/x.mat").exists()

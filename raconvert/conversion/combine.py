@@ -212,6 +212,7 @@ def _add_named(together: Opened, paths: list[str], settings: Settings) -> list[F
                 )
             seen[name] = path
             bundle.arrays.append(array.replace(name=name))
+            together.bare |= {name} if array.name in opened.bare else set()
             if array.name in opened.left_behind:
                 together.left_behind[name] = opened.left_behind[array.name]
         if alone:

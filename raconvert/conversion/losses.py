@@ -57,6 +57,9 @@ def _first(lines: list[str]) -> list[str]:
     return [*lines[:LISTED], *more]
 
 
+_DECIDE = ("c", "fortran", "keep-memory")  # --axes that say how the axes are indexed
+
+
 def rounded(arrays: list[Array]) -> list[Fit]:
     """The arrays that lost precision while they were written, as --allow let them."""
     return [
@@ -148,6 +151,23 @@ def _items_without_a_place(bundle: Bundle, row: Row) -> list[Fit]:
         equivalent(array.name, "metadata", reason)
         for array in bundle.arrays
         if array.meta.items is not None
+    ]
+
+
+def undecided(run: Conversion) -> list[Fit]:
+    """The arrays of a bare .ra that would be taken as listed: nobody has said how to index them."""
+    settings = run.settings
+    if run.opened is None or run.row.index_orders != "F" or settings.axes in _DECIDE:
+        return []
+    return [
+        equivalent(
+            array.name,
+            "index order",
+            f"a bare .ra has none; --index-order F takes its axes as listed, {array.shape}, "
+            f"--index-order C reversed, {array.shape[::-1]}",
+        )
+        for origin, array in zip(run.origins, run.bundle.arrays, strict=True)
+        if origin.name in run.opened.bare and sum(length > 1 for length in array.shape) > 1
     ]
 
 

@@ -30,10 +30,11 @@ class Opened:
 
     `reason` says why it was taken for its format; `used` are the paths of all files that are read
     for it, `seen` what those were that were opened (`Source.seen`); `left_behind` maps arrays to
-    their companions (`Metadata.companions`) that were not chosen with them, and what those tell.
+    their companions (`Metadata.companions`) that were not chosen with them, and what those tell;
+    `bare` are the names of the arrays of an .ra that fixes no index order.
     """
 
-    __slots__ = ("bundle", "left_behind", "reason", "seen", "used")
+    __slots__ = ("bare", "bundle", "left_behind", "reason", "seen", "used")
 
     def __init__(
         self, bundle: Bundle, used: set[str], seen: dict[str, Identity], reason: str = ""
@@ -43,6 +44,7 @@ class Opened:
         self.seen: dict[str, Identity] = seen
         self.reason: str = reason
         self.left_behind: dict[str, dict[str, str]] = {}
+        self.bare: set[str] = set()
 
     @property
     def array(self) -> Array:
@@ -140,6 +142,7 @@ def open_found(found: Found, settings: Settings) -> Opened:
         bundle.check_names()
         if settings.index_order:
             bundle.arrays = [_indexed(array, settings.index_order) for array in bundle.arrays]
+        opened.bare = _bare(bundle.arrays, row)
         patterns = [name] if name is not None else settings.arrays
         if patterns:
             names = set(bundle.names)
@@ -155,6 +158,16 @@ def open_found(found: Found, settings: Settings) -> Opened:
 def _indexed(array: Array, index_order: str) -> Array:
     """Return the array with this index order, if its file says none."""
     return array.listed(index_order) if array.index_order is None else array
+
+
+def _bare(arrays: list[Array], row: Row) -> set[str]:
+    """The names of arrays without an index order, in a format that has it beside the elements.
+
+    Other formats that define no indices list their axes as those who use them count.
+    """
+    if row.sidecar == "asked" or row.index_orders:
+        return set()
+    return {array.name for array in arrays if array.index_order is None}
 
 
 def _detect(source: Source, name: str | None, *, folder: bool) -> tuple[Row, str]:

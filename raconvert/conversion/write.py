@@ -88,9 +88,10 @@ def _convert(
     _adapt(run, bundle)
     run.plan = run.plugin.plan(_as_written(run.bundle, run.row, run.settings), **run.options)
     if lost or _may_lose(run):
-        from raconvert.conversion.losses import all_fits, judge, lost_items
+        from raconvert.conversion.losses import all_fits, judge, lost_items, undecided
 
         fits = lost + lost_items(run.origins, run.bundle.arrays) + all_fits(run)
+        fits += undecided(run) if run.settings.strict else []
         judge(fits, run.settings, report)
     if run.path != "-":
         _check_places(run)
@@ -137,7 +138,7 @@ def _may_lose(run: Conversion) -> bool:
     bundle = run.bundle
     file = bundle.attributes or bundle.groups or bundle.formats or bundle.aliases
     items = any(array.described and array.meta.items is not None for array in run.origins)
-    asked = run.settings.meta != "auto"
+    asked = run.settings.meta != "auto" or run.settings.strict
     return bool(run.plan.fits or run.left_behind or file or items or asked)
 
 
