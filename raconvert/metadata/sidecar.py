@@ -31,7 +31,7 @@ from raconvert.metadata.yaml import MAX_BYTES, dump, parse, parse_behind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
     from typing import Any
 
     DataRange = Callable[[Source], tuple[int, int, dict[str, Any]]]
@@ -65,6 +65,20 @@ def is_ours(path: str) -> bool:
 
 def _is_marked(path: str) -> bool:
     return Source(path).head.startswith(MARK)
+
+
+def added(path: str, known: Container[str] = ()) -> str:
+    """Return the path of a sidecar that is read with a file though it is not among `known`, or "".
+
+    A sidecar that cannot be opened counts: the file cannot be read then, or not as it was.
+    """
+    beside = path_of(path)
+    if beside in known:
+        return ""
+    try:
+        return beside if is_there(beside) and _is_marked(beside) else ""
+    except RaconvertError:
+        return beside
 
 
 def left_over(path: str, *, overwrite: bool) -> list[str]:

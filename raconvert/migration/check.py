@@ -6,28 +6,68 @@ import json
 import os
 import stat
 
+from raconvert.catalogue import ROWS
 from raconvert.errors import Corrupt, RaconvertError, ReadFailed, UsageError
+from raconvert.files.folders import walk
+from raconvert.metadata.sidecar import added
 from raconvert.migration.certificate import KIND, VERSION
-from raconvert.migration.compare import DIFFERENT, ERROR, ONLY_THERE, SAME, Finding
+from raconvert.migration.compare import DIFFERENT, ERROR, ONLY_HERE, ONLY_THERE, SAME, Finding
 from raconvert.migration.recorded import is_below, repr_of
 from raconvert.migration.work import digest_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
+
+
+_MARKS = {mark for row in ROWS for mark in row.marks}  # of folders that are one source
 
 
 def check_tree(root: str, certificate: str) -> Iterator[Finding]:
     """Compare each file that a certificate says was written with what is there now.
 
-    What is missing is only in the certificate (``+``). Nothing outside the tree is read. Raises
-    `ReadFailed`, and `Corrupt` for another file.
+    A missing file is only in the certificate (``+``). A file that is read along with one of them
+    and is not in the certificate is only here (``-``): a sidecar, and any file in a folder that is
+    one source. Nothing outside the tree is read. Raises `ReadFailed`, and `Corrupt` for another
+    file.
     """
     if not os.path.isdir(root):
         raise UsageError("is not a folder", path=root, expected="the tree that was written")
+    names = set()
     for file in _files(certificate):
-        yield _found(root, *_checked(file, certificate))
+        name, size, digest = _checked(file, certificate)
+        names.add(name)
+        yield _found(root, name, size, digest)
+    for name in sorted(set(_read_along(root, names))):
+        yield Finding(ONLY_HERE, name, "is not in the certificate, and is read along with it")
+
+
+def _read_along(root: str, names: set[str]) -> Iterator[str]:
+    """Yield the files below a tree that change what the files of a certificate hold."""
+    places = {os.path.join(root, *name.split("/")) for name in names}
+    marked = {os.path.dirname(p) for p in places if os.path.basename(p) in _MARKS}
+    wholes = _topmost(marked - {root.rstrip(os.sep)})
+    for folder in wholes:
+        for place, _, found in walk(folder):
+            paths = {os.path.join(place, name) for name in found}
+            yield from (_below(root, path) for path in paths - places)
+    for place in {*places, *wholes}:
+        if beside := added(place, places):
+            yield _below(root, beside)
+
+
+def _topmost(folders: Iterable[str]) -> list[str]:
+    """Return folders without those that lie in another one of them."""
+    found: list[str] = []
+    for folder in sorted({os.path.join(folder, "") for folder in folders}):
+        if not found or not folder.startswith(found[-1]):
+            found.append(folder)
+    return [folder.rstrip(os.sep) for folder in found]
+
+
+def _below(root: str, path: str) -> str:
+    return os.path.relpath(path, root).replace(os.sep, "/")
 
 
 def _files(path: str) -> Iterator[Any]:

@@ -130,7 +130,7 @@ def migrate(
     * `stack_folders`: one stack for each folder of alike files
     * `stack_classes`: one stack for each folder of class folders, with labels.* beside images.*
     * `journal`: where the journal is kept (default: in the destination)
-    * `scheduler`: work on Dask: the address of its scheduler, or local:N for N processes here
+    * `scheduler`: work on Dask: the address of a trusted scheduler, or local:N for N processes here
     * `scheduler_file`: work on Dask, whose scheduler has written its address here
     * `shard`: convert part I of N, as one of many runs at once that share a destination
     * `paranoid`: prove by their digest that files are there which an earlier run has finished

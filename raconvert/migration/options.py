@@ -30,7 +30,7 @@ OWN = (
            "--stack-classes", "flag"),
     path_option("journal", "where the journal is kept (default: in the destination)", "--journal"),
     Option("scheduler", "str | None", None,
-           "work on Dask: the address of its scheduler, or local:N for N processes here",
+           "work on Dask: the address of a trusted scheduler, or local:N for N processes here",
            "--scheduler", metavar="ADDRESS"),
     path_option("scheduler_file", "work on Dask, whose scheduler has written its address here",
                 "--scheduler-file"),

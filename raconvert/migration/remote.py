@@ -15,6 +15,7 @@ from raconvert.files.remote import folder_of, is_url, located
 from raconvert.files.remote.ranges import SECOND
 from raconvert.files.remote.store import abort, is_s3, range_of, stat, uploads_below
 from raconvert.files.remote.target import Remote, check_writable, replaceable
+from raconvert.metadata.sidecar import added
 from raconvert.migration.records import DONE, SKIPPED, Outcome, target_of
 
 TYPE_CHECKING = False
@@ -142,6 +143,8 @@ def state_of(root: str, outcome: Outcome, target: str, *, paranoid: bool) -> str
         there.append(facts)
     if not paranoid and _is_marked(outcome.mtime, there, proven=all(one[2] for one in files)):
         return "same"
+    if added(f"{root}/{target}", {f"{root}/{path}" for path, _, _ in files}):
+        return "changed"
     same = all(digest_of(f"{root}/{path}")[1] == digest for path, _, digest in files)
     return "same" if same else "changed"
 

@@ -11,6 +11,7 @@ import os
 
 from raconvert.declared import Record
 from raconvert.errors import RaconvertError, TargetExists
+from raconvert.metadata.sidecar import added
 from raconvert.migration.records import DONE, SKIPPED, Outcome, Unit, target_of
 from raconvert.migration.work import digest_of
 
@@ -148,11 +149,15 @@ def _was_changed(place: str) -> TargetExists:
 
 
 def _changed_partner(root: str, outcome: Outcome, target: str) -> str:
-    """The first partner file of a target that is not as it was written, or an empty text."""
+    """The first partner file of a target that is not as it was written, or an empty text.
+
+    A sidecar that was laid beside the target since is one of them.
+    """
     for path, _, digest in outcome.files:
         place = os.path.join(root, path)
         if path.startswith(target + "/"):  # a folder, whose digest is that of all files in it
             return ""
         if not os.path.isfile(place) or digest_of(place)[1] != digest:
             return place
-    return ""
+    place = os.path.join(root, target)
+    return added(place, {os.path.join(root, path) for path, _, _ in outcome.files})

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 import raconvert
+from raconvert.cli import main
+from raconvert.migration.check import check_tree
 from raconvert.migration.sums import NAME
 
 ODD = ["plain", " lead", "a\\b", "line\nbreak", "re\rturn", "#", "*star", "ümlaut", "\\", "-x"]
@@ -174,6 +176,70 @@ def test_shards_that_end_at_once_list_the_whole_tree(
 
     assert check(tmp_path / "out") == (0, [])
     assert (tmp_path / "out" / NAME).read_bytes() == (tmp_path / "whole" / NAME).read_bytes()
+
+
+def sidecar_that_turns(path: Path, scratch: Path) -> bytes:
+    """A sidecar that describes a file and gives its axes the other order."""
+    np.save(scratch / "a.npy", raconvert.read(path))
+    raconvert.convert(scratch / "a.npy", scratch / "whole.ra", meta="sidecar")
+    assert (scratch / "whole.ra").read_bytes() == path.read_bytes()
+    text = (scratch / "whole.ra.yaml").read_bytes()
+    assert b"index_order: C" in text
+    return text.replace(b"index_order: C", b"index_order: F")
+
+
+def test_an_added_sidecar_is_noticed(tree: Path, tmp_path: Path) -> None:
+    out, scratch = tmp_path / "out", tmp_path / "scratch"
+    source = tmp_path / "plain"
+    source.mkdir()
+    scratch.mkdir()
+    np.save(source / "a.npy", np.arange(6, dtype="i2").reshape(2, 3))
+    np.save(source / "b.npy", np.arange(6, dtype="i2").reshape(2, 3))
+    raconvert.migrate(source, out, to="ra", jobs=1, report=tmp_path / "cert")
+    certificate = str(tmp_path / "cert.json")
+    assert {one.mark for one in check_tree(str(out), certificate)} == {"="}
+    (out / "b.ra.yaml").write_text("mine: not a sidecar of raconvert, which nobody reads\n")
+    (out / "a.ra.yaml").write_bytes(sidecar_that_turns(out / "a.ra", scratch))
+    assert raconvert.read(out / "a.ra").shape == (3, 2)
+
+    found = [one for one in check_tree(str(out), certificate) if one.mark != "="]
+    paranoid = raconvert.migrate(source, out, to="ra", jobs=1, paranoid=True)
+
+    assert [(one.mark, one.path) for one in found] == [("-", "a.ra.yaml")]
+    assert [error.path for _, error in paranoid.failed] == [str(out / "a.ra.yaml")]
+    assert main(["verify", str(out), "--certificate", certificate]) == 1
+    raconvert.migrate(source, out, to="ra", jobs=1, paranoid=True, overwrite=True)
+    assert raconvert.read(out / "a.ra").shape == (2, 3)
+    assert {one.mark for one in check_tree(str(out), certificate)} == {"="}
+
+
+def test_a_removed_sidecar_is_noticed(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    raconvert.migrate(tree, out, to="ra", jobs=1, report=tmp_path / "cert")
+    (out / "dates.ra.yaml").unlink()
+
+    found = [one for one in check_tree(str(out), str(tmp_path / "cert.json")) if one.mark != "="]
+    paranoid = raconvert.migrate(tree, out, to="ra", jobs=1, paranoid=True)
+
+    assert [(one.mark, one.path) for one in found] == [("+", "dates.ra.yaml")]
+    assert [error.path for _, error in paranoid.failed] == [str(out / "dates.ra.yaml")]
+
+
+@pytest.mark.parametrize("to", ["zarr", "bundle"])
+def test_files_added_to_a_folder_that_is_one_source_are_noticed(to: str, tmp_path: Path) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    np.savez(source / "a.npz", x=np.arange(4), y=np.eye(3))
+    raconvert.migrate(source, out, to=to, jobs=1, report=tmp_path / "cert")
+    certificate = str(tmp_path / "cert.json")
+    assert {one.mark for one in check_tree(str(out), certificate)} == {"="}
+    (whole,) = (path for path in out.iterdir() if path.is_dir())
+    (whole / "x" / "c").mkdir(parents=True, exist_ok=True)
+    (whole / "x" / "c" / "9").write_bytes(b"")
+
+    found = [one for one in check_tree(str(out), certificate) if one.mark != "="]
+
+    assert [(one.mark, one.path) for one in found] == [("-", f"{whole.name}/x/c/9")]
 
 
 def test_paranoid_finds_a_changed_sidecar(tree: Path, tmp_path: Path) -> None:
