@@ -376,7 +376,7 @@ def test_odd_files_are_never_opened(here: Path) -> None:
 
 
 def test_memory_for_the_json_is_bounded(here: Path) -> None:
-    Path("v.refs.json").write_bytes(b'{"version":1,"raconvert":{' + b" " * 100_000 + b"}}")
+    Path("v.refs.json").write_bytes(b'{"version":1,"raconvert":{"a":[' + b"[]," * 30_000 + b"[]]}}")
 
     with pytest.raises(TooLarge):
         raconvert.verify("v.refs.json", max_memory=1 << 20)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from math import prod
 
+from raconvert.arrays.memory import check_memory
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsupported
+from raconvert.metadata.json import parsed
 from raconvert.plugin import Array, Element, Source, element
 
 TYPE_CHECKING = False
@@ -51,6 +53,7 @@ def read_header(source: Source) -> tuple[list[Tensor], dict[str, str], list[str]
             "header is too long", path=source.path, where="byte 0",
             expected=f"at most {MAX_HEADER_BYTES} bytes", got=length,
         )  # fmt: skip
+    check_memory(length, source.max_memory, f"'{source.path}': header")
     entries = _parsed(source.read_exact(8, length, "the header"), source)
     metadata = entries.pop(METADATA, {})
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
@@ -72,8 +75,8 @@ def _parsed(raw: bytes, source: Source) -> dict[str, Any]:
         return found
 
     try:
-        entries = json.loads(raw.decode("utf-8"), object_pairs_hook=unique)
-    except (ValueError, RecursionError) as error:
+        entries = parsed(raw, source.max_memory, f"'{source.path}': header", unique)
+    except ValueError as error:
         raise Corrupt(
             f"header is not JSON as safetensors has it: {error}"[:300], path=source.path,
             where="byte 8",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from raconvert.errors import Corrupt
 from raconvert.files.places import is_there
 from raconvert.files.source import Source
+from raconvert.metadata.json import parsed
 from raconvert.metadata.sidecar import items_path_of
 from raconvert.metadata.yaml import MAX_BYTES
 
@@ -66,7 +67,6 @@ def _other_items(place: str, expected: str, got: object) -> Corrupt:
 
 
 def _read_items(beside: Source, count: int, facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    import json
     from io import BufferedReader
     from zlib import crc32
 
@@ -77,8 +77,8 @@ def _read_items(beside: Source, count: int, facts: dict[str, Any]) -> Iterator[d
         for number, line in enumerate(lines, 1):
             state = crc32(line, state)
             try:
-                item = json.loads(line)
-            except (ValueError, RecursionError) as error:
+                item = parsed(line, beside.max_memory, f"'{place}': line {number}")
+            except ValueError as error:
                 raise Corrupt(
                     f"per-item metadata is not JSON: {error}", path=place, where=f"line {number}"
                 ) from error

@@ -11,6 +11,7 @@ from base64 import b64decode, b64encode
 from datetime import date, datetime
 from math import isfinite
 
+from raconvert.arrays.memory import check_memory
 from raconvert.metadata.yaml import MAX_KEY, is_key
 
 TYPE_CHECKING = False
@@ -20,11 +21,42 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 1 << 24  # of one text
 MAX_DEPTH = 64
+# What values need at most in memory, in bytes, by the marks that JSON has them with: a list with
+# room for four values, a mapping with one key (both of CPython 3.11 to 3.14), the place of a value
+# and a number, half of a text.
+_NEEDS = {b"[": 96, b"{": 256, b",": 48, b":": 128, b'"': 32}
 
 
 def dumps(value: Any) -> str:
     """Return a value as one line of ASCII; `ValueError` for what has no notation here."""
     return json.dumps(_plain(value, 0), separators=(",", ":"), allow_nan=False)
+
+
+def need_of(data: bytes) -> int:
+    """Return how many bytes the values of a JSON text need at most, texts and the text included.
+
+    Counted without parsing: ``[],`` of three bytes becomes a list of 64 in memory.
+    """
+    wide = 1 if data.isascii() and b"\\u" not in data else 4  # bytes of a character
+    return len(data) * (1 + 2 * wide) + sum(need * data.count(one) for one, need in _NEEDS.items())
+
+
+def parsed(
+    data: bytes,
+    max_memory: int,
+    what: str,
+    hook: Callable[[list[tuple[str, Any]]], Any] | None = None,
+) -> Any:
+    """Return the values of JSON in a file, once it is known that memory has room for them.
+
+    `what` names them in the error `TooLarge`; `hook` makes an object of pairs. Raises `ValueError`
+    for what is not JSON in UTF-8, and for what is nested too deep.
+    """
+    check_memory(need_of(data), max_memory, what, f"{len(data)} bytes of JSON")
+    try:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=hook)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
 
 
 def loads(text: str) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 
+from raconvert.arrays.memory import machine_memory
 from raconvert.catalogue import ROWS
 from raconvert.errors import Corrupt, RaconvertError, ReadFailed, UsageError
 from raconvert.files.folders import walk
+from raconvert.metadata.json import parsed
 from raconvert.metadata.sidecar import added
 from raconvert.migration.certificate import KIND, VERSION
 from raconvert.migration.compare import DIFFERENT, ERROR, ONLY_HERE, ONLY_THERE, SAME, Finding
@@ -73,10 +74,10 @@ def _below(root: str, path: str) -> str:
 def _files(path: str) -> Iterator[Any]:
     try:
         with open(path, "rb") as file:
-            facts = json.loads(file.read())
+            facts = parsed(file.read(), machine_memory(), f"'{path}': certificate")
     except OSError as error:
         raise ReadFailed(f"cannot be read: {error.strerror}", path=path) from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise Corrupt(f"is not a certificate of a migration: {error}", path=path) from error
     if not isinstance(facts, dict) or facts.get("certificate") != KIND:
         raise Corrupt(

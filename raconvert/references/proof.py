@@ -15,6 +15,7 @@ from raconvert.errors import Corrupt, Unsupported, changed
 from raconvert.files.places import is_remote
 from raconvert.files.references import resolve
 from raconvert.files.source import Source, identity_of, open_regular, read_failed
+from raconvert.metadata.json import parsed
 
 from . import KEY, KINDS, VERSION
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from .pieces import Placed
 
 SLAB = 1 << 20
-MEMORY_PER_BYTE = 12  # what a byte of JSON needs at most as Python values
 
 
 class File(Record):
@@ -126,12 +126,12 @@ def load(path: str, max_memory: int) -> Proof:
     Raises `Corrupt` for what is none, `Unsupported` for references without a proof, `TooLarge`.
     """
     source = Source(path)
-    check_memory(source.size * MEMORY_PER_BYTE, max_memory, f"'{path}': references")
+    check_memory(source.size, max_memory, f"'{path}': references")
     try:
-        whole = json.loads(source.read_exact(0, source.size, "the references"))
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise Corrupt("is not JSON", path=path, got=reason[:200]) from error
+        data = source.read_exact(0, source.size, "the references")
+        whole = parsed(data, max_memory, f"'{path}': references")
+    except ValueError as error:
+        raise Corrupt("is not JSON", path=path, got=str(error)[:200]) from error
     finally:
         source.close()
     said = whole.get(KEY) if isinstance(whole, dict) else None
