@@ -2,14 +2,15 @@
 
 What is missing is skipped with a reason that `pytest -ra` prints in one line: the functions skip
 when they are called, so that all such skips have one place. Where CI is set it is a failure
-instead, so that a green run there means that everything ran.
+instead, so that a green run there means that everything ran. needs.py says how each program and
+library from outside is probed; a test that starts one without a fixture of this file fails.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import gc
-import importlib.util
+import importlib
 import os
 import shutil
 import signal
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import attempts
+import needs
 import pytest
 from hypothesis import settings
 
@@ -32,6 +34,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 MEMORY = Path("/dev/shm")  # what is written there takes memory
 ROOM = 8 << 30  # bytes that must be free there
+OUTSIDE = "outside"  # the marker of tests that need a program or a C library
+RUNNING: list[pytest.Item] = []  # the test of now, if one runs
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 # No deadline: the machines are shared. In CI the examples are the same in every run.
@@ -72,23 +76,74 @@ def corpus() -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def tool() -> Callable[..., str]:
-    """Return `tool(name, ...)`, the path of the first of these programs that is installed."""
+    """Return `tool(name, ...)`, the path of the first of these programs that works here."""
 
     def find(*names: str) -> str:
         for name in names:
-            if path := shutil.which(name):
+            if path := needs.program(name):
                 return path
-        _missing(f"no {' or '.join(names)} on this machine", "install it to run this test")
+        _missing(f"no {' or '.join(names)} that works here", "install it to run this test")
 
     return find
 
 
 @pytest.fixture(scope="session")
+def library(tool: Callable[..., str]) -> Callable[..., tuple[str, list[str]]]:
+    """Return `library(name)`: the compiler for a C library of needs.py, and the flags to link it."""
+
+    def find(name: str) -> tuple[str, list[str]]:
+        one = needs.LIBRARIES[name]
+        if compiler := needs.library(name):
+            return compiler, list(one.flags)
+        reason = f"no program that includes <{one.header}> can be compiled, linked and run here"
+        _missing(reason, f"install {one.package} to run this test")
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def scidbpy_python(tool: Callable[..., str]) -> str:
+    """Return the Python that has SciDB-Py, the client of SciDB, which needs an older numpy.
+
+    RACONVERT_SCIDBPY names it, else it is .scidbpy/bin/python of the checkout.
+    """
+    path = needs.scidbpy()
+    if path is None:
+        _missing(
+            "no Python with SciDB-Py (RACONVERT_SCIDBPY)",
+            "make one: python -m venv .scidbpy && "
+            ".scidbpy/bin/pip install scidb-py 'numpy<2' setuptools",
+        )
+    return path
+
+
+@pytest.fixture(scope="session")
+def mounting(tool: Callable[..., str]) -> list[str]:
+    """Return the words that start a command as root in a mount namespace of its own.
+
+    A machine may forbid that, which is no failure in CI.
+    """
+    words = needs.mounting()
+    if words is None:
+        pytest.skip("no small file system can be mounted here: unshare and mount are not allowed")
+    return list(words)
+
+
+@pytest.fixture(scope="session")
+def mounting_here(tool: Callable[..., str]) -> None:
+    """Skip where file systems cannot be mounted for all to see; no failure in CI either."""
+    if not needs.mounting_here():
+        pytest.skip("this machine lets nobody mount")
+
+
+@pytest.fixture(scope="session")
 def package() -> Callable[..., None]:
-    """Return `package(name, extra)`: the test goes on if this optional package is installed."""
+    """Return `package(name, extra)`: the test goes on if this optional package can be imported."""
 
     def find(name: str, extra: str) -> None:
-        if importlib.util.find_spec(name) is None:
+        try:
+            importlib.import_module(name)
+        except ImportError:
             _missing(f"no package {name}", f"pip install 'raconvert[{extra}]' to run this test")
 
     return find
@@ -190,8 +245,38 @@ def _put_files_into_memory(config: pytest.Config) -> None:
         config.add_cleanup(lambda: shutil.rmtree(config.option.basetemp, ignore_errors=True))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Note which test runs, for `_checked`."""
+    RUNNING[:] = [item]
+
+
+_start = subprocess.Popen.__init__
+
+
+def _checked(self: subprocess.Popen[bytes], args: object, *rest: object, **options: object) -> None:
+    """Start a process, but none of a program from outside for a test that asks no fixture for it."""
+    words = args if isinstance(args, (list, tuple)) else [args]
+    executable = "sh" if options.get("shell") else os.fsdecode(words[0])
+    outside = RUNNING and RUNNING[0].get_closest_marker(OUTSIDE)
+    assert not RUNNING or outside or needs.is_everywhere(executable), (
+        f"{executable} is not on every system: the test must ask for it with the fixture `tool`"
+    )
+    _start(self, args, *rest, **options)  # type: ignore[arg-type]
+
+
+subprocess.Popen.__init__ = _checked  # type: ignore[method-assign, assignment]
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave the tests marked `long` to CI, and to those who ask for them."""
+    """Mark the tests that need something from outside; leave the long ones to CI.
+
+    The mark comes from the fixtures that a test uses, itself or through others.
+    """
+    for item in items:
+        if "tool" in getattr(item, "fixturenames", ()):
+            item.add_marker(OUTSIDE)
     if IN_CI or os.environ.get("RACONVERT_LONG"):
         return
     for item in items:

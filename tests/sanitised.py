@@ -3,37 +3,41 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from needs import SANITIZERS
 
 ROOT = Path(__file__).resolve().parents[1]
 SHIM = ROOT / "tests" / "faults" / "shim.c"
-FLAGS = ["-O1", "-g", "-shared", "-fPIC", "-fno-omit-frame-pointer",
-         "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]  # fmt: skip
+FLAGS = ["-O1", "-g", "-shared", "-fPIC", "-fno-omit-frame-pointer", *SANITIZERS]
 
 
-def built(source: Path, folder: Path, *, shim: bool = True) -> tuple[Path, str]:
+def built(
+    source: Path,
+    folder: Path,
+    library: Callable[..., tuple[str, list[str]]],
+    *,
+    shim: bool = True,
+) -> tuple[Path, str]:
     """A compiled module, and what must be loaded before everything else.
 
-    With the `shim` system calls can be made to fail, which needs Linux.
+    The fixture `library` skips where a module of Python or the sanitisers cannot be compiled. With
+    the `shim` system calls can be made to fail, which needs Linux.
     """
     if shim and sys.platform != "linux":
         pytest.skip("the calls are those of Linux")
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no gcc to compile with")
+    library("python")
+    compiler, _ = library("sanitizers")
     asked = subprocess.run(
         [compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=False
     )
     runtime = asked.stdout.strip()
-    if not os.path.isabs(runtime):
-        pytest.skip("gcc has no address sanitiser (libasan)")
     module = folder / f"{source.stem}.so"
     compiled(source, module)
     before = [os.path.realpath(runtime)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import shutil
 import signal
 import stat
 import subprocess
@@ -345,20 +344,11 @@ except raconvert.RaconvertError as error:
 
 
 @pytest.fixture(scope="module")
-def small_disk() -> Callable[..., tuple[str, list[str]]]:
+def small_disk(mounting: list[str]) -> Callable[..., tuple[str, list[str]]]:
     """Return a function that converts onto a file system of 256 KiB of its own.
 
     The mount lives in a mount namespace of the process: it is gone when the process ends.
     """
-    unshare = [shutil.which("unshare") or "unshare", "--mount"]
-    if os.geteuid():
-        unshare.append("--map-root-user")
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder]
-            subprocess.run([*unshare, *mount], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"no small file system can be mounted here: {error}")
 
     def run(source: Path, name: str, folder: Path, **options: object) -> tuple[str, list[str]]:
         script = (
@@ -369,7 +359,7 @@ def small_disk() -> Callable[..., tuple[str, list[str]]]:
         argument = json.dumps([str(source), str(folder / name), options])
         words = [str(folder), str(old), name, sys.executable, FULL_DISK, argument]
         done = subprocess.run(
-            [*unshare, "sh", "-c", script, "sh", *words],
+            [*mounting, "sh", "-c", script, "sh", *words],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,

@@ -585,7 +585,7 @@ def test_what_real_tools_packed(tmp_path: Path, tool: Callable[..., str], case: 
     tool(case.split("-", maxsplit=1)[0])
     command, name = REPACKED[case]
     save(tmp_path / "scan", small())
-    subprocess.run(["bash", "-ec", command], cwd=tmp_path / "scan", check=True)
+    subprocess.run([tool("bash"), "-ec", command], cwd=tmp_path / "scan", check=True)
     assert load(tmp_path / name) == facts(small())
     with open_bundle(tmp_path / name) as bundle:
         assert all(array.extent.path == str(tmp_path / name) for array in bundle.arrays)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -78,12 +77,8 @@ def test_bash_answers(capsys: pytest.CaptureFixture[str], tool: Callable[..., st
     assert "-o default" in script
 
 
-def shell(name: str) -> str:
-    return shutil.which(name) or pytest.skip(f"no {name} on this machine")
-
-
-def test_fish_answers(capsys: pytest.CaptureFixture[str]) -> None:
-    fish = shell("fish")
+def test_fish_answers(capsys: pytest.CaptureFixture[str], tool: Callable[..., str]) -> None:
+    fish = tool("fish")
     main(["completion", "fish"])
     script = capsys.readouterr().out
     script += "".join(f"complete -C '{line}'; echo ---\n" for line in LINES)
@@ -97,8 +92,8 @@ def test_fish_answers(capsys: pytest.CaptureFixture[str]) -> None:
         assert sorted(set(fits)) == LINES[line], line
 
 
-def test_zsh_answers(capsys: pytest.CaptureFixture[str]) -> None:
-    zsh = shell("zsh")
+def test_zsh_answers(capsys: pytest.CaptureFixture[str], tool: Callable[..., str]) -> None:
+    zsh = tool("zsh")
     main(["completion", "zsh"])
     script = "compdef() { : }\ncompadd() { [[ $1 == -S ]] && shift 2; shift; said+=($@) }\n"
     script += "_files() { said=(FILES) }\n" + capsys.readouterr().out

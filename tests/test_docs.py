@@ -18,10 +18,11 @@ from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
+import needs
 import pytest
 
 import raconvert
-from docs.pages import SCIDB_PYTHON, programs, steps
+from docs.pages import programs, steps
 
 pytestmark = pytest.mark.xdist_group("docs")
 
@@ -118,15 +119,18 @@ def test_ci_runs_the_tests_as_the_readme_says() -> None:
 
 
 def test_the_readme_names_the_programs_that_tests_want() -> None:
-    """Those of every Unix need no name."""
+    """Those of every Unix need no name, but CI must know the package of each."""
     text = README.partition("\n## Tests\n")[2].partition("\n## ")[0]
-    unix = {"bash", "od", "sha256sum", "stat", "tar"}
-    named = {*re.findall(r"`([\w-]+)`", text)}
+    unix = {"bash", "mount", "od", "sha256sum", "stat", "tar", "unshare"}
+    named = {*re.findall(r"`([\w./-]+)`", text)}
     code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
-    calls = [{*re.findall(r'"([\w-]+)"', one)} for one in re.findall(r"\btool\((\"[^)]+)\)", code)]
+    calls = [{*re.findall(r'"([\w.-]+)"', one)} for one in re.findall(r"\btool\((\"[^)]+)\)", code)]
+    installed = {*needs.PACKAGES, *needs.SAME_NAME}
 
     assert len(calls) > 40
-    assert [names for names in calls if not names & (named | unix)] == []
+    assert [names for names in calls if not names & installed] == []
+    assert sorted(installed - named - unix) == []
+    assert {one.header for one in needs.LIBRARIES.values()} - {"stdio.h"} <= named
 
 
 def test_pictures_are_small_and_shown() -> None:
@@ -161,22 +165,28 @@ def agrees(expected: str, printed: str) -> bool:
     return re.fullmatch(pattern, printed.strip(), flags=re.DOTALL) is not None
 
 
-# Programs that pages of other fields run, and not every machine has.
-NEEDS = {
-    "archive": ("sha256sum",),
-    "matlab-and-julia": ("octave-cli",),
-    "scans": ("bart",),
-    "scidb-records": (SCIDB_PYTHON,),
-}
+# Programs of needs.py that pages of some fields run inside programs of their own.
+NEEDS = {"matlab-and-julia": {"octave-cli"}, "scans": {"bart"}}
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")], ids=name_of)
 def test_console_examples(
-    page: Path, playground: tuple[Path, dict[str, str]], tool: Callable[..., str]
+    page: Path,
+    playground: tuple[Path, dict[str, str]],
+    tool: Callable[..., str],
+    request: pytest.FixtureRequest,
 ) -> None:
     folder, environment = playground
-    for name in NEEDS.get(page.stem, ()):
+    words = {
+        word
+        for _, command, _ in steps(page.read_text(encoding="utf-8"))
+        for word in command.split()
+    }
+    known = {*needs.PACKAGES, *needs.SAME_NAME}
+    for name in sorted({"bash"} | known & words | NEEDS.get(page.stem, set())):
         tool(name)
+    if "scidb-python" in words:
+        request.getfixturevalue("scidbpy_python")
     space = folder / page.stem
     space.mkdir()
     for name in ("mnist", "mnist.ra"):
@@ -390,7 +400,9 @@ def test_what_is_slower_is_named() -> None:
 
 
 @pytest.mark.long
-def test_the_first_commands_of_the_readme_on_a_clean_copy(tmp_path: Path) -> None:
+def test_the_first_commands_of_the_readme_on_a_clean_copy(
+    tmp_path: Path, tool: Callable[..., str]
+) -> None:
     """The first `bash` block, verbatim, as someone who has just cloned the project.
 
     The second installs what tests need and runs them: that is what CI does on a clean checkout.
@@ -409,6 +421,11 @@ def test_the_first_commands_of_the_readme_on_a_clean_copy(tmp_path: Path) -> Non
     path = os.pathsep.join([str(Path(sys.base_prefix) / "bin"), os.environ["PATH"]])
 
     first, _ = blocks(ROOT / "README.md", "bash")
-    run(["bash", "-c", f"set -e\n{first}"], clone, PATH=path, PIP_DISABLE_PIP_VERSION_CHECK="1")
+    run(
+        [tool("bash"), "-c", f"set -e\n{first}"],
+        clone,
+        PATH=path,
+        PIP_DISABLE_PIP_VERSION_CHECK="1",
+    )
 
     assert (clone / "mnist.ra").stat().st_size == 48 + 3 * 8 + 2000 * 28 * 28

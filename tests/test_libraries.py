@@ -240,19 +240,20 @@ def test_the_matlab_lines_read_the_arrays_in_octave(
         assert np.array_equal(out[f"x{number}"], made(dtype)), dtype
 
 
-C_PROGRAMS = {
-    "hdf5": ("h5cc", [], "fwrite(x, sizeof *x, n, stdout);"),
-    "mat": ("gcc", ["-lmatio"], "fwrite(x->data, 1, x->nbytes, stdout);"),
-    "nrrd": ("gcc", ["-lteem"], "fwrite(x->data, nrrdElementSize(x), 60, stdout);"),
+C_PROGRAMS = {  # the library in needs.py, and the end of the program
+    "hdf5": ("hdf5", "fwrite(x, sizeof *x, n, stdout);"),
+    "mat": ("matio", "fwrite(x->data, 1, x->nbytes, stdout);"),
+    "nrrd": ("teem", "fwrite(x->data, nrrdElementSize(x), 60, stdout);"),
 }
 
 
 @pytest.mark.parametrize("kind", C_PROGRAMS)
 def test_the_c_programs_read_the_arrays(
-    tmp_path: Path, tool: Callable[..., str], kind: str
+    tmp_path: Path, library: Callable[..., tuple[str, list[str]]], kind: str
 ) -> None:
     """Compiled as on the page, but for what is done with the elements at the end."""
-    compiler, libraries, tail = C_PROGRAMS[kind]
+    name_of_library, tail = C_PROGRAMS[kind]
+    compiler, flags = library(name_of_library)
     for dtype in ("u1", "<i2", "<f4", "<f8"):
         path, name = WRITERS[kind][0](tmp_path, dtype)
         code = programs_of(path, name, tmp_path)["C"]
@@ -263,7 +264,7 @@ def test_the_c_programs_read_the_arrays(
             f"#include <stdio.h>\n{code[:last]}    int done ={result};\n    {tail}\n"
             "    return done;\n}\n"
         )
-        words = [tool(compiler), "-Wall", "-Werror", "-o", str(program), str(source), *libraries]
+        words = [compiler, "-Wall", "-Werror", "-o", str(program), str(source), *flags]
         subprocess.run(words, check=True, cwd=tmp_path)
         out = subprocess.run([program], cwd=tmp_path, check=True, capture_output=True).stdout
         assert out == made(dtype).tobytes("F" if kind == "mat" else "C"), dtype

@@ -122,10 +122,12 @@ def test_the_matlab_lines_read_images_in_octave(
 
 
 def test_the_c_programs_read_images(
-    tmp_path: Path, tool: Callable[..., str], corpus: Callable[..., Path]
+    tmp_path: Path,
+    library: Callable[..., tuple[str, list[str]]],
+    corpus: Callable[..., Path],
 ) -> None:
     """Compiled as on the page, but for what is done with the rows at the end."""
-    tool("libpng-config")
+    compiler, flags = library("png")
     paths = [*sorted(corpus("png", "pngsuite").glob("*.png")), *OURS]
     made: Counter[tuple[str, str]] = Counter()
     for path, values, lines in encoded(paths):
@@ -142,8 +144,8 @@ def test_the_c_programs_read_images(
             f"        fwrite(x[r], 1, {row}, stdout);\n    return !x;",
         )
         (tmp_path / "read.c").write_text(code)
-        words = ["-Wall", "-Wextra", "-Werror", "-o", "read", "read.c", "-lpng"]
-        subprocess.run([tool("gcc"), *words], check=True, cwd=tmp_path)
+        words = ["-Wall", "-Wextra", "-Werror", "-o", "read", "read.c", *flags]
+        subprocess.run([compiler, *words], check=True, cwd=tmp_path)
         out = subprocess.run(["./read"], check=True, cwd=tmp_path, capture_output=True).stdout
         assert out == values.tobytes(), path
 

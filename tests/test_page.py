@@ -202,7 +202,7 @@ def test_what_holds_structures_instead_of_an_image_does_so(
 
 
 def test_a_page_answers_what_is_asked_first(
-    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], tool: Callable[..., str]
 ) -> None:
     path = tmp_path / "scan.npy"
     np.save(path, np.random.default_rng(1).normal(size=(6, 40, 50)).astype("f4"))
@@ -214,7 +214,9 @@ def test_a_page_answers_what_is_asked_first(
     assert "no: as they are from byte 128 of scan.npy" in found.words
     assert sum(tag == "img" for tag, _ in found.tags) == 5
     (line,) = re.findall(r"^[0-9a-f]{64}  scan\.npy$", found.words, re.MULTILINE)[:1]
-    subprocess.run(["sha256sum", "--check", "-"], input=line.encode(), cwd=tmp_path, check=True)
+    subprocess.run(
+        [tool("sha256sum"), "--check", "-"], input=line.encode(), cwd=tmp_path, check=True
+    )
 
 
 def test_the_passport_is_what_converting_does(tmp_path: Path) -> None:

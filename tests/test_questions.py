@@ -122,12 +122,12 @@ def asked(
     return path, values, Page(path)
 
 
-def made_plain(page: Page) -> str:
+def made_plain(page: Page, tool: Callable[..., str]) -> str:
     """Do what the page says first, if it does; return what follows the titles of its programs."""
     line = next((line for line in page.lines if line.startswith("raconvert ")), None)
     if line is None:
         return ""
-    subprocess.run(["bash", "-c", line], check=True, capture_output=True)
+    subprocess.run([tool("bash"), "-c", line], check=True, capture_output=True)
     return " of x.ra"
 
 
@@ -139,14 +139,16 @@ def indexed(elements: np.ndarray, page: Page) -> np.ndarray:
     return elements.reshape(dims[::-1])
 
 
-def test_which_type_and_shape(asked: tuple[Path, np.ndarray, Page]) -> None:
+def test_which_type_and_shape(
+    asked: tuple[Path, np.ndarray, Page], tool: Callable[..., str]
+) -> None:
     path, values, page = asked
     order = {">": "big", "<": "little"}[values.dtype.str[0]]
 
     assert page.facts["type"] == f"{values.dtype.name}, {order}-endian"
     assert page.facts["in Python"] == f"shape {values.shape}"
     assert page.facts["in Julia"].startswith(f"{FILES[path.name][1]}, ")
-    for title in dict.fromkeys(("Python", f"Python{made_plain(page)}")):
+    for title in dict.fromkeys(("Python", f"Python{made_plain(page, tool)}")):
         space: dict[str, np.ndarray] = {}
         exec(page.programs[title], space)
         found = np.squeeze(space["x"])
@@ -190,7 +192,7 @@ def test_how_is_it_read_in_c(
     asked: tuple[Path, np.ndarray, Page], tmp_path: Path, tool: Callable[..., str]
 ) -> None:
     _, values, page = asked
-    code = page.programs[f"C{made_plain(page)}"]
+    code = page.programs[f"C{made_plain(page, tool)}"]
     tail = "    fwrite(x, sizeof *x, n, stdout);\n    return 0;\n}"
     (tmp_path / "read.c").write_text(code.removesuffix("    return 0;\n}") + tail)
     words = [tool("gcc"), "-Wall", "-Wextra", "-Werror", "-o", "read", "read.c"]
@@ -201,10 +203,12 @@ def test_how_is_it_read_in_c(
     assert np.array_equal(indexed(elements, page), values)
 
 
-def test_is_it_the_file_from_last_year(asked: tuple[Path, np.ndarray, Page]) -> None:
+def test_is_it_the_file_from_last_year(
+    asked: tuple[Path, np.ndarray, Page], tool: Callable[..., str]
+) -> None:
     path, _, page = asked
     (line,) = [one for one in page.lines if re.fullmatch(rf"[0-9a-f]{{64}}  {path.name}", one)]
-    check = ["sha256sum", "--check", "--status", "-"]
+    check = [tool("sha256sum"), "--check", "--status", "-"]
 
     assert subprocess.run(check, input=line.encode(), check=False).returncode == 0
     data = bytearray(path.read_bytes())

@@ -217,8 +217,10 @@ print(counts)
 
 
 @pytest.fixture(scope="module")
-def sanitised(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    return built(SOURCE, tmp_path_factory.mktemp("sanitised"))
+def sanitised(
+    tmp_path_factory: pytest.TempPathFactory, library: Callable[..., tuple[str, list[str]]]
+) -> tuple[Path, str]:
+    return built(SOURCE, tmp_path_factory.mktemp("sanitised"), library)
 
 
 def test_random_and_hostile_arguments(sanitised: tuple[Path, str]) -> None:
@@ -249,11 +251,13 @@ def test_the_sanitisers_are_at_work(
     assert "AddressSanitizer" in done.stderr or "AssertionError" in done.stderr
 
 
-def test_the_build_is_hardened(tmp_path: Path, tool: Callable[..., str]) -> None:
+def test_the_build_is_hardened(
+    tmp_path: Path, tool: Callable[..., str], library: Callable[..., tuple[str, list[str]]]
+) -> None:
     """As setup.py builds it: symbols are resolved at the start and then read-only; a canary."""
     if sys.platform != "linux":
         pytest.skip("the words of GNU ld")
-    tool("gcc")
+    library("python")
     asked = hardened("_small*.so", tmp_path, tool("readelf"))
 
     assert "__snprintf_chk" in asked("-sW")

@@ -6,6 +6,7 @@ with system calls that are short, interrupted, or fail.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -153,8 +154,10 @@ print(counts)
 
 
 @pytest.fixture(scope="module")
-def sanitised(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    return built(SOURCE, tmp_path_factory.mktemp("sanitised"))
+def sanitised(
+    tmp_path_factory: pytest.TempPathFactory, library: Callable[..., tuple[str, list[str]]]
+) -> tuple[Path, str]:
+    return built(SOURCE, tmp_path_factory.mktemp("sanitised"), library)
 
 
 def test_random_and_hostile_arguments(sanitised: tuple[Path, str]) -> None:

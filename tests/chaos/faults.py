@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
 from raconvert.declared import Record
+from tests import needs
 
 from . import trees
 
@@ -45,7 +45,7 @@ def cases() -> list[Case]:
 def _prepared() -> Path:
     """A folder with the shim, and with what arms it."""
     folder = Path(mkdtemp(prefix="raconvert-chaos-"))
-    gcc = shutil.which("gcc") or "gcc"
+    gcc = needs.program("gcc") or "gcc"
     words = [gcc, "-shared", "-fPIC", "-O2", "-o", str(folder / "shim.so"), str(SHIM), "-ldl"]
     subprocess.run(words, check=True)
     (folder / "sitecustomize.py").write_text(_ARM)

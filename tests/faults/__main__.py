@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from tests import needs
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -41,9 +42,9 @@ def main() -> int:
 
 def again() -> int:
     """Run once more, with the shim loaded."""
-    gcc = shutil.which("gcc")
+    gcc = needs.program("gcc")
     if gcc is None:
-        print("no gcc on this machine; install it to inject faults", file=sys.stderr)
+        print("no gcc that works here; install it to inject faults", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as folder:
         shim = f"{folder}/shim.so"

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -35,12 +36,17 @@ def test_a_tree_is_mirrored_and_one_bad_file_stops_nothing(tree: Path, tmp_path:
         assert np.array_equal(there, np.load(tree / name.replace(".ra", ".npy")))
 
 
-def test_digests_are_those_of_sha256sum(tree: Path, tmp_path: Path) -> None:
+def test_digests_are_those_of_sha256sum(
+    tree: Path, tmp_path: Path, tool: Callable[..., str]
+) -> None:
     result = raconvert.migrate(tree, tmp_path / "out", to="ra", jobs=1)
 
     unit, outcome = result.outcomes[-1]
     said = subprocess.run(
-        ["sha256sum", tmp_path / "out" / unit.target], capture_output=True, text=True, check=True
+        [tool("sha256sum"), tmp_path / "out" / unit.target],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert said.stdout.split()[0] == outcome.digest
 

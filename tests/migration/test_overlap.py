@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -40,15 +40,11 @@ def test_a_folder_of_the_destination_that_leads_into_the_source(
     assert os.listdir(tmp_path / "out") == ["sub"]
 
 
-@pytest.mark.skipif(os.name != "posix", reason="mounts are those of Linux")
+@pytest.mark.usefixtures("mounting_here")
 def test_trees_that_are_mounted_twice(source: Path, tmp_path: Path) -> None:
     """The same folders under names that no link connects."""
     (tmp_path / "m").mkdir()
-    mounted = subprocess.run(
-        ["mount", "--bind", source, tmp_path / "m"], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip("this machine lets nobody mount")
+    subprocess.run(["mount", "--bind", source, tmp_path / "m"], capture_output=True, check=True)
     try:
         for target in ("m", "m/sub", "m/new"):
             with pytest.raises(UsageError, match="same folder|one in the other"):
@@ -137,17 +133,17 @@ def _other_case(path: str) -> str:
     return os.path.join(folder, name.swapcase())
 
 
-@pytest.mark.skipif(shutil.which("mkfs.vfat") is None, reason="no mkfs.vfat")
-def test_a_file_system_without_case(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("mounting_here")
+def test_a_file_system_without_case(tmp_path: Path, tool: Callable[..., str]) -> None:
     image, place = tmp_path / "fat", tmp_path / "fatdir"
     image.write_bytes(bytes(8 << 20))
     place.mkdir()
-    subprocess.run(["mkfs.vfat", image], check=True, capture_output=True)
+    subprocess.run([tool("mkfs.vfat"), image], check=True, capture_output=True)
     mounted = subprocess.run(
         ["mount", "-o", "loop", image, place], capture_output=True, check=False
     )
     if mounted.returncode:
-        pytest.skip("this machine lets nobody mount")
+        pytest.skip("this machine lets nobody mount a file as a disk")
     try:
         (place / "Some").mkdir()
         assert not overlap.case_counts(str(place))

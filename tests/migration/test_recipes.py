@@ -48,13 +48,19 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(script: str, folder: Path, **variables: str) -> None:
-    path = f"{folder / '.bin'}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False,
-        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), **variables}, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+@pytest.fixture
+def run(place: Path, tool: Callable[..., str]) -> Callable[..., None]:
+    """Return `run(script, **variables)`, which runs a script in bash, in the folder `place`."""
+
+    def runs(script: str, **variables: str) -> None:
+        path = f"{place / '.bin'}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            [tool("bash"), "-c", script], cwd=place, capture_output=True, text=True, check=False,
+            env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), **variables}, timeout=300,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+
+    return runs
 
 
 def contents(root: Path) -> dict[str, bytes]:
@@ -70,30 +76,34 @@ def asked(script: str) -> dict[str, str]:
     return dict(re.findall(r"^#SBATCH --([\w-]+)=(.*)$", script, re.MULTILINE))
 
 
-def test_the_array_job(place: Path) -> None:
+def test_the_array_job(place: Path, run: Callable[..., None]) -> None:
     script, _ = scripts("slurm.md")
     first, last = map(int, asked(script)["array"].split("-"))
     for number in range(first, last + 1):
-        run(script, place, SLURM_ARRAY_TASK_ID=str(number),
+        run(script, SLURM_ARRAY_TASK_ID=str(number),
             SLURM_CPUS_PER_TASK=asked(script)["cpus-per-task"])  # fmt: skip
 
     assert contents(place / "lab-ra") == contents(place / "whole")
 
 
 @pytest.mark.long
-def test_dask_under_slurm(place: Path, package: Callable[..., None]) -> None:
+def test_dask_under_slurm(
+    place: Path, run: Callable[..., None], package: Callable[..., None]
+) -> None:
     package("distributed", "distributed")
     _, script = scripts("slurm.md")
-    run(script, place, SLURM_JOB_ID="4711", SLURM_NTASKS="2")
+    run(script, SLURM_JOB_ID="4711", SLURM_NTASKS="2")
 
     assert contents(place / "lab-ra") == contents(place / "whole")
     assert not list(place.glob("scheduler*"))
 
 
 @pytest.mark.long
-def test_dask_on_machines_of_ones_own(place: Path, package: Callable[..., None]) -> None:
+def test_dask_on_machines_of_ones_own(
+    place: Path, run: Callable[..., None], package: Callable[..., None]
+) -> None:
     package("distributed", "distributed")
     (script,) = scripts("dask.md")
-    run(script, place)
+    run(script)
 
     assert contents(place / "lab-ra") == contents(place / "whole")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,8 @@ def test_a_container_of_several_arrays_becomes_a_folder_of_them(root: Path) -> N
     }  # fmt: skip
 
 
-def test_the_digest_of_a_folder_is_that_of_its_sums(root: Path) -> None:
+def test_the_digest_of_a_folder_is_that_of_its_sums(root: Path, tool: Callable[..., str]) -> None:
+    tool("sha256sum")
     result = migrate(root)
 
     _, outcome = next((u, o) for u, o in result.outcomes if u.source == "two.npz")

@@ -126,8 +126,10 @@ print(counts)
 
 
 @pytest.fixture(scope="module")
-def sanitised(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    return built(SOURCE, tmp_path_factory.mktemp("sanitised"), shim=False)
+def sanitised(
+    tmp_path_factory: pytest.TempPathFactory, library: Callable[..., tuple[str, list[str]]]
+) -> tuple[Path, str]:
+    return built(SOURCE, tmp_path_factory.mktemp("sanitised"), library, shim=False)
 
 
 def test_random_and_hostile_input(sanitised: tuple[Path, str]) -> None:
@@ -147,7 +149,9 @@ def test_the_sanitisers_are_at_work(sanitised: tuple[Path, str], tmp_path: Path)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the words of GNU ld")
-def test_the_build_is_hardened(tmp_path: Path, tool: Callable[..., str]) -> None:
+def test_the_build_is_hardened(
+    tmp_path: Path, tool: Callable[..., str], library: Callable[..., tuple[str, list[str]]]
+) -> None:
     """As setup.py builds it: all symbols are resolved at the start, and then read-only."""
-    tool("gcc")
+    library("python")
     hardened("_fast*.so", tmp_path, tool("readelf"))

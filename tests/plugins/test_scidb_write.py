@@ -7,7 +7,7 @@ import os
 import struct
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -611,24 +611,11 @@ for line in sys.stdin:
 """
 
 
-def _missing(reason: str) -> NoReturn:
-    reason += "; make one: python -m venv .scidbpy && .scidbpy/bin/pip install scidb-py 'numpy<2'"
-    if os.environ.get("CI", "").lower() in {"1", "true", "yes"}:
-        pytest.fail(reason, pytrace=False)
-    pytest.skip(reason)
-
-
 @pytest.fixture(scope="session")
-def scidbpy() -> Iterator[Callable[[str, Path], list[list[Any]]]]:
-    """Give `scidbpy(schema, path)`, the records that SciDB-Py reads in a file.
-
-    It runs in the Python that RACONVERT_SCIDBPY names, else in .scidbpy/bin/python of the checkout.
-    """
-    python = os.environ.get("RACONVERT_SCIDBPY") or str(ROOT / ".scidbpy" / "bin" / "python")
-    if not os.path.exists(python):
-        _missing("no Python with SciDB-Py (RACONVERT_SCIDBPY)")
+def scidbpy(scidbpy_python: str) -> Iterator[Callable[[str, Path], list[list[Any]]]]:
+    """Give `scidbpy(schema, path)`, the records that SciDB-Py reads in a file."""
     with subprocess.Popen(
-        [python, "-c", DECODE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [scidbpy_python, "-c", DECODE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
 
         def decode(schema: str, path: Path) -> list[list[Any]]:

@@ -13,10 +13,11 @@ from docs.pages import steps
 from tests.remote import s3server
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
-def test_the_recipe(s3: s3server.S3Server, tmp_path: Path) -> None:
+def test_the_recipe(s3: s3server.S3Server, tmp_path: Path, tool: Callable[..., str]) -> None:
     s3server.Bucket(s3, "lab")
     (tmp_path / ".bin").mkdir()
     for name, module in (("raconvert", "-m raconvert"), ("python", "")):
@@ -33,7 +34,7 @@ def test_the_recipe(s3: s3server.S3Server, tmp_path: Path) -> None:
     page = "\n".join(f"```console\n{block.strip()}\n```" for block in found)
     for _, command, expected in steps(page):
         done = subprocess.run(
-            ["bash", "-c", command], cwd=tmp_path / "work", env=environment, text=True, check=False,
+            [tool("bash"), "-c", command], cwd=tmp_path / "work", env=environment, text=True, check=False,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         assert agrees(expected, done.stdout), f"$ {command}\n{done.stdout}\nexpected:\n{expected}"
