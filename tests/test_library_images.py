@@ -86,11 +86,12 @@ def test_lines_are_left_out_where_options_make_another_array(options: dict[str, 
 
 
 def test_planes_of_samples_have_no_lines(tmp_path: Path) -> None:
-    """Tifffile gives them as (samples, height, width), which is another order."""
+    """Tifffile gives them as (samples, height, width), which is another order without a note."""
     values = np.arange(3 * 40 * 50, dtype="u1").reshape(3, 40, 50)
     tifffile.imwrite(
-        tmp_path / "x.tif", values, planarconfig="separate", photometric="rgb", compression="zlib"
-    )
+        tmp_path / "x.tif", values, planarconfig="separate", photometric="rgb", compression="zlib",
+        metadata=None,
+    )  # fmt: skip
     ((_, found, lines),) = encoded([tmp_path / "x.tif"])
     assert np.array_equal(found, np.moveaxis(values, 0, 2))
     assert lines == {}

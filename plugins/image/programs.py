@@ -33,10 +33,13 @@ def tiff_programs(array: Array) -> dict[str, str]:
     known = array.element.kind in ("bool", "int", "uint", "float", "complex")
     if not known or array.index_order != "C":
         return {}
-    if not isinstance(array.data, Pages) or array.data.planar:
+    if not isinstance(array.data, Pages):
+        return {}
+    pages = array.data
+    if pages.planar and not pages.planes_first:  # of another order to tifffile
         return {}
     found = {"Python": _TIFFFILE.replace("SHAPE", str(array.shape))}
     one = array.storage.get("pages") == 1 and (array.ndim == 2 or array.shape[2:] == (3,))
-    if one and array.element.kind == "uint" and array.element.nbytes <= 2:
+    if one and not pages.planar and array.element.kind == "uint" and array.element.nbytes <= 2:
         found["MATLAB"] = "x = imread(FILE);"
     return found

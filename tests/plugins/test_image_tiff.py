@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import tracemalloc
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -277,13 +279,15 @@ def test_axes_that_nothing_tells_are_named_as_lost(tmp_path: Path) -> None:
     assert "axes" in str(list(report.equivalent))
 
 
-def test_planes_of_samples_that_the_description_has_first_are_noted(tmp_path: Path) -> None:
+def test_planes_of_samples_come_first_where_the_description_has_them_first(tmp_path: Path) -> None:
     path = tmp_path / "x.tif"
     values = np.moveaxis(RGB, -1, 0)
     tifffile.imwrite(path, values, photometric="rgb", planarconfig="separate")
 
+    assert np.array_equal(raconvert.read(path), values)
+    assert notes_of(path) == []
+    tifffile.imwrite(path, values, photometric="rgb", planarconfig="separate", metadata=None)
     assert np.array_equal(raconvert.read(path), RGB)
-    assert notes_of(path) == ["the description says (3, 45, 50); the pages are read as (45, 50, 3)"]
 
 
 def test_images_below_others_are_noted(tmp_path: Path) -> None:
@@ -389,3 +393,89 @@ def test_many_pages_of_the_same_bytes_need_permission(tmp_path: Path) -> None:
 
     with pytest.raises(TooLarge, match="all its images together needs 1204000000 bytes"):
         convert(path, tmp_path / "x.ra", max_memory=1 << 30)
+
+
+# Samples in planes of their own ------------------------------------------------------------------
+
+SHAPES = ((2, 2), (3, 4), (3, 3, 3), (3, 4, 5), (4, 5, 3), (3, 3, 5), (2, 3, 2), (2, 2, 2), (1, 3, 3),
+          (3, 1, 1), (3, 1, 3), (3, 3, 1), (2, 3, 3, 3), (2, 3, 4, 5), (2, 4, 5, 3), (3, 3, 3, 3),
+          (4, 2, 2, 2), (2, 2, 3, 3, 3), (1, 2, 1, 2, 1, 2))  # fmt: skip
+LAYOUTS = {
+    "strips": {},
+    "rows": {"rowsperstrip": 1},
+    "tiles": {"tile": (16, 16)},
+    "deflate": {"compression": "zlib"},
+}
+DESCRIBED = {"shape": {}, "none": {"metadata": None}, "ome": {"ome": True}}
+
+
+def as_samples_last(values: np.ndarray, page: tifffile.TiffPage) -> np.ndarray:
+    """Pages without a description: rows and columns, then samples, wherever the file has them."""
+    if page.samplesperpixel > 1 and page.planarconfig == 2:
+        return np.moveaxis(values, -3, -1)
+    return values
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("planar", ["contig", "separate"])
+@pytest.mark.parametrize("described", DESCRIBED)
+def test_samples_are_those_of_tifffile(
+    described: str, planar: str, layout: str, tmp_path: Path
+) -> None:
+    """2-D, 3-D and several pages, of C and Fortran order in memory; tifffile is the judge."""
+    path, seen = tmp_path / "x.tif", 0
+    for shape, photometric, order, dtype in product(
+        SHAPES, ("rgb", "minisblack"), "CF", ("u1", ">i2")
+    ):
+        values = np.arange(np.prod(shape)).reshape(shape).astype(dtype, order=order)
+        words = {**LAYOUTS[layout], **DESCRIBED[described], "planarconfig": planar}
+        try:
+            tifffile.imwrite(path, values, photometric=photometric, byteorder=">", **words)
+        except (ValueError, tifffile.TiffFileError, tifffile.OmeXmlError):
+            continue  # no such file
+        with tifffile.TiffFile(path) as file:
+            expected, page, pages = file.asarray(), file.pages.first, len(file.pages)
+            axes = file.series[0].axes
+        found = raconvert.read(path)
+        if described == "none" or (described == "ome" and found.shape != expected.shape):
+            expected = as_samples_last(expected, page)
+        if described == "ome" and expected.shape != found.shape:
+            expected = expected.reshape(found.shape)  # axes of length 1 are those of the pages
+        assert found.shape == expected.shape, (shape, photometric, axes, pages)
+        assert np.array_equal(found, expected), (shape, photometric, axes)
+        with raconvert.open(path) as array:
+            assert np.array_equal(array[-1], expected[-1]), (shape, photometric)
+            assert np.array_equal(array[..., 0], expected[..., 0]), (shape, photometric)
+        seen += 1
+    assert seen > 40
+
+
+def test_samples_that_another_program_took_apart(tmp_path: Path, tool: Callable[..., str]) -> None:
+    """Libtiff copies a description that tells the order from before."""
+    for shape in [(2, 2, 4, 5, 3), (2, 2, 3, 3, 3), (2, 2, 3, 4, 3)]:
+        values = np.arange(np.prod(shape), dtype="u1").reshape(shape)
+        raconvert.write(tmp_path / "x.tif", values, overwrite=True)
+        command = [tool("tiffcp"), "-p", "separate", tmp_path / "x.tif", tmp_path / "y.tif"]
+        subprocess.run(command, check=True)
+        if shape[-3] == shape[-2] == shape[-1]:
+            with pytest.raises(Unsupported, match="before or after rows and columns"):
+                raconvert.read(tmp_path / "y.tif")
+            back = [tool("tiffcp"), "-p", "contig", tmp_path / "y.tif", tmp_path / "z.tif"]
+            subprocess.run(back, check=True)
+            assert np.array_equal(raconvert.read(tmp_path / "z.tif"), values)
+        else:
+            assert np.array_equal(raconvert.read(tmp_path / "y.tif"), values)
+
+
+@pytest.mark.parametrize("between", ["ra", "zip", "h5", "nrrd", "zarr", "npz", "npy", "tif"])
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (1, 1), (5, 1), (2, 1, 3), (1, 1, 1, 1)])
+def test_every_shape_comes_back_through_other_formats(
+    shape: tuple[int, ...], between: str, tmp_path: Path
+) -> None:
+    values = np.arange(np.prod(shape), dtype="i4").reshape(shape)
+    raconvert.write(tmp_path / "a.tif", values)
+    raconvert.convert(tmp_path / "a.tif", tmp_path / f"b.{between}")
+    raconvert.convert(tmp_path / f"b.{between}", tmp_path / "c.tif")
+
+    assert raconvert.read(tmp_path / "c.tif").shape == shape
+    assert tifffile.imread(tmp_path / "c.tif").size == values.size

@@ -17,9 +17,10 @@ are the data).
 * Pages marked as reduced images or as masks (NewSubfileType), and those below others (SubIFDs), are
   left out, with a note. All others must agree in size, samples and type.
 * A shape that tifffile (or this plugin) noted in the description is given to the whole, where it
-  fits the pages. Stacks of ImageJ and OME get the axes that their description tells, with names,
-  spacing and units. A single directory of which the description says that more images follow
-  (ImageJ above 4 GiB, ``tifffile.imwrite(truncate=True)``) gives them all.
+  fits the pages. Planes of samples come first where it has them first, as tifffile writes them; a
+  shape that can mean either order is refused. Stacks of ImageJ and OME get the axes that their
+  description tells, with names, spacing and units. A single directory of which the description says
+  that more images follow (ImageJ above 4 GiB, ``tifffile.imwrite(truncate=True)``) gives them all.
 
 Metadata: the description in `Metadata.description`; in the namespace ``image`` (see `metadata`)
 ``resolution icc xmp orientation``, and what only TIFF has: ``software``, ``photometric`` where it

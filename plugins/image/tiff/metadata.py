@@ -97,13 +97,14 @@ def _shaped(text: str, itemsize: int) -> Any:
     if len(shape) > MAX_RANK or not whole or not isinstance(axes, str):
         return None
     rest = said.get("description") if said.keys() <= {"shape", "description"} else text
-    return SimpleNamespace(shape=shape, axes=axes, nbytes=prod(shape) * itemsize, text=rest)
+    nbytes = prod(shape) * itemsize
+    return SimpleNamespace(kind="", shape=shape, axes=axes, nbytes=nbytes, text=rest)
 
 
 def with_axes(meta: Metadata, file: Any, series: Any, shape: tuple[int, ...]) -> Metadata:
     """Add the axes that a description tells, and what has to be true for it to tell them again."""
     text, meta = meta.description or "", meta.replace(description=series.text)
-    if series.shape == shape and len(series.axes) == len(shape):
+    if series.shape == shape and len(series.axes) == len(shape) > 0:
         resolution = meta.formats.get(NAMESPACE, {}).get("resolution")
         steps = _steps(text, file.imagej_metadata, resolution)
         axes = [_axis(name, *steps.get(name, (None, None))) for name in series.axes]

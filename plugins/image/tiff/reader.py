@@ -193,12 +193,13 @@ def _array(
             raise Unsupported(what, path=source.path, expected=expected)
         count = said
     shape = (count,) * (count > 1) + size
+    planes_first = False
     if series:
-        found, tail = ([n for n in lengths if n > 1] for lengths in (series.shape, size))
-        fits = found[len(found) - len(tail) :] == tail and prod(series.shape) == prod(shape)
-        if not fits:
+        planes_first = _has_planes_first(page, series, count, source)
+        if not planes_first and not _fits(series, count, size):
             notes.append(f"the description says {series.shape}; the pages are read as {shape}")
-        shape = series.shape if fits else shape
+        else:
+            shape = series.shape
         meta = with_axes(meta, file, series, shape)
     order: dict[str, Any] = {"name": source.stem, "index_order": "C", "meta": meta}
     order["storage"] = {"pages": len(places), "compression": int(page.compression)}
@@ -207,13 +208,44 @@ def _array(
         swap = dtype.itemsize // (2 if dtype.kind == "c" else 1) if dtype.byteorder == ">" else 1
         extent = source.extent(start, count * step, swap)
         return Array(element_of(dtype), shape[::-1], extent=extent, **order)
-    stack = Pages(source, page, places, shape)
+    stack = Pages(source, page, places, shape, planes_first)
     if stack.nbytes > MAX_RATIO * source.size:
         what = f"{stack.what}: all its images together"
         check_memory(stack.nbytes, source.max_memory, what)
     what = f"{stack.what}: a page of {page.imagelength} × {page.imagewidth}"
     check_memory(4 * step + _segment_bytes(page), source.max_memory, what)
     return Array(element_of(stack.dtype), shape[::-1], data=lambda: stack, **order)
+
+
+def _fits(series: Any, count: int, size: tuple[int, ...]) -> bool:
+    """Return if the shape that a description tells ends with that of a page, and has all pages."""
+    found, tail = ([n for n in lengths if n > 1] for lengths in (series.shape, size))
+    return found[len(found) - len(tail) :] == tail and prod(series.shape) == count * prod(size)
+
+
+def _has_planes_first(page: Any, series: Any, count: int, source: Source) -> bool:
+    """Return if the described shape has the planes of the samples before rows and columns.
+
+    tifffile describes elements in the order of the file, so that is so in what it wrote. The
+    description of a file whose samples another program took apart tells the order from before.
+    """
+    samples, height, width = page.samplesperpixel, page.imagelength, page.imagewidth
+    if not _is_planar(page) or not _fits(series, count, (samples, height, width)):
+        return False
+    after = height * width > 1 and _fits(series, count, (height, width, samples))
+    by_tifffile = str(page.tags.valueof(305, "")).startswith("tifffile") or series.kind
+    if after and not by_tifffile:
+        raise Unsupported(
+            f"has each sample in a plane of its own, and a description whose shape {series.shape} "
+            "can mean samples before or after rows and columns", path=source.path,
+            remedy="put the samples of a pixel together: tiffcp -p contig IN OUT",
+        )  # fmt: skip
+    return True
+
+
+def _is_planar(page: Any) -> bool:
+    """Return if each sample is in a plane of its own."""
+    return bool(page.samplesperpixel > 1 and page.planarconfig != 1)
 
 
 def _segment_bytes(page: Any) -> int:
@@ -225,13 +257,15 @@ def _segment_bytes(page: Any) -> int:
 
 
 class Pages(Decoded):
-    """Pages that are decoded one at a time; `planar`: each sample in a plane of its own."""
+    """Pages that are decoded one at a time; planes of samples come first, or last."""
 
-    def __init__(self, source: Source, page: Any, places: list[Place], shape: Any) -> None:
+    def __init__(
+        self, source: Source, page: Any, places: list[Place], shape: Any, planes_first: bool
+    ) -> None:
         dtype = page.dtype.newbyteorder("=")
         super().__init__(shape, dtype, what=f"'{source.path}'", max_memory=source.max_memory)
         self._source, self._page, self._places = source, page, places
-        self.planar = page.samplesperpixel > 1 and page.planarconfig != 1
+        self.planar, self.planes_first = _is_planar(page), planes_first
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield pieces in stored order."""
@@ -249,7 +283,8 @@ class Pages(Decoded):
             return super().__getitem__(key)
         pages = count // self.shape[0]
         places = self._places[first % self.shape[0] * pages :][:pages]
-        return Pages(self._source, self._page, places, self.shape[1:])[tuple(others)]
+        rest, before = self.shape[1:], self.planes_first
+        return Pages(self._source, self._page, places, rest, before)[tuple(others)]
 
     def _decoded(self, offsets: tuple[int, ...], counts: tuple[int, ...]) -> Values:
         """The pixels of a page that has its strips or tiles at these places."""
@@ -267,5 +302,6 @@ class Pages(Decoded):
                 out[s, d : d + size[0], h : h + size[1], w : w + size[2]] = values
         finally:
             page.compression = packed
-        # Planes of samples come last, as in files that have them in each pixel.
-        return np.moveaxis(out[..., 0], 0, -1) if len(out) > 1 else out
+        # Planes of samples come last, as in files that have them in each pixel, unless the
+        # description has them first.
+        return np.moveaxis(out[..., 0], 0, -1) if len(out) > 1 and not self.planes_first else out
