@@ -259,7 +259,8 @@ def _checked(self: subprocess.Popen[bytes], args: object, *rest: object, **optio
     words = args if isinstance(args, (list, tuple)) else [args]
     executable = "sh" if options.get("shell") else os.fsdecode(words[0])
     outside = RUNNING and RUNNING[0].get_closest_marker(OUTSIDE)
-    assert not RUNNING or outside or needs.is_everywhere(executable), (
+    path = dict(options.get("env") or os.environ).get("PATH")  # type: ignore[call-overload]
+    assert not RUNNING or outside or needs.is_everywhere(executable, path), (
         f"{executable} is not on every system: the test must ask for it with the fixture `tool`"
     )
     _start(self, args, *rest, **options)  # type: ignore[arg-type]

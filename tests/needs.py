@@ -79,6 +79,7 @@ TIMEOUT = 60  # seconds for one probe: a Java machine starts slowly on a machine
 # sha256sum do a piece of their work, which a container may forbid.
 VERSION = {
     "bart": ("version",),
+    "dash": ("-c", "true"),
     "djpeg": ("-version",),
     "dwebp": ("-version",),
     "java": ("-version",),
@@ -217,17 +218,21 @@ def missing() -> list[str]:
     return sorted(packages)
 
 
-def is_everywhere(executable: str) -> bool:
-    """Return if every system has a program, or Python or this project made it."""
+def is_everywhere(executable: str, path: str | None = None) -> bool:
+    """Return if every system has a program, or Python or this project made it.
+
+    A name without a folder is looked up in `path`, as the process does that starts it.
+    """
     folder, name = os.path.split(executable)
-    if folder in ("", "/bin", "/usr/bin"):
-        return name in EVERYWHERE or executable == sys.executable
+    if folder in ("", "/bin", "/usr/bin") and name in EVERYWHERE:
+        return True
+    whole = executable if folder else shutil.which(executable, path=path) or os.sep + name
     roots = (
-        sys.prefix, sys.base_prefix, tempfile.gettempdir(), "/dev/shm", "/var/tmp",
+        sys.prefix, tempfile.gettempdir(), "/dev/shm", "/var/tmp",
         str(Path(__file__).resolve().parents[1]),
     )  # fmt: skip
-    path = os.path.abspath(executable)
-    return any(path.startswith(root + os.sep) for root in roots)
+    whole = os.path.abspath(whole)
+    return name.startswith("python") or any(whole.startswith(root + os.sep) for root in roots)
 
 
 def _works(words: Sequence[str], folder: str | None = None) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -85,9 +84,9 @@ def assert_printable(literals: list[str]) -> None:
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash", "zsh", "dash"])
-def test_words_of_a_shell(shell: str, tmp_path: Path) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"needs {shell}")
+def test_words_of_a_shell(shell: str, tmp_path: Path, tool: Callable[..., str]) -> None:
+    if shell != "sh":
+        tool(shell)
     texts = TEXTS
     if shell in ("sh", "dash"):  # they lack $'…', which the names need that end with a line break
         texts = [text for text in TEXTS if not text.endswith("\n")]
@@ -116,9 +115,8 @@ def test_literals_of_python(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("standard", ["gnu17", "c99", "c11", "c17"])
-def test_literals_of_c(standard: str, tmp_path: Path) -> None:
-    if shutil.which("gcc") is None:
-        pytest.skip("needs gcc")
+def test_literals_of_c(standard: str, tmp_path: Path, tool: Callable[..., str]) -> None:
+    tool("gcc")
     literals = [quoting.c(text) for text in TEXTS]
     assert_printable(literals)
     lines = [f"    fwrite({one}, sizeof {one} - 1, 1, stdout); END" for one in literals]
@@ -130,9 +128,8 @@ def test_literals_of_c(standard: str, tmp_path: Path) -> None:
     assert told(run([str(made)], tmp_path)) == expected(TEXTS)
 
 
-def test_expressions_of_octave(tmp_path: Path) -> None:
-    if shutil.which("octave-cli") is None:
-        pytest.skip("needs octave")
+def test_expressions_of_octave(tmp_path: Path, tool: Callable[..., str]) -> None:
+    tool("octave-cli")
     literals = [quoting.matlab(text) for text in TEXTS]
     assert_printable(literals)
     lines = [f"fwrite(1, {one}); fwrite(1, [0 '<end>' 0]);" for one in literals]
@@ -199,9 +196,10 @@ def test_programs_in_python_read_the_file_of_that_name(tmp_path: Path) -> None:
     assert "PWNED" not in os.listdir(tmp_path)
 
 
-def test_programs_in_octave_read_the_file_of_that_name(tmp_path: Path) -> None:
-    if shutil.which("octave-cli") is None:
-        pytest.skip("needs octave")
+def test_programs_in_octave_read_the_file_of_that_name(
+    tmp_path: Path, tool: Callable[..., str]
+) -> None:
+    tool("octave-cli")
     made_files(tmp_path, NAMES)
     texts = [programs(stored(name))["MATLAB"] + "\nprintf('%d\\n', x(1));" for name in NAMES]
     (tmp_path.parent / "program.m").write_text("\n".join(texts))
@@ -213,10 +211,11 @@ def test_programs_in_octave_read_the_file_of_that_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("standard", ["gnu17", "c99", "c11", "c17"])
-def test_programs_in_c_read_the_file_of_that_name(standard: str, tmp_path: Path) -> None:
+def test_programs_in_c_read_the_file_of_that_name(
+    standard: str, tmp_path: Path, tool: Callable[..., str]
+) -> None:
     """One program for all names, of the lines that open each."""
-    if shutil.which("gcc") is None:
-        pytest.skip("needs gcc")
+    tool("gcc")
     folder, source, made = tmp_path / "files", tmp_path / "read.c", tmp_path / "read"
     folder.mkdir()
     made_files(folder, NAMES)
@@ -285,9 +284,10 @@ def commands(error: RaconvertError, name: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("kind", ERRORS)
-def test_commands_in_errors_name_the_right_file(kind: str, tmp_path: Path) -> None:
-    if shutil.which("bash") is None:
-        pytest.skip("needs bash")
+def test_commands_in_errors_name_the_right_file(
+    kind: str, tmp_path: Path, tool: Callable[..., str]
+) -> None:
+    tool("bash")
     stubs = [
         "raconvert() { for w; do last=$w; done; printf '%s\\0<end>\\0' \"$last\"; }",
         'mkdir() { raconvert "$@"; }',
