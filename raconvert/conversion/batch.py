@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from raconvert.conversion.read import Opened
 
 _OURS = "raconvert.plugins."
+MANY = 100  # arrays alike in one container, which may have been meant as one
 STACK_NAME = "images"  # of a stack with its labels beside it in one container
 
 
@@ -292,12 +293,24 @@ def _open(
     if row.many and not settings.stack and name is None:
         together, fits = open_named(gathered, settings)
         judge(fits, settings, report)
+        report.add_notes(_hints(together.bundle.arrays, len(gathered.paths)))
         return together
     joined = isinstance(settings.stack, tuple)
     report.add_notes([sequence_note(gathered, "joining" if joined else "stacking")])
-    opened = open_stack(gathered, settings)
+    opened = open_stack(gathered, settings, report.target)
     if isinstance(settings.stack, tuple):
         stack = opened.array
         opened.bundle.arrays = [concatenated(stack, settings.stack[1], settings.max_memory)]
         judge(lost_items([stack], opened.bundle.arrays), settings, report)
     return opened
+
+
+def _hints(arrays: list[Array], files: int) -> list[str]:
+    """Say what many arrays that are all alike may have been meant to be."""
+    if len(arrays) != files or files < MANY:
+        return []
+    if len({(array.element, array.shape) for array in arrays}) > 1:
+        return []
+    return [
+        f"{files} arrays of the same type and shape, one for each file; --stack makes one of them"
+    ]

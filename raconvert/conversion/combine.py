@@ -14,6 +14,7 @@ from raconvert.conversion.outputs import stem_of
 from raconvert.conversion.read import Opened, find, open_found, open_spec
 from raconvert.conversion.unreadable import without
 from raconvert.errors import UsageError, listed
+from raconvert.files.places import folders_of
 from raconvert.plugin import equivalent, first_of
 
 TYPE_CHECKING = False
@@ -52,8 +53,31 @@ def open_sources(specs: Sequence[str], **reading: Any) -> Bundle:
 # Stacks ----------------------------------------------------------------------------------------
 
 
-def open_stack(gathered: Gathered, settings: Settings) -> Opened:
-    """Return the files as one lazy array on a new first axis.
+def stack_name(paths: Sequence[str], target: str = "") -> str:
+    """Return the name of a stack: that of the folder of its files, or the stem of its target.
+
+    The first of these that is a name in every format (letters, digits and ``_``), else the first
+    one; the stem of the first file if there is neither. Raises nothing.
+    """
+    folders = [*folders_of(paths)]
+    common = folders[0] if len(folders) == 1 else _common(folders)
+    folder = os.path.basename(common.rstrip("/" + os.sep))
+    names = [] if folder in ("", os.curdir, os.pardir) or folder[-1] == ":" else [folder]
+    names += [stem_of(target)] if target not in ("", "-") else []
+    usual = [name for name in names if name.isascii() and name.isidentifier()]
+    return [*usual, *names, stem_of(paths[0])][0]
+
+
+def _common(folders: list[str]) -> str:
+    """The folder above all of them; empty if there is none."""
+    try:
+        return os.path.commonpath(folders)
+    except ValueError:  # on several drives, or some from the root
+        return ""
+
+
+def open_stack(gathered: Gathered, settings: Settings, target: str = "") -> Opened:
+    """Return the files as one lazy array on a new first axis, named by `stack_name`.
 
     Formats that can read many small files at once (`read_stack`) do; the others go through the
     general stack, file by file.
@@ -92,7 +116,7 @@ def open_stack(gathered: Gathered, settings: Settings) -> Opened:
         array.source.jobs = settings.jobs
     if hasattr(array.source, "common"):
         array.meta = array.meta.replace(later=array.source)
-    array.name = array.name or os.path.splitext(os.path.basename(paths[0]))[0]
+    array.name = stack_name(paths, target)
     bundle = Bundle([array], notes=getattr(array.source, "notes", []))
     bundle.path, bundle.format = paths[0], row.name
     stacked = Opened(bundle, used, {}, first.reason)  # the stack itself checks that nothing changed
