@@ -136,3 +136,101 @@ def test_nothing_is_left_and_one_file_for_each(train: Path) -> None:
         pypng.Writer(5, 5, greyscale=True).write(file, [[0] * 5] * 5)
     with pytest.raises(UsageError, match="differ"):  # no fault of a file: it is another image
         raconvert.convert("train/dog", "x.npy", skip_bad=True)
+
+
+# Parts of a data set ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Parts with classes of the same names; one class is in one part only."""
+    monkeypatch.chdir(tmp_path)
+    for part, kinds in (("test", ("cat", "eel")), ("train", ("cat", "dog", "eel"))):
+        for kind in kinds:
+            folder = tmp_path / "pets" / part / kind
+            folder.mkdir(parents=True)
+            for number in range(2):
+                gray = 10 * ["cat", "dog", "eel"].index(kind) + number + 100 * (part == "test")
+                with (folder / f"{number}.png").open("wb") as file:
+                    pypng.Writer(3, 2, greyscale=True).write(file, [[gray] * 3] * 2)
+    return tmp_path / "pets"
+
+
+@pytest.mark.parametrize("words", [["pets/", "-r"], ["pets/*/*/*.png"]])
+def test_equal_classes_of_several_parts_become_a_split(words: list[str], pets: Path) -> None:
+    """Each part has images and labels of its own; a label is the same class in all of them."""
+    assert main([*words, "-o", "pets.h5", "--labels", "labels", "--name", "x"]) == 0
+    with h5py.File("pets.h5") as file:
+        assert sorted(file) == ["classes", "test", "train"]
+        classes = file["classes"].asstr()[:].tolist()
+        assert classes == ["cat", "dog", "eel"]
+        assert file["test/labels"][:].tolist() == [0, 0, 2, 2]
+        assert file["train/labels"][:].tolist() == [0, 0, 1, 1, 2, 2]
+        assert file["test/x"][:, 0, 0].tolist() == [100, 101, 120, 121]
+        assert file["train/x"][:, 0, 0].tolist() == [0, 1, 10, 11, 20, 21]
+
+
+@pytest.mark.parametrize("more", [["--labels", "labels.npy"], ["--labels", "labels.ra"]])
+def test_equal_classes_of_several_parts_are_never_merged(
+    more: list[str], pets: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["pets/", "-r", "-o", "x.npy", *more]) == 2
+    assert "below several folders: test, train" in capsys.readouterr().err
+    assert main(["pets/", "-r", "-o", "out/{label}/{}.png"]) == 2
+    assert sorted(path.name for path in pets.parent.iterdir()) == ["pets"]
+
+
+def test_different_classes_of_several_folders_are_one_set(pets: Path) -> None:
+    (pets / "train" / "cat").rename(pets / "train" / "ape")
+    (pets / "test" / "eel").rename(pets / "test" / "fox")
+    raconvert.convert("pets", "pets.npz", recursive=True, labels="labels")
+    with np.load("pets.npz") as got:
+        assert got.files == ["images", "labels", "classes"]
+        assert got["classes"].tolist() == ["ape", "cat", "dog", "eel", "fox"]
+
+
+def test_parts_named_by_numbers_keep_them(pets: Path) -> None:
+    for part in ("train", "test"):
+        for kind, number in (("cat", "3"), ("dog", "5"), ("eel", "7")):
+            if (pets / part / kind).exists():
+                (pets / part / kind).rename(pets / part / number)
+    raconvert.convert("pets", "pets.npz", recursive=True, labels="labels")
+    with np.load("pets.npz") as got:
+        assert "classes" not in got.files
+        assert got["test/labels"].tolist() == [3, 3, 7, 7]
+
+
+# Names of stacks, and a hint ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "name"),
+    [
+        ("train/cat", "x.h5", "cat"), ("train/cat/*.png", "x.npz", "cat"),
+        ("train/*/*.png", "x.h5", "train"), ("*.png", "flat.h5", "flat"),
+        ("no name", "x.mat", "x"), ("no name", "no target.h5", "no name"),
+    ],
+)  # fmt: skip
+def test_a_stack_is_named_after_its_folder_or_its_destination(
+    source: str, target: str, name: str, train: Path
+) -> None:
+    (train / "eel").rename("no name")
+    for number in range(2):
+        (Path("no name") / f"{number}.png").rename(f"{number}.png")
+    report = raconvert.convert(source, target, stack=True)
+    assert [array[0] for array in report.arrays] == [name]
+    with raconvert.open(source) as array:
+        assert array.name == (name if source != "*.png" else "0") or source == "no name"
+
+
+def test_many_arrays_alike_hint_at_a_stack(train: Path) -> None:
+    folder = Path("many")
+    folder.mkdir()
+    for number in range(100):
+        np.save(folder / f"{number}.npy", np.zeros(3))
+    notes = raconvert.convert("many", "many.npz").notes
+    assert any("100 arrays" in note and "--stack" in note for note in notes)
+    assert raconvert.convert("many", "one.npz", stack=True).arrays[0][2] == (100, 3)
+    np.save(folder / "5.npy", np.zeros(4))
+    assert not raconvert.convert("many", "other.npz").notes
+    assert not raconvert.convert("train/cat", "few.npz").notes

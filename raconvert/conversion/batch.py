@@ -12,6 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from raconvert import registry
+from raconvert.arrays.bundle import Bundle
 from raconvert.conversion.combine import concatenated, open_named, open_stack
 from raconvert.conversion.each import convert_each
 from raconvert.conversion.inputs import (
@@ -27,6 +28,7 @@ from raconvert.conversion.labels import (
     check_labels,
     is_in_container,
     labels_array,
+    parts_of,
     stage_labels,
 )
 from raconvert.conversion.losses import judge, lost_items
@@ -41,7 +43,7 @@ from raconvert.conversion.outputs import (
     template_fields,
 )
 from raconvert.conversion.planes import write_planes
-from raconvert.conversion.read import open_spec
+from raconvert.conversion.read import Opened, open_spec
 from raconvert.conversion.report import Conversion, Report, few
 from raconvert.conversion.transaction import Staging
 from raconvert.conversion.write import write_bundle
@@ -57,7 +59,6 @@ if TYPE_CHECKING:
 
     from raconvert.arrays.array import Array
     from raconvert.catalogue import Row
-    from raconvert.conversion.read import Opened
 
 _OURS = "raconvert.plugins."
 MANY = 100  # arrays alike in one container, which may have been meant as one
@@ -219,19 +220,51 @@ def _write_gathered(
 def _write_labelled(
     gathered: Gathered, path: str, row: Row, name: str | None, settings: Settings, report: Report
 ) -> Report:
-    """Write a stack, its labels and their classes into one container."""
+    """Write a stack, its labels and their classes into one container.
+
+    Folders such as ``train`` and ``test`` with classes of the same names get a stack each.
+    """
     stacked = settings if isinstance(settings.stack, tuple) else settings.replace(stack=True)
-    with _open(gathered, row, name, stacked, report) as source:
+    parts = parts_of(gathered.paths)
+    with _open_parts([*parts.values()], gathered, row, name, stacked, report) as source:
         run = Conversion(path, row, settings, report, opened=source)
         labels = str(settings.labels)
-        run.as_is = add_labels(source, gathered.paths, name or STACK_NAME, labels)
+        source.bundle.arrays, run.as_is = add_labels(
+            source.bundle, parts, name or STACK_NAME, labels
+        )
         try:
             return write_bundle(run, source.bundle)
         except WouldLose:
-            problem = source.bundle.arrays[0].problem
-            if problem is None:
+            problems = [one.problem for one in source.bundle.arrays if one.problem is not None]
+            if not problems:
                 raise
-            raise problem from None  # labels without their images are of no use
+            raise problems[0] from None  # labels without their images are of no use
+
+
+def _open_parts(
+    parts: list[list[str]],
+    gathered: Gathered,
+    row: Row,
+    name: str | None,
+    settings: Settings,
+    report: Report,
+) -> Opened:
+    """Open a stack of each part of the sources."""
+    if len(parts) == 1:
+        return _open(gathered, row, name, settings, report)
+    together = Opened(Bundle([]), set(), {})
+    try:
+        for paths in parts:
+            one = _open(gathered._replace(paths=paths, odd=None), row, name, settings, report)
+            together.bundle.add_notes_of(one.bundle)
+            together.bundle.arrays += one.bundle.arrays
+            together.bundle.path, together.bundle.format = one.bundle.path, one.bundle.format
+            together.used |= one.used
+            together.seen |= one.seen
+    except BaseException:
+        together.bundle.close()
+        raise
+    return together
 
 
 def _write_with_labels(
@@ -306,7 +339,7 @@ def _open(
 
 
 def _hints(arrays: list[Array], files: int) -> list[str]:
-    """Say what many arrays that are all alike may have been meant to be."""
+    """A note on many arrays of one type and shape, which may have been meant as a stack."""
     if len(arrays) != files or files < MANY:
         return []
     if len({(array.element, array.shape) for array in arrays}) > 1:

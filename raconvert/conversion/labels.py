@@ -13,7 +13,7 @@ from raconvert.conversion.options import is_bare
 from raconvert.conversion.outputs import refuse_sources
 from raconvert.conversion.report import Conversion, Report
 from raconvert.conversion.write import write_bundle
-from raconvert.errors import RaconvertError, UsageError
+from raconvert.errors import RaconvertError, UsageError, listed
 from raconvert.files.places import check_target
 
 TYPE_CHECKING = False
@@ -22,15 +22,31 @@ if TYPE_CHECKING:
 
     from raconvert.catalogue import Row
     from raconvert.conversion.options import Settings
-    from raconvert.conversion.read import Opened
     from raconvert.conversion.transaction import Staging
 
 
 def labels_array(paths: list[str]) -> Array:
     """Return the labels of the files, one each: uint8 if they fit, else int64.
 
-    The names behind the labels, if they are not numbers, are the attribute ``labels``.
+    The names behind the labels, if they are not numbers, are the attribute ``labels``. Raises
+    `UsageError` for classes that are below several folders, such as ``train`` and ``test``.
     """
+    refuse_parts(paths)
+    return _labels_array(paths)
+
+
+def refuse_parts(paths: Sequence[str]) -> None:
+    """Refuse classes that are below several folders: their labels would be merged."""
+    parts = [*parts_of(paths)]
+    if len(parts) > 1:
+        raise UsageError(
+            f"classes of one name are below several folders: {listed(parts)}",
+            remedy="name the labels as arrays of a container (-o DATA.h5 --labels labels), where "
+            "each folder gets its own, or convert the folders one by one",
+        )
+
+
+def _labels_array(paths: list[str]) -> Array:
     import numpy as np
 
     numbers, words = labels_of(paths)
@@ -49,35 +65,65 @@ def is_in_container(settings: Settings, row: Row) -> bool:
     return name is not None and row.many and is_bare(name)
 
 
-def add_labels(opened: Opened, paths: list[str], name: str, labels: str) -> set[str]:
-    """Name the stack, and add its labels and their classes; the names of what was added.
+def add_labels(
+    bundle: Bundle, parts: dict[str, list[str]], name: str, labels: str
+) -> tuple[list[Array], set[str]]:
+    """Return the stacks of a bundle under their names, with their labels and the classes of all.
 
-    The classes are not there where the folders have numbers that do not count from 0: these are
-    the labels themselves.
+    `parts` are those of `parts_of`, a stack each. Also the names of the others. The classes
+    are not there where the folders have numbers that do not count from 0: these are the labels
+    themselves.
     """
     import numpy as np
 
     from raconvert.arrays.dtypes import element_of
 
-    added = labels_array(paths)
-    words = added.meta.attributes.get("labels")
-    added.name, added.meta = labels, Metadata()
-    numbers = sorted(set(added.data.tolist()))
+    whole = _labels_array([path for paths in parts.values() for path in paths])
+    words = whole.meta.attributes.get("labels")
+    values = whole.data
+    numbers = sorted(set(values.tolist()))
     if words is None and numbers == [*range(len(numbers))]:
         words = [str(number) for number in numbers]
-    arrays = [opened.array.replace(name=name), added]
+    arrays, added, begin = [], [], 0
+    for stack, (part, paths) in zip(bundle.arrays, parts.items(), strict=True):
+        own = values[begin : (begin := begin + len(paths))]
+        above = f"{part}/" if part else ""
+        arrays += [
+            stack.replace(name=above + name),
+            Array(whole.element, own.shape, name=above + labels, index_order="C", data=own),
+        ]
+        added.append(above + labels)
     if words is not None:
-        values = np.array(words)
-        arrays.append(
-            Array(element_of(values.dtype), values.shape, name="classes", index_order="C",
-                  data=values)
-        )  # fmt: skip
+        classes = np.array(words)
+        kind = element_of(classes.dtype)
+        arrays.append(Array(kind, classes.shape, name="classes", index_order="C", data=classes))
+        added.append("classes")
     names = [array.name for array in arrays]
     if len(set(names)) < len(names):
         raise UsageError(f"two arrays would be named '{max(names, key=names.count)}'",
                          remedy="choose others with --name and --labels")  # fmt: skip
-    opened.bundle.arrays = arrays
-    return set(names[1:])
+    return arrays, set(added)
+
+
+def parts_of(paths: Sequence[str]) -> dict[str, list[str]]:
+    """Return the files by the parts of their data set, such as ``train`` and ``test``, in order.
+
+    Folders with classes are parts if a class is below several of them; a part is named by its path
+    below the folder that has them all. Else there is one part without a name.
+    """
+    above: dict[str, list[str]] = {}
+    places: dict[str, set[str]] = {}
+    for path in paths:
+        folder, name = os.path.split(os.path.dirname(os.path.abspath(path)))
+        above.setdefault(folder, []).append(path)
+        places.setdefault(name, set()).add(folder)
+    if all(len(folders) == 1 for folders in places.values()):
+        return {"": list(paths)}
+    common = os.path.commonpath(above)
+    return {
+        "/".join(os.path.relpath(folder, common).split(os.sep)): found
+        for folder, found in above.items()
+    }
 
 
 def check_labels(path: str, data: str, sources: list[str], settings: Settings) -> None:

@@ -10,7 +10,7 @@ from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import little, type_name
 from raconvert.arrays.metadata import Metadata, in_dims_order
-from raconvert.conversion.labels import labels_of
+from raconvert.conversion.labels import labels_of, refuse_parts
 from raconvert.conversion.losses import judge, left_behind, lost_items, rounded
 from raconvert.conversion.outputs import (
     prepare_target,
@@ -115,6 +115,7 @@ def _plane_names(path: str, count: int, sources: list[str]) -> list[str]:
     if "label" in fields:
         if len(sources) != count:
             raise UsageError("{label} needs one source file per plane", path=path)
+        refuse_parts(sources)
         numbers, words = labels_of(sources)
         labels = numbers if words is None else [words[number] for number in numbers]
     try:
