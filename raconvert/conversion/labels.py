@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from raconvert.conversion.transaction import Staging
 
 
+CLASSES = "classes"  # the array of their names, in a container
+
+
 def labels_array(paths: list[str]) -> Array:
     """Return the labels of the files, one each: uint8 if they fit, else int64.
 
@@ -96,8 +99,8 @@ def add_labels(
     if words is not None:
         classes = np.array(words)
         kind = element_of(classes.dtype)
-        arrays.append(Array(kind, classes.shape, name="classes", index_order="C", data=classes))
-        added.append("classes")
+        arrays.append(Array(kind, classes.shape, name=CLASSES, index_order="C", data=classes))
+        added.append(CLASSES)
     names = [array.name for array in arrays]
     if len(set(names)) < len(names):
         raise UsageError(f"two arrays would be named '{max(names, key=names.count)}'",

@@ -13,8 +13,9 @@ from math import prod
 
 from raconvert.arrays.dtypes import little
 from raconvert.bundle.names import files_of
+from raconvert.conversion.combine import open_sources
 from raconvert.conversion.isolated import Jobs, outcomes
-from raconvert.conversion.labels import labels_array
+from raconvert.conversion.labels import CLASSES, labels_array
 from raconvert.conversion.read import is_native, open_bundle
 from raconvert.conversion.unreadable import why
 from raconvert.declared import Record
@@ -153,6 +154,7 @@ def paired(
         Pair(whole, folder, "whole", files)
         for whole, folder, files in _parts(rest_here, rest_there, many)
     ]
+    pairs += _rooted(rest_here, rest_there, many)
     pairs += _stacks(rest_here, rest_there)
     pairs += _labelled(rest_here, rest_there)
     findings += [Finding(ONLY_HERE, path) for path in rest_here]
@@ -182,6 +184,18 @@ def _stacks(here: dict[str, str], there: dict[str, str]) -> list[Pair]:
             for name in inside:
                 del there[name]
     return pairs
+
+
+def _rooted(here: dict[str, str], there: dict[str, str], many: set[str]) -> list[Pair]:
+    """The container of the class folders that lie directly in the other tree; taken from both."""
+    inside = tuple(path for path in there if path.count("/") == 1)
+    for path, stem in list(here.items()):
+        if stem == "stack" and path in many and inside:
+            del here[path]
+            for one in inside:
+                del there[one]
+            return [Pair(path, "", "whole", inside)]
+    return []
 
 
 def _labelled(here: dict[str, str], there: dict[str, str]) -> list[Pair]:
@@ -309,6 +323,11 @@ class _Comparison:
         ending = os.path.splitext(pair.files[0])[1]
         left = set(pair.files)
         with open_bundle(os.path.join(self._here, pair.here), **self._own) as bundle:
+            labelled = {*STACK_NAMES} <= {*bundle.names} <= {*STACK_NAMES, CLASSES}
+            paths = [f"{pair.there}/{name}" for name in files_of(bundle.names, ending)]
+            if labelled and left.isdisjoint(paths):
+                yield _together(pair.here, list(self._classes(pair, bundle)))
+                return
             for array, name in zip(bundle.arrays, files_of(bundle.names, ending), strict=True):
                 path, label = f"{pair.there}/{name}", f"{pair.here}#{array.name}"
                 if path not in left:
@@ -317,6 +336,19 @@ class _Comparison:
                 left.remove(path)
                 yield self._part(array, os.path.join(self._there, path), label, self._reading)
         yield from (Finding(ONLY_THERE, path) for path in sorted(left))
+
+    def _classes(self, pair: Pair, bundle: Bundle) -> Iterator[Finding]:
+        """The images, labels and classes of a container here, made of class folders there."""
+        names = [os.path.join(self._there, name) for name in pair.files]
+        stack, labels = STACK_NAMES
+        with open_sources([], files_from=names, **self._reading) as source:
+            yield _judge(source.arrays[0].replace(name=stack), bundle[stack], self._rule)
+        known = labels_array(names)
+        yield _judge(known.replace(name=labels), bundle[labels], self._rule)
+        words = known.meta.attributes.get("labels")
+        if CLASSES in bundle.names and words is not None:
+            same = [str(word) for word in bundle[CLASSES][...].tolist()] == words
+            yield Finding(SAME if same else DIFFERENT, CLASSES, "" if same else "other classes")
 
     def _part(self, array: Array, path: str, label: str, reading: dict[str, Any]) -> Finding:
         try:

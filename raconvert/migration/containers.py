@@ -79,8 +79,13 @@ def _refuse_other(other: str, place: str) -> None:
 
 
 def labelled(sources: list[str], folder: str, settings: Settings) -> Report:
-    """Convert files in folders of their classes to a folder with a stack and its labels."""
+    """Convert files in folders of their classes to a folder with a stack and its labels.
+
+    A format of many arrays gets one file: the images, their labels and the classes.
+    """
     row = registry.target_row(folder, settings.to)
+    if row.many:
+        return convert_stack(sources, folder, settings.replace(labels=STACK_NAMES[1]))
     report = Report(few(sources))
     report.source_count = len(sources)
     newest = max(sources, key=last_change) if settings.update else sources[0]

@@ -128,7 +128,8 @@ def migrate(
     * `containers`: folder: every container becomes a folder of arrays; file: none does (default:
       those of several arrays, where the target holds one)
     * `stack_folders`: one stack for each folder of alike files
-    * `stack_classes`: one stack for each folder of class folders, with labels.* beside images.*
+    * `stack_classes`: one stack for each folder of class folders, with labels.* beside images.*; in
+      a container: images, labels and classes
     * `journal`: where the journal is kept (default: in the destination)
     * `scheduler`: work on Dask: the address of a trusted scheduler, or local:N for N processes here
     * `scheduler_file`: work on Dask, whose scheduler has written its address here

@@ -26,7 +26,8 @@ OWN = (
     Option("stack_folders", "bool", False, "one stack for each folder of alike files",
            "--stack-folders", "flag"),
     Option("stack_classes", "bool", False,
-           "one stack for each folder of class folders, with labels.* beside images.*",
+           "one stack for each folder of class folders, with labels.* beside images.*; in a "
+           "container: images, labels and classes",
            "--stack-classes", "flag"),
     path_option("journal", "where the journal is kept (default: in the destination)", "--journal"),
     Option("scheduler", "str | None", None,

@@ -70,7 +70,9 @@ def planned(
             f"--containers folder goes with formats of one array, and {row.name} holds many"
         )
     units = _units(files, suffix, containers if single else "file")
-    units += [_stack(folder, members, suffix, stack_classes) for folder, members in stacks]
+    units += [
+        _stack(folder, members, suffix, stack_classes, row.many) for folder, members in stacks
+    ]
     found = [*files, *(members[0] for _, members in stacks)]
     kept, refused = _without_collisions(units, key)
     return Plan(kept, [*_unreadable(tree), *refused], _readable(tree), _formats(found))
@@ -87,13 +89,13 @@ def _readable(tree: Tree) -> list[tuple[str, str]]:
     return [one for one in tree.left_out if not one[1].startswith(UNREADABLE)]
 
 
-def _stack(folder: str, members: list[Found], suffix: str, labelled: bool) -> Unit:
-    """The unit of a stack; with labels it becomes a folder."""
+def _stack(folder: str, members: list[Found], suffix: str, labelled: bool, many: bool) -> Unit:
+    """The unit of a stack; with labels it becomes a folder, or a container of `many` arrays."""
     name = folder or "stack"
     start = len(folder) + 1 if folder else 0
     return Unit(
         folder,
-        name if labelled else name + suffix,
+        name if labelled and not many else name + suffix,
         sum(file.size for file in members),
         max(file.mtime for file in members),
         tuple(file.path[start:] for file in members),

@@ -13,6 +13,7 @@ from PIL import Image
 
 import raconvert
 from raconvert.errors import UsageError
+from raconvert.migration.compare import compare_trees
 from raconvert.migration.result import Migration
 
 
@@ -87,6 +88,45 @@ def test_class_folders_become_one_stack_with_labels_and_names(tmp_path: Path) ->
     assert (len(again.before), again.outcomes) == (2, [])
 
 
+@pytest.mark.parametrize("to", ["hdf5", "npz", "zip"])
+def test_class_folders_become_one_container(to: str, tmp_path: Path) -> None:
+    """With the images, labels and classes that `convert --labels labels` writes."""
+    images(tmp_path / "s/train/dog", [7, 10])
+    images(tmp_path / "s/train/cat", [2, 1, 30])
+    images(tmp_path / "s/test/cat", [5, 6])
+    result = migrate(tmp_path, stack_classes=True, to=to)
+    assert not result.failed
+    suffix = {"hdf5": ".h5", "npz": ".npz", "zip": ".zip"}[to]
+    made = {path.name for path in (tmp_path / "out").glob(f"*{suffix}")}
+    assert made == {f"test{suffix}", f"train{suffix}"}
+    got = raconvert.read(tmp_path / f"out/train{suffix}")
+    assert [*got] == ["images", "labels", "classes"]
+    assert got["images"][:, 0, 0].tolist() == [1, 2, 30, 7, 10]
+    assert got["labels"].tolist() == [0, 0, 0, 1, 1]
+    words = got["classes"].tolist()
+    assert [one.decode() if isinstance(one, bytes) else one for one in words] == ["cat", "dog"]
+    again = migrate(tmp_path, stack_classes=True, to=to)
+    assert (len(again.before), again.outcomes) == (2, [])
+
+    def compared() -> dict[str, str]:
+        found = compare_trees(str(tmp_path / "out"), str(tmp_path / "s"))
+        return {one.path: one.mark for one in found}
+
+    assert compared() == {f"test{suffix}": "=", f"train{suffix}": "="}
+    (tmp_path / "s/train/cat/30.png").rename(tmp_path / "s/train/dog/3.png")
+    assert compared() == {f"test{suffix}": "=", f"train{suffix}": "*"}
+
+
+def test_a_container_of_the_classes_of_a_whole_tree(tmp_path: Path) -> None:
+    images(tmp_path / "s/a", [1, 2])
+    images(tmp_path / "s/b", [3])
+    migrate(tmp_path, stack_classes=True, to="hdf5")
+    got = raconvert.read(tmp_path / "out/stack.h5")
+    assert got["labels"].tolist() == [0, 0, 1]
+    found = list(compare_trees(str(tmp_path / "out"), str(tmp_path / "s")))
+    assert [(one.path, one.mark) for one in found] == [("stack.h5", "=")]
+
+
 def test_a_broken_image_of_a_class_leaves_neither_stack_nor_labels(tmp_path: Path) -> None:
     images(tmp_path / "s/train/dog", [7, 10])
     images(tmp_path / "s/train/cat", [2, 3])
@@ -137,9 +177,10 @@ def test_names_are_no_patterns_and_no_templates(
     suffix = {"ra": ".ra", "hdf5": ".h5"}[to]
     for number, name in enumerate(odd):
         place = tmp_path / "out" / name
-        place = (
-            place / f"g#{{}}{suffix}" if "stack_folders" in options else place / f"images{suffix}"
-        )
+        if "stack_folders" in options:
+            place /= f"g#{{}}{suffix}"
+        else:
+            place = place / "images.ra" if to == "ra" else Path(f"{place}{suffix}")
         stack = raconvert.read(place)
         stack = stack if to == "ra" else next(iter(stack.values()))
         assert stack[:, 0, 0].tolist() == [number, number + 1]
