@@ -45,13 +45,13 @@ def check_index(dataset: h5d.DatasetID, file: File) -> None:
     if file.address_bytes != ADDRESS_BYTES:
         return
     address = info_of(dataset).address
-    check_chunks(file, address)
+    space = dataset.get_space()
+    shape = tuple(int(n) for n in space.get_simple_extent_dims())
+    limits = [int(n) % (1 << 64) for n in space.get_simple_extent_dims(maxdims=1)]
+    check_chunks(file, address, resizable=list(shape) != limits)
     for kind, body in messages(file, address):
         layout = chunked(body) if kind == LAYOUT else None
         if layout is not None:
-            space = dataset.get_space()
-            shape = tuple(int(n) for n in space.get_simple_extent_dims())
-            limits = [int(n) % (1 << 64) for n in space.get_simple_extent_dims(maxdims=1)]
             _check_layout(file, layout, shape, limits, filtered=bool(plist.get_nfilters()))
 
 

@@ -11,11 +11,20 @@ first.
 
 In version 1 nothing has a checksum, and the library believes the number of entries of a node. A
 smaller one hides chunks (they would read as the fill value) or links, and nothing else in the file
-counts them. What tells is that the library clears the rest of a node: where a further entry lies
-behind the last one, and the last key is not the one that must end the node, entries were lost.
-Chunks that lie over each other, or over their own index, groups or headers, were misplaced. A chunk
-without filters whose address leads to bytes that nothing else claims, or to the elements of another
-dataset, is not found: it may lie there.
+counts them. The bytes behind the last entry of a node are undefined (older libraries leave there
+what was in memory), so only entries that are counted, their keys and the heap of the names tell:
+
+* The last name of a node of links is the key behind that node, and the last key of a node of a
+  group is the key that the node above has there, unless the name of that key was removed.
+* A local heap has no room in it but for names, targets of soft links, free blocks, and 8 bytes here
+  and there that were too few for a free block. A longer text that no entry refers to was hidden.
+* Chunks of a dataset that cannot be resized are never removed: the last key of each node is the
+  one that the node above has there, and the last key of all has no bytes.
+
+So links with names of at most 7 bytes may be hidden at the end of a whole group, and chunks of
+datasets that can be resized, without being found. Chunks that lie over each other, or over their
+own index, groups or headers, were misplaced. A chunk without filters whose address leads to bytes
+that nothing else claims, or to the elements of another dataset, is not found: it may lie there.
 """
 
 from __future__ import annotations
@@ -169,7 +178,9 @@ _OLD_NODE = Struct("<4sBBHQQ")  # signature, kind, level, entries, siblings
 _SYMBOLS = Struct("<4sBxH")  # signature, version, entries
 _NAME = np.dtype([("name", "<u8")])
 _NAMED = np.dtype([("name", "<u8"), ("child", "<u8")])
-_SYMBOL = Struct("<QQ24x")  # where the name is, and the object
+# Where the name is, the object, the kind of what is cached, where the target of a soft link is
+_SYMBOL = Struct("<QQI4xI12x")
+SOFT = 2  # that kind
 _HEAP = Struct("<4sB3xQQQ")  # signature, version, bytes, first free block, address of the bytes
 _FREE = Struct("<QQ")  # next free block, bytes of this one
 _PAIR = Struct("<QQ")
@@ -179,20 +190,22 @@ LEVELS = range(64)
 CHUNKS_OF_VERSION_0 = 64  # most entries of a node
 LAST_FREE = 1  # in the place of the next free block
 
-# A node: where it is, its level, keys and children, and the last key; `further`: the child and the
-# key behind that, None if nothing is there; `border`: it is the right one of the tree; `ended`: the
-# last key is the one that the node above has.
-Node = namedtuple("Node", "address level entries last further border ended nbytes")
+# A node: where it is, its level, keys and children, and the last key; `end`: the key that the node
+# above has behind it, None at the right border of the tree.
+Node = namedtuple("Node", "address level entries last end nbytes")
 
 
-def check_chunks(file: File, address: int) -> None:
-    """Refuse (`Corrupt`) a dataset of which chunks are hidden, or misplaced."""
+def check_chunks(file: File, address: int, *, resizable: bool) -> None:
+    """Refuse (`Corrupt`) a dataset of which chunks are hidden, or misplaced.
+
+    `resizable`: the dataset may have been smaller, so that chunks may have been removed.
+    """
     if file.address_bytes != ADDRESS_BYTES:
         return
     for kind, body in messages(file, address):
         found = _chunked(body) if kind == LAYOUT else None
         if found is not None and found[0] != NOWHERE:
-            _check_chunks(file, *found)
+            _check_chunks(file, *found, resizable=resizable)
 
 
 def _chunked(body: bytes) -> tuple[int, int] | None:
@@ -213,19 +226,14 @@ def _of_chunks(rank: int) -> tuple[np.dtype[Any], np.dtype[Any]]:
     return np.dtype(key), np.dtype([*key, ("child", "<u8")])
 
 
-def _check_chunks(file: File, address: int, rank: int) -> None:
+def _check_chunks(file: File, address: int, rank: int, *, resizable: bool) -> None:
     nodes = list(_nodes(file, address, CHUNKS, *_of_chunks(rank)))
     leaves = [node.entries for node in nodes if not node.level]
     chunks = np.concatenate(leaves) if leaves else nodes[0].entries[:0]
-    known = {node.address for node in nodes}.union(chunks["child"].tolist())
     for node in nodes:
         # At the right border a key without bytes ends the tree, as no chunk has it.
-        ended = node.last["nbytes"] == 0 if node.border else node.ended
-        if ended or node.further is None:
-            continue
-        child, beyond = node.further
-        later = tuple(beyond["place"].tolist()) > tuple(node.last["place"].tolist())
-        if later and 0 < child < file.source.size and child not in known:
+        ended = node.last["nbytes"] == 0 if node.end is None else node.last == node.end
+        if not (ended or resizable):
             raise _hidden(file, "the index of the chunks", node)
     _check_places(file, chunks[chunks["child"] != NOWHERE], nodes)
 
@@ -276,39 +284,38 @@ def check_links(file: File, address: int) -> None:
 
 def _check_links(file: File, address: int, heap: int) -> None:
     nodes = list(_nodes(file, address, GROUP, _NAME, _NAMED))
-    known, names = {node.address for node in nodes}, list[int]()
-    hidden: list[tuple[Node, int]] = []  # where a name is that may be lost
+    names, targets = list[int](), list[int]()
+    ends: list[tuple[Node, int]] = []  # keys that no name precedes as it must
     most, left = most_of(file), file.source.size
     for node in nodes:
         file.places[node.address] = max(node.nbytes, most[GROUP] * node.entries.itemsize + 32)
+        if node.end is not None and node.last != node.end:
+            ends.append((node, int(node.end["name"])))
         if node.level:
             continue
-        ends = [*node.entries["name"].tolist(), int(node.last["name"])][1:]
-        for child, end in zip(node.entries["child"].tolist(), ends, strict=True):
-            known.add(child)
-            held, further = _symbols(file, child)
+        keys = [*node.entries["name"].tolist(), int(node.last["name"])][1:]
+        for child, key in zip(node.entries["child"].tolist(), keys, strict=True):
+            held = _symbols(file, child)
             file.places[child] = _SYMBOLS.size + max(len(held), most[2]) * _SYMBOL.size
-            names += held
+            names += [name for name, _, _, _ in held]
+            targets += [target for _, _, kind, target in held if kind == SOFT]
             left -= len(held) * _SYMBOL.size
             if left < 0:
                 raise _damaged(file, child, "has more nodes than there is room for")
-            if further and held[-1:] != [end]:
-                hidden.append((node, further))
-    for node in nodes:
-        child = node.further[0] if node.further else 0
-        if not child or child in known:
-            continue
-        if not node.level:
-            hidden += [(node, name) for name in _symbols(file, child, 1)[0]]
-        elif file.source.read_at(file.userblock + child, 5) == b"TREE\0":
-            raise _hidden(file, "the index of a group", node)
-    _check_names(file, heap, names, hidden)
+            if not held or held[-1][0] != key:
+                ends.append((node, key))
+    _check_names(file, heap, names, targets, ends, nodes[0])
 
 
 def _check_names(
-    file: File, address: int, names: list[int], hidden: list[tuple[Node, int]]
+    file: File,
+    address: int,
+    names: list[int],
+    targets: list[int],
+    ends: list[tuple[Node, int]],
+    root: Node,
 ) -> None:
-    """Compare the places of names with the local heap: each whole, once, and in order."""
+    """Compare the places of names with the local heap: each whole, once, in order, and all."""
     raw = file.source.read_at(file.userblock + address, _HEAP.size)
     if len(raw) < _HEAP.size or raw[:4] != b"HEAP":
         raise Corrupt("a group has no names", path=file.path, where=f"address {address}")
@@ -333,9 +340,35 @@ def _check_names(
             raise Corrupt(what, path=file.path, where=f"byte {at} of the heap at {address}")
         seen.add(at)
         before = name
-    for node, at in hidden:
-        if at not in seen and 0 < at < size and text[at] and not is_free(at):
+    taken = _taken(text, [*names, *targets], blocks)
+    for node, at in ends:
+        if 0 < at < size and text[at] and not taken[at // 8]:
             raise _hidden(file, "the index of a group", node)
+    if not any(at % 8 for at in names) and _has_more(text, taken):
+        raise _hidden(file, "the index of a group", root)
+
+
+def _taken(text: bytes, places: list[int], blocks: dict[int, int]) -> Values:
+    """True for each 8 bytes of a local heap that a text, or a free block, has any of."""
+    taken = np.zeros(len(text) // 8 + 1, bool)
+    taken[0] = True  # the name of the root, which is empty
+    for at in places:
+        if at < len(text):
+            taken[at // 8 : max(text.find(b"\0", at), at) // 8 + 1] = True
+    for begin, end in blocks.items():
+        taken[begin // 8 : -(-end // 8)] = True
+    return taken
+
+
+def _has_more(text: bytes, taken: Values) -> bool:
+    """True if a local heap has a text of 8 bytes or more that nothing refers to.
+
+    Where a shorter one was removed the library leaves its 8 bytes as they are.
+    """
+    left = ~taken[: len(text) // 8]
+    words = np.frombuffer(text, np.uint8, left.size * 8).reshape(-1, 8)
+    whole = left & words.all(axis=1)
+    return bool((whole[:-1] & left[1:]).any())
 
 
 def _free_blocks(text: bytes, free: int) -> dict[int, int]:
@@ -348,17 +381,14 @@ def _free_blocks(text: bytes, free: int) -> dict[int, int]:
     return found
 
 
-def _symbols(file: File, address: int, most: int = 1 << 16) -> tuple[list[int], int]:
-    """Where the names of a node of a group are, and that of an entry behind its last one, or 0."""
+def _symbols(file: File, address: int) -> list[tuple[int, int, int, int]]:
+    """The entries of a node of a group, as `_SYMBOL` has them."""
     place = file.userblock + address
     raw = file.source.read_at(place, _SYMBOLS.size)
     if len(raw) < _SYMBOLS.size or raw[:4] != b"SNOD":
-        return [], 0
-    count = min(_SYMBOLS.unpack(raw)[2], most)
-    raw = file.source.read_at(place + _SYMBOLS.size, (count + 1) * _SYMBOL.size)
-    found = list(_SYMBOL.iter_unpack(raw[: len(raw) // _SYMBOL.size * _SYMBOL.size]))
-    further = found[count][0] if len(found) > count and found[count][1] else 0
-    return [name for name, _ in found[:count]], further
+        return []
+    raw = file.source.read_at(place + _SYMBOLS.size, _SYMBOLS.unpack(raw)[2] * _SYMBOL.size)
+    return list(_SYMBOL.iter_unpack(raw[: len(raw) // _SYMBOL.size * _SYMBOL.size]))
 
 
 def _nodes(
@@ -380,17 +410,13 @@ def _nodes(
         left -= _OLD_NODE.size + nbytes
         if left < 0:
             raise _damaged(file, place, "has more nodes than there is room for")
-        raw = file.source.read_at(file.userblock + place + _OLD_NODE.size, nbytes + step)
+        raw = file.source.read_at(file.userblock + place + _OLD_NODE.size, nbytes)
         if len(raw) < nbytes:
             raise _damaged(file, place, "lies outside the file")
         entries = np.frombuffer(raw, entry, count)
         last = raw[nbytes - key.itemsize : nbytes]
-        further = None
-        if len(raw) == nbytes + step and raw[nbytes : nbytes + 8] not in (bytes(8), b"\xff" * 8):
-            beyond = np.frombuffer(raw, key, 1, nbytes + 8)[0]
-            further = (int.from_bytes(raw[nbytes : nbytes + 8], "little"), beyond)
-        yield Node(place, at, entries, np.frombuffer(last, key)[0], further, not end, last == end,
-                   _OLD_NODE.size + nbytes)  # fmt: skip
+        above = np.frombuffer(end, key)[0] if end else None
+        yield Node(place, at, entries, np.frombuffer(last, key)[0], above, _OLD_NODE.size + nbytes)
         if at:
             ends = [raw[(n + 1) * step :][: key.itemsize] for n in range(count - 1)]
             below = zip(entries["child"].tolist(), [*ends, end and last], strict=False)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 import pytest
-from test_hdf5_flips import look
+from jld2_file import lookup3
+from test_hdf5_flips import look, places
 
 import raconvert
 from raconvert.cli import main
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 OLD = ("earliest", "v108")
 VALUES = np.random.default_rng(1).integers(1, 1 << 20, (64, 48), "i4")
-NAMES = [f"n{number:02}" for number in range(12)]
+NAMES = [f"number{number:02}" for number in range(12)]
 
 
 def small_file(path: Path, **options: Any) -> Path:
@@ -32,6 +33,7 @@ def small_file(path: Path, **options: Any) -> Path:
         for number, name in enumerate(NAMES):
             file[f"g/{name}"] = np.arange(number + 1)
         file.create_dataset("x", data=VALUES, chunks=(16, 16), **options)
+        file["one of a longer name"] = 1
     return path
 
 
@@ -47,6 +49,51 @@ def nodes(data: bytes) -> Iterator[tuple[str, int, int]]:
             yield "group", at, at + 32 + 16 * count
         else:
             yield "chunks", at, at + 24 + 40 * count + 32
+
+
+def behind(data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of the bytes of each node that no entry uses.
+
+    Of trees of version 2 those behind the checksum; of version 1 those behind the last entry.
+    """
+    leaf, inner = struct.unpack_from("<HH", data, 16)
+    chunks = struct.unpack_from("<H", data, 24)[0] if data[8] else 32
+    sizes = {"links": 8 + 40 * 2 * leaf, "group": 32 + 16 * 2 * inner,
+             "chunks": 56 + 40 * 2 * chunks}  # fmt: skip
+    for kind, begin, used in nodes(data) if data[8] < 2 else ():
+        yield used, begin + sizes[kind]
+    for mark in (b"BTLF", b"BTIN"):
+        for at in places(bytes(data), mark):
+            end = checksum_end(data, at)
+            if end:
+                yield end, at + node_bytes(data, at)
+
+
+def checksum_end(data: bytes, at: int) -> int:
+    """The end of what the checksum of a structure covers, itself included; 0 if none fits."""
+    return next((end + 4 for end in range(at + 6, min(at + 2048, len(data) - 4))
+                 if data[end : end + 4] == lookup3(bytes(data[at:end])).to_bytes(4, "little")), 0)  # fmt: skip
+
+
+def node_bytes(data: bytes, at: int) -> int:
+    """The bytes of a node of a tree of version 2: as its header says, which has the same kind."""
+    header = next(
+        place for place in places(bytes(data), b"BTHD") if data[place + 5] == data[at + 5]
+    )
+    return int(struct.unpack_from("<I", data, header + 6)[0])
+
+
+def datasets(path: Path) -> int:
+    """The number of datasets that h5py finds."""
+    found: list[str] = []
+
+    def note(name: str, one: Any) -> None:
+        if isinstance(one, h5py.Dataset):
+            found.append(name)
+
+    with h5py.File(path) as file:
+        file.visititems(note)
+    return len(found)
 
 
 def read_all(path: Path) -> tuple[dict[str, bytes], list[str]]:
@@ -120,7 +167,7 @@ def test_smaller_counts_are_found(tmp_path: Path, kind: str) -> None:
             assert any("has an entry more than it counts" in line for line in said), (at, fewer)
             if kind == "chunks":
                 assert "x" not in found
-                assert found["g/n03"] == np.arange(4).tobytes()
+                assert found["g/number03"] == np.arange(4).tobytes()
             elif "x" in found:  # else its own link is hidden, too
                 assert found["x"] == VALUES.tobytes()
     assert tried >= 2
@@ -134,7 +181,7 @@ def test_hidden_links_do_not_block_the_others(
     data[at + 6] = 1
     path = tmp_path / "x.h5"
     path.write_bytes(data)
-    assert raconvert.read(path, "g/n00").tolist() == [0]
+    assert raconvert.read(path, "g/number00").tolist() == [0]
     assert main([str(path), "-o", str(tmp_path / "x.npz")]) == 4
     assert "counts" in capsys.readouterr().err
     words = ["-o", str(tmp_path / "x.npz"), "--allow", "arrays"]
@@ -158,6 +205,79 @@ def test_deep_trees_with_fewer_entries(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with pytest.raises(Corrupt, match="has an entry more than it counts"):
             raconvert.read(path)
+
+
+def test_short_names_at_the_end_of_a_group_are_not_found(tmp_path: Path) -> None:
+    """The limit of what can be told: the library leaves names of 7 bytes behind, too."""
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", libver=OLD) as file:
+        for number in range(12):
+            file[f"g/{number}"] = np.arange(number + 1)
+    data = bytearray(path.read_bytes())
+    at = next(at for kind, at, end in nodes(bytes(data)) if kind == "group" and end > at + 48)
+    struct.pack_into("<H", data, at + 6, 1)
+    path.write_bytes(data)
+    found, said = read_all(path)
+    assert said == []
+    assert 0 < len(found) < 12
+    with h5py.File(path) as file:
+        assert len(file["g"]) == len(found)
+
+
+def test_chunks_that_a_resized_dataset_lost_are_not_found(tmp_path: Path) -> None:
+    """The limit of what can be told: the library leaves such keys where it removes chunks."""
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", libver=OLD) as file:
+        file.create_dataset("x", data=VALUES, chunks=(16, 16), maxshape=(None, None))
+    data = bytearray(path.read_bytes())
+    at = next(at for kind, at, _ in nodes(bytes(data)) if kind == "chunks")
+    struct.pack_into("<H", data, at + 6, 3)
+    path.write_bytes(data)
+    got = raconvert.read(path, "x")
+    assert np.array_equal(got[:16], VALUES[:16])
+    assert not got[16:].any()
+
+
+@pytest.mark.parametrize("libver", ["earliest", "v110", "latest"])
+@pytest.mark.parametrize("seed", range(6))
+def test_bytes_behind_what_is_counted_mean_nothing(tmp_path: Path, seed: int, libver: str) -> None:
+    """Anything may stand there: what was in memory, entries of other nodes, or random bytes."""
+    chance = random.Random(seed)
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", libver=libver) as file:
+        for group in range(chance.randint(1, 12)):
+            for number in range(chance.choice([1, 2, 5, 9, 40, 400])):
+                file[f"{group}/{'n' * chance.randint(0, 12)}{number}"] = (group, number)
+        file["1/soft link"] = h5py.SoftLink("/" * 30 + "chunks 0")
+        for number in range(6):
+            sides = [chance.randint(5, 60), chance.randint(5, 60)]
+            file.create_dataset(
+                f"chunks {number}", sides, "i4", chunks=(chance.randint(1, 5), 4),
+                maxshape=[None if chance.random() < 0.4 else side for side in sides],
+                compression=chance.choice([None, 1]),
+            )[: chance.randint(1, sides[0])] = np.arange(sides[1]) + 1  # fmt: skip
+        for number in range(chance.choice([0, 5, 30])):
+            file["chunks 0"].attrs[f"attribute {number}"] = f"text {number}"
+    expected = read_all(path)
+    assert expected[1] == [note for note in expected[1] if "another name" in note]
+    count = datasets(path)
+    assert len(expected[0]) == count
+    data = bytearray(path.read_bytes())
+    unused = list(behind(data))
+    assert unused
+    for _ in range(4):
+        for begin, end in unused:
+            if begin == end:
+                continue
+            source = chance.choice(unused)
+            old = bytes(data[source[0] - 48 : source[0] - 48 + end - begin])
+            random_bytes = bytes(chance.choices(range(256), k=end - begin))
+            data[begin:end] = chance.choice(
+                [bytes(end - begin), random_bytes, old.ljust(end - begin, b"\1")]
+            )
+        path.write_bytes(data)
+        assert datasets(path) == count
+        assert read_all(path) == expected
 
 
 @pytest.mark.parametrize("seed", range(12))
