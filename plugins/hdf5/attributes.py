@@ -133,7 +133,7 @@ def _read(name: bytes, stored: Stored) -> tuple[Any, dict[str, Any] | None]:
     if kind.buffer.names and kind.buffer.hasobject:
         raise Unsupported("its structures hold strings of variable length")
     stored.spend(_ENTRY + prod(shape) * _plain_bytes(kind.buffer))
-    buffer = np.empty(shape, kind.buffer)
+    buffer = np.zeros(shape, kind.buffer)
     if kind.element is None and buffer.size:
         _read_texts(aid, name, stored, buffer, kind)
     elif buffer.size:

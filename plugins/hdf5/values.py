@@ -192,7 +192,7 @@ class Dataset:
         while self.checks:
             self.checks[0](dataset)
             del self.checks[0]
-        buffer = np.empty(shape, self.kind.buffer)
+        buffer = np.zeros(shape, self.kind.buffer)  # the library may leave what was never written
         read_box(dataset, start, count, buffer, self.kind.memory or dataset.get_type())
         return buffer
 

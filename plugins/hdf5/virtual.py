@@ -17,11 +17,13 @@ from math import prod
 import numpy as np
 from h5py import h5d, h5o, h5s, h5t
 
+from raconvert.arrays.blocks import opaque
 from raconvert.arrays.memory import check_memory
 from raconvert.errors import Corrupt, RaconvertError, ReadFailed, Unsupported
 from raconvert.files.copy import extent_slabs
 from raconvert.plugin import Extent
 
+from .datatypes import in_file
 from .files import FAILURES, guarded, info_of, name_in_link, reason_of
 from .header import check_all_heaps
 from .indexes import check_index
@@ -96,7 +98,7 @@ class Virtual:
         self, start: tuple[int, ...], count: tuple[int, ...], kind: Kind, tid: h5t.TypeID
     ) -> Values:
         """A box of it: the fill value, and over it what every piece has inside."""
-        out = np.empty(count + kind.dims, kind.buffer)
+        out = np.zeros(count + kind.dims, kind.buffer)
         out[...] = self._fill_value(kind)
         for piece in self._pieces_in(start, count):
             piece.source.check_type(kind, tid)
@@ -106,7 +108,7 @@ class Virtual:
             here, which = piece.here.inside(start, count)
             if which.size:
                 at = tuple(places - low for places, low in zip(here, start, strict=True))
-                out[at] = piece.source.pick(piece.there.at(which), kind, tid)
+                opaque(out)[at] = opaque(piece.source.pick(piece.there.at(which), kind, tid))
         return out
 
     def _pieces_in(self, start: tuple[int, ...], count: tuple[int, ...]) -> Iterator[Piece]:
@@ -156,7 +158,7 @@ def _copy_grid(
     values = piece.source.read(wanted, kind, tid)
     shape = tuple(found.size for found, _ in parts)
     places = [found - low for (found, _), low in zip(parts, start, strict=True)]
-    out[np.ix_(*places)] = values.reshape(shape + kind.dims)
+    opaque(out)[np.ix_(*places)] = opaque(values).reshape(shape + kind.dims)
     return True
 
 
@@ -232,7 +234,7 @@ class Part:
         tid: h5t.TypeID,
     ) -> Values:
         if self.virtual is None and not self.pieces:
-            buffer = np.empty(count + kind.dims, kind.buffer)
+            buffer = np.zeros(count + kind.dims, kind.buffer)
             read_box(self.dataset, start, count, buffer, kind.memory or tid, step)
             return buffer
         whole = tuple((n - 1) * s + 1 for n, s in zip(count, step, strict=True))
@@ -398,7 +400,7 @@ class Resolver:
                 part.pieces = external_pieces(storage, nbytes, file)
             check_filters(storage, file.path)
             check_size(storage, nbytes, item, file)
-            if part.tid.detect_class(h5t.STRING) and part.tid.is_variable_str():
+            if in_file(part.tid)[1]:
                 check_all_heaps(file)
         return part
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raconvert.arrays.blocks import chunk_slabs
+from raconvert.arrays.blocks import chunk_slabs, opaque
 from raconvert.arrays.indexing import full_key
 from raconvert.arrays.memory import check_memory
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
@@ -113,7 +113,7 @@ class Form:
         if self.inner is None:
             values = self.decoded(data)
             key: Any = tuple(slice(a, a + n) for a, n in zip(start, out.shape, strict=True))
-            out[...] = values[(*key, ...)]  # a scalar has forgotten its byte order
+            opaque(out)[...] = opaque(values[(*key, ...)])  # a scalar has forgotten its byte order
             return
         index = self._index(data)
         for place, low, part in overlaps(start, out.shape, self.inner.shape):
@@ -258,7 +258,7 @@ class Chunks:
         out: Values = np.empty(count, self.dtype)
         if not out.size:
             return out
-        out[...] = self.fill[0]
+        opaque(out)[...] = opaque(self.fill)[0]
         touched = self._touched(start, count)
         if self.present == 0:
             return out

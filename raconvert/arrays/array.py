@@ -321,12 +321,13 @@ class Array(Protocols):
         if self.index_order != "F":
             values = picked(data, key)
         elif isinstance(data, np.ndarray) or not is_basic(key):
-            data = data.T if isinstance(data, np.ndarray) else self.__array__()
-            values = data[key]
+            values = picked(data.T if isinstance(data, np.ndarray) else self.__array__(), key)
         else:
             values = np.asarray(picked(data, key[::-1])).T
         if isinstance(values, np.ndarray):
             return np.asarray(values)  # of no subclass
+        if isinstance(values, np.void) and values.dtype.names is not None:
+            return np.asarray(values)  # with all its bytes
         return np.asarray(values, dtype=data.dtype)  # a scalar has forgotten its byte order
 
     def _read_from(self, key: tuple[Any, ...]) -> Extent | None:
@@ -370,6 +371,10 @@ class Array(Protocols):
         values = values if isinstance(values, np.ndarray) else np.asarray(values, self.dtype)
         if self.index_order == "F":
             values = values.T
+        if values.dtype.names is not None and dtype in (None, values.dtype):
+            from raconvert.arrays.blocks import opaque
+
+            return np.array(opaque(values), copy=copy).view(values.dtype)
         return np.array(values, dtype=dtype, copy=copy)
 
     def close(self) -> None:

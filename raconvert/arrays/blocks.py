@@ -268,7 +268,7 @@ class Feed:
         """Take as many elements as `out` has, copy them there, and return it."""
         filled = 0
         for piece in self.pieces(out.size):
-            out[filled : filled + piece.size] = piece
+            opaque(out)[filled : filled + piece.size] = opaque(piece)
             filled += piece.size
         return out
 

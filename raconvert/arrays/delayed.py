@@ -58,9 +58,12 @@ class Delayed:
         """
         import numpy as np
 
+        from raconvert.arrays.blocks import opaque
+
         step = max(1, max_bytes // self.dtype.itemsize)
         for key in self._keys(max_bytes):
-            found = np.ascontiguousarray(self[key]).reshape(-1)
+            region = self[key]
+            found = np.ascontiguousarray(opaque(region)).view(region.dtype).reshape(-1)
             for start in range(0, found.size, step):
                 yield found[start : start + step]
 

@@ -39,4 +39,12 @@ def is_basic(key: tuple[Any, ...]) -> bool:
 def picked(data: Any, key: Any) -> Any:
     """The region of an array source that somebody asks for, read by itself where that can be."""
     part = getattr(data, "part", None)
-    return data[key] if part is None else part(key)
+    if part is not None:
+        return part(key)
+    dtype = getattr(data, "dtype", None)
+    if dtype is None or dtype.names is None or not hasattr(data, "view"):
+        return data[key]
+    from raconvert.arrays.blocks import opaque
+
+    # What NumPy copies for a list of indices has all bytes of each structure.
+    return opaque(data)[key].view(dtype)

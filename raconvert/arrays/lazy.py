@@ -13,7 +13,8 @@ from weakref import ref
 
 import numpy as np
 
-from raconvert.arrays.blocks import LARGEST_BLOCK, gathered
+from raconvert.arrays.blocks import LARGEST_BLOCK, gathered, opaque
+from raconvert.arrays.indexing import picked
 from raconvert.arrays.memory import check_memory
 
 if TYPE_CHECKING:
@@ -81,10 +82,13 @@ class Decoded:
 
     def __getitem__(self, key: Any) -> Any:
         # An index of nothing gives a scalar, which has lost the width of a text.
-        return self.whole()[... if isinstance(key, tuple) and not key else key]
+        return picked(self.whole(), ... if isinstance(key, tuple) and not key else key)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
-        return np.array(self.whole(), dtype=dtype, copy=copy)
+        values = self.whole()
+        if dtype in (None, values.dtype):
+            return np.array(opaque(values), copy=copy).view(values.dtype)
+        return np.array(values, dtype=dtype, copy=copy)
 
     def held(self) -> Values | None:
         """The memory of all elements, as long as anybody looks at a part of them."""

@@ -139,7 +139,9 @@ class Protocols(Shown):
 
         Raises what reading the elements raises.
         """
-        return self.__array__().tobytes(order)  # type: ignore[arg-type]
+        from raconvert.arrays.blocks import opaque
+
+        return opaque(self.__array__()).tobytes(order)  # type: ignore[arg-type]
 
     def to_xarray(self) -> DataArray:
         """Return a DataArray that reads the elements when they are asked for.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from raconvert.arrays.blocks import opaque
 from raconvert.arrays.indexing import full_key
 from raconvert.errors import changed
 from raconvert.files.copy import read_at
@@ -35,7 +36,7 @@ def region(
     offset += sum(n * stride for n, stride in zip(begins, strides, strict=True))
     apart = tuple(step * stride for step, stride in zip(steps, strides, strict=True))
     fill(values, file, offset, apart, path)
-    return values[rest]
+    return opaque(values)[rest if rest is key else (*rest, ...)].view(dtype)
 
 
 def _box(key: Any, shape: tuple[int, ...]) -> tuple[list[int], list[int], list[int], Any]:
@@ -85,7 +86,8 @@ def fill(
     span = sum(ends) + out.itemsize
     if span <= SPAN_BYTES or out.size == 1:
         data = _read(file, offset, span, path)
-        out[...] = np.ndarray(out.shape, out.dtype, data, 0, strides)
+        whole = opaque(out)
+        whole[...] = np.ndarray(out.shape, whole.dtype, data, 0, strides)
         return
     axis = ends.index(max(ends))
     stride = strides[axis]

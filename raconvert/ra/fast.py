@@ -259,7 +259,9 @@ def _write_any(path: str, values: np.ndarray[Any, Any], *, sync: bool) -> None:
     element = element_of(values.dtype)
     if element.order == ">":
         values = values.astype(dtype_of(little(element)))
-    values = np.ascontiguousarray(values).reshape(values.shape)
+    from raconvert.arrays.blocks import opaque
+
+    values = np.ascontiguousarray(opaque(values)).view(values.dtype).reshape(values.shape)
     header = pack(header_of(element, values.shape[::-1]))
     data = values.reshape(-1).view(np.uint8).data if values.nbytes else b""
     with Target(path) as target:
