@@ -28,7 +28,8 @@ native complex (2.0)       complex                               compound r i
 compound                   structure, offsets and padding kept;  the same; its strings in that
                            variable strings as below, packed     fixed width
 array type                 its axes become the fastest ones      the same, but not of strings
-fixed string               S, all bytes kept                     the same padding and charset
+fixed string               S, without padding (its rule says     the same padding and charset
+                           where that begins)
 variable string            S, as wide as the longest             variable string again, unless
                                                                  ``strings=fixed``
 opaque                     V; dates and texts by h5py's tag      the same

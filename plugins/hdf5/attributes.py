@@ -234,7 +234,7 @@ def _text(raw: bytes, padding: int | None) -> str | bytes:
     if padding == h5t.STR_NULLTERM:
         raw = raw.split(b"\0", 1)[0]
     elif padding is not None:
-        raw = raw.rstrip(b" " if padding == h5t.STR_SPACEPAD else b"\0")
+        raw = (raw.rstrip(b" ") if padding == h5t.STR_SPACEPAD else raw).rstrip(b"\0")
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -329,8 +329,8 @@ def _filled_structure(value: Any, shape: tuple[int, ...], dtype: Dtype, tid: h5t
     for name in dtype.names or ():
         base, dims = dtype[name].subdtype or (dtype[name], ())
         column = [item[name] for item in items]
-        member = _filled(column if shape else column[0], shape + dims, base, _member(tid, name))
-        result[name] = member
+        member = _filled(column, (len(items), *dims), base, _member(tid, name))
+        result[name] = member.reshape(shape + dims)
     return result
 
 
@@ -355,8 +355,11 @@ def _filled_texts(value: Any, shape: tuple[int, ...], dtype: Dtype, tid: h5t.Typ
     width = dtype.itemsize
     if any(len(text) > width for text in texts):
         raise ValueError("a longer text")
-    pad = b" " if tid.get_strpad() == h5t.STR_SPACEPAD else b"\0"
-    return np.array([text.ljust(width, pad) for text in texts], dtype).reshape(shape)
+    blanks = tid.get_strpad() == h5t.STR_SPACEPAD
+    # A NUL keeps the blank before it from being padding.
+    pads = (b" " if blanks and not text.endswith(b" ") else b"\0" for text in texts)
+    padded = [text.ljust(width, pad) for text, pad in zip(texts, pads, strict=True)]
+    return np.array(padded, dtype).reshape(shape)
 
 
 def _usual(value: Any) -> tuple[h5t.TypeID, tuple[int, ...]] | None:

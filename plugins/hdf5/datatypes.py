@@ -18,6 +18,8 @@ from raconvert.arrays.bools import bool_bytes, has_bools
 from raconvert.arrays.dtypes import element, element_of
 from raconvert.errors import Corrupt, Unsupported
 
+from .paddings import endings_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,7 +39,8 @@ if TYPE_CHECKING:
 #   memory    the type to ask the library for; None: the file's own, so bytes arrive verbatim
 #   finish    makes elements of a buffer; None: they are the buffer
 #   note      what is not kept of the type, for people
-Kind = namedtuple("Kind", "element dims buffer memory finish note")
+#   endings   where strings end by a rule that NumPy does not have: see `paddings.endings_of`
+Kind = namedtuple("Kind", "element dims buffer memory finish note endings", defaults=((),))
 
 # The bytes in memory of one HDF5 type: dtype; `memory` as in `Kind`.
 Layout = namedtuple("Layout", "dtype memory note", defaults=("",))
@@ -102,8 +105,8 @@ def _kind_of(tid: h5t.TypeID, *, bits_are_bools: bool = False) -> Kind:
             f"{len(places)} texts of variable length in each structure were read in a fixed width"
         )
         note = "; ".join(filter(None, (layout.note, note)))
-        return Kind(None, dims, dtype, memory, finish, note)
-    return Kind(element_of(dtype), dims, dtype, memory, finish, layout.note)
+        return Kind(None, dims, dtype, memory, finish, note, endings_of(tid))
+    return Kind(element_of(dtype), dims, dtype, memory, finish, layout.note, endings_of(tid))
 
 
 def _with_axes(tid: h5t.TypeID, dims: tuple[int, ...]) -> h5t.TypeID:

@@ -24,6 +24,7 @@ from raconvert.files.places import is_remote
 from .codecs import deflated, shuffled
 from .creating import library
 from .datatypes import is_text, kind_of
+from .paddings import with_padding
 from .text import encoded
 
 TYPE_CHECKING = False
@@ -37,32 +38,48 @@ if TYPE_CHECKING:
     from raconvert.plugin import Array, Extent, Target
 
     from .options import Options
+    from .paddings import Endings
 
     Values = np.ndarray[Any, Any]
 
 TASKS = 256  # chunks that are handed to the threads at once
 
 
-def write_elements(raw: list[tuple[int, Array]], file: FileIO, target: Target) -> None:
-    """Copy the elements of contiguous datasets to their places: offset and array of each."""
+def write_elements(raw: list[tuple[int, Array, Endings]], file: FileIO, target: Target) -> None:
+    """Copy the elements of contiguous datasets to their places: offset, array, ends of strings."""
     size = os.fstat(file.fileno()).st_size
-    extents = [array.extent for _, array in raw if array.extent is not None]
+    extents = [array.extent for _, array, _ in raw if array.extent is not None]
     if not any(map(_is_sparse, extents)):
         reserve(file, size)
-    for offset, array in raw:
-        if array.extent is not None and not _needs_encoding(array):
+    for offset, array, endings in raw:
+        if array.extent is not None and not (endings or _needs_encoding(array)):
             copy_extent_to(array.extent, file, offset, target.progress)
             continue
         file.seek(offset)
-        for block in raw_blocks(array, target):
+        for block in raw_blocks(array, target, endings):
             write_all(file, [block])
 
 
-def raw_blocks(array: Array, target: Target) -> Iterator[Values]:
+def raw_blocks(array: Array, target: Target, endings: Endings) -> Iterator[Values]:
     """Yield the bytes of an array as they stand in the file."""
     array = checked_bools(array)
     for block in target.counted(blocks(array, block_bytes(target.max_memory))):
-        yield _encoded(block, array).reshape(-1).view(np.uint8)
+        values = _encoded(block, array)
+        if endings:
+            values = _padded(values, endings, array.name, target.path)
+        yield values.reshape(-1).view(np.uint8)
+
+
+def _padded(values: Values, endings: Endings, name: str, path: str) -> Values:
+    """Strings with the padding of the file; `Unsupported` for those that would end before."""
+    try:
+        return with_padding(values, endings)
+    except ValueError as error:
+        raise Unsupported(
+            f"array '{name}' has strings that its type in the file cannot hold: {error}",
+            path=path,
+            remedy="write them null-padded with --out-opt strings=fixed",
+        ) from error
 
 
 def _needs_encoding(array: Array) -> bool:

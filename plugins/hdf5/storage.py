@@ -120,7 +120,8 @@ def extent_of(
     kind: Kind, element: Element, storage: Storage, pieces: list[Extent], nbytes: int, file: File
 ) -> Extent | None:
     """Where the elements lie side by side as they are, if they do."""
-    verbatim = kind.memory is None and kind.finish is None and kind.element is not None
+    as_is = kind.memory is None and kind.finish is None and not kind.endings
+    verbatim = as_is and kind.element is not None
     if not verbatim or not nbytes or storage.filters or is_text(element):
         return None
     if len(pieces) == 1:

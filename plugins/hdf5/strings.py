@@ -80,7 +80,9 @@ def _longest(
         extent = file.source.extent(storage.offset, count * size)
         slabs = extent_slabs(extent, step * size)
         return max(_largest(slab, size, places, file) for slab in slabs)
-    references = values.kind._replace(buffer=np.dtype(f"V{size}"), memory=None, finish=None)
+    references = values.kind._replace(
+        buffer=np.dtype(f"V{size}"), memory=None, finish=None, endings=()
+    )
     raw = Dataset(file, b"", references, values.space, storage.chunk, element_of(references.buffer))
     raw.chunks = chunks_of(raw, dataset, plist, storage)
     if raw.chunks is None:

@@ -11,6 +11,7 @@ from .datatypes import is_text, is_variable, kind_of, without_bools
 from .descriptions import MAX_TYPE_BYTES, type_of, type_of_element
 from .files import PROBLEMS, reason_of
 from .links import alias_links, link_names
+from .paddings import endings_of
 from .tables import MAX_LENGTH, MAX_RANK, NAMESPACE
 from .text import utf8_type
 
@@ -124,7 +125,8 @@ def _file_type(array: Array, options: Options) -> h5t.TypeID:
     if description is not None:
         try:
             tid = type_of(description, None if element.kind == "user" else "<")
-            if _is_type_of(tid, array) and not (is_variable(tid) and options.strings == "fixed"):
+            plain = options.strings == "fixed" and (is_variable(tid) or endings_of(tid))
+            if _is_type_of(tid, array) and not plain:
                 return tid
         except PROBLEMS:  # edited, or another plugin's
             pass

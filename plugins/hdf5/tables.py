@@ -25,7 +25,7 @@ WRITE_OPTIONS = (
     Option("compress", "none", str, "none, gzip, gzip:0 to gzip:9, or lzf"),
     Option("chunks", "auto", str, "auto, none, or a length for each axis: 64,64"),
     Option("shuffle", True, bool, "sort the bytes of the elements before compressing"),
-    Option("strings", "auto", ("auto", "fixed"), "fixed: never of variable length again"),
+    Option("strings", "auto", ("auto", "fixed"), "fixed: null-padded, never of variable length"),
 )
 
 # Those below 256 are the library's own.

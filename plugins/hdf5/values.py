@@ -23,6 +23,7 @@ from raconvert.plugin import dtype_of
 
 from .datatypes import element_size, fixed_dtype, texts_of
 from .files import guarded
+from .paddings import without_padding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ class Dataset:
     def in_pieces(self) -> Pieces | Extent | str:
         """Where the chunks lie, if others can decode them by the names of their filters."""
         is_bool = self.kind.element is not None and self.kind.element.kind == "bool"
-        if self.kind.memory is not None or (self.kind.finish is not None and not is_bool):
+        other = self.kind.memory is not None or self.kind.endings
+        if other or (self.kind.finish is not None and not is_bool):
             return "its elements are stored in another form"
         swap = needs_swap(self.element)
         if self.chunks is not None:
@@ -208,6 +210,7 @@ class Dataset:
             )  # fmt: skip
 
     def _finished(self, buffer: Values) -> Values:
+        without_padding(buffer, self.kind.endings)
         values = buffer if self.kind.finish is None else self.kind.finish(buffer)
         if values.dtype.hasobject:
             fixed = np.zeros(values.shape, self.dtype)

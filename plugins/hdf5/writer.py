@@ -27,6 +27,7 @@ from .files import PROBLEMS
 from .links import component, kept_links, may_be_group, parents
 from .metadata import common_names, divided, write_each, write_record
 from .options import chunk_of
+from .paddings import endings_of
 from .tables import NAMESPACE
 
 TYPE_CHECKING = False
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from raconvert.plugin import Array, Bundle, Target
 
     from .options import Options
+    from .paddings import Endings
     from .structure import Structure
 
 NUMBERS = {"_Netcdf4Dimid", "_Netcdf4Coordinates"}  # of dimensions in a file that netCDF wrote
@@ -64,7 +66,7 @@ class Writer:
         self.made: dict[str, tuple[int, str]] = {}  # scales of axes: what the axes say
         self.coordinates: dict[str, Array] = {}  # arrays that are scales of their axes, by path
         self.netcdf = target.path.lower().endswith(".nc")
-        self.raw: list[tuple[int, Array]] = []
+        self.raw: list[tuple[int, Array, Endings]] = []
         self.held: list[h5d.DatasetID] = []  # with data that the library may still have to write
         space = bundle.formats.get(NAMESPACE)
         self.space: dict[str, Any] = space if isinstance(space, dict) else {}
@@ -139,14 +141,14 @@ class Writer:
         if variable:
             write_strings(array, dataset, tid, shape, self.target)
         elif chunk is not None:
-            pieces = raw_blocks(array, self.target)
+            pieces = raw_blocks(array, self.target, endings_of(tid))
             write_chunks(pieces, array.name, dataset, tid, shape, chunk, self.options, self.target)
         else:
             with library(self.target.path):
                 offset = dataset.get_offset()
             if offset is None:
                 raise WriteFailed("the library gave a dataset no place", path=self.target.path)
-            self.raw.append((offset, array))
+            self.raw.append((offset, array, endings_of(tid)))
 
     def _plist(self, array: Array, tid: h5t.TypeID, chunk: Any, variable: bool) -> h5p.PropDCID:
         plist = created(h5p.DATASET_CREATE)

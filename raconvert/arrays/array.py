@@ -372,7 +372,7 @@ class Array(Protocols):
         if self.index_order == "F":
             values = values.T
         if values.dtype.names is not None and dtype in (None, values.dtype):
-            from raconvert.arrays.blocks import opaque
+            from raconvert.arrays.dtypes import opaque
 
             return np.array(opaque(values), copy=copy).view(values.dtype)
         return np.array(values, dtype=dtype, copy=copy)

@@ -13,7 +13,14 @@ from __future__ import annotations
 from itertools import product
 from math import prod
 
-from raconvert.arrays.dtypes import dtype_of, flattened, little, needs_swap
+from raconvert.arrays.dtypes import (
+    dtype_of,
+    flattened,
+    little,
+    needs_swap,
+    opaque,
+    opaque_dtype,
+)
 from raconvert.arrays.memory import (
     check_memory,
     check_rank,
@@ -92,21 +99,6 @@ def blocks(array: Array, max_bytes: int = LARGEST_BLOCK) -> Iterator[np.ndarray[
     for piece in pieces:
         whole = np.ascontiguousarray(opaque(piece)).view(piece.dtype)
         yield flattened(whole).astype(dtype, copy=False)
-
-
-def opaque_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype that copies whole elements: void in the place of a structure.
-
-    numpy copies structures field by field and leaves the padding between them as it was.
-    """
-    import numpy as np
-
-    return np.dtype((np.void, dtype.itemsize)) if dtype.names is not None else dtype
-
-
-def opaque(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the same memory as elements that are copied whole, padding included."""
-    return values.view(opaque_dtype(values.dtype)) if values.dtype.names is not None else values
 
 
 def _region(source: Any, key: tuple[Any, ...]) -> Any:

@@ -58,7 +58,7 @@ class Delayed:
         """
         import numpy as np
 
-        from raconvert.arrays.blocks import opaque
+        from raconvert.arrays.dtypes import opaque
 
         step = max(1, max_bytes // self.dtype.itemsize)
         for key in self._keys(max_bytes):

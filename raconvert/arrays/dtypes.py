@@ -228,6 +228,21 @@ def _has_arrays_of_arrays(dtype: np.dtype[Any]) -> bool:
     return any(_has_arrays_of_arrays(dtype[name]) for name in dtype.names or ())
 
 
+def opaque_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype that copies whole elements: void in the place of a structure.
+
+    numpy copies structures field by field and leaves the padding between them as it was.
+    """
+    import numpy as np
+
+    return np.dtype((np.void, dtype.itemsize)) if dtype.names is not None else dtype
+
+
+def opaque(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the same memory as elements that are copied whole, padding included."""
+    return values.view(opaque_dtype(values.dtype)) if values.dtype.names is not None else values
+
+
 def frozen(value: Any) -> Any:
     """Return nested lists as tuples, so that an element can be compared and hashed."""
     return tuple(frozen(item) for item in value) if isinstance(value, (list, tuple)) else value

@@ -44,7 +44,7 @@ def picked(data: Any, key: Any) -> Any:
     dtype = getattr(data, "dtype", None)
     if dtype is None or dtype.names is None or not hasattr(data, "view"):
         return data[key]
-    from raconvert.arrays.blocks import opaque
+    from raconvert.arrays.dtypes import opaque
 
     # What NumPy copies for a list of indices has all bytes of each structure.
     return opaque(data)[key].view(dtype)

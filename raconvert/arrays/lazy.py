@@ -13,7 +13,8 @@ from weakref import ref
 
 import numpy as np
 
-from raconvert.arrays.blocks import LARGEST_BLOCK, gathered, opaque
+from raconvert.arrays.blocks import LARGEST_BLOCK, gathered
+from raconvert.arrays.dtypes import opaque
 from raconvert.arrays.indexing import picked
 from raconvert.arrays.memory import check_memory
 

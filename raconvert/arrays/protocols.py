@@ -139,7 +139,7 @@ class Protocols(Shown):
 
         Raises what reading the elements raises.
         """
-        from raconvert.arrays.blocks import opaque
+        from raconvert.arrays.dtypes import opaque
 
         return opaque(self.__array__()).tobytes(order)  # type: ignore[arg-type]
 

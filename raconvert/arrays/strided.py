@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raconvert.arrays.blocks import opaque
+from raconvert.arrays.dtypes import opaque
 from raconvert.arrays.indexing import full_key
 from raconvert.errors import changed
 from raconvert.files.copy import read_at

@@ -259,7 +259,7 @@ def _write_any(path: str, values: np.ndarray[Any, Any], *, sync: bool) -> None:
     element = element_of(values.dtype)
     if element.order == ">":
         values = values.astype(dtype_of(little(element)))
-    from raconvert.arrays.blocks import opaque
+    from raconvert.arrays.dtypes import opaque
 
     values = np.ascontiguousarray(opaque(values)).view(values.dtype).reshape(values.shape)
     header = pack(header_of(element, values.shape[::-1]))
