@@ -14,6 +14,8 @@ import numpy as np
 from h5py import h5a, h5s, h5t
 
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
+from raconvert.metadata.reals import doubles, narrowed
+from raconvert.metadata.yaml import alike
 
 from .datatypes import Kind, kind_of, without_bools
 from .descriptions import describe, type_of
@@ -184,14 +186,14 @@ def _plain(values: Values, tid: h5t.TypeID) -> Any:
         members = {name: _plain(values[name], _member(tid, name)) for name in values.dtype.names}
         return _transposed(members, values.shape)
     if values.dtype.kind == "c":
-        return np.stack([values.real, values.imag], axis=-1).tolist()
+        return np.stack([doubles(values.real), doubles(values.imag)], axis=-1).tolist()
     if values.dtype.kind in "mM":
         return values.view(f"{values.dtype.str[0]}i8").tolist()
     if values.dtype.kind == "S":
         return _texts(_raw_strings(values), tid)
     if values.dtype.kind == "O":
         return _texts(values.tolist(), tid)
-    return values.tolist()
+    return doubles(values).tolist() if values.dtype.kind == "f" else values.tolist()
 
 
 def _member(tid: h5t.TypeID, name: str) -> h5t.TypeID:
@@ -296,7 +298,7 @@ def _prepared(value: Any, tid: h5t.TypeID, shape: tuple[int, ...]) -> Any:
     whole = shape + kind.dims
     buffer = _filled(value, whole, kind.buffer, tid)
     again = _plain(buffer.copy() if kind.finish is None else kind.finish(buffer.copy()), tid)
-    if repr(again) != repr(value):
+    if repr(again) != repr(value) or not alike(again, value):
         raise ValueError("the type does not hold this value")
     space = h5s.create_simple(shape) if shape else h5s.create(h5s.SCALAR)
     return tid, space, buffer, kind.memory or tid
@@ -307,7 +309,8 @@ def _filled(value: Any, shape: tuple[int, ...], dtype: Dtype, tid: h5t.TypeID) -
     if dtype.names is not None:
         return _filled_structure(value, shape, dtype, tid)
     if dtype.kind == "c":
-        parts = np.array(value, dtype.str[0] + f"f{dtype.itemsize // 2}").reshape(*shape, 2)
+        part = np.dtype(f"{dtype.str[0]}f{dtype.itemsize // 2}")
+        parts = narrowed(np.array(value, np.float64).reshape(*shape, 2), part)
         result = np.empty(shape, dtype)
         result.real, result.imag = parts[..., 0], parts[..., 1]
         return result
@@ -320,6 +323,8 @@ def _filled(value: Any, shape: tuple[int, ...], dtype: Dtype, tid: h5t.TypeID) -
         if any(len(item) != dtype.itemsize for item in flat):
             raise ValueError("bytes of another length")
         return np.frombuffer(b"".join(flat), dtype).reshape(shape).copy()
+    if dtype.kind == "f":
+        return narrowed(np.array(value, np.float64).reshape(shape), dtype)
     return np.array(value, dtype).reshape(shape)
 
 

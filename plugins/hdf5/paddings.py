@@ -54,7 +54,7 @@ def with_padding(values: Values, endings: Endings) -> Values:
 
     Raises ValueError if a string would end elsewhere than it does.
     """
-    from raconvert.arrays.blocks import opaque
+    from raconvert.arrays.dtypes import opaque
 
     result: Values = opaque(values).copy().view(values.dtype)
     for path, padding in endings:

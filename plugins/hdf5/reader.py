@@ -12,6 +12,7 @@ from h5py import h5, h5a, h5d, h5o, h5p, h5t
 from raconvert.arrays.dtypes import Element, element_of
 from raconvert.errors import MissingDependency, RaconvertError, Unsupported
 from raconvert.metadata import roundtrip
+from raconvert.metadata.reals import doubles
 from raconvert.plugin import Array, Bundle, Extent, Source
 
 from . import dialects, scales
@@ -519,8 +520,9 @@ def _fill_value(array: Array, plist: h5p.PropDCID, kind: Kind) -> None:
     if kind.buffer.kind in "iuf" and kind.element.kind in ("int", "uint", "float"):
         value = np.zeros((), kind.buffer)
         plist.get_fill_value(value)
-        array.storage["fillvalue"] = value.item()
-        array.meta = array.meta.with_format(NAMESPACE, fillvalue=value.item())
+        number = doubles(value).item() if value.dtype.kind == "f" else value.item()
+        array.storage["fillvalue"] = number
+        array.meta = array.meta.with_format(NAMESPACE, fillvalue=number)
 
 
 def _keep_type(array: Array, tid: h5t.TypeID, kind: Kind) -> None:

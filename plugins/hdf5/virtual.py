@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 from h5py import h5d, h5o, h5s, h5t
 
-from raconvert.arrays.blocks import opaque
+from raconvert.arrays.dtypes import opaque
 from raconvert.arrays.memory import check_memory
 from raconvert.errors import Corrupt, RaconvertError, ReadFailed, Unsupported
 from raconvert.files.copy import extent_slabs

@@ -15,6 +15,7 @@ from raconvert.arrays.dtypes import little
 from raconvert.errors import WriteFailed
 from raconvert.files.places import name_of_open
 from raconvert.metadata import roundtrip
+from raconvert.metadata.reals import narrowed
 from raconvert.plugin import Axis, dtype_of
 
 from . import scales
@@ -479,7 +480,10 @@ def _set_fill_value(plist: h5p.PropDCID, array: Array) -> None:
     value = array.meta.formats.get(NAMESPACE, {}).get("fillvalue")
     if type(value) in (int, float) and array.element.kind in ("int", "uint", "float"):
         try:
-            plist.set_fill_value(np.array(value, dtype_of(little(array.element))))
+            dtype = dtype_of(little(array.element))
+            is_float = dtype.kind == "f"
+            number = narrowed(np.float64([value]), dtype)[0] if is_float else np.array(value, dtype)
+            plist.set_fill_value(np.asarray(number))
         except (OverflowError, ValueError):  # the array is of another type now
             pass
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raconvert.arrays.blocks import chunk_slabs, opaque
+from raconvert.arrays.blocks import chunk_slabs
+from raconvert.arrays.dtypes import opaque
 from raconvert.arrays.indexing import full_key
 from raconvert.arrays.memory import check_memory
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported

@@ -52,8 +52,6 @@ __all__ = [
     "chunk_slabs",
     "gathered",
     "index_of",
-    "opaque",
-    "opaque_dtype",
     "recut",
     "region_of",
     "runs",

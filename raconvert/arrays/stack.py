@@ -18,8 +18,8 @@ import numpy as np
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.axes import in_order
-from raconvert.arrays.blocks import blocks, opaque, opaque_dtype, region_of
-from raconvert.arrays.dtypes import dtype_of, little, type_name
+from raconvert.arrays.blocks import blocks, region_of
+from raconvert.arrays.dtypes import dtype_of, little, opaque, opaque_dtype, type_name
 from raconvert.arrays.indexing import full_key
 from raconvert.arrays.memory import check_memory
 from raconvert.arrays.metadata import Axis, Metadata, in_dims_order

@@ -36,7 +36,9 @@ def region(
     offset += sum(n * stride for n, stride in zip(begins, strides, strict=True))
     apart = tuple(step * stride for step, stride in zip(steps, strides, strict=True))
     fill(values, file, offset, apart, path)
-    return opaque(values)[rest if rest is key else (*rest, ...)].view(dtype)
+    if dtype.names is None:
+        return values[rest]
+    return opaque(values)[(*rest, ...) if isinstance(rest, tuple) else rest].view(dtype)
 
 
 def _box(key: Any, shape: tuple[int, ...]) -> tuple[list[int], list[int], list[int], Any]:

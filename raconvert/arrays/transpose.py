@@ -21,12 +21,10 @@ import numpy as np
 from raconvert.arrays.blocks import (
     LARGEST_BLOCK,
     blocks,
-    opaque,
-    opaque_dtype,
     region_of,
     slabs,
 )
-from raconvert.arrays.dtypes import dtype_of, little, needs_swap
+from raconvert.arrays.dtypes import dtype_of, little, needs_swap, opaque, opaque_dtype
 from raconvert.arrays.indexing import full_key
 from raconvert.arrays.lazy import Decoded
 from raconvert.arrays.prefetch import ahead

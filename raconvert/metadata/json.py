@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from datetime import date, datetime
-from math import isfinite
+from math import isfinite, isnan
 
 from raconvert.arrays.memory import check_memory
+from raconvert.metadata.reals import nan_of, nan_text
 from raconvert.metadata.yaml import MAX_KEY, is_key
 
 TYPE_CHECKING = False
@@ -87,7 +88,7 @@ def _plain(value: Any, depth: int) -> Any:
     if isinstance(value, (bytes, bytearray)):
         return {"$bytes": b64encode(value).decode("ascii")}
     if isinstance(value, float) and not isfinite(value):
-        return {"$float": str(value)}
+        return {"$float": nan_text(value) if isnan(value) else str(value)}
     if type(value) in (date, datetime):
         return {"$date" if type(value) is date else "$time": value.isoformat()}
     if value is None or type(value) in (bool, int, float, str):
@@ -103,6 +104,11 @@ def _rich(value: dict[str, Any]) -> Any:
     return _RICH[key](inner) if key in _RICH else value
 
 
+def _float(text: str) -> float:
+    number = nan_of(text)
+    return float(text) if number is None else number
+
+
 def _mapping(pairs: Any) -> dict[Any, Any]:
     return dict(_pair(key, item) for key, item in pairs)
 
@@ -115,7 +121,7 @@ def _pair(key: Any, item: Any) -> tuple[Any, Any]:
 
 _RICH: dict[str, Callable[[Any], Any]] = {
     "$bytes": lambda inner: b64decode(inner, validate=True),
-    "$float": float,
+    "$float": _float,
     "$date": date.fromisoformat,
     "$time": datetime.fromisoformat,
     "$dict": _mapping,

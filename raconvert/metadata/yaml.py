@@ -1,16 +1,18 @@
 """YAML for metadata: written plainly, read safely and in bounded time.
 
 Only mappings, lists and scalars: no aliases, no tags but bytes, no merge keys, no key twice,
-bounded depth and number of values. Numbers are decimal: ``1:30:00`` is text, not a number to base
+bounded depth and number of values. A NaN with other bits than those of ``.nan`` is a mapping:
+``{$float: '-nan:0x8000000000000'}``. Numbers are decimal: ``1:30:00`` is text, not a number to base
 60, which nobody means (and which takes minutes to compute when it is long).
 """
 
 from __future__ import annotations
 
 from functools import cache
-from math import isnan
+from math import isnan, nan
 
 from raconvert.errors import Corrupt, Unsupported
+from raconvert.metadata.reals import is_plain_nan, nan_of, nan_text, same_float
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ MAX_DEPTH = 64  # nesting of a hostile file; ours stay below ten
 MAX_VALUES = 400_000  # about two seconds; fifty thousand arrays in a bundle have as many
 MAX_KEY = 1 << 60  # larger integers can have one hash in common, and each pair is then compared
 
+FLOAT = "$float"  # the only key of a mapping that stands for a NaN
+MAPPING = "$dict"  # and of one that stands for a mapping which looks like one of these two
 _BINARY = "tag:yaml.org,2002:binary"  # the only tag that the writer needs: bytes
 _MERGE = "tag:yaml.org,2002:merge"
 _VALUE = "tag:yaml.org,2002:value"  # a lone "=", which means nothing else here
@@ -37,6 +41,21 @@ _FLOAT = r"""[-+]?[0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?$
 def is_key(value: Any) -> bool:
     """True if a value can be a key without making its mapping slow."""
     return type(value) is not int or -MAX_KEY < value < MAX_KEY
+
+
+def _stands_for(value: dict[Any, Any]) -> Any:
+    """Return what a mapping with the key ``$float`` or ``$dict`` stands for, else the mapping."""
+    if len(value) != 1:
+        return value
+    ((key, inner),) = value.items()
+    if key == FLOAT and isinstance(inner, str):
+        number = nan_of(inner)
+        return value if number is None else number
+    if key == MAPPING and isinstance(inner, (list, tuple)) and len(inner) == 1:
+        (pair,) = inner
+        if isinstance(pair, (list, tuple)) and len(pair) == 2 and pair[0] in (FLOAT, MAPPING):
+            return {pair[0]: pair[1]}
+    return value
 
 
 def dump(fields: dict[str, Any], *, limit: int = MAX_BYTES) -> bytes:
@@ -57,7 +76,7 @@ def dump(fields: dict[str, Any], *, limit: int = MAX_BYTES) -> bytes:
         raise Unsupported(
             f"metadata cannot be kept as YAML: {reason}", remedy="leave it out with --meta drop"
         ) from error
-    if not _alike(fields, again):
+    if not alike(fields, again):
         raise Unsupported(
             "metadata cannot be kept as YAML: a value would come back as another one",
             remedy="leave it out with --meta drop",
@@ -100,6 +119,10 @@ def _emit(dumper: Any, value: Any) -> None:
     """Give a value to an emitter as the events that PyYAML's own dumper would give it."""
     import yaml
 
+    if isinstance(value, float) and isnan(value) and not is_plain_nan(value):
+        value = {FLOAT: nan_text(value)}
+    elif isinstance(value, dict) and _stands_for(value) is not value:
+        value = {MAPPING: [list(pair) for pair in value.items()]}
     if isinstance(value, dict):
         dumper.emit(yaml.MappingStartEvent(None, None, implicit=True, flow_style=False))
         for key, item in value.items():
@@ -120,16 +143,16 @@ def _emit(dumper: Any, value: Any) -> None:
         dumper.emit(yaml.ScalarEvent(None, node.tag, implicit, node.value, style=node.style))
 
 
-def _alike(a: Any, b: Any) -> bool:
-    """True if two values are the same, types included; NaN is NaN, tuples are lists."""
+def alike(a: Any, b: Any) -> bool:
+    """True if two values are the same, types and bits of NaN included; tuples are lists."""
     if isinstance(a, dict):
         same = isinstance(b, dict) and list(a) == list(b)
-        return same and all(_alike(value, b[key]) for key, value in a.items())
+        return same and all(alike(value, b[key]) for key, value in a.items())
     if isinstance(a, (list, tuple)):
         same = isinstance(b, list) and len(a) == len(b)
-        return same and all(_alike(*pair) for pair in zip(a, b, strict=True))
-    if isinstance(a, float) and isinstance(b, float) and isnan(a):
-        return isnan(b)
+        return same and all(alike(*pair) for pair in zip(a, b, strict=True))
+    if isinstance(a, float) and isinstance(b, float):
+        return same_float(a, b)
     return type(a) is type(b) and bool(a == b)
 
 
@@ -273,7 +296,7 @@ class _Builder:
             found.append(self._value(event, events, depth))
         return found
 
-    def _mapping(self, events: Iterator[Any], depth: int) -> dict[Any, Any]:
+    def _mapping(self, events: Iterator[Any], depth: int) -> Any:
         found: dict[Any, Any] = {}
         for event in events:
             if isinstance(event, self._yaml.MappingEndEvent):
@@ -286,7 +309,7 @@ class _Builder:
             if key in found:
                 raise self._refused(f"has the key {key!r:.80} twice", event)
             found[key] = self._value(next(events), events, depth)
-        return found
+        return _stands_for(found)
 
     def _scalar(self, event: Any) -> Any:
         """Return text, a number, a bool, a date, None or bytes."""
@@ -304,6 +327,8 @@ class _Builder:
             return event.value
         if tag == _MERGE:
             raise self._refused("uses YAML merge keys", event)
+        if event.value.lower() == ".nan":  # of which PyYAML makes one with a sign
+            return nan
         node = self._yaml.ScalarNode(tag, event.value, event.start_mark, event.end_mark)
         return self._loader.yaml_constructors[tag](self._loader, node)
 

@@ -386,12 +386,12 @@ def test_odd_widths_are_read_by_value(tmp_path: Path) -> None:
 
 
 def test_strings_keep_every_byte(tmp_path: Path) -> None:
-    """Padding, charset and NULs inside survive, which numpy and h5py would take away."""
-    for number, (padding, raw) in enumerate(
+    """Charset and NULs inside survive, and the padding, which is not part of a string."""
+    for number, (padding, raw, text, again) in enumerate(
         [
-            (h5t.STR_NULLTERM, b"ab\0zcd\0\0"),
-            (h5t.STR_NULLPAD, b"a\0\0\0\0b c"),
-            (h5t.STR_SPACEPAD, b"a   b c "),
+            (h5t.STR_NULLTERM, b"ab\0zcd\0\0", b"ab\0\0cd\0\0", b"ab\0\0cd\0\0"),
+            (h5t.STR_NULLPAD, b"a\0\0\0\0b c", b"a\0\0\0\0b c", b"a\0\0\0\0b c"),
+            (h5t.STR_SPACEPAD, b"a   b c ", b"a\0\0\0b c\0", b"a   b c "),
         ]
     ):
         tid = h5t.C_S1.copy()
@@ -404,11 +404,14 @@ def test_strings_keep_every_byte(tmp_path: Path) -> None:
         )
         with read(path) as bundle:
             assert bundle.arrays[0].element == Element("user", 4, "|", "|S4")
-            assert as_ndarray(bundle.arrays[0]).tobytes() == raw
+            assert as_ndarray(bundle.arrays[0]).tobytes() == text
             out = write(bundle, tmp_path / f"{number}-out.h5")
         with h5py.File(out) as file:
             assert file["x"].id.get_type() == tid
-        assert values_of(out).tobytes() == raw
+            stored = np.zeros(2, "V4")
+            file["x"].id.read(h5s.ALL, h5s.ALL, stored, tid)
+            assert stored.tobytes() == again
+        assert values_of(out).tobytes() == text
 
 
 TEXTS = ["", "a", "日本é", "x" * 1000, "tab\t"]
