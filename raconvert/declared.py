@@ -187,6 +187,7 @@ _DECLARED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "str | os.PathLike[str] | Sequence[str]": (_is_paths, "a path or several"),
     "bool": (_is_flag, "True or False"),
     "int": (_is_count, "a whole number"),
+    "bool | int": (lambda value: isinstance(value, int), "True, False, or the number of an axis"),
     "float": (lambda value: isinstance(value, int | float), "a number"),
     "dict[str, Any]": (_is_options, "a dict with names of options"),
     "bool | str | tuple[str, int]": (_is_stack, "True, a name, or a name and an axis"),

@@ -56,6 +56,7 @@ def test_the_command_line() -> None:
 OF_TYPE = {
     "bool": True,
     "int": 7,
+    "bool | int": 7,
     "int | None": 7,
     "str": "own",
     "str | None": "own",

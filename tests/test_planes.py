@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+import subprocess
+import sys
 from pathlib import Path
 
+import nibabel
 import numpy as np
 import pytest
 from PIL import Image
@@ -13,6 +16,7 @@ from PIL import Image
 import raconvert
 from raconvert import Metadata, convert
 from raconvert.arrays.metadata import Axis
+from raconvert.cli import main
 from raconvert.errors import RaconvertError, TargetExists, UsageError, WouldLose
 
 
@@ -393,3 +397,63 @@ def test_total_of_all_planes() -> None:
     values = cube((2, 3, 4, 5, 3))
     convert("x.npy", "out/{:02d}.png")
     assert len(pngs("out")) == math.prod(values.shape[:2])
+
+
+# Which planes ------------------------------------------------------------------------------------
+
+
+def planes_of(pattern: str) -> list[list[list[int]]]:
+    return [image(path).tolist() for path in sorted(pngs()) if path.startswith(pattern)]
+
+
+def test_planes_of_a_volume_are_those_that_peek_shows() -> None:
+    """A column-major volume is cut along its last axis, the first index going down."""
+    values = np.arange(60, dtype="u1").reshape(3, 4, 5)
+    nibabel.save(nibabel.Nifti1Image(values, np.eye(4)), "x.nii")
+    convert("x.nii", "p.png", planes=True)
+    assert planes_of("p") == [values[:, :, k].tolist() for k in range(5)]
+    convert("x.nii", "t{}.png")
+    assert planes_of("t") == [values[:, :, k].tolist() for k in range(5)]
+    shown = subprocess.run(
+        [sys.executable, "-m", "raconvert", "peek", "x.nii"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "[:, :, 0]" in shown
+    time = np.arange(240, dtype="u1").reshape(4, 6, 5, 2)
+    nibabel.save(nibabel.Nifti1Image(time, np.eye(4)), "y.nii")
+    convert("y.nii", "q{:02}.png")
+    assert planes_of("q") == [time[:, :, k, t].tolist() for t in range(2) for k in range(5)]
+
+
+def test_colors_before_the_rows_come_last() -> None:
+    values = np.random.default_rng(1).integers(0, 255, (4, 3, 20, 30)).astype("u1")
+    np.save("x.npy", values)
+    convert("x.npy", "p{}.png", planes=True)
+    assert planes_of("p") == [np.moveaxis(one, 0, -1).tolist() for one in values]
+
+
+@pytest.mark.parametrize("kind", ["npy", "nii"])
+@pytest.mark.parametrize("axis", [0, 1, 2, -1, -3])
+def test_planes_along_any_axis(kind: str, axis: int) -> None:
+    values = np.arange(60, dtype="u1").reshape(3, 4, 5)
+    if kind == "npy":
+        np.save("x.npy", values)
+    else:
+        nibabel.save(nibabel.Nifti1Image(values, np.eye(4)), "x.nii")
+    wanted = [one.tolist() for one in np.moveaxis(values, axis, 0)]
+    convert(f"x.{kind}", "p{}.png", planes=axis)
+    assert planes_of("p") == wanted
+    for number, words in enumerate((["--planes", str(axis)], [f"--planes={axis}"])):
+        assert main([*words, f"x.{kind}", "-o", f"c{number}.png"]) == 0
+        assert planes_of(f"c{number}") == wanted
+
+
+def test_a_file_behind_planes_is_a_file() -> None:
+    cube()
+    assert main(["--planes", "x.npy", "-o", "a.png"]) == 0
+    assert main(["x.npy", "-o", "b.png", "--planes"]) == 0
+    assert len(pngs()) == 6
+    with pytest.raises(UsageError, match="not an axis"):
+        convert("x.npy", "c.png", planes=3)

@@ -136,6 +136,11 @@ def count(text: str) -> int:
     return value
 
 
+def axis_or_none(text: str) -> int | bool:
+    """Return the number of an axis; True if none is given."""
+    return whole(text) if text else True
+
+
 def width(text: str) -> int:
     """Return the number of bits of scaled values."""
     return int(one_of("--bits", ("8", "16"))(text))
@@ -188,7 +193,7 @@ def _opt(option: Option) -> Opt:
 
 
 _KINDS = {
-    "count": count, "number": number, "pair": pair, "size": size,
+    "count": count, "axis": axis_or_none, "number": number, "pair": pair, "size": size,
     "trust": one_of("--trust", TRUSTS), "width": width, "words": words,
 }  # fmt: skip
 _STACK = (  # three ways to say `stack`

@@ -19,6 +19,7 @@ HOW: dict[str, dict[str, Any]] = {
     "append": {"action": "append"},
     "rest": {"action": "extend", "nargs": "+"},
     "flag": {"action": "store_true"},
+    "maybe": {"nargs": "?"},
     "count": {"action": "count", "default": 0},
     "const": {"action": "store_const"},
 }
@@ -54,14 +55,25 @@ def _joined(words: list[str], spec: Verb) -> list[str]:
     """Join options with negative numbers behind them, which would be taken for options."""
     takes = {name for opt in spec.options if opt.how in ("value", "append") for name in opt.flags}
     takes |= {name for opt in spec.options if opt.kind for name in opt.flags}
+    maybe = {name for opt in spec.options if opt.how == "maybe" for name in opt.flags}
     joined: list[str] = []
     for word in words:
+        if joined and joined[-1] in maybe:  # only a number is its value; a file comes next
+            joined[-1] += "=" + word * _is_whole(word)
+            if _is_whole(word):
+                continue
         number = word[1:].lstrip(".") if word[:1] == "-" and word != "-0" else ""
         if joined and joined[-1] in takes and (number[:1].isdigit() or number[:3] == "inf"):
             joined[-1] += "=" * joined[-1].startswith("--") + word
         else:
             joined.append(word)
+    if joined and joined[-1] in maybe:
+        joined[-1] += "="
     return joined
+
+
+def _is_whole(word: str) -> bool:
+    return word.removeprefix("-").isdecimal()
 
 
 # What other programs call an option -> what it is here

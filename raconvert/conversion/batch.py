@@ -79,7 +79,7 @@ def convert_many(words: list[str], dst: str | None, settings: Settings) -> Repor
                     folder = settings.replace(to=registry.folder_row().name)
                     return _convert_to_one(gathered, dst, folder, opened)
     if is_folder(dst, settings) or template_fields(dst) & EACH_FIELDS:
-        if settings.labels or settings.planes:
+        if settings.labels or settings.cuts:
             flag = "--labels" if settings.labels else "--planes"
             raise UsageError(f"{flag} goes with one destination, not with one file for each source")
         if settings.skip_bad:
@@ -161,7 +161,7 @@ def _convert_to_one(
     path, name = (dst, None) if literal else target_spec(dst, settings.to)
     row = registry.target_row(path, settings.to)
     name = array_name(name, row, settings)
-    planes = not literal and (bool(template_fields(dst) & PLANE_FIELDS) or settings.planes)
+    planes = not literal and (bool(template_fields(dst) & PLANE_FIELDS) or settings.cuts)
     report = Report(few(gathered.paths))
     report.source_count = len(gathered.paths)
     if not planes and not prepare_target(path, row, gathered.paths, settings, report):
@@ -301,7 +301,7 @@ def _write_with_labels(
 def _may_become_bundle(gathered: Gathered, settings: Settings) -> bool:
     """True if a folder as destination takes one bundle, should the source be a container."""
     asked = settings.out_dir is not None or settings.stack == "each" or settings.to is not None
-    return not (asked or gathered.many or settings.labels or settings.planes)
+    return not (asked or gathered.many or settings.labels or settings.cuts)
 
 
 def _is_container(opened: Opened) -> bool:

@@ -97,7 +97,9 @@ OPTIONS = (
            "sources from a list, one per line; - is stdin", "--files-from", metavar="LIST"),
     _flag("null_separated", "the list is separated by NUL", "-0 --null"),
     _flag("strict_sequence", "refuse gaps in numbered sources", "--strict-sequence"),
-    _flag("planes", "N-dimensional arrays as one 2-D file per plane", "--planes"),
+    Option("planes", "bool | int", False,
+           "arrays as one 2-D file per plane: the planes that peek shows, or those along an axis",
+           "--planes", "maybe", "AXIS", "axis"),
     _flag("overwrite", "replace destinations that exist", "--overwrite", "existing"),
     _flag("skip_existing", "leave destinations that exist", "--skip-existing", "existing"),
     _flag("update", "replace destinations that are older than their source", "--update",
@@ -152,7 +154,7 @@ class Settings:
     files_from: str | Sequence[str] | None = None
     null_separated: bool = False
     strict_sequence: bool = False
-    planes: bool = False
+    planes: bool | int = False
     overwrite: bool = False
     skip_existing: bool = False
     update: bool = False
@@ -191,6 +193,11 @@ class Settings:
         check_jobs(self.jobs)
         if self.index_order is not None:
             _check_words("--index-order", [self.index_order], ("C", "F"))
+
+    @property
+    def cuts(self) -> bool:
+        """True if planes were asked for; 0 is an axis."""
+        return self.planes is not False
 
     def replace(self, **changes: Any) -> Settings:
         """Return the same settings with some of them changed."""

@@ -56,7 +56,7 @@ def convert(
     files_from: str | os.PathLike[str] | Sequence[str] | None = None,
     null_separated: bool = False,
     strict_sequence: bool = False,
-    planes: bool = False,
+    planes: bool | int = False,
     overwrite: bool = False,
     skip_existing: bool = False,
     update: bool = False,
@@ -119,7 +119,7 @@ def convert(
     * `files_from`: sources from a list, one per line; - is stdin
     * `null_separated`: the list is separated by NUL
     * `strict_sequence`: refuse gaps in numbered sources
-    * `planes`: N-dimensional arrays as one 2-D file per plane
+    * `planes`: arrays as one 2-D file per plane: the planes that peek shows, or those along an axis
     * `overwrite`: replace destinations that exist
     * `skip_existing`: leave destinations that exist
     * `update`: replace destinations that are older than their source
@@ -238,7 +238,7 @@ def _is_one_to_one(words: list[str], dst: str, settings: Settings) -> bool:
         and settings.out_dir is None
         and settings.files_from is None
         and settings.labels is None
-        and not settings.planes
+        and not settings.cuts
         and "{" not in dst
         and not dst.endswith(("/", os.sep))
         and (not os.path.isdir(dst) or registry.names_folder(dst))

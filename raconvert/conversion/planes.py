@@ -9,6 +9,7 @@ from raconvert import registry
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import little, type_name
+from raconvert.arrays.layout import COLOR, IMAGE, layout_of
 from raconvert.arrays.metadata import Metadata, in_dims_order
 from raconvert.conversion.labels import labels_of, refuse_parts
 from raconvert.conversion.losses import judge, left_behind, lost_items, rounded
@@ -43,7 +44,7 @@ def write_planes(
     """Write one file per plane: all beside the destination first, then renamed together."""
     bundle, lost = without(opened.bundle, settings)
     split = _split_of(bundle, path, row)
-    array = adapted(bundle.arrays[0], row, settings)
+    array = adapted(_turned(bundle.arrays[0], settings), row, settings)
     report.target, report.target_format = path, row.name
     missing = left_behind(bundle.arrays, [array], opened.left_behind)
     judge(lost + missing + lost_items(bundle.arrays, [array]), settings, report)
@@ -82,6 +83,43 @@ def write_planes(
         report.nbytes = array.nbytes
         report.target = path if template_fields(path) else f"{names[0]} … {names[-1]}"
         report.written += staging.publish()
+
+
+def _turned(array: Array, settings: Settings) -> Array:
+    """The array with the axes first along which it is cut, as its pictures show it.
+
+    In a picture the first index goes down, the second one to the right, and colors come last. With
+    --axes the order is the one that was asked for.
+    """
+    from raconvert.arrays.axes import permuted
+
+    rank, axis = array.ndim, settings.planes
+    if settings.axes or rank < 3:
+        return array
+    if type(axis) is int:
+        if not -rank <= axis < rank:
+            raise UsageError(
+                f"--planes {axis} is not an axis of '{array.name}'", expected=f"0 to {rank - 1}"
+            )
+        order = [axis % rank, *(one for one in range(rank) if one != axis % rank)]
+    else:
+        order = _as_shown(array)
+    return permuted(array, tuple(order), settings.max_memory)
+
+
+def _as_shown(array: Array) -> list[int]:
+    """The axes of an array in the order in which its pictures have them, frames first."""
+    layout = layout_of(array)
+    # An .npy in Fortran order is the same row-major array as its twin in C order.
+    if array.row_major or layout.form not in (IMAGE, COLOR):
+        return [*range(array.ndim)]
+    picture = [layout.rows, layout.columns]
+    if array.index_order == "F":  # the layout counts the slowest axis first
+        picture.reverse()
+    picture += [layout.color] * (layout.color >= 0)
+    frames = [axis for axis in range(array.ndim) if axis not in picture]
+    last = array.ndim - 1
+    return [last - axis if array.index_order == "F" else axis for axis in (*frames, *picture)]
 
 
 def _split_of(bundle: Bundle, path: str, row: Row) -> Split:

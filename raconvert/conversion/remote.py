@@ -119,7 +119,7 @@ def published(
 
 def _is_single(url: str, settings: Settings) -> bool:
     """True if there is one destination, of which the name is known."""
-    several = settings.planes or template_fields(url) or is_folder(url, settings)
+    several = settings.cuts or template_fields(url) or is_folder(url, settings)
     return not (several or settings.out_dir is not None)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from raconvert.arrays.layout import EMPTY
 from raconvert.errors import TooLarge
 from raconvert.inspect.info import describe_array, plain, type_text
 from raconvert.registry import by_name
-from raconvert.views.layout import EMPTY
 from raconvert.views.numbers import MOST_CLASSES
 from raconvert.views.peek import chosen_array, class_name, counted, has_classes
 from raconvert.views.sample import sample

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from raconvert.arrays.layout import COLOR
 from raconvert.declared import Record
 from raconvert.views import plots
-from raconvert.views.layout import COLOR
 from raconvert.views.numbers import comparable, numbers_of
 from raconvert.views.picture import (
     CLASSES,

@@ -7,10 +7,10 @@ from html import escape
 
 import numpy as np
 
+from raconvert.arrays.layout import COLOR, EMPTY, IMAGE, LINE
 from raconvert.errors import TooLarge, quoted
 from raconvert.views import drawings, terminal
 from raconvert.views.filmstrip import strips_of
-from raconvert.views.layout import COLOR, EMPTY, IMAGE, LINE
 from raconvert.views.markup import text_of
 from raconvert.views.numbers import comparable
 from raconvert.views.peek import Screen, number_lines, shown

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from raconvert.arrays.layout import COLUMNS, EMPTY, LINE, SCALAR
 from raconvert.arrays.shown import tree
 from raconvert.declared import Record
 from raconvert.errors import TooLarge, quoted
 from raconvert.views import plots, terminal
 from raconvert.views.filmstrip import strips_of
-from raconvert.views.layout import COLUMNS, EMPTY, LINE, SCALAR
 from raconvert.views.numbers import all_numbers, comparable, numbers_of
 from raconvert.views.picture import enlarged
 from raconvert.views.sample import FRAMES, REMOTE_BUDGET, sample

@@ -15,11 +15,11 @@ import numpy as np
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.inplace import InPlace
+from raconvert.arrays.layout import COLOR, COLUMNS, EMPTY, IMAGE, LINE, SCALAR, Layout, layout_of
 from raconvert.arrays.lazy import Decoded, some_rows
 from raconvert.declared import Record
 from raconvert.errors import TooLarge
 from raconvert.files.places import is_remote
-from raconvert.views.layout import COLOR, COLUMNS, EMPTY, IMAGE, LINE, SCALAR, Layout, layout_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
