@@ -57,6 +57,7 @@ if TYPE_CHECKING:  # for type checkers, what `_PUBLIC` says at run time
     from raconvert.errors import Changed as Changed
     from raconvert.errors import Corrupt as Corrupt
     from raconvert.errors import MissingDependency as MissingDependency
+    from raconvert.errors import NotFound as NotFound
     from raconvert.errors import NotSupportedYet as NotSupportedYet
     from raconvert.errors import RaconvertError as RaconvertError
     from raconvert.errors import ReadFailed as ReadFailed
@@ -94,6 +95,7 @@ _PUBLIC = {
     "Probe": "raconvert.inspect.info",
     "Progress": "raconvert.conversion.progress",
     "RaconvertError": "raconvert.errors",
+    "NotFound": "raconvert.errors",
     "ReadFailed": "raconvert.errors",
     "Report": "raconvert.conversion.report",
     "TargetExists": "raconvert.errors",

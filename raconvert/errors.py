@@ -3,25 +3,31 @@
 ::
 
     RaconvertError                 exit code 1   something failed; nothing was written
-    ├── UsageError                 exit code 2   the call itself is wrong, or cannot be compared
+    ├── UsageError (ValueError)    exit code 2   the call itself is wrong, or cannot be compared
     ├── UnknownFormat              exit code 3   no format claims the file, or the name is unknown
     │   ├── NotSupportedYet        exit code 3   the format is recognised, but has no plugin
     │   └── MissingDependency      exit code 3   the plugin exists, a package it needs does not
     ├── Corrupt                    exit code 1   the file contradicts its own format
     │   └── Changed                exit code 1   the file is not what it was when it was opened
     ├── Unsupported                exit code 1   valid, but beyond what the plugin reads or writes
-    ├── ReadFailed                 exit code 1   the operating system refused to read
-    ├── WriteFailed                exit code 1   the operating system refused to write
+    ├── ReadFailed (OSError)       exit code 1   the operating system refused to read
+    │   └── NotFound (FileNotFoundError)         there is no such file
+    ├── WriteFailed (OSError)      exit code 1   the operating system refused to write
     ├── WouldLose                  exit code 4   the target cannot hold it; names the allowing flag
     ├── Unsafe                     exit code 4   refused for safety
     │   └── TooLarge               exit code 4   needs more memory than `max_memory` allows
-    └── TargetExists               exit code 5   refused: the destination exists
+    └── TargetExists (FileExistsError)  exit code 5   refused: the destination exists
+
+Those with a name in parentheses are also exceptions of Python of that kind, with `filename`,
+`strerror` and, where it is known, `errno`.
 
 A message is one sentence made of parts, so that none of them is forgotten: what is wrong, in which
 file, where in it, what was expected, what was got, and what to do.
 """
 
 from __future__ import annotations
+
+from errno import EEXIST, ENOENT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,8 +128,37 @@ class RaconvertError(Exception):
         """Keep the parts when the error crosses a process border."""
         return (type(self), (self.what,), self.__dict__)
 
+    @property
+    def kind(self) -> str:
+        """The name of the class as reports have it."""
+        return type(self).__name__
 
-class UsageError(RaconvertError):
+
+class _SystemError(RaconvertError, OSError):
+    """An error of ours that is an `OSError` too, with its attributes."""
+
+    _number: int | None = None  # of `errno`, where the class says it
+
+    def __init__(self, what: str, **parts: Any) -> None:
+        super().__init__(what, **parts)
+        self.errno = self._number
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Keep the number as well, which is no attribute of Python."""
+        return (type(self), (self.what,), {**self.__dict__, "errno": self.errno})
+
+    @property  # type: ignore[misc]
+    def filename(self) -> str | None:  # type: ignore[override]
+        """The path, as an `OSError` calls it."""
+        return self.path
+
+    @property  # type: ignore[misc]
+    def strerror(self) -> str:  # type: ignore[override]
+        """The first part of the message, as an `OSError` calls it."""
+        return self.what
+
+
+class UsageError(RaconvertError, ValueError):
     """The call itself is wrong: an unknown option, a contradiction, two things not comparable.
 
     >>> raconvert.read("grid.ra", meta="all")
@@ -188,7 +223,7 @@ class Unsupported(RaconvertError):
     """
 
 
-class ReadFailed(RaconvertError):
+class ReadFailed(_SystemError):
     """The operating system refused to open or read the source.
 
     >>> raconvert.read("none.ra")
@@ -197,7 +232,25 @@ class ReadFailed(RaconvertError):
     """
 
 
-class WriteFailed(RaconvertError):
+class NotFound(ReadFailed, FileNotFoundError):
+    """There is no such file; reports call it `ReadFailed`, as any file that cannot be read.
+
+    >>> try:
+    ...     raconvert.read("none.ra")
+    ... except FileNotFoundError as error:
+    ...     print(error.filename, isinstance(error, raconvert.ReadFailed))
+    none.ra True
+    """
+
+    _number = ENOENT
+
+    @property
+    def kind(self) -> str:
+        """The name of the class as reports have it."""
+        return ReadFailed.__name__
+
+
+class WriteFailed(_SystemError):
     """The operating system refused to write the destination.
 
     >>> raconvert.write("nowhere/x.ra", np.zeros(3))
@@ -238,7 +291,7 @@ class TooLarge(Unsafe):
     """
 
 
-class TargetExists(RaconvertError):
+class TargetExists(_SystemError, FileExistsError):
     """The destination exists and neither overwriting nor skipping was asked for.
 
     >>> raconvert.write("grid.ra", np.zeros(3))
@@ -247,6 +300,7 @@ class TargetExists(RaconvertError):
     """
 
     exit_code = 5
+    _number = EEXIST
 
 
 # What reading elements raises. No failure of a destination, nor a value that does not fit there.

@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections import namedtuple
 from struct import Struct
 
-from raconvert.errors import Corrupt, ReadFailed
+from raconvert.errors import Corrupt
+from raconvert.files.nearest import read_failed
 from raconvert.files.source import read_up_to
 
 from .header import BLANKS, DATA, POSITION
@@ -111,7 +112,7 @@ class Records:
                 wanted = min(max(nbytes, self.window), max(0, self.size - offset))
                 self._data = read_up_to(self._file, wanted)
             except OSError as error:
-                raise ReadFailed(f"cannot be read: {error.strerror}", path=self.path) from error
+                raise read_failed(self.path, error) from error
             self._start, place = offset, 0
         return self._data[place : place + nbytes]
 

@@ -20,7 +20,8 @@ from raconvert.arrays.inplace import InPlace, Placed
 from raconvert.arrays.memory import check_memory
 from raconvert.arrays.pieces import runs
 from raconvert.arrays.strided import range_of
-from raconvert.errors import Corrupt, ReadFailed
+from raconvert.errors import Corrupt
+from raconvert.files.nearest import read_failed
 from raconvert.plugin import dtype_of
 
 if TYPE_CHECKING:
@@ -154,8 +155,7 @@ class Stored(InPlace):
                     self.refuse("file became shorter while it was read", offset, len(view), 0)
                 view = view[got:]
         except OSError as error:
-            reason = f"cannot be read: {error.strerror}"
-            raise ReadFailed(reason, path=self._source.path) from error
+            raise read_failed(self._source.path, error) from error
 
     def refuse(self, what: str, offset: int, expected: object, got: object) -> None:
         """Raise `Corrupt` about this header."""

@@ -17,7 +17,8 @@ import numpy as np
 from PIL import Image, ImageFile
 
 from raconvert.arrays.memory import check_memory
-from raconvert.errors import Corrupt, RaconvertError, ReadFailed, Unsupported
+from raconvert.errors import Corrupt, RaconvertError, Unsupported
+from raconvert.files.nearest import read_failed
 from raconvert.plugin import Array, Bundle, element, trailing_note
 
 from .metadata import EXIF, metadata_of
@@ -47,7 +48,7 @@ def guarded(path: str | None, what: str) -> Iterator[None]:
             raise
         except Exception as error:  # nobody knows all that a backend raises for a damaged file
             if isinstance(error, OSError) and error.errno is not None:
-                raise ReadFailed(f"cannot be read: {error.strerror}", path=path) from error
+                raise read_failed(path, error) from error
             text = str(error).strip() or type(error).__name__
             message = f"{what} is damaged, cut off, or beyond what is read here ({text})"
             raise Corrupt(message, path=path) from error

@@ -25,7 +25,8 @@ import re
 from collections import namedtuple
 from math import prod
 
-from raconvert.errors import Corrupt, ReadFailed, Unsupported
+from raconvert.errors import Corrupt, Unsupported
+from raconvert.files.nearest import read_failed
 from raconvert.files.seal import MARK
 
 from .fields import (
@@ -89,7 +90,7 @@ def read_header(source: Source) -> Header:
         with source.open() as file:
             lines, offset, ended = _lines(file, source.path)
     except OSError as error:
-        raise ReadFailed(f"cannot be read: {error.strerror}", path=source.path) from error
+        raise read_failed(source.path, error) from error
     version = _version(lines, source)
     charset = _charset(b"\n".join(lines))
     parser = _Parser(source.path)

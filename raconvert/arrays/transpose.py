@@ -28,8 +28,8 @@ from raconvert.arrays.dtypes import dtype_of, little, needs_swap, opaque, opaque
 from raconvert.arrays.indexing import full_key
 from raconvert.arrays.lazy import Decoded
 from raconvert.arrays.prefetch import ahead
-from raconvert.errors import ReadFailed
 from raconvert.files.copy import check_extent, read_at, read_extent_into
+from raconvert.files.nearest import read_failed
 from raconvert.files.places import close_file
 
 TYPE_CHECKING = False
@@ -222,7 +222,7 @@ class _Regions:
                     read_extent_into(self._file, piece, extent, first + start)
                 done += run
         except OSError as error:
-            raise ReadFailed(f"cannot be read: {error.strerror}", path=extent.path) from error
+            raise read_failed(extent.path, error) from error
         return self._room[:nbytes].view(dtype).reshape(lengths)
 
 

@@ -15,7 +15,7 @@ from re import split
 from raconvert.bundle import manifest, members
 from raconvert.bundle.folder import folder_of
 from raconvert.bundle.names import MANIFEST
-from raconvert.errors import Corrupt, Unsupported
+from raconvert.errors import Corrupt, RaconvertError, Unsupported
 from raconvert.files.copy import write_all
 from raconvert.files.names import check_inside
 from raconvert.files.places import write_failed
@@ -136,6 +136,8 @@ def _members(source: Source) -> tuple[dict[str, tuple[int, int]], int]:
         EOFError,
         RecursionError,
     ) as error:
+        if isinstance(error, RaconvertError):
+            raise
         raise Corrupt(f"is not a readable tar archive ({error})", path=source.path) from error
     if source.read_at(end, BLOCK) != bytes(BLOCK):  # tarfile stops at a damaged header, too
         raise Corrupt(

@@ -167,7 +167,7 @@ def error_facts(error: RaconvertError) -> dict[str, Any]:
     """The parts of an error as values of JSON."""
     parts = {name: getattr(error, name) for name in ("path", "where", "expected", "got", "remedy")}
     return {
-        "kind": type(error).__name__,
+        "kind": error.kind,
         "exit_code": error.exit_code,
         "message": str(error),
         "what": error.what,

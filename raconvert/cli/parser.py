@@ -134,6 +134,15 @@ def _width() -> int:
 class _Parser(argparse.ArgumentParser):
     """A parser that raises instead of exiting."""
 
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        """Let through what a check of ours says: a `UsageError` is a `ValueError` too."""
+        try:
+            return super()._get_value(action, arg_string)  # type: ignore[misc]
+        except argparse.ArgumentError as error:
+            if isinstance(error.__context__, UsageError):
+                raise error.__context__ from None
+            raise
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(message.removeprefix("argument "), remedy=f"see {self.prog} --help")
 

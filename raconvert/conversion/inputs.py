@@ -22,7 +22,8 @@ from raconvert.conversion.below import (
     with_whole,
 )
 from raconvert.declared import Record
-from raconvert.errors import ReadFailed, UsageError
+from raconvert.errors import NotFound, ReadFailed, UsageError
+from raconvert.files.nearest import read_failed
 from raconvert.files.places import folders_of, is_folder, is_in_doubt, is_remote, public_name
 from raconvert.metadata import ITEMS_SUFFIX, SUFFIX
 from raconvert.registry import by_suffix, names_folder, row_of_folder
@@ -230,7 +231,7 @@ def _modified(path: str) -> float:
             return listing.modified(split_spec(path)[0])
         return os.path.getmtime(split_spec(path)[0])
     except OSError as error:
-        raise ReadFailed(f"cannot be read: {error.strerror}", path=path) from error
+        raise read_failed(path, error) from error
 
 
 def _expand(
@@ -259,12 +260,12 @@ def _expand(
     if not is_pattern(word):
         from raconvert.files.nearest import did_you_mean_file
 
-        raise ReadFailed("does not exist" + did_you_mean_file(word), path=word)
+        raise NotFound("does not exist" + did_you_mean_file(word), path=word)
     paths = _without_sidecars(_glob(word, known))
     if include or exclude:
         paths = [path for path in paths if wanted(os.path.basename(path), include, exclude)]
     if not paths:
-        raise ReadFailed("pattern matches no file", path=word)
+        raise NotFound("pattern matches no file", path=word)
     return natural_sorted(paths), False
 
 

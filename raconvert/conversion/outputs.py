@@ -12,7 +12,8 @@ import os
 
 from raconvert import registry
 from raconvert.arrays.bundle import Bundle
-from raconvert.errors import Corrupt, ReadFailed, TargetExists, UsageError, WriteFailed
+from raconvert.errors import Corrupt, TargetExists, UsageError, WriteFailed
+from raconvert.files.nearest import read_failed
 from raconvert.files.places import check_target, identity, is_remote, sync_folder, write_failed
 from raconvert.files.source import Source
 from raconvert.files.target import Target
@@ -177,7 +178,7 @@ def last_change(source: str) -> float:
             return modified(place)
         return os.path.getmtime(place)
     except OSError as error:
-        raise ReadFailed(f"cannot be read: {error.strerror}", path=source) from error
+        raise read_failed(source, error) from error
 
 
 def file_of(spec: str) -> str:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import errno
 import os
 
-from raconvert.errors import Corrupt, ReadFailed
+from raconvert.errors import Corrupt
+from raconvert.files.nearest import read_failed
 from raconvert.files.places import close_file
 from raconvert.files.source import check_unchanged
 from raconvert.files.swap import copy_stretch, swap_in_place
@@ -316,7 +317,7 @@ def read_extent_into(source: Handle, slab: memoryview, extent: Extent, start: in
         try:
             got = read_at(source, slab[done:], extent.offset + start + done)
         except OSError as error:
-            raise ReadFailed(f"cannot be read: {error.strerror}", path=extent.path) from error
+            raise read_failed(extent.path, error) from error
         if got == 0:
             raise Corrupt(
                 "file became shorter while it was read",

@@ -10,7 +10,8 @@ import os
 import sys
 from contextlib import contextmanager
 
-from raconvert.errors import RaconvertError, ReadFailed, UsageError
+from raconvert.errors import RaconvertError, UsageError
+from raconvert.files.nearest import read_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,4 +126,4 @@ def _fill(file: IO[bytes], source: Any, shown: str) -> None:
                 )
             file.write(piece)
     except OSError as error:
-        raise ReadFailed(f"cannot be read: {error.strerror or error}", path=shown) from error
+        raise read_failed(shown, error) from error

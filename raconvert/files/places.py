@@ -13,7 +13,7 @@ import errno
 import os
 import stat
 
-from raconvert.errors import TargetExists, WriteFailed
+from raconvert.errors import RaconvertError, TargetExists, WriteFailed
 from raconvert.files import UNFINISHED
 
 TYPE_CHECKING = False
@@ -240,18 +240,22 @@ def old_mode(path: str) -> int | None:
     return stat.S_IMODE(mode) & PERMISSIONS if stat.S_ISREG(mode) else None
 
 
-def write_failed(path: str, error: OSError | ValueError) -> WriteFailed:
-    """Return the error for a refused write, with the system's reason.
+def write_failed(path: str, error: OSError | ValueError) -> RaconvertError:
+    """Return the error for a refused write, with the system's reason; an error of ours stays.
 
     (`ValueError` is what Python says of a path with a NUL byte.)
     """
+    if isinstance(error, RaconvertError):
+        return error
     reason = getattr(error, "strerror", None) or str(error)
     remedy, folder = "the destination is as it was before", os.path.dirname(path)
     if getattr(error, "errno", 0) == errno.ENOENT and folder and not os.path.lexists(folder):
         from raconvert.files.quoting import operand
 
         reason, remedy = f"folder '{folder}' does not exist", f"mkdir -p {operand(folder)}"
-    return WriteFailed(f"cannot be written: {reason}", path=path, remedy=remedy)
+    failed = WriteFailed(f"cannot be written: {reason}", path=path, remedy=remedy)
+    failed.errno = getattr(error, "errno", None)
+    return failed
 
 
 # How a file gets its name ----------------------------------------------------------------------

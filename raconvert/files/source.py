@@ -14,7 +14,8 @@ import os
 from stat import S_ISDIR, S_ISREG
 
 from raconvert.declared import Record
-from raconvert.errors import Corrupt, ReadFailed, Unsafe, changed
+from raconvert.errors import Corrupt, Unsafe, changed
+from raconvert.files.nearest import read_failed
 from raconvert.files.places import close_file, is_remote, without_ending
 
 TYPE_CHECKING = False
@@ -389,11 +390,3 @@ def check_unchanged(file: Handle, path: str, known: Identity | None) -> None:
     """Refuse (`Changed`) what was read from an open file that was changed meanwhile."""
     if known is not None and isinstance(file, int) and identity_of(os.fstat(file)) != known:
         raise changed(path)
-
-
-def read_failed(path: str, error: Exception) -> ReadFailed:
-    """The error for a file that the system does not let us read."""
-    from raconvert.files.nearest import did_you_mean_file
-
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return ReadFailed(f"cannot be read: {reason}{did_you_mean_file(path, error)}", path=path)

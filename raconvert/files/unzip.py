@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from struct import Struct
 
-from raconvert.errors import Corrupt, TooLarge
+from raconvert.errors import Corrupt, RaconvertError, TooLarge
 from raconvert.files.inflate import RAW, Inflater
 
 TYPE_CHECKING = False
@@ -94,6 +94,8 @@ def _decoded(source: Source, raw: Iterator[bytes], decoder: Any, size: int) -> I
             elif not more and decoder.needs_input:
                 break
     except (OSError, ValueError, EOFError, lzma_error()) as error:
+        if isinstance(error, RaconvertError):
+            raise
         raise Corrupt(f"data cannot be decoded ({error})", path=source.path) from error
     if (decoder.eof and decoder.unused_data) or next(raw, b""):
         raise Corrupt("encoded data does not end where its member ends", path=source.path)

@@ -138,6 +138,8 @@ def _directory(source: Source, file: FileIO) -> tuple[list[ZipInfo], int]:
         with zipfile.ZipFile(_Bounded(file, source)) as archive:
             _check_count(source, archive)
             return archive.infolist(), archive.start_dir
+    except RaconvertError:
+        raise
     except (zipfile.BadZipFile, NotImplementedError, ValueError, struct_error) as error:
         raise Corrupt(f"has no readable ZIP directory ({error})", path=source.path) from error
     except (OSError, ArithmeticError, LookupError, EOFError) as error:

@@ -200,7 +200,7 @@ def _result(state: str, said: dict[str, list[Any]]) -> str:
 
 
 def _error(error: RaconvertError, roots: tuple[str, str]) -> dict[str, str]:
-    found = {"kind": type(error).__name__}
+    found = {"kind": error.kind}
     for part in _PARTS:
         value = getattr(error, part)
         if value is not None:

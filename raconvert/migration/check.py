@@ -7,8 +7,9 @@ import stat
 
 from raconvert.arrays.memory import machine_memory
 from raconvert.catalogue import ROWS
-from raconvert.errors import Corrupt, RaconvertError, ReadFailed, UsageError
+from raconvert.errors import Corrupt, RaconvertError, UsageError
 from raconvert.files.folders import walk
+from raconvert.files.nearest import read_failed
 from raconvert.metadata.json import parsed
 from raconvert.metadata.sidecar import added
 from raconvert.migration.certificate import KIND, VERSION
@@ -76,7 +77,7 @@ def _files(path: str) -> Iterator[Any]:
         with open(path, "rb") as file:
             facts = parsed(file.read(), machine_memory(), f"'{path}': certificate")
     except OSError as error:
-        raise ReadFailed(f"cannot be read: {error.strerror}", path=path) from error
+        raise read_failed(path, error) from error
     except ValueError as error:
         raise Corrupt(f"is not a certificate of a migration: {error}", path=path) from error
     if not isinstance(facts, dict) or facts.get("certificate") != KIND:

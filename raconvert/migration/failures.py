@@ -41,7 +41,7 @@ def alike(failed: Iterable[tuple[str, RaconvertError]]) -> list[Alike]:
 
 def _reason(error: RaconvertError) -> tuple[str, ...]:
     texts = (error.what, error.expected, error.got, error.remedy)
-    return (type(error).__name__, *(masked(str(text)) for text in texts))
+    return (error.kind, *(masked(str(text)) for text in texts))
 
 
 def masked(text: str) -> str:

@@ -100,6 +100,8 @@ def client_of(find: Callable[[], str], seconds: float) -> Any:
             address = find()
             left = max(1.0, min(10.0, until - monotonic()))
             return connect(address, timeout=left, set_as_default=False, name="raconvert")
+        except RaconvertError:
+            raise
         except (OSError, TimeoutError, KeyError, ValueError, TypeError) as error:
             if isinstance(error, ValueError) and not isinstance(error, json.JSONDecodeError):
                 raise UsageError(

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import re
 
-from raconvert.errors import ReadFailed, TargetExists, Unsafe
+from raconvert.errors import TargetExists, Unsafe
 from raconvert.files.copy import write_all
+from raconvert.files.nearest import read_failed
 from raconvert.files.own import open_own
 from raconvert.files.places import write_failed
 from raconvert.files.target import Target
@@ -138,7 +139,7 @@ def content(path: str) -> bytes | None:
     except Unsafe as error:
         raise TargetExists(error.what, path=path, remedy=error.remedy) from error
     except OSError as error:
-        raise ReadFailed(f"cannot be read: {error.strerror}", path=path) from error
+        raise read_failed(path, error) from error
 
 
 def _write(path: str, text: bytes) -> None:

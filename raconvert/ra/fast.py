@@ -86,7 +86,9 @@ def read(
         try:
             data = os.read(descriptor, _GUESS_BYTES)
         except OSError as error:
-            raise ReadFailed(f"cannot be read: {error.strerror}", path=path) from error
+            from raconvert.files.nearest import read_failed
+
+            raise read_failed(os.fspath(path), error) from error
         finally:
             os.close(descriptor)
         if 48 <= len(data) < _GUESS_BYTES:
@@ -108,8 +110,9 @@ def _read_url(path: str, error: Exception, max_memory: int) -> np.ndarray[Any, A
     """Read what could not be opened as a local file, if its path is a URL."""
     place = public_name(path)
     if place == path and not is_remote(path):
-        reason = getattr(error, "strerror", None) or error
-        raise ReadFailed(f"cannot be read: {reason}", path=path) from error
+        from raconvert.files.nearest import read_failed
+
+        raise read_failed(path, error) from error
     return _read_any(place, None, max_memory)
 
 
