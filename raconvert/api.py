@@ -25,7 +25,7 @@ from raconvert.conversion.reopen import open_here
 from raconvert.conversion.report import Conversion, Report
 from raconvert.conversion.write import write_bundle
 from raconvert.declared import checked
-from raconvert.errors import RaconvertError, TooLarge, Unsupported, UsageError, listed
+from raconvert.errors import RaconvertError, TooLarge, Unsupported, UsageError, counted, listed
 from raconvert.files.given import Kept, is_given, shown
 from raconvert.files.source import DEFAULT_MAX_MEMORY
 from raconvert.plugin import equivalent
@@ -144,7 +144,7 @@ def _opened(bundle: Bundle, path: str, array: str | None) -> Array | Bundle:
         return bundle
     if len(bundle.arrays) != 1:
         raise UsageError(
-            f"'{array}' matches {len(bundle.arrays)} arrays",
+            f"'{array}' matches {counted(len(bundle.arrays), 'array')}",
             path=path,
             remedy=f"name one of them: {listed(bundle.names)}",
         )

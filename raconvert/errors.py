@@ -65,6 +65,11 @@ def _escaped(letter: str) -> str:
     return f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, ``1 array``, ``2 arrays``."""
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
 def listed(names: Sequence[str], most: int = LISTED) -> str:
     """Return names as a message lists them: of many the first ones, and how many more there are."""
     more = f", and {len(names) - most} more" if len(names) > most else ""
@@ -147,13 +152,13 @@ class _SystemError(RaconvertError, OSError):
         """Keep the number as well, which is no attribute of Python."""
         return (type(self), (self.what,), {**self.__dict__, "errno": self.errno})
 
-    @property  # type: ignore[misc]
-    def filename(self) -> str | None:  # type: ignore[override]
+    @property
+    def filename(self) -> str | None:
         """The path, as an `OSError` calls it."""
         return self.path
 
-    @property  # type: ignore[misc]
-    def strerror(self) -> str:  # type: ignore[override]
+    @property
+    def strerror(self) -> str:
         """The first part of the message, as an `OSError` calls it."""
         return self.what
 
@@ -316,9 +321,12 @@ def changed(path: str, *, shorter: bool = False) -> Changed:
     )
 
 
-def did_you_mean(word: str, known: list[str]) -> str:
-    """Return ``; did you mean 'x'?`` for the closest of `known`, or an empty string."""
+def did_you_mean(word: str, known: list[str], cutoff: float = 0.6) -> str:
+    """Return ``; did you mean 'x'?`` for the closest of `known`, or an empty string.
+
+    `cutoff` is how alike the two are at least, from 0 to 1.
+    """
     from difflib import get_close_matches
 
-    close = get_close_matches(word, known, n=1)
+    close = get_close_matches(word, known, n=1, cutoff=cutoff)
     return f"; did you mean '{close[0]}'?" if close else ""

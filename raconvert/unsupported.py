@@ -41,6 +41,13 @@ def unknown_target(path: str, broken: Sequence[str]) -> UnknownFormat:
                 path=path,
                 remedy="\n".join(["write the file itself and compress it afterwards", *others]),
             )
+    if name.endswith(_VIDEOS):
+        return UnknownFormat(
+            "a video is no destination",
+            path=path,
+            expected=f"one of {known}",
+            remedy="\n".join(["one file for each frame: -o 'frame{:05d}.png'", *others]),
+        )
     written = [suffix for row in ROWS if row.writes for suffix in row.suffixes]
     ending = os.path.splitext(name)[1]
     swapped = [suffix for suffix in written if sorted(suffix) == sorted(ending)]
@@ -89,6 +96,8 @@ def refuse_foreign(source: Source, *, named: bool) -> None:
 # What is in no format of ours, by its first bytes: what it is, where, the bytes, what to do, where
 # the path stands for FILE in a program and for WORD in a command.
 _NPY = "{}, then numpy.save('x.npy', values)"
+_FRAMES = "take its frames out first, for instance with: ffmpeg -i WORD frame%05d.png"
+_VIDEOS = (".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg")
 _PICKLE = (
     "a pickle runs code when it is read, and is never opened here; where it comes from, save its "
     "arrays with numpy.savez"
@@ -121,7 +130,12 @@ _KNOWN: tuple[tuple[str, int, bytes, str], ...] = (
     ("JPEG 2000", 0, b"\0\0\0\x0cjP  ", "convert it to TIFF or PNG first"),
     ("JPEG XL", 0, b"\0\0\0\x0cJXL ", "convert it to TIFF or PNG first"),
     ("OpenEXR", 0, b"v/1\x01", "convert it to TIFF first"),
-    ("AVIF or HEIF", 4, b"ftyp", "convert it to PNG first"),
+    *(
+        ("AVIF or HEIF", 4, b"ftyp" + brand, "convert it to PNG first")
+        for brand in (b"avi", b"hei", b"hev", b"hei", b"mif", b"msf")
+    ),
+    ("a video (MP4 or QuickTime)", 4, b"ftyp", _FRAMES),
+    ("a video (Matroska or WebM)", 0, b"\x1aE\xdf\xa3", _FRAMES),
     ("PDF", 0, b"%PDF", "its images are had with pdfimages"),
     ("a 7-Zip archive", 0, b"7z\xbc\xaf\x27\x1c", "unpack it first"),
     ("an LZ4 frame", 0, b"\x04\x22\x4d\x18", "decompress it first"),

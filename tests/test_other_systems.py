@@ -35,6 +35,7 @@ CALLS = {
     "os.fchmod": "fast,small",
     "os.fork": "stacked,looked_at",
     "os.fstatvfs": "stacked",
+    "os.link": "bundled,small",
     "os.major": "large",
     "os.posix_fallocate": "large",
     "os.pread": "small,chunked",

@@ -16,6 +16,18 @@ if TYPE_CHECKING:
 # Axis order ------------------------------------------------------------------------------------
 
 
+def check_axes(axes: str) -> tuple[int, ...]:
+    """Return the numbers that ``--axes`` lists, none for its words; `UsageError` for others."""
+    if axes in ("c", "fortran", "keep-memory"):
+        return ()
+    try:
+        return tuple(int(part) for part in axes.split(","))
+    except ValueError as error:
+        raise UsageError(
+            f"--axes {axes} is not understood", expected="c | fortran | keep-memory | 2,0,1"
+        ) from error
+
+
 def in_order(array: Array, order: str, max_memory: int = DEFAULT_MAX_MEMORY) -> Array:
     """Return the array with its elements stored in this index order (C or F), [i,j,k] kept.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.protocols import Shown
-from raconvert.errors import Unsupported
+from raconvert.errors import Unsupported, counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Group(Mapping[str, Array]):
         groups = [
             path.removeprefix(inside) for path in self.bundle.groups if path.startswith(inside)
         ]
-        return tree(f"Group {self.path!r} of {len(arrays)} arrays", arrays, groups)
+        return tree(f"Group {self.path!r} of {counted(len(arrays), 'array')}", arrays, groups)
 
 
 class Bundle(Shown, Mapping[str, Array]):
@@ -394,6 +394,6 @@ class Bundle(Shown, Mapping[str, Array]):
     def __repr__(self) -> str:
         from raconvert.arrays.shown import tree
 
-        head = f"Bundle of {len(self.arrays)} arrays"
+        head = f"Bundle of {counted(len(self.arrays), 'array')}"
         head += f", {self.format} file {self.path!r}" if self.path else ""
         return tree(head, {array.name: array for array in self.arrays}, list(self.groups))

@@ -84,10 +84,15 @@ def _rounded_scale(
 
 def _range(array: Array, scale: str) -> tuple[float, float]:
     """Return the ends of a scale: integers for integers, which float64 may not hold."""
+    return check_scale(scale) or _extremes(array)
+
+
+def check_scale(scale: str) -> tuple[float, float] | None:
+    """Return the ends that a scale names, None for those of the data; `UsageError` for others."""
     if scale == "unit":
         return 0.0, 1.0
     if scale == "minmax":
-        return _extremes(array)
+        return None
     try:
         low, high = (float(part) for part in scale.split(":"))
     except ValueError as error:

@@ -51,6 +51,7 @@ its package missing, 4 refused because of loss or safety, 5 destination exists, 
 _TARGET_OPTIONS = ("--output", "--to", "--output-format", "--out-dir")
 _FLAG_LETTERS = "qvrn0h"  # short options without a value, which -o may follow in one word
 _INTERRUPTED = 130
+_DASHES = ("\u2010", "\u2011", "\u2012", "\u2013", "\u2014", "\u2015", "\u2212", "\uff0d")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -130,6 +131,7 @@ def _run(words: list[str], *, alone: bool) -> int:
         return _print(top_help())
     if words[0] in ("-V", "--version"):
         return _print(f"raconvert {__version__}\n")
+    _refuse_dashes(words)
     verb, rest = choose_verb(words)
     from raconvert.cli.signals import Interruptible
 
@@ -154,6 +156,25 @@ def _run(words: list[str], *, alone: bool) -> int:
             console.json = _wants_json(words)
             code = console.failure(error)
     return code
+
+
+def _refuse_dashes(words: list[str]) -> None:
+    """Refuse an option that begins with the dash of a text, as pages and chats make it."""
+    for word in words:
+        if word == "--":
+            return
+        if word[:1] not in _DASHES or os.path.lexists(word):
+            continue
+        from raconvert.cli.options import VERBS as TABLES
+
+        flags = {flag for spec in TABLES.values() for opt in spec.options for flag in opt.flags}
+        name, mark, value = word.lstrip("".join(_DASHES) + "-").partition("=")
+        meant = next((dashes + name for dashes in ("-", "--") if dashes + name in flags), None)
+        if meant is not None:
+            raise UsageError(
+                f"'{word}' begins with a dash that is not the hyphen of the keyboard; "
+                f"did you mean '{meant}{mark}{value}'?"
+            )
 
 
 def top_help() -> str:

@@ -8,7 +8,7 @@ import sys
 from raconvert.cli.console import one_line, progress_of
 from raconvert.conversion import pipeline
 from raconvert.conversion.options import OPTIONS, Option
-from raconvert.errors import RaconvertError, UnknownFormat, UsageError
+from raconvert.errors import RaconvertError, UnknownFormat, UsageError, counted
 from raconvert.plugin import first_of
 
 TYPE_CHECKING = False
@@ -170,7 +170,7 @@ def _remarks(report: Report, verbose: int) -> list[str]:
         lines += [f"kept {path}: {reason}" for path, reason in report.skipped]
     else:
         reasons = [reason for _, reason in report.skipped]
-        lines += [f"kept {reasons.count(r)} files: {r}" for r in dict.fromkeys(reasons)]
+        lines += [f"kept {counted(reasons.count(r), 'file')}: {r}" for r in dict.fromkeys(reasons)]
     return lines
 
 
@@ -179,7 +179,7 @@ def _left_out(report: Report, verbose: int) -> list[str]:
     shown = report.left_out if verbose else report.left_out[:_MOST_LINES]
     lines = [f"left out {path}: {reason}" for path, reason in shown]
     more = len(report.left_out) - len(shown)
-    return [*lines, f"left out {more} more files"] if more else lines
+    return [*lines, f"left out {counted(more, 'more file')}"] if more else lines
 
 
 def _tell_plan(report: Report, console: Console) -> None:
@@ -213,7 +213,7 @@ def _tell_failures(report: Report, console: Console) -> None:
         console.error(known)
     if report.failed:
         total = max(report.source_count, len(report.failed))
-        console.error(RaconvertError(f"{len(report.failed)} of {total} files failed"))
+        console.error(RaconvertError(f"{len(report.failed)} of {counted(total, 'file')} failed"))
 
 
 def _as_dict(report: Report) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from raconvert.cli.console import one_line
 from raconvert.cli.sources import below, is_tree, reading
-from raconvert.errors import RaconvertError, UsageError
+from raconvert.errors import RaconvertError, UsageError, counted
 from raconvert.inspect.diff import diff
 
 TYPE_CHECKING = False
@@ -64,7 +64,7 @@ def _run_trees(args: Any, how: dict[str, Any], console: Console) -> int:
             if many and len(some) > 1:
                 console.result(f"{mark} and {len(some) - 1} more (-v shows all)")
         parts = [f"{count} {word}" for word, count in counts.items() if count]
-        console.result(one_line(f"{len(found)} files: {', '.join(parts) or 'none'}"))
+        console.result(one_line(f"{counted(len(found), 'file')}: {', '.join(parts) or 'none'}"))
     return UsageError.exit_code if odd[ERROR] else 0 if same else _DIFFERENT
 
 

@@ -12,7 +12,7 @@ from raconvert.cli.console import error_facts, one_line
 from raconvert.cli.sources import below, each, expand, failing, reading
 from raconvert.conversion.combine import open_sources
 from raconvert.conversion.read import open_bundle
-from raconvert.errors import RaconvertError, UsageError, listed, quoted
+from raconvert.errors import RaconvertError, UsageError, counted, listed, quoted
 from raconvert.files.processes import decoded, encoded
 from raconvert.inspect.digest import digest_array, manifest_line
 
@@ -101,7 +101,7 @@ def _digest_as(args: Any) -> str:
     with open_sources(args.files, **reading(args)) as bundle:
         if len(bundle.arrays) != 1:
             raise UsageError(
-                f"has {len(bundle.arrays)} arrays; --as names one .ra file",
+                f"has {counted(len(bundle.arrays), 'array')}; --as names one .ra file",
                 path=bundle.path,
                 remedy=f"choose with FILE#NAME: {listed(bundle.names)}",
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from raconvert.arrays.dtypes import size
 from raconvert.cli.console import duration, one_line
+from raconvert.errors import counted
 from raconvert.migration.progress import PLAN, WITHIN
 
 TYPE_CHECKING = False
@@ -54,7 +55,7 @@ def plan_lines(facts: dict[str, Any]) -> list[str]:
     names = ", ".join(f"{count} {name}" for name, count in facts["formats"].items())
     formats = f" ({names})" if names else ""
     free = f"; {size(facts['free'])} free" if facts["free"] is not None else ""
-    more = f" and {facts['free_files']} files" if facts["free_files"] is not None else ""
+    more = f" and {counted(facts['free_files'], 'file')}" if facts["free_files"] is not None else ""
     files = f"{facts['files']} file{'s' * (facts['files'] != 1)}"
     if facts["members"]:
         files += f", stacks of {facts['members']} among them"
@@ -68,14 +69,14 @@ def plan_lines(facts: dict[str, Any]) -> list[str]:
     for one in facts.get("refusals", ()):
         error = "; ".join(line.strip() for line in one["error"].splitlines())
         error = error.removesuffix("; nothing was written")
-        looked = f"{one['files']} of {facts['looked_at']} files looked at"
+        looked = f"{one['files']} of {counted(facts['looked_at'], 'file')} looked at"
         lines.append(f"plan: {looked} cannot be converted: {error}")
     return lines
 
 
 def state_of(event: Event) -> str:
     """How far a migration is, in one line."""
-    parts = [f"{event.done} of {event.total} files"]
+    parts = [f"{event.done} of {counted(event.total, 'file')}"]
     if event.failed:
         parts.append(f"{event.failed} failed")
     parts.append(f"{size(event.nbytes)} of {size(event.nbytes_total)}")

@@ -7,7 +7,7 @@ from itertools import islice
 from raconvert.arrays.dtypes import few_lengths, size
 from raconvert.cli.console import one_line
 from raconvert.cli.sources import below, each, expand, failing, reading
-from raconvert.errors import LISTED, listed
+from raconvert.errors import LISTED, counted, listed
 from raconvert.inspect.info import info
 
 TYPE_CHECKING = False
@@ -252,6 +252,6 @@ def _to_ra(facts: dict[str, Any]) -> str:
     broken = sum(array["problem"] is not None for array in facts["arrays"])
     if broken:
         some = f"the other {count - broken}, exact" if count > broken else "nothing"
-        return f"{some}; {broken} of {count} arrays cannot be read"
-    text = "exact" if count == 1 else f"{count} arrays, each exact in a file of its own"
+        return f"{some}; {broken} of {counted(count, 'array')} cannot be read"
+    text = "exact" if count == 1 else f"{counted(count, 'array')}, each exact in a file of its own"
     return f"{text}; to the YAML sidecar: {', '.join(kept)}" if kept else text

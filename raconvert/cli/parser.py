@@ -83,8 +83,26 @@ _ELSEWHERE = dict.fromkeys(
     "-i": "the files themselves, without an option",
     "--input": "the files themselves, without an option",
     "-t": "--to",
-    "--format": "--to",
+    "-d": "--out-dir",
+    "--quality": "--out-opt",
 }
+_SUITS = {  # the same, where it depends on the verb: the first option that the verb has
+    "--format": ("--to", "--from"),
+    **dict.fromkeys(("--crop", "--region", "--roi", "--select", "--index"), ("--slice",)),
+}
+_HINTS = {  # what has no option: what to do
+    **dict.fromkeys(
+        ("--compress", "--compression", "-z", "-c", "--level"),
+        "compression belongs to the format, for instance --out-opt compress=gzip; raconvert "
+        "formats NAME lists the options of one",
+    ),
+    **dict.fromkeys(
+        ("-o", "--output", "--out"),
+        "for a page in a file: raconvert info FILE --html -o PAGE\n"
+        "for another format: raconvert FILE -o DST",
+    ),
+}
+_CLOSE = 0.75  # of the letters of two options are the same, in order
 
 
 def _refuse_option(verb: str, spec: Verb, word: str) -> NoReturn:
@@ -93,8 +111,15 @@ def _refuse_option(verb: str, spec: Verb, word: str) -> NoReturn:
     if meant is not None and any(meant in option.flags for option in spec.options):
         raise UsageError(f"{verb} has no option '{flag}'; did you mean '{meant}'?")
     known = [name for option in spec.options for name in option.flags if name.startswith("--")]
+    suits = next((name for name in _SUITS.get(flag, ()) if name in known), None)
+    if suits is not None:
+        raise UsageError(f"{verb} has no option '{flag}'; did you mean '{suits}'?")
+    if flag in _HINTS:
+        raise UsageError(f"{verb} has no option '{flag}'", remedy=_HINTS[flag])
+    names = [name[2:] for name in known]
+    close = did_you_mean(flag.lstrip("-"), names, _CLOSE).replace("'", "'--", 1)
     raise UsageError(
-        f"{verb} has no option '{flag}'{did_you_mean(flag, known)}",
+        f"{verb} has no option '{flag}'{close}",
         remedy=f"see raconvert {verb} --help; a file of that name is {operand(word)}",
     )
 
@@ -137,7 +162,7 @@ class _Parser(argparse.ArgumentParser):
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         """Let through what a check of ours says: a `UsageError` is a `ValueError` too."""
         try:
-            return super()._get_value(action, arg_string)  # type: ignore[misc]
+            return super()._get_value(action, arg_string)
         except argparse.ArgumentError as error:
             if isinstance(error.__context__, UsageError):
                 raise error.__context__ from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from raconvert.arrays.dtypes import few_lengths, size
 from raconvert.cli.console import one_line
+from raconvert.errors import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ class Summary:
         """Yield at most ten lines about the files, those of most files first."""
         folders = f" in {len(self._folders)} folders" if len(self._folders) > 1 else ""
         yield (
-            f"{one_line(name)}   {self._count} files{folders}   {size(self._stored)} stored, "
-            f"{size(self._nbytes)} of elements"
+            f"{one_line(name)}   {counted(self._count, 'file')}{folders}   "
+            f"{size(self._stored)} stored, {size(self._nbytes)} of elements"
         )
         kinds = sorted(self._kinds.items(), key=lambda kind: -len(kind[1]))
         width = len(str(self._count))

@@ -7,7 +7,7 @@ from collections import Counter
 
 from raconvert.cli.console import one_line
 from raconvert.cli.sources import reading
-from raconvert.errors import UsageError
+from raconvert.errors import UsageError, counted
 from raconvert.migration.compare import MARKS, SAME
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ _DIFFERENT = 1
 def run(args: Any, console: Console) -> int:
     """Compare a tree with another one or its certificate; exit code 1 if they differ."""
     if len(args.files) != 1:
-        raise UsageError("one tree is compared", got=f"{len(args.files)} names")
+        raise UsageError("one tree is compared", got=counted(len(args.files), "name"))
     found = list(_findings(args))
     counts = Counter(one.mark for one in found)
     if args.combined is not None:

@@ -6,7 +6,7 @@ from raconvert.arrays.dtypes import few_lengths
 from raconvert.cli.console import one_line
 from raconvert.cli.options import GATHERING
 from raconvert.cli.sources import below, each, expand, failing, is_tree, reading
-from raconvert.errors import UsageError, listed
+from raconvert.errors import UsageError, counted, listed
 from raconvert.inspect.verify import verify
 
 TYPE_CHECKING = False
@@ -38,7 +38,7 @@ def run(args: Any, console: Console) -> int:
         against = in_shell_order(against)
     paths = args.files if against is not None else expand(args.files, views=True, **below(args))
     if against is not None and len(paths) != 1:
-        raise UsageError("--against compares one FILE", got=f"{len(paths)} files")
+        raise UsageError("--against compares one FILE", got=counted(len(paths), "file"))
     gathering = {option.dest: getattr(args, option.dest) for option in GATHERING}
     gathering.update(include=args.include or (), exclude=args.exclude or ())
     found = []

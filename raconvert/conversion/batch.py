@@ -13,7 +13,12 @@ from importlib.util import find_spec
 
 from raconvert import registry
 from raconvert.arrays.bundle import Bundle
-from raconvert.conversion.combine import concatenated, open_named, open_stack
+from raconvert.conversion.combine import (
+    concatenated,
+    open_named,
+    open_stack,
+    refuse_other_format,
+)
 from raconvert.conversion.each import convert_each
 from raconvert.conversion.inputs import (
     Gathered,
@@ -37,6 +42,7 @@ from raconvert.conversion.outputs import (
     EACH_FIELDS,
     PLANE_FIELDS,
     array_name,
+    check_values,
     is_folder,
     prepare_target,
     target_spec,
@@ -47,7 +53,7 @@ from raconvert.conversion.read import Opened, open_spec
 from raconvert.conversion.report import Conversion, Report, few
 from raconvert.conversion.transaction import Staging
 from raconvert.conversion.write import write_bundle
-from raconvert.errors import RaconvertError, UsageError, WouldLose
+from raconvert.errors import Corrupt, RaconvertError, UsageError, WouldLose
 from raconvert.files.places import refuse_used
 from raconvert.files.processes import Aside, can_fork
 from raconvert.files.unfinished import Unfinished
@@ -67,6 +73,8 @@ STACK_NAME = "images"  # of a stack with its labels beside it in one container
 
 def convert_many(words: list[str], dst: str | None, settings: Settings) -> Report:
     """Convert what is more than one file to one file."""
+    if settings.to is not None:
+        check_values(registry.by_name(settings.to), settings)
     gathered = _gathered(words, settings)
     _check_sequence(gathered, settings)
     if dst is not None and is_folder(dst, settings):
@@ -177,6 +185,8 @@ def _convert_to_one(
         if len(gathered.paths) > 1:
             from raconvert.conversion.skipping import name_way_out
 
+            if isinstance(error, Corrupt):
+                refuse_other_format(error, gathered.paths, settings)
             name_way_out(error, gathered.paths)
         raise
 

@@ -13,7 +13,7 @@ from raconvert.conversion.options import Settings
 from raconvert.conversion.outputs import stem_of
 from raconvert.conversion.read import Opened, find, open_found, open_spec
 from raconvert.conversion.unreadable import without
-from raconvert.errors import UsageError, listed
+from raconvert.errors import Corrupt, UsageError, counted, listed
 from raconvert.files.places import folders_of
 from raconvert.plugin import equivalent, first_of
 
@@ -124,6 +124,30 @@ def open_stack(gathered: Gathered, settings: Settings, target: str = "") -> Open
     return stacked
 
 
+def refuse_other_format(error: Corrupt, paths: Sequence[str], settings: Settings) -> None:
+    """Refuse (`UsageError`) a stack if the damage of a file is that it has another format.
+
+    The quick stacks take all files for what the first one is.
+    """
+    if error.path not in paths or settings.from_ is not None:
+        return
+    first, found = (find(path, settings) for path in (paths[0], error.path))
+    for one in (first, found):
+        one.source.close()
+    if found.row.name != first.row.name:
+        raise _other_format(found.source.path, first.row, found.row) from error
+
+
+def _other_format(path: str, row: Row, found: Row) -> UsageError:
+    return UsageError(
+        "files to stack are in different formats, and a stack needs one format",
+        path=path,
+        expected=row.title,
+        got=found.title,
+        remedy="convert each on its own with --each",
+    )
+
+
 def _first_notes(notes: dict[str, None]) -> list[str]:
     """Return the notes, and of many the first ones and their number."""
     found = list(notes)
@@ -148,18 +172,12 @@ def _only_array(
     """The one array of a file, with what the file says."""
     notes.update(dict.fromkeys(f"'{path}': {note}" for note in bundle.notes))
     if bundle.format != row.name:
-        raise UsageError(
-            "files to stack are in different formats",
-            path=path,
-            expected=row.title,
-            got=bundle.format,
-            remedy="convert each on its own with --each",
-        )
+        raise _other_format(path, row, registry.by_name(bundle.format))
     whole, lost = without(bundle, settings)
     notes.update(dict.fromkeys(f"'{path}': array '{fit.array}' {fit.reason}" for fit in lost))
     if len(whole.arrays) != 1:
         raise UsageError(
-            f"has {len(whole.arrays)} arrays; a stack needs one of each file",
+            f"has {counted(len(whole.arrays), 'array')}; a stack needs one of each file",
             path=path,
             remedy=f"choose with --array NAME: {listed(whole.names)}",
         )

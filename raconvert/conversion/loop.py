@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from raconvert import registry
 from raconvert.conversion.report import Report
-from raconvert.errors import WriteFailed
+from raconvert.errors import WriteFailed, counted
 from raconvert.files.syncing import sync_files_below
 
 TYPE_CHECKING = False
@@ -79,7 +79,7 @@ class LaneOfMany:
                     f"cannot be written to the disk: {error.strerror}; the new data is in its "
                     "place, as long as this system runs",
                     path=paths[0],
-                    got=f"{len(paths)} files",
+                    got=counted(len(paths), "file"),
                     remedy="write them again with --overwrite",
                 ) from error
 

@@ -12,7 +12,7 @@ import os
 
 from raconvert import registry
 from raconvert.arrays.bundle import Bundle
-from raconvert.errors import Corrupt, TargetExists, UsageError, WriteFailed
+from raconvert.errors import Corrupt, TargetExists, UsageError, WriteFailed, counted
 from raconvert.files.nearest import read_failed
 from raconvert.files.places import check_target, identity, is_remote, sync_folder, write_failed
 from raconvert.files.source import Source
@@ -110,10 +110,29 @@ def array_name(name: str | None, row: Row, settings: Settings) -> str | None:
     return settings.name
 
 
+def check_values(row: Row, settings: Settings) -> None:
+    """Refuse (`UsageError`) values of options that no array could have, before one is read."""
+    if settings.out_opts:
+        registry.check_options(row, "write", settings.out_opts)
+    if settings.dtype:
+        from raconvert.arrays.cast import parse_dtype
+
+        parse_dtype(settings.dtype)
+    if settings.scale not in (None, "none"):
+        from raconvert.arrays.scale import check_scale
+
+        check_scale(settings.scale)
+    if settings.axes is not None:
+        from raconvert.arrays.axes import check_axes
+
+        check_axes(settings.axes)
+
+
 def prepare_target(
     path: str, row: Row, sources: list[str], settings: Settings, report: Report
 ) -> bool:
-    """Check the destination before anything is read; False means: skip it."""
+    """Check the destination and what is asked for it before anything is read; False: skip it."""
+    check_values(row, settings)
     if path == "-":
         return True
     if not (row.folder or settings.update or os.path.lexists(path)):  # nothing is in the way
@@ -213,7 +232,7 @@ def read_back(run: Conversion, target: Target) -> None:
                 raise WriteFailed(
                     "the written file does not read back; this is a bug, nothing was replaced",
                     path=target.path,
-                    expected=f"{len(names)} arrays: {', '.join(names[:10])}",
+                    expected=f"{counted(len(names), 'array')}: {', '.join(names[:10])}",
                     got=f"{len(written.arrays)}: {', '.join(written.names[:10])}",
                 )
             if isinstance(found.problem, Corrupt):

@@ -23,7 +23,7 @@ from raconvert.conversion.report import Conversion, Report
 from raconvert.conversion.transaction import Staging
 from raconvert.conversion.unreadable import without
 from raconvert.conversion.write import adapted, progress_of, write_bundle
-from raconvert.errors import RaconvertError, UsageError, listed
+from raconvert.errors import RaconvertError, UsageError, counted, listed
 from raconvert.files.places import refuse_used
 from raconvert.metadata.roundtrip import merged
 
@@ -79,7 +79,7 @@ def write_planes(
                 advance(plane.nbytes)
         report.allowed += rounded([array])
         kind = type_name(little(array.element))
-        report.arrays = [(array.name, kind, array.shape, f"{len(names)} files")]
+        report.arrays = [(array.name, kind, array.shape, counted(len(names), "file"))]
         report.nbytes = array.nbytes
         report.target = path if template_fields(path) else f"{names[0]} … {names[-1]}"
         report.written += staging.publish()
@@ -135,7 +135,7 @@ def _split_of(bundle: Bundle, path: str, row: Row) -> Split:
         )
     if len(bundle.arrays) != 1:
         raise UsageError(
-            f"source has {len(bundle.arrays)} arrays; planes are made of one",
+            f"source has {counted(len(bundle.arrays), 'array')}; planes are made of one",
             path=bundle.path,
             remedy=f"choose with --array NAME: {listed(bundle.names)}",
         )

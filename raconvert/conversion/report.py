@@ -5,6 +5,7 @@ from __future__ import annotations
 from raconvert import registry
 from raconvert.arrays.dtypes import few_lengths, little, size, type_name
 from raconvert.arrays.protocols import Shown
+from raconvert.errors import counted
 from raconvert.plugin import Fit, first_of
 
 TYPE_CHECKING = False
@@ -212,7 +213,7 @@ class Report(Shown):
             _, type_text, _, axes_text = self.arrays[0]
             what = f"{type_text} {axes_text}"
         else:
-            what = f"{len(self.arrays)} arrays"
+            what = counted(len(self.arrays), "array")
         text = f"{verb} {name}: {what}, {size(self.nbytes)}"
         done = self.source_count - len(self.failed) - len(self.skipped) - len(self.left_out)
         if self.source_count == 1:

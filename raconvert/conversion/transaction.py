@@ -10,6 +10,7 @@ from raconvert.files.places import (
     check_target,
     exists,
     identity,
+    link,
     make_folders,
     old_mode,
     rename_new,
@@ -151,8 +152,8 @@ def _publish_one(file: Staged, kept: str) -> None:
         if mode is not None:
             os.chmod(file.path, mode)
         try:
-            os.link(file.name, kept, follow_symlinks=False)
-        except (OSError, NotImplementedError):  # a file system without links
+            link(file.name, kept, follow_symlinks=False)
+        except OSError:  # a file system without links
             os.replace(file.name, kept)
     os.replace(file.path, file.name)
 

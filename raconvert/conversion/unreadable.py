@@ -9,7 +9,7 @@ more after the conversion has failed.
 
 from __future__ import annotations
 
-from raconvert.errors import UNREADABLE, RaconvertError, WouldLose, quoted
+from raconvert.errors import UNREADABLE, RaconvertError, WouldLose, counted, quoted
 from raconvert.plugin import refused
 
 TYPE_CHECKING = False
@@ -81,7 +81,7 @@ def _refusal(bundle: Bundle, fits: list[Fit]) -> WouldLose:
     lines = [quoted(text) for text in texts]
     more = [f"and {len(lines) - LISTED} more"] * (len(lines) > LISTED)
     return WouldLose(
-        f"{len(fits)} of its {count} arrays cannot be read",
+        f"{len(fits)} of its {counted(count, 'array')} cannot be read",
         path=bundle.path or None,
         remedy="\n  ".join(
             [

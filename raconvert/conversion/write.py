@@ -12,7 +12,15 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.metadata import Metadata
 from raconvert.arrays.namespace import own_only, with_trailer, without_trailer
 from raconvert.conversion.outputs import commit, read_back
-from raconvert.errors import UNREADABLE, Changed, RaconvertError, UsageError, WriteFailed, listed
+from raconvert.errors import (
+    UNREADABLE,
+    Changed,
+    RaconvertError,
+    UsageError,
+    WriteFailed,
+    counted,
+    listed,
+)
 from raconvert.files.elsewhere import SENDERS, sender_of
 from raconvert.files.places import refuse_used, write_failed
 from raconvert.files.source import refuse_changed
@@ -270,7 +278,7 @@ def _check_count(bundle: Bundle, run: Conversion) -> None:
     if not names:
         raise UsageError("the source holds no array", path=bundle.path)
     raise UsageError(
-        f"source has {len(names)} arrays, '{run.path}' holds one",
+        f"source has {counted(len(names), 'array')}, '{run.path}' holds one",
         path=bundle.path,
         remedy=f"choose with --array NAME or FILE#NAME: {listed(names)}",
     )
@@ -316,13 +324,7 @@ def _with_axes(array: Array, axes: str, max_memory: int) -> Array:
         if array.index_order is None:  # [i,j,k] of `info` and of Python stay
             array = array.listed("C")
         return axis_order.in_order(array, "C" if axes == "c" else "F", max_memory)
-    try:
-        order = tuple(int(part) for part in axes.split(","))
-    except ValueError as error:
-        raise UsageError(
-            f"--axes {axes} is not understood", expected="c | fortran | keep-memory | 2,0,1"
-        ) from error
-    return axis_order.permuted(array, order, max_memory)
+    return axis_order.permuted(array, axis_order.check_axes(axes), max_memory)
 
 
 def _with_trailer(bundle: Bundle, row: Row, settings: Settings) -> Bundle:

@@ -20,7 +20,7 @@ from typing import Any
 from raconvert.arrays.array import Array
 from raconvert.arrays.lazy import Decoded
 from raconvert.conversion.reopen import open_here
-from raconvert.errors import MissingDependency, UsageError, listed
+from raconvert.errors import MissingDependency, UsageError, counted, listed
 from raconvert.files.places import is_remote
 
 __all__ = ["from_file"]
@@ -89,7 +89,7 @@ def _opened(word: str, **reading: Any) -> Array:
         names = bundle.names
         bundle.close()
         raise UsageError(
-            f"holds {len(names)} arrays", path=word,
+            f"holds {counted(len(names), 'array')}", path=word,
             remedy=f"name one of them with name=: {listed(names)}",
         )  # fmt: skip
     return bundle.only()

@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from io import FileIO
+    from typing import Any
 
     from raconvert.files.remote.source import RemoteFile
 
@@ -299,6 +300,14 @@ def set_mode(descriptor: int, mode: int) -> None:
         os.fchmod(descriptor, mode)
 
 
+def link(path: str, name: str, **how: Any) -> None:
+    """Give a file a second name; `OSError` (ENOTSUP) also where the system has no such call."""
+    try:
+        os.link(path, name, **how)
+    except (AttributeError, NotImplementedError) as error:
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), path) from error
+
+
 def rename_new(temp: str, place: str) -> bool:
     """Give a file the name of what is not there; `FileExistsError` if it is, which is not replaced.
 
@@ -308,7 +317,7 @@ def rename_new(temp: str, place: str) -> bool:
         os.rename(temp, place)
         return True
     try:
-        os.link(temp, place)
+        link(temp, place)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from stat import S_IMODE, S_ISREG
 
+from raconvert.files.places import link
 from raconvert.files.source import OPEN_FLAGS
 
 MOST = 1 << 20  # bytes: above, a copy file to file costs less than reading the whole
@@ -72,7 +73,7 @@ def write_small(
                 os.fchmod(descriptor, mode)
             if sync:
                 os.fsync(descriptor)
-            os.link(f"/proc/self/fd/{descriptor}", name, dst_dir_fd=folder)
+            link(f"/proc/self/fd/{descriptor}", name, dst_dir_fd=folder)
             mtime = status.st_mtime_ns
     except (OSError, ValueError):
         pass

@@ -15,6 +15,7 @@ from raconvert.files.places import (
     create,
     exists,
     identity,
+    link,
     old_mode,
     refuse_used,
     remove,
@@ -268,8 +269,8 @@ class Target:
         # A second name, until all files are in their places.
         self._kept = f"{self.temp.removesuffix('.tmp')}-old.tmp"
         try:
-            os.link(self.place, self._kept, follow_symlinks=False)
-        except (OSError, NotImplementedError):  # a file system without links
+            link(self.place, self._kept, follow_symlinks=False)
+        except OSError:  # a file system without links
             os.replace(self.place, self._kept)
 
     def _put_back(self) -> None:

@@ -14,7 +14,7 @@ from struct import error as struct_error
 from zlib import crc32
 
 from raconvert.declared import Record
-from raconvert.errors import Corrupt, RaconvertError, Unsupported
+from raconvert.errors import Corrupt, RaconvertError, Unsupported, counted
 from raconvert.files.inflate import MAX_RATIO
 from raconvert.files.unzip import BZIP2, DECODERS, LZMA, STORED
 
@@ -178,7 +178,7 @@ def _check_count(source: Source, archive: ZipFile) -> None:
             "ZIP directory is damaged",
             path=source.path,
             where=f"byte {archive.start_dir}",
-            expected=f"{count} members, as the end record says",
+            expected=f"{counted(count, 'member')}, as the end record says",
             got=found,
         )
 

@@ -14,7 +14,7 @@ from raconvert.arrays.dtypes import little, type_name
 from raconvert.conversion.read import open_bundle
 from raconvert.conversion.unreadable import find, why
 from raconvert.declared import checked
-from raconvert.errors import UNREADABLE, UsageError, listed
+from raconvert.errors import UNREADABLE, UsageError, counted, listed
 from raconvert.files.source import DEFAULT_MAX_MEMORY, path_of
 from raconvert.inspect.described import (
     differences_about,
@@ -147,7 +147,7 @@ def pair_arrays(a: Bundle, b: Bundle) -> tuple[list[tuple[Array, Array]], list[s
     if not all(many) and not pairs:
         single, other = (b, a) if many[0] else (a, b)
         raise UsageError(
-            f"has {len(other.arrays)} arrays, none of them called '{single.names[0]}'",
+            f"has {counted(len(other.arrays), 'array')}, none of them called '{single.names[0]}'",
             path=other.path,
             remedy=f"choose with FILE#NAME: {listed(other.names)}",
         )

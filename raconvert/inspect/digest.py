@@ -12,7 +12,7 @@ import hashlib
 from contextlib import ExitStack
 
 from raconvert.declared import checked
-from raconvert.errors import Corrupt, UsageError, listed
+from raconvert.errors import Corrupt, UsageError, counted, listed
 from raconvert.files.copy import SLAB_BYTES, extent_slabs
 from raconvert.files.source import DEFAULT_MAX_MEMORY, path_of
 from raconvert.ra.header import canonical_header
@@ -66,7 +66,7 @@ def digest(
         bundle = stack.enter_context(open_bundle(place, **options))
         if len(bundle.arrays) != 1:
             raise UsageError(
-                f"has {len(bundle.arrays)} arrays; a digest is of one",
+                f"has {counted(len(bundle.arrays), 'array')}; a digest is of one",
                 path=place,
                 remedy=f"choose with FILE#NAME: {listed(bundle.names)}",
             )

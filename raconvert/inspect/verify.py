@@ -14,7 +14,7 @@ from raconvert.conversion.combine import open_sources
 from raconvert.conversion.read import open_bundle
 from raconvert.conversion.unreadable import why
 from raconvert.declared import checked
-from raconvert.errors import Corrupt, RaconvertError, UsageError, listed
+from raconvert.errors import Corrupt, RaconvertError, UsageError, counted, listed
 from raconvert.files.source import DEFAULT_MAX_MEMORY, Source
 from raconvert.inspect.diff import pair_arrays, type_text
 from raconvert.inspect.digest import digest_array
@@ -235,7 +235,10 @@ def _judge_pair(source: Array, array: Array, rule: Rule) -> tuple[str, str]:
         return "changed", f"{source.name}: shape {source.shape}, now {array.shape}"
     data = compare_data(source, array, rule)
     if data["differ"]:
-        return "changed", f"{source.name}: {data['differ']} elements, first at {data['first']}"
+        return (
+            "changed",
+            f"{source.name}: {counted(data['differ'], 'element')}, first at {data['first']}",
+        )
     return "ok", source.name
 
 
@@ -267,7 +270,7 @@ def _against_stack(
     """Compare an array, item by item along its first axis, with one file per item."""
     if len(bundle.arrays) != 1:
         raise UsageError(
-            f"has {len(bundle.arrays)} arrays; a stack is one",
+            f"has {counted(len(bundle.arrays), 'array')}; a stack is one",
             path=bundle.path,
             remedy=f"choose with FILE#NAME: {listed(bundle.names)}",
         )

@@ -19,7 +19,7 @@ from raconvert.conversion.labels import CLASSES, labels_array
 from raconvert.conversion.read import is_native, open_bundle
 from raconvert.conversion.unreadable import why
 from raconvert.declared import Record
-from raconvert.errors import RaconvertError, UsageError, listed
+from raconvert.errors import RaconvertError, UsageError, counted, listed
 from raconvert.files.source import DEFAULT_MAX_MEMORY
 from raconvert.inspect.diff import are_alike, pair_arrays, type_text
 from raconvert.inspect.elements import Rule, compare_data
@@ -298,7 +298,9 @@ class _Comparison:
         odd = [f"{counts[what]} {what}, such as {counts['examples'][what]}"
                for what in ("changed", "missing", "extra") if counts[what]]  # fmt: skip
         mark = SAME if found["same"] else DIFFERENT
-        yield Finding(mark, pair.here, "; ".join(odd) or f"stack of {counts['ok']} files")
+        yield Finding(
+            mark, pair.here, "; ".join(odd) or f"stack of {counted(counts['ok'], 'file')}"
+        )
 
     def _labels(self, pair: Pair) -> Iterator[Finding]:
         labels = labels_array([os.path.join(self._there, name) for name in pair.files])
@@ -354,7 +356,9 @@ class _Comparison:
         try:
             with open_bundle(path, **reading) as other:
                 if len(other.arrays) != 1:
-                    return Finding(DIFFERENT, label, f"{len(other.arrays)} arrays in place of one")
+                    return Finding(
+                        DIFFERENT, label, f"{counted(len(other.arrays), 'array')} in place of one"
+                    )
                 return _judge(array, other.arrays[0], self._rule)._replace(path=label)
         except (RaconvertError, OSError) as error:
             return Finding(ERROR, label, _said(error))

@@ -7,6 +7,7 @@ from time import time
 
 from raconvert import __version__, registry
 from raconvert.conversion.options import Settings, check_jobs, text_of
+from raconvert.conversion.outputs import check_values
 from raconvert.declared import checked
 from raconvert.errors import UsageError
 from raconvert.files.names import folded
@@ -192,6 +193,8 @@ class _Run:
         self.target = target
         self.options = options
         self.row: Row = registry.target_row("", to)
+        asked = ("out_opts", "dtype", "scale", "axes")
+        check_values(self.row, Settings(**{name: options[name] for name in asked}))
         self.progress = Progress(None)
         self.clock: Callable[[], float] = time
         self.keep: Callable[[], object] = bool  # that is called when the plan is made

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from raconvert import registry
 from raconvert.declared import Record
-from raconvert.errors import ReadFailed, TargetExists, UsageError
+from raconvert.errors import ReadFailed, TargetExists, UsageError, counted
 from raconvert.migration.found import UNREADABLE
 from raconvert.migration.overlap import nearest_folder
 from raconvert.migration.records import Unit
@@ -310,6 +310,6 @@ def check_space(target: str, units: Sequence[Unit]) -> None:
         raise UsageError(
             "the destination cannot hold so many files",
             path=target,
-            expected=f"{len(units)} files",
+            expected=counted(len(units), "file"),
             got=f"{inodes} free inodes",
         )

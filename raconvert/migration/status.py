@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from time import localtime, strftime
 
-from raconvert.errors import UsageError
+from raconvert.errors import UsageError, counted
 from raconvert.files.processes import decoded
 from raconvert.migration.records import FAILED
 from raconvert.migration.shards import lines_of, read_all
@@ -37,7 +37,7 @@ def status(target: str, journal: str | None = None) -> dict[str, Any]:
         f"{target}: {settings['options']['source']} to {settings['options']['to']}",
         f"begun {_time(settings['began'])}, " + (f"ended {_time(ended)}" if ended else "not ended"),
         ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
-        + f", of {total} files; {nbytes} bytes written",
+        + f", of {counted(total, 'file')}; {counted(nbytes, 'byte')} written",
         *(lines_of(shards) if shards else ()),
         *(f"failed: {error}" for _, error in failed),
     ]

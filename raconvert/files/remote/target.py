@@ -11,7 +11,7 @@ import os
 from shutil import rmtree
 from tempfile import mkdtemp
 
-from raconvert.errors import RaconvertError, TargetExists, UsageError
+from raconvert.errors import RaconvertError, TargetExists, UsageError, counted
 from raconvert.files.places import write_failed
 from raconvert.files.remote import SCHEMES, folder_of, scheme_of
 from raconvert.files.remote.filesystem import attempted, filesystem, key_of
@@ -216,7 +216,7 @@ def refuse_occupied(url: str) -> None:
     found: Sequence[Any] = attempted(lambda: fs.find(key), url)
     if found:
         raise TargetExists(
-            f"holds {len(found)} files already, and is left as it was",
+            f"holds {counted(len(found), 'file')} already, and is left as it was",
             path=url,
             remedy="name another folder, or remove it first: at a URL no folder is replaced",
         )
