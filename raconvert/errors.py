@@ -91,7 +91,7 @@ class RaconvertError(Exception):
     ...     raconvert.read("none.ra")
     ... except raconvert.RaconvertError as error:
     ...     print(type(error).__name__, error.path, error.exit_code)
-    ReadFailed none.ra 1
+    NotFound none.ra 1
     """
 
     exit_code = 1
@@ -231,9 +231,9 @@ class Unsupported(RaconvertError):
 class ReadFailed(_SystemError):
     """The operating system refused to open or read the source.
 
-    >>> raconvert.read("none.ra")
+    >>> raconvert.read(".")
     Traceback (most recent call last):
-    raconvert.errors.ReadFailed: 'none.ra': ...
+    raconvert.errors.ReadFailed: '.': ...
     """
 
 

@@ -230,7 +230,6 @@ RARELY = {
     "raconvert.inspect.advisories": "info on single files",
     "raconvert.inspect.digest": "trailers",
     "raconvert.inspect.info": "completion of a word that is not a key of a format",
-    "raconvert.metadata.items": "metadata of the items of a stack",
     "raconvert.metadata.plain": "sidecars",
     "raconvert.metadata.roundtrip": "sidecars of files that are no .ra",
     "raconvert.metadata.sidecar": "info on single files",
