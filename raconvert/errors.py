@@ -158,7 +158,7 @@ class _SystemError(RaconvertError, OSError):
         return self.path
 
     @property
-    def strerror(self) -> str:
+    def strerror(self) -> str:  # type: ignore[override]
         """The first part of the message, as an `OSError` calls it."""
         return self.what
 
@@ -231,9 +231,9 @@ class Unsupported(RaconvertError):
 class ReadFailed(_SystemError):
     """The operating system refused to open or read the source.
 
-    >>> raconvert.read(".")
+    >>> raconvert.read("none.ra")
     Traceback (most recent call last):
-    raconvert.errors.ReadFailed: '.': ...
+    raconvert.errors.NotFound: 'none.ra': ...
     """
 
 

@@ -214,6 +214,7 @@ RARELY = {
     "raconvert.conversion.read": "the digest of an array in memory opens nothing",
     "raconvert.conversion.unreadable": "arrays that can be read",
     "raconvert.files.copy": "encoded .ra, and reports in a file",
+    "raconvert.cli.options": "words that begin with the dash of a text",
     "raconvert.files.places": "reports in a file",
     "raconvert.files.quoting": "errors with a command in them",
     "raconvert.conversion.progress": "conversions without a listener",

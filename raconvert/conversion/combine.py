@@ -129,7 +129,7 @@ def refuse_other_format(error: Corrupt, paths: Sequence[str], settings: Settings
 
     The quick stacks take all files for what the first one is.
     """
-    if error.path not in paths or settings.from_ is not None:
+    if error.path is None or error.path not in paths or settings.from_ is not None:
         return
     first, found = (find(path, settings) for path in (paths[0], error.path))
     for one in (first, found):
