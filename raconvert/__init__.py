@@ -51,6 +51,7 @@ if TYPE_CHECKING:  # for type checkers, what `_PUBLIC` says at run time
     from raconvert.arrays.bundle import Bundle as Bundle
     from raconvert.arrays.metadata import Axis as Axis
     from raconvert.arrays.metadata import Metadata as Metadata
+    from raconvert.arrays.metadata import Space as Space
     from raconvert.conversion.pipeline import convert as convert
     from raconvert.conversion.progress import Progress as Progress
     from raconvert.conversion.report import Report as Report
@@ -98,6 +99,7 @@ _PUBLIC = {
     "NotFound": "raconvert.errors",
     "ReadFailed": "raconvert.errors",
     "Report": "raconvert.conversion.report",
+    "Space": "raconvert.arrays.metadata",
     "TargetExists": "raconvert.errors",
     "TooLarge": "raconvert.errors",
     "UnknownFormat": "raconvert.errors",

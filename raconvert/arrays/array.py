@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from raconvert.arrays.metadata import Axis
+    from raconvert.arrays.slicing import Slicer
     from raconvert.errors import RaconvertError
     from raconvert.files.source import Extent
 
@@ -78,7 +79,7 @@ class Array(Protocols):
         if dims is None:
             from raconvert.arrays.values import fields_of
 
-            index_order = index_order or (like.index_order if like else "C")
+            index_order = index_order or (like.index_order if like is not None else "C")
             element, dims, data = fields_of(element, index_order, like)
             if like is not None:
                 name = name or like.name
@@ -188,6 +189,10 @@ class Array(Protocols):
             raise self.problem
         if self.origin is not None and self._opened_by != os.getpid() and self.extent is None:
             self._open_anew(self.origin)
+        if self._data is None and self.extent is None and self.count:
+            raise UsageError(
+                f"array '{self.name}' is closed", remedy="open its file again, or copy it before"
+            )
         if self._data is None:
             from raconvert.arrays.mapped import map_extent
 
@@ -285,20 +290,62 @@ class Array(Protocols):
         return self.replace(index_order=index_order, dims=self.dims, **changes)
 
     def __getitem__(self, key: Any) -> Any:
-        """Return a region as an ndarray, indexed in logical order, slices and integers only.
+        """Return what NumPy gives for a key, as an ndarray: only what it picks is read.
+
+        Integers, slices, an Ellipsis and new axes are one region; lists of indices and masks are
+        read as few regions.
 
         >>> with raconvert.open("grid.ra") as array:
-        ...     array[1:, 0]
-        array([4, 8], dtype=int32)
+        ...     array[1:, 0], array[[2, 0], 1:3]
+        (array([4, 8], dtype=int32), array([[9, 10], [1,  2]], dtype=int32))
 
         Raises `IndexError` as numpy does, `Corrupt` or `ReadFailed` for data that cannot be read.
         """
         try:
-            return self._region(key)
+            return self._picked(key)
         except MemoryError as error:
             from raconvert.arrays.memory import out_of_memory
 
             raise out_of_memory(self.name, self.nbytes, self.storage) from error
+
+    @property
+    def slicer(self) -> Slicer:
+        """Parts that keep what they are about: ``array.slicer[1:, ..., 0]`` is an `Array`.
+
+        It takes integers, slices and an Ellipsis; names, labels, spacing, coordinates and the
+        position in space are those of the part, and nothing is read.
+
+        >>> with raconvert.open("grid.ra") as array:
+        ...     array.slicer[1:, ::2].shape
+        (2, 2)
+        """
+        from raconvert.arrays.slicing import Slicer
+
+        return Slicer(self)
+
+    def _picked(self, key: Any) -> Any:
+        from raconvert.arrays.indexing import chosen, only_basic, without_new_axes
+
+        if only_basic(key):
+            key, added = without_new_axes(key)
+            values = self._region(key)
+            return values if added is None else values[added]
+        if self.problem is not None:
+            raise self.problem
+        from raconvert.arrays.blocks import opaque, opaque_dtype
+        from raconvert.arrays.lazy import is_decoded_whole
+
+        of_fields = self.dtype.names is not None and (
+            isinstance(key, str) or (isinstance(key, list) and key[:1] and isinstance(key[0], str))
+        )
+        if of_fields or is_decoded_whole(self.data):
+            return self.__array__()[key].copy()
+
+        dtype = self.dtype
+        values = chosen(
+            self.shape, opaque_dtype(dtype), key, lambda region: opaque(self._region(region))
+        )
+        return values.view(dtype)
 
     def _region(self, key: Any) -> Any:
         import numpy as np

@@ -11,7 +11,7 @@ from raconvert.errors import Unsupported, counted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any, TypeVar
+    from typing import Any, NoReturn, TypeVar
 
     from pandas import DataFrame
     from xarray import Dataset
@@ -164,7 +164,15 @@ class Bundle(Shown, Mapping[str, Array]):
         return [array.name for array in self.arrays]
 
     def __getitem__(self, name: str) -> Any:
-        """The array of this name, as `get` finds it, else the `Group`; raises `KeyError`."""
+        """The array of this name, as `get` finds it, else the `Group`; raises `KeyError`.
+
+        `TypeError` for what is not a name.
+        """
+        if not isinstance(name, str):
+            raise TypeError(
+                f"arrays of a Bundle have names, not {type(name).__name__}: "
+                f"{', '.join(map(repr, self.names[:5]))}"
+            )
         array = self.get(name)
         if array is not None:
             return array
@@ -237,6 +245,11 @@ class Bundle(Shown, Mapping[str, Array]):
                 self._places.setdefault(array.name, place)
             self._known = (self.arrays, *_state(self.arrays))
         return self._places.get(name)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        """Refuse (`TypeError`) what numpy asks of an array."""
+        first = f": np.asarray(bundle[{self.names[0]!r}])" if self.arrays else ""
+        raise TypeError(f"a Bundle of {len(self.arrays)} arrays is not an array{first}")
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and (

@@ -1,10 +1,28 @@
-"""The one rule of keys: integers, slices and one Ellipsis, as NumPy indexes."""
+"""The one rule of keys: what NumPy takes, read in proportion to what is picked.
+
+A basic key (integers, slices, an Ellipsis, new axes) is one region. Any other is worked out in two
+steps: the indices that it needs along each axis are read as few regions, and the key is applied by
+NumPy to what was read, so that the result is NumPy's, and so are its errors.
+"""
 
 from __future__ import annotations
 
+from itertools import product
+from math import prod
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
+
+    import numpy as np
+
+    Values = np.ndarray[Any, Any]
+    Read = Callable[[tuple[slice, ...]], Values]
+
+GAP_BYTES = 1 << 14  # between two indices of an axis that are read together
+MOST_REGIONS = 1 << 12  # that are read as a grid; else point by point
+WASTE = 8  # times the elements that are wanted may be read
 
 
 def full_key(key: Any, rank: int) -> tuple[Any, ...]:
@@ -36,6 +54,29 @@ def is_basic(key: tuple[Any, ...]) -> bool:
     )
 
 
+def only_basic(key: Any) -> bool:
+    """True if a key has only integers, slices, Ellipsis and new axes in it."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return is_basic(tuple(part for part in parts if part is not None and part is not Ellipsis))
+
+
+def without_new_axes(key: Any) -> tuple[Any, tuple[Any, ...] | None]:
+    """A basic key without its new axes, and the key that adds them to the region (None: nothing).
+
+    >>> without_new_axes((..., None, 0))
+    ((Ellipsis, 0), (Ellipsis, None))
+    """
+    parts = key if isinstance(key, tuple) else (key,)
+    if not any(part is None for part in parts):
+        return key, None
+    added = tuple(
+        slice(None) if isinstance(part, slice) else part
+        for part in parts
+        if part is None or part is Ellipsis or isinstance(part, slice)
+    )
+    return tuple(part for part in parts if part is not None), added
+
+
 def picked(data: Any, key: Any) -> Any:
     """The region of an array source that somebody asks for, read by itself where that can be."""
     part = getattr(data, "part", None)
@@ -48,3 +89,202 @@ def picked(data: Any, key: Any) -> Any:
 
     # What NumPy copies for a list of indices has all bytes of each structure.
     return opaque(data)[key].view(dtype)
+
+
+def range_of_key(part: Any, length: int) -> int | range:
+    """The index, or the range of indices, that a part of a key picks; `IndexError` as NumPy's."""
+    if isinstance(part, slice):
+        return range(*part.indices(length))
+    index: int = range(length)[part]
+    return index
+
+
+def slice_of(part: range) -> slice:
+    """The slice that picks a range of indices.
+
+    >>> slice_of(range(3, -1, -1))
+    slice(3, None, -1)
+    """
+    if not part:
+        return slice(0, 0)
+    return slice(part.start, None if part.stop < 0 else part.stop, part.step)
+
+
+# --- keys with lists, masks and arrays of indices -------------------------------------------------
+
+
+def chosen(shape: tuple[int, ...], dtype: np.dtype[Any], key: Any, read: Read) -> Values:
+    """Return what NumPy gives for any key of an array of this shape.
+
+    `read` gives the region of slices with steps above 0, one for each axis. Raises what NumPy does.
+    """
+    import numpy as np
+
+    np.broadcast_to(np.zeros((), "u1"), shape)[key]  # NumPy's own errors, before anything is read
+    parts = _unmasked(key)
+    rank = len(shape)
+    named = sum(1 for part in parts if not (part is None or part is Ellipsis or _is_flag(part)))
+    wanted: list[Any] = []  # of each axis: a range with a step above 0, or an array of indices
+    relative: list[Any] = []
+    listed: list[tuple[int, int]] = []  # axis and place in `relative` of each array of indices
+    if not any(part is Ellipsis for part in parts):
+        parts = [*parts, ...]
+    for part in parts:
+        if part is None or _is_flag(part):
+            relative.append(part)
+        elif part is Ellipsis:
+            wanted += [range(length) for length in shape[len(wanted) :][: rank - named]]
+            relative.append(part)
+        elif isinstance(part, slice):
+            found = range(*part.indices(shape[len(wanted)]))
+            wanted.append(found if found.step > 0 else found[::-1])
+            relative.append(slice(None, None, 1 if found.step > 0 else -1))
+        elif isinstance(part, np.ndarray):
+            length = shape[len(wanted)]
+            listed.append((len(wanted), len(relative)))
+            wanted.append(np.where(part < 0, part + length, part).astype(np.intp))
+            relative.append(None)
+        else:
+            at = range(shape[len(wanted)])[part]
+            wanted.append(range(at, at + 1))
+            relative.append(0)
+    if not listed:
+        values = read(tuple(map(slice_of, wanted)))
+    elif _is_grid(wanted, listed):
+        values = _grid(dtype, wanted, listed, relative, read)
+    else:
+        values = _points(dtype, wanted, listed, relative, read)
+    return np.asarray(values[tuple(relative)])
+
+
+def _unmasked(key: Any) -> list[Any]:
+    """The parts of a key; masks as the arrays of indices that they stand for."""
+    import numpy as np
+
+    parts: list[Any] = []
+    for part in key if isinstance(key, tuple) else (key,):
+        if part is None or part is Ellipsis or isinstance(part, slice) or is_basic((part,)):
+            parts.append(part)
+            continue
+        values = np.asarray(part)
+        if values.dtype == bool and values.ndim:
+            parts += values.nonzero()
+        elif values.dtype == bool:
+            parts.append(bool(values))
+        else:
+            parts.append(values.astype(np.intp) if values.size == 0 else values)
+    return parts
+
+
+def _is_flag(part: Any) -> bool:
+    return isinstance(part, bool)
+
+
+def _is_grid(wanted: list[Any], listed: list[tuple[int, int]]) -> bool:
+    """True if the lists of indices are read as a grid: few regions, and not much in vain."""
+    import numpy as np
+
+    if len(listed) == 1:
+        return True
+    counts = [len(np.unique(wanted[axis])) for axis, _ in listed]
+    points = max(1, np.broadcast(*(wanted[axis] for axis, _ in listed)).size)
+    return prod(counts) <= min(MOST_REGIONS, WASTE * points)
+
+
+def _grid(
+    dtype: np.dtype[Any],
+    wanted: list[Any],
+    listed: list[tuple[int, int]],
+    relative: list[Any],
+    read: Read,
+) -> Values:
+    """Read all indices of each axis that any element needs; `relative` finds them in that."""
+    import numpy as np
+
+    for axis, place in listed:
+        unique = np.unique(wanted[axis])
+        relative[place] = np.searchsorted(unique, wanted[axis])
+        wanted[axis] = unique
+    return _block(dtype, wanted, read)
+
+
+def _block(dtype: np.dtype[Any], wanted: Sequence[Any], read: Read) -> Values:
+    """The elements at all combinations of ranges and sorted indices, read as few regions."""
+    import numpy as np
+
+    lengths = tuple(map(len, wanted))
+    values = np.zeros(lengths, dtype)
+    total = values.size * dtype.itemsize
+    runs = [_runs(part, total // max(1, len(part))) for part in wanted]
+    for regions in product(*runs):
+        found = read(tuple(region for region, _, _ in regions))
+        for axis, (_, _, inside) in enumerate(regions):
+            if inside is not None:
+                found = np.take(found, inside, axis)
+        values[tuple(where for _, where, _ in regions)] = found
+    return values
+
+
+def _runs(part: Any, row_bytes: int) -> list[tuple[slice, slice, Any]]:
+    """The regions of one axis: what to read, where it goes, and which of it (None: all)."""
+    if isinstance(part, range):
+        return [(slice_of(part), slice(None), None)]
+    import numpy as np
+
+    if not len(part):
+        return [(slice(0, 0), slice(None), None)]
+    gaps = np.diff(part) - 1
+    ends = np.flatnonzero(gaps * max(1, row_bytes) > GAP_BYTES) + 1
+    found = []
+    for begin, end in zip([0, *ends.tolist()], [*ends.tolist(), len(part)], strict=True):
+        first, last = int(part[begin]), int(part[end - 1])
+        inside = None if last - first + 1 == end - begin else part[begin:end] - first
+        found.append((slice(first, last + 1), slice(begin, end), inside))
+    return found
+
+
+def _points(
+    dtype: np.dtype[Any],
+    wanted: list[Any],
+    listed: list[tuple[int, int]],
+    relative: list[Any],
+    read: Read,
+) -> Values:
+    """Read the elements that lists of indices name together, for each index of the first list.
+
+    They lie along the axis of the first list, with the other listed axes of length 1.
+    """
+    import numpy as np
+
+    axes = [axis for axis, _ in listed]
+    together = np.broadcast_arrays(*(wanted[axis] for axis in axes))
+    flat = [part.reshape(-1) for part in together]
+    count = len(flat[0])
+    others = [axis for axis in range(len(wanted)) if axis not in axes]
+    values = np.zeros((count, *(len(wanted[axis]) for axis in others)), dtype)
+    for index, points in _groups(flat[0]):
+        part: list[Any] = list(wanted)
+        part[axes[0]] = range(index, index + 1)
+        inside: list[Any] = [0]
+        for axis, indices in zip(axes[1:], flat[1:], strict=True):
+            part[axis], at = np.unique(indices[points], return_inverse=True)
+            inside.append(at)
+        found = _block(dtype, part, read).transpose([*axes, *others])
+        values[points] = found[tuple(inside)]
+    for number, (_, place) in enumerate(listed):
+        where = np.arange(count) if number == 0 else np.zeros(count, np.intp)
+        relative[place] = where.reshape(together[0].shape)
+    values = np.moveaxis(values, 0, axes[0] - sum(axis < axes[0] for axis in axes[1:]))
+    return np.expand_dims(values, tuple(axes[1:])) if len(axes) > 1 else values
+
+
+def _groups(indices: Values) -> Iterator[tuple[int, Values]]:
+    """Each different index, in order, with the places where it stands."""
+    import numpy as np
+
+    order = np.argsort(indices, kind="stable")
+    ordered = indices[order]
+    borders = np.flatnonzero(np.diff(ordered)) + 1
+    for points in np.split(order, borders):
+        if len(points):
+            yield int(indices[points[0]]), points

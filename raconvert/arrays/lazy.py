@@ -123,3 +123,8 @@ def some_rows(array: Array) -> Any:
     if array.extent is not None or array.problem is not None or array.nbytes <= LARGE:
         return None
     return getattr(array.source, "some_rows", None)
+
+
+def is_decoded_whole(data: Any) -> bool:
+    """True for an array source that decodes all of its elements for any region."""
+    return isinstance(data, Decoded) and not getattr(data, "by_regions", False)

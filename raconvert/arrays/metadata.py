@@ -153,6 +153,27 @@ class Axis(_Value):
             return None
         return tuple(self.spacing * part for part in self.direction)
 
+    def sliced(self, part: range) -> Axis:
+        """Return the axis of the indices of a range: labels cut, origin moved, spacing multiplied.
+
+        >>> Axis("t", spacing=0.5, origin=1.0).sliced(range(2, 8, 3))
+        Axis(t, spacing=1.5, origin=2.0)
+        """
+        labels = self.labels
+        if labels is not None:
+            labels = tuple(labels[at] for at in part if at < len(labels))
+        first, step = (part.start, part.step) if len(part) else (0, 1)
+        spacing, origin, direction = self.spacing, self.origin, self.direction
+        if direction is not None and step < 0:  # the numbers along it are those of the world
+            direction, step = tuple(0.0 - one for one in direction), -step
+        if spacing is None and isinstance(origin, int) and (first or step != 1):
+            spacing = 1  # the number of the first place; see `values`
+        if spacing is not None:
+            if first and (origin is not None or direction is None):
+                origin = (origin or 0) + first * spacing
+            spacing = spacing * step
+        return self.replace(labels=labels, spacing=spacing, origin=origin, direction=direction)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields that are set. Raises nothing.
 
@@ -374,6 +395,66 @@ class Metadata(_Value):
         """Return the metadata of an array of `ndim` axes without axis `at`."""
         return self._with_axes(lambda listed: [*listed[:at], *listed[at + 1 :]], ndim)
 
+    def sliced(self, key: Sequence[int | range]) -> Metadata:
+        """Return the metadata of a part: for each axis an index, whose axis goes, or a range.
+
+        Labels are cut; origins move, those of the space too; a step multiplies the spacing, and a
+        negative one turns a direction. What a format alone says of an axis goes, unless the axis
+        is whole. Items are those of the part; of a single index, what its item says is said.
+
+        >>> meta = Metadata(axes=[Axis("y", labels="abc"), Axis("x", spacing=0.5)])
+        >>> meta.sliced([range(1, 3), range(0, 6, 2)]).axes
+        (Axis(y, labels=['b', 'c']), Axis(x, spacing=1.0))
+        """
+        axes, space = [*self.axes], self.space
+        if len(axes) == len(key):
+            for axis, part in zip(self.axes, key, strict=True):
+                first = part if isinstance(part, int) else part.start if len(part) else 0
+                if space is not None and space.origin is not None and axis.vector is not None:
+                    moved = zip(space.origin, axis.vector, strict=False)
+                    space = Space(space.frame, tuple(at + first * step for at, step in moved))
+            axes = [
+                axis.sliced(part)
+                for axis, part in zip(self.axes, key, strict=True)
+                if not isinstance(part, int)
+            ]
+        kept = [part for part in key if not isinstance(part, int)]
+        cut = self._with_axes(
+            lambda listed: [
+                entry if part.start == 0 and part.step == 1 else None
+                for entry, part in zip(listed, key, strict=True)
+                if not isinstance(part, int)
+            ],
+            len(key),
+        )
+        meta = cut.replace(axes=axes if any(axes) else (), space=space, items=None, later=None)
+        if self.items is None or not key:
+            return meta
+        if isinstance(key[0], range):
+            return meta.replace(items=_chosen(self.items, key[0]))
+        own = next(iter(_chosen(self.items, range(key[0], key[0] + 1))()), {})
+        item = Metadata.from_dict(in_dims_order(own, "C"))
+        return meta.merged(item if len(item.axes) == len(kept) else item.without_axes())
+
+    def merged(self, more: Metadata) -> Metadata:
+        """Return the metadata with what a record, or an item, adds to it or says instead."""
+        axes = more.axes or self.axes
+        if len(self.axes) == len(more.axes):
+            pairs = zip(self.axes, more.axes, strict=True)
+            axes = tuple(Axis(**{**a.to_dict(), **b.to_dict()}) for a, b in pairs)
+        return self.replace(
+            description=more.description or self.description,
+            units=more.units or self.units,
+            encoding=more.encoding or self.encoding,
+            axes=axes,
+            space=more.space or self.space,
+            attributes={**self.attributes, **more.attributes},
+            formats={
+                **self.formats,
+                **{k: {**self.formats.get(k, {}), **own} for k, own in more.formats.items()},
+            },
+        )
+
     def without_axes(self) -> Metadata:
         """Return the metadata without what is parallel to the axes."""
         formats = {
@@ -487,6 +568,23 @@ class Metadata(_Value):
 def _made(fields: dict[str, Any]) -> Metadata:
     """Unpickle metadata."""
     return Metadata(**fields)
+
+
+def _chosen(
+    items: Callable[[], Iterator[dict[str, Any]]], part: range
+) -> Callable[[], Iterator[dict[str, Any]]]:
+    """The items of a range of indices, in its order."""
+    from itertools import islice
+
+    def chosen() -> Iterator[dict[str, Any]]:
+        if not part:
+            return iter(())
+        if part.step > 0:
+            return islice(items(), part.start, part.stop, part.step)
+        up = part[::-1]
+        return iter([*islice(items(), up.start, up.stop, up.step)][::-1])
+
+    return chosen
 
 
 def in_dims_order(fields: Mapping[str, Any], index_order: str | None) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from raconvert.arrays.metadata import Axis
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any, Self
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, ClassVar, Self
 
     import numpy as np
     from pandas import DataFrame
@@ -35,10 +35,131 @@ class Shown:
         return found
 
 
-class Protocols(Shown):
+# Operators of Python, and the functions of NumPy that they stand for.
+_BINARY = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide",
+    "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "matmul": "matmul",
+    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift",
+    "rshift": "right_shift",
+}  # fmt: skip
+_COMPARISONS = {
+    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
+    "ge": "greater_equal",
+}  # fmt: skip
+_UNARY = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}
+# Methods of an ndarray, which need all elements.
+_OF_NDARRAYS = frozenset({
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "base", "byteswap", "choose",
+    "clip", "conj", "conjugate", "copy", "cumprod", "cumsum", "diagonal", "dot", "fill", "flags",
+    "flat", "flatten", "imag", "item", "max", "mean", "min", "nonzero", "partition", "prod",
+    "ravel", "real", "repeat", "reshape", "resize", "round", "searchsorted", "sort", "squeeze",
+    "std", "strides", "sum", "swapaxes", "take", "trace", "transpose", "var", "view",
+})  # fmt: skip
+
+
+class Operators:
+    """Arithmetic, comparisons and truth, elementwise by NumPy on all elements: ndarrays.
+
+    >>> with raconvert.open("grid.ra") as array:
+    ...     (array + 1)[0, :2], (array == 5).sum(), float(array[1, 1])
+    (array([1, 2], dtype=int32), np.int64(1), 5.0)
+    """
+
+    __slots__ = ()
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # as of an ndarray
+
+    if TYPE_CHECKING:
+
+        def __add__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __radd__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __sub__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __rsub__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __mul__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __rmul__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __truediv__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __rtruediv__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __floordiv__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __mod__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __pow__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __matmul__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __and__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __or__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __xor__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __lt__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __le__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __gt__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __ge__(self, other: Any) -> np.ndarray[Any, Any]: ...
+        def __eq__(self, other: object) -> np.ndarray[Any, Any]: ...  # type: ignore[override]
+        def __ne__(self, other: object) -> np.ndarray[Any, Any]: ...  # type: ignore[override]
+        def __neg__(self) -> np.ndarray[Any, Any]: ...
+        def __abs__(self) -> np.ndarray[Any, Any]: ...
+        def __invert__(self) -> np.ndarray[Any, Any]: ...
+        def __array__(
+            self, dtype: Any = None, copy: bool | None = None
+        ) -> np.ndarray[Any, Any]: ...
+
+    def __bool__(self) -> bool:
+        """The truth of the one element; `ValueError`, as of an ndarray, for any other number."""
+        return bool(self.__array__())
+
+    def __contains__(self, value: object) -> bool:
+        return value in self.__array__()
+
+    def __float__(self) -> float:
+        return float(self.__array__())
+
+    def __int__(self) -> int:
+        return int(self.__array__())
+
+    def __complex__(self) -> complex:
+        return complex(self.__array__())
+
+    def __index__(self) -> int:
+        return self.__array__().__index__()
+
+
+def _operator(function: str, *, reflected: bool = False) -> Callable[..., Any]:
+    def applied(self: Any, *others: Any) -> Any:
+        import numpy as np
+
+        values = [np.asarray(one) if isinstance(one, Operators) else one for one in others]
+        operands = [*values, np.asarray(self)] if reflected else [np.asarray(self), *values]
+        return getattr(np, function)(*operands)
+
+    return applied
+
+
+for _name, _function in _BINARY.items():
+    setattr(Operators, f"__{_name}__", _operator(_function))
+    setattr(Operators, f"__r{_name}__", _operator(_function, reflected=True))
+for _name, _function in (_COMPARISONS | _UNARY).items():
+    setattr(Operators, f"__{_name}__", _operator(_function))
+Operators.__hash__ = None
+
+
+class Protocols(Shown, Operators):
     """Base of `Array`: what follows from its shape, its regions, and its elements as a whole."""
 
     __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        """Name the way to what an ndarray has: that reads all elements."""
+        if name in _OF_NDARRAYS:
+            raise AttributeError(
+                f"an Array has no '{name}': np.asarray(array).{name} has it, of all elements"
+            )
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    @property
+    def device(self) -> str:
+        """Where the elements are, in the words of the array API: always ``cpu``."""
+        return "cpu"
+
+    def to_device(self, device: str, /, *, stream: object = None) -> Self:
+        """Return the array itself, on the device where it is; `ValueError` for another one."""
+        if device != "cpu" or stream is not None:
+            raise ValueError(f"an Array is on the device 'cpu', not on '{device}'")
+        return self
 
     if TYPE_CHECKING:  # what `Array` has itself
 

@@ -109,6 +109,7 @@ OPTIONS = (
           "WHAT", kind="trust"),
     _flag("strict", "refuse changes of form too, where every value is kept", "--strict"),
     _text("dtype", "element type to convert to, every value checked", "--dtype", "TYPE"),
+    _text("slice", "part of the array, as Python writes it: '1:, ..., ::2, 0'", "--slice", "PART"),
     _text("axes", "c | fortran | keep-memory | 2,0,1: order of the axes", "--axes", "SPEC"),
     _text("index_order", "how axes of a bare .ra are indexed", "--index-order",
           choices=("C", "F")),
@@ -162,6 +163,7 @@ class Settings:
     trust: Sequence[str] = ()
     strict: bool = False
     dtype: str | None = None
+    slice: str | None = None
     axes: str | None = None
     index_order: str | None = None
     meta: str = "auto"

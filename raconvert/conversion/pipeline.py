@@ -64,6 +64,7 @@ def convert(
     trust: Sequence[str] = (),
     strict: bool = False,
     dtype: str | None = None,
+    slice: str | None = None,
     axes: str | None = None,
     index_order: str | None = None,
     meta: str = "auto",
@@ -127,6 +128,7 @@ def convert(
     * `trust`: external: read files that a file names outside its own folder
     * `strict`: refuse changes of form too, where every value is kept
     * `dtype`: element type to convert to, every value checked
+    * `slice`: part of the array, as Python writes it: '1:, ..., ::2, 0'
     * `axes`: c | fortran | keep-memory | 2,0,1: order of the axes
     * `index_order`: how axes of a bare .ra are indexed
     * `meta`: where metadata goes (auto: a sidecar beside .ra)
@@ -169,6 +171,7 @@ def convert(
         trust=trust,
         strict=strict,
         dtype=dtype,
+        slice=slice,
         axes=axes,
         index_order=index_order,
         meta=meta,

@@ -25,7 +25,6 @@ from raconvert.conversion.unreadable import without
 from raconvert.conversion.write import adapted, progress_of, write_bundle
 from raconvert.errors import RaconvertError, UsageError, counted, listed
 from raconvert.files.places import refuse_used
-from raconvert.metadata.roundtrip import merged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -199,4 +198,4 @@ def _plane_meta(array: Array, leading: int, item: dict[str, Any]) -> Any:
         meta = meta.without_axis(ndim - 1 if array.index_order == "F" else 0, ndim)
     own = Metadata.from_dict(in_dims_order(item, "C"))
     fits = len(own.axes) == array.ndim - leading
-    return merged(meta, own if fits else own.without_axes())
+    return meta.merged(own if fits else own.without_axes())

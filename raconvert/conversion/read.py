@@ -143,16 +143,30 @@ def open_found(found: Found, settings: Settings) -> Opened:
         if settings.index_order:
             bundle.arrays = [_indexed(array, settings.index_order) for array in bundle.arrays]
         opened.bare = _bare(bundle.arrays, row)
+        part = _part_in(name, bundle) if name is not None else None
+        name = name if part is None else part[0] or None
         patterns = [name] if name is not None else settings.arrays
         if patterns:
             names = set(bundle.names)
             bundle.arrays = select(bundle, patterns, literal=name is not None)
             opened.left_behind = _left_behind(bundle.arrays, names)
             _keep_of_chosen(bundle)
+        if part is not None:
+            from raconvert.arrays.slicing import part_of
+
+            bundle.arrays = [part_of(array, part[1]) for array in bundle.arrays]
     except BaseException:
         bundle.close()
         raise
     return opened
+
+
+def _part_in(name: str, bundle: Bundle) -> tuple[str, str] | None:
+    """The array and the part of it that ``NAME[1:, 0]`` names; None for the name of an array."""
+    from raconvert.arrays.slicing import split_part
+
+    found = split_part(name)
+    return None if found is None or name in bundle or name in bundle.groups else found
 
 
 def _indexed(array: Array, index_order: str) -> Array:

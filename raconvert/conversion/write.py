@@ -285,7 +285,11 @@ def _check_count(bundle: Bundle, run: Conversion) -> None:
 
 
 def adapted(array: Array, row: Row, settings: Settings) -> Array:
-    """Apply what the user asked for (--axes, --scale, --dtype) and what the target needs."""
+    """Apply what was asked for (--slice, --axes, --scale, --dtype), and what the target needs."""
+    if settings.slice is not None:
+        from raconvert.arrays.slicing import part_of
+
+        array = part_of(array, settings.slice)
     if settings.axes:
         array = _with_axes(array, settings.axes, settings.max_memory)
     order, wanted = array.index_order, row.index_orders

@@ -32,7 +32,6 @@ from raconvert.metadata.promised import BOOLS, Terms, as_shape, as_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
     from raconvert.arrays.array import Array
@@ -111,31 +110,8 @@ def apply(
     if "dtype" in record:
         array.element = _described(array.element, frozen(record["dtype"]), path)
     stored = Metadata.from_dict(in_dims_order(record, array.index_order))
-    array.meta = stored if complete else merged(array.meta, stored)
+    array.meta = stored if complete else array.meta.merged(stored)
     return array
-
-
-def merged(meta: Metadata, more: Metadata) -> Metadata:
-    """Return metadata with what a record, or an item, adds to it or says instead."""
-    return meta.replace(
-        description=more.description or meta.description,
-        units=more.units or meta.units,
-        encoding=more.encoding or meta.encoding,
-        axes=_merged_axes(meta.axes, more.axes),
-        space=more.space or meta.space,
-        attributes={**meta.attributes, **more.attributes},
-        formats={
-            **meta.formats,
-            **{name: {**meta.formats.get(name, {}), **own} for name, own in more.formats.items()},
-        },
-    )
-
-
-def _merged_axes(known: Sequence[Axis], more: Sequence[Axis]) -> Sequence[Axis]:
-    """The axes of a file with what a record adds to each."""
-    if len(known) != len(more):
-        return more or known
-    return [Axis(**{**a.to_dict(), **b.to_dict()}) for a, b in zip(known, more, strict=True)]
 
 
 # field -> type that it must have

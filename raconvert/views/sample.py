@@ -14,9 +14,8 @@ from math import ceil, prod
 import numpy as np
 
 from raconvert.arrays.array import Array
-from raconvert.arrays.inplace import InPlace
 from raconvert.arrays.layout import COLOR, COLUMNS, EMPTY, IMAGE, LINE, SCALAR, Layout, layout_of
-from raconvert.arrays.lazy import Decoded, some_rows
+from raconvert.arrays.lazy import is_decoded_whole, some_rows
 from raconvert.declared import Record
 from raconvert.errors import TooLarge
 from raconvert.files.places import is_remote
@@ -107,7 +106,7 @@ def _pictures(array: Array, layout: Layout) -> int:
 def _is_streamed(array: Array) -> bool:
     """True for what can only be decoded front to back."""
     data = array.data if array.extent is None else None
-    return isinstance(data, Decoded) and not (isinstance(data, InPlace) and data.by_regions)
+    return is_decoded_whole(data)
 
 
 def spread(count: int, most: int) -> list[int]:

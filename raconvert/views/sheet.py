@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from raconvert.arrays.inplace import InPlace
-from raconvert.arrays.lazy import Decoded
+from raconvert.arrays.lazy import is_decoded_whole
 from raconvert.declared import Record
 from raconvert.errors import RaconvertError
 
@@ -73,8 +72,7 @@ def _fits(labels: Array, pictures: Array) -> bool:
     if labels.element.kind not in ("int", "uint", "user", "bool"):
         return False
     data = labels.data if labels.extent is None else None
-    by_regions = not isinstance(data, Decoded) or (isinstance(data, InPlace) and data.by_regions)
-    return by_regions or labels.nbytes <= _DECODED
+    return not is_decoded_whole(data) or labels.nbytes <= _DECODED
 
 
 def _words(labels: Array, arrays: dict[str, Array], group: str) -> tuple[str, ...]:

@@ -1,0 +1,194 @@
+"""A part of an array that keeps what it is about: names, labels, spacing, coordinates, space.
+
+`array[...]` gives values, for any key that NumPy takes; `array.slicer[...]` gives an `Array` of the
+part, lazily, for integers, slices and an Ellipsis. ``--slice`` and ``FILE#NAME[...]`` are the same.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from raconvert.arrays.blocks import slabs
+from raconvert.arrays.dtypes import dtype_of, needs_swap
+from raconvert.arrays.indexing import full_key, only_basic, picked, range_of_key, slice_of
+from raconvert.arrays.lazy import is_decoded_whole
+from raconvert.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+    from raconvert.files.source import Extent
+
+    Values = np.ndarray[Any, Any]
+    Part = int | range  # an index, whose axis goes, or the indices of an axis
+
+
+class Slicer:
+    """What `Array.slicer` is: ``array.slicer[1:, ..., 0]``."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    def __getitem__(self, key: Any) -> Array:
+        return sliced(self._array, key)
+
+
+def sliced(array: Array, key: Any) -> Array:
+    """Return a part of an array with what is known of it; nothing is read.
+
+    `key`: integers, slices and an Ellipsis, in the order of `shape`. Raises `IndexError` as NumPy
+    does, and for other keys.
+    """
+    keys = key if isinstance(key, tuple) else (key,)
+    if not only_basic(key) or any(part is None for part in keys):
+        raise IndexError(
+            "a slicer takes integers, slices and an Ellipsis; array[...] takes lists and masks too"
+        )
+    full = full_key(key, array.ndim)
+    parts = [range_of_key(part, length) for part, length in zip(full, array.shape, strict=True)]
+    kept = [len(part) for part in parts if not isinstance(part, int)]
+    column_major = array.index_order == "F"
+    stored = parts[::-1] if column_major else parts
+    made = array.replace(
+        dims=tuple(kept if column_major else kept[::-1]),
+        meta=array.meta.sliced(parts) if array.described else None,
+        extent=_extent(array, stored),
+        data=partial(Sliced, array, stored),
+        storage={},
+    )
+    if array.origin is not None:
+        made.comes_from(_Again(array.origin, key))
+    return made
+
+
+class _Again:
+    """Open an array anew and take the same part of it."""
+
+    def __init__(self, origin: Any, key: Any) -> None:
+        self._origin = origin
+        self._key = key
+
+    def __call__(self) -> Array:
+        return sliced(self._origin(), self._key)
+
+
+def _extent(array: Array, stored: list[Part]) -> Extent | None:
+    """The bytes of a part that lie together in a file, in order; None if they do not."""
+    extent, shape = array.extent, array.dims[::-1]
+    lengths = [1 if isinstance(part, int) else len(part) for part in stored]
+    if extent is None or 0 in lengths:
+        return None
+    cut = [number for number, length in enumerate(lengths) if length != 1]
+    first = cut[0] if cut else len(stored) - 1
+    for part, length in zip(stored[first + 1 :], shape[first + 1 :], strict=True):
+        if part != range(length):
+            return None
+    apart = stored[first] if stored else 0
+    if isinstance(apart, range) and len(apart) > 1 and apart.step != 1:
+        return None
+    width = array.element.nbytes
+    begins = [part if isinstance(part, int) else part.start for part in stored]
+    begin = sum(at * prod(shape[n + 1 :]) for n, at in enumerate(begins))
+    return extent.part(begin * width, prod(lengths) * width)
+
+
+class Sliced:
+    """Array source: the elements of another array at an index or a range of each stored axis."""
+
+    def __init__(self, array: Array, stored: list[Part]) -> None:
+        self._array = array
+        self._stored = stored
+        self.shape = tuple(len(part) for part in stored if not isinstance(part, int))
+        self.dtype: np.dtype[Any] = dtype_of(array.element)
+
+    def stream(self, max_bytes: int) -> Iterator[Values]:
+        """Yield pieces of at most `max_bytes` in stored order."""
+        data: Any = None if self._in_file() else self._array.data
+        whole = data.whole() if is_decoded_whole(data) else None  # held, so that it is decoded once
+        for key in slabs(self.shape, self.dtype.itemsize, max_bytes):
+            yield self._region(key)
+        del whole
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._region(full_key(key, len(self.shape)))
+
+    def _in_file(self) -> Extent | None:
+        extent = self._array.extent
+        plain = extent is not None and extent.swap == needs_swap(self._array.element)
+        return extent if plain and not self._array.mapped else None
+
+    def _region(self, key: tuple[Any, ...]) -> Any:
+        """The elements at a basic key of the part."""
+        from raconvert.arrays.mapped import read_region
+
+        keys = iter((*key, *(slice(None),) * (len(self.shape) - len(key))))
+        whole = tuple(
+            part if isinstance(part, int) else _within(part, next(keys)) for part in self._stored
+        )
+        extent = self._in_file()
+        if extent is not None and self._array.nbytes:
+            return read_region(self._array.element, self._array.dims, extent, whole)
+        return np.asarray(picked(self._array.data, whole), self.dtype)
+
+
+def _within(part: range, key: Any) -> int | slice:
+    """The key of an axis that picks what `key` picks of a range of its indices."""
+    found = part[key]
+    return slice_of(found) if isinstance(found, range) else found
+
+
+# --- as text --------------------------------------------------------------------------------------
+
+
+def key_of(text: str) -> tuple[Any, ...]:
+    """Return the key that a text says, as Python writes it between brackets.
+
+    >>> key_of("1:, ::-2, ..., 0")
+    (slice(1, None, None), slice(None, None, -2), Ellipsis, 0)
+
+    Raises `UsageError` for anything but integers, slices and an Ellipsis.
+    """
+    return tuple(_part_of(word.strip(), text) for word in text.split(","))
+
+
+def _part_of(word: str, text: str) -> Any:
+    if word in ("...", "…"):
+        return ...
+    try:
+        numbers = [int(one) if one.strip() else None for one in word.split(":")]
+        if len(numbers) == 1 and numbers[0] is not None:
+            return numbers[0]
+        if 2 <= len(numbers) <= 3 and numbers[2:] != [0]:
+            return slice(*numbers)
+    except ValueError:
+        pass
+    raise UsageError(
+        f"--slice '{text}' is not understood at '{word}'",
+        expected="integers, slices and ... for each axis, such as '1:, ..., ::2, 0'",
+    )
+
+
+def split_part(name: str) -> tuple[str, str] | None:
+    """Split ``NAME[1:, 0]`` into the name and the text between its brackets; None without them."""
+    head, bracket, rest = name.partition("[")
+    return (head, rest[:-1]) if bracket and rest.endswith("]") else None
+
+
+def part_of(array: Array, text: str) -> Array:
+    """Return the part of an array that a text says; `UsageError` if the array has no such part."""
+    key = key_of(text)
+    try:
+        return sliced(array, key)
+    except IndexError as error:
+        raise UsageError(
+            f"--slice '{text}' is not a part of array '{array.name}': {error}",
+            expected=f"indices of shape {array.shape}",
+        ) from error
