@@ -25,8 +25,9 @@ from pairs import keeps_values
 import raconvert
 import raconvert.ra
 from raconvert.arrays.array import Array
-from raconvert.arrays.blocks import blocks, slabs
+from raconvert.arrays.blocks import blocks
 from raconvert.arrays.dtypes import dtype_of, element_of
+from raconvert.arrays.indexing import slabs
 from raconvert.arrays.metadata import Metadata
 from raconvert.catalogue import ROWS
 from raconvert.errors import RaconvertError, WouldLose

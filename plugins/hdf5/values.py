@@ -13,9 +13,9 @@ from math import prod
 import numpy as np
 from h5py import h5d, h5p, h5s
 
-from raconvert.arrays.blocks import LARGEST_BLOCK, chunk_slabs, slabs
+from raconvert.arrays.blocks import LARGEST_BLOCK, chunk_slabs
 from raconvert.arrays.dtypes import needs_swap
-from raconvert.arrays.indexing import full_key
+from raconvert.arrays.indexing import full_key, slabs
 from raconvert.arrays.memory import check_memory
 from raconvert.arrays.strided import range_of
 from raconvert.errors import Corrupt, TooLarge

@@ -12,8 +12,7 @@ from math import prod
 
 import numpy as np
 
-from raconvert.arrays.blocks import slabs
-from raconvert.arrays.indexing import full_key
+from raconvert.arrays.indexing import full_key, slabs
 from raconvert.arrays.lazy import Decoded
 from raconvert.arrays.strided import fill, range_of, region
 from raconvert.files.copy import handle_of

@@ -7,8 +7,9 @@ from math import prod
 
 import numpy as np
 
-from raconvert.arrays.blocks import Feed, as_ndarray, block_bytes, blocks, slabs, write_raw
+from raconvert.arrays.blocks import Feed, as_ndarray, block_bytes, blocks, write_raw
 from raconvert.arrays.dtypes import opaque
+from raconvert.arrays.indexing import slabs
 from raconvert.arrays.memory import check_memory
 from raconvert.errors import Corrupt
 from raconvert.files.copy import reserve, write_all

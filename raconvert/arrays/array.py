@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from raconvert.arrays.metadata import Axis
-    from raconvert.arrays.slicing import Slicer
     from raconvert.errors import RaconvertError
     from raconvert.files.source import Extent
 
@@ -290,7 +289,7 @@ class Array(Protocols):
         return self.replace(index_order=index_order, dims=self.dims, **changes)
 
     def __getitem__(self, key: Any) -> Any:
-        """Return what NumPy gives for a key, as an ndarray: only what it picks is read.
+        """Pick elements with any key that NumPy takes, as an ndarray; only those are read.
 
         Integers, slices, an Ellipsis and new axes are one region; lists of indices and masks are
         read as few regions.
@@ -319,8 +318,6 @@ class Array(Protocols):
         ...     array.slicer[1:, ::2].shape
         (2, 2)
         """
-        from raconvert.arrays.slicing import Slicer
-
         return Slicer(self)
 
     def _picked(self, key: Any) -> Any:
@@ -332,14 +329,12 @@ class Array(Protocols):
             return values if added is None else values[added]
         if self.problem is not None:
             raise self.problem
-        from raconvert.arrays.blocks import opaque, opaque_dtype
-        from raconvert.arrays.lazy import is_decoded_whole
-
         of_fields = self.dtype.names is not None and (
             isinstance(key, str) or (isinstance(key, list) and key[:1] and isinstance(key[0], str))
         )
-        if of_fields or is_decoded_whole(self.data):
+        if of_fields or not getattr(self.data, "by_regions", True):
             return self.__array__()[key].copy()
+        from raconvert.arrays.dtypes import opaque, opaque_dtype
 
         dtype = self.dtype
         values = chosen(
@@ -454,3 +449,18 @@ class Array(Protocols):
         from raconvert.arrays.shown import array_lines
 
         return "\n".join(array_lines(self))
+
+
+class Slicer:
+    """Takes parts of an array: ``array.slicer[1:, ..., 0]``."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    def __getitem__(self, key: Any) -> Array:
+        from raconvert.arrays.slicing import sliced
+
+        part: Array = sliced(self._array, key)
+        return part

@@ -21,6 +21,7 @@ from raconvert.arrays.dtypes import (
     opaque,
     opaque_dtype,
 )
+from raconvert.arrays.indexing import slabs
 from raconvert.arrays.memory import (
     check_memory,
     check_rank,
@@ -103,23 +104,6 @@ def _region(source: Any, key: tuple[Any, ...]) -> Any:
     import numpy as np
 
     return np.asarray(source[key])
-
-
-def slabs(
-    shape: tuple[int, ...], itemsize: int, max_bytes: int
-) -> Iterator[tuple[int | slice, ...]]:
-    """Yield index keys that cut `shape` (slowest axis first) into contiguous slabs, in order."""
-    if not shape:
-        yield ()
-        return
-    axis = 0
-    while axis < len(shape) - 1 and prod(shape[axis + 1 :]) * itemsize > max_bytes:
-        axis += 1
-    row_bytes = max(1, prod(shape[axis + 1 :]) * itemsize)
-    step = max(1, max_bytes // row_bytes)
-    for outer in product(*(range(n) for n in shape[:axis])):
-        for start in range(0, shape[axis], step):
-            yield (*outer, slice(start, min(start + step, shape[axis])))
 
 
 def chunk_slabs(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import prod
 
-from raconvert.arrays.blocks import slabs
+from raconvert.arrays.indexing import slabs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -110,11 +110,28 @@ def slice_of(part: range) -> slice:
     return slice(part.start, None if part.stop < 0 else part.stop, part.step)
 
 
+def slabs(
+    shape: tuple[int, ...], itemsize: int, max_bytes: int
+) -> Iterator[tuple[int | slice, ...]]:
+    """Yield index keys that cut `shape` (slowest axis first) into contiguous slabs, in order."""
+    if not shape:
+        yield ()
+        return
+    axis = 0
+    while axis < len(shape) - 1 and prod(shape[axis + 1 :]) * itemsize > max_bytes:
+        axis += 1
+    row_bytes = max(1, prod(shape[axis + 1 :]) * itemsize)
+    step = max(1, max_bytes // row_bytes)
+    for outer in product(*(range(n) for n in shape[:axis])):
+        for start in range(0, shape[axis], step):
+            yield (*outer, slice(start, min(start + step, shape[axis])))
+
+
 # --- keys with lists, masks and arrays of indices -------------------------------------------------
 
 
 def chosen(shape: tuple[int, ...], dtype: np.dtype[Any], key: Any, read: Read) -> Values:
-    """Return what NumPy gives for any key of an array of this shape.
+    """Pick elements with any key that NumPy takes, of an array of this shape.
 
     `read` gives the region of slices with steps above 0, one for each axis. Raises what NumPy does.
     """

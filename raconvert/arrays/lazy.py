@@ -68,6 +68,11 @@ class Decoded:
         self._owner: ref[Values] | None = None
 
     @property
+    def by_regions(self) -> bool:
+        """True if a region is read without the rest; not here."""
+        return False
+
+    @property
     def count(self) -> int:
         """The number of elements."""
         return prod(self.shape)
@@ -127,4 +132,4 @@ def some_rows(array: Array) -> Any:
 
 def is_decoded_whole(data: Any) -> bool:
     """True for an array source that decodes all of its elements for any region."""
-    return isinstance(data, Decoded) and not getattr(data, "by_regions", False)
+    return not getattr(data, "by_regions", True)

@@ -250,7 +250,7 @@ class Space(Record):
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Space:
-        """Return what `to_dict` described; unknown fields are ignored.
+        """Make the space that `to_dict` described; unknown fields are ignored.
 
         Raises `TypeError` for an origin that is not a list.
         """
@@ -487,7 +487,7 @@ class Metadata(_Value):
         return self if self.later is None else self.replace(later=None)
 
     def completed(self) -> Metadata:
-        """Return what is known now that all elements have been read.
+        """Return the metadata with all that the elements told, now that they have been read.
 
         Raises nothing but what `later` raises.
         """

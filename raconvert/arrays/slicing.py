@@ -11,10 +11,8 @@ from math import prod
 
 import numpy as np
 
-from raconvert.arrays.blocks import slabs
 from raconvert.arrays.dtypes import dtype_of, needs_swap
-from raconvert.arrays.indexing import full_key, only_basic, picked, range_of_key, slice_of
-from raconvert.arrays.lazy import is_decoded_whole
+from raconvert.arrays.indexing import full_key, only_basic, picked, range_of_key, slabs, slice_of
 from raconvert.errors import UsageError
 
 TYPE_CHECKING = False
@@ -22,26 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from raconvert.arrays.array import Array
     from raconvert.files.source import Extent
 
     Values = np.ndarray[Any, Any]
     Part = int | range  # an index, whose axis goes, or the indices of an axis
 
 
-class Slicer:
-    """What `Array.slicer` is: ``array.slicer[1:, ..., 0]``."""
-
-    __slots__ = ("_array",)
-
-    def __init__(self, array: Array) -> None:
-        self._array = array
-
-    def __getitem__(self, key: Any) -> Array:
-        return sliced(self._array, key)
-
-
-def sliced(array: Array, key: Any) -> Array:
+def sliced(array: Any, key: Any) -> Any:
     """Return a part of an array with what is known of it; nothing is read.
 
     `key`: integers, slices and an Ellipsis, in the order of `shape`. Raises `IndexError` as NumPy
@@ -76,13 +61,14 @@ class _Again:
         self._origin = origin
         self._key = key
 
-    def __call__(self) -> Array:
+    def __call__(self) -> Any:
         return sliced(self._origin(), self._key)
 
 
-def _extent(array: Array, stored: list[Part]) -> Extent | None:
+def _extent(array: Any, stored: list[Part]) -> Extent | None:
     """The bytes of a part that lie together in a file, in order; None if they do not."""
-    extent, shape = array.extent, array.dims[::-1]
+    shape: tuple[int, ...] = array.dims[::-1]
+    extent: Extent | None = array.extent
     lengths = [1 if isinstance(part, int) else len(part) for part in stored]
     if extent is None or 0 in lengths:
         return None
@@ -103,7 +89,7 @@ def _extent(array: Array, stored: list[Part]) -> Extent | None:
 class Sliced:
     """Array source: the elements of another array at an index or a range of each stored axis."""
 
-    def __init__(self, array: Array, stored: list[Part]) -> None:
+    def __init__(self, array: Any, stored: list[Part]) -> None:
         self._array = array
         self._stored = stored
         self.shape = tuple(len(part) for part in stored if not isinstance(part, int))
@@ -112,7 +98,9 @@ class Sliced:
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield pieces of at most `max_bytes` in stored order."""
         data: Any = None if self._in_file() else self._array.data
-        whole = data.whole() if is_decoded_whole(data) else None  # held, so that it is decoded once
+        whole = (
+            data.whole() if not getattr(data, "by_regions", True) else None
+        )  # held, so that it is decoded once
         for key in slabs(self.shape, self.dtype.itemsize, max_bytes):
             yield self._region(key)
         del whole
@@ -122,8 +110,8 @@ class Sliced:
 
     def _in_file(self) -> Extent | None:
         extent = self._array.extent
-        plain = extent is not None and extent.swap == needs_swap(self._array.element)
-        return extent if plain and not self._array.mapped else None
+        fits = extent is not None and extent.swap == needs_swap(self._array.element)
+        return extent if fits and not self._array.mapped else None
 
     def _region(self, key: tuple[Any, ...]) -> Any:
         """The elements at a basic key of the part."""
@@ -182,7 +170,7 @@ def split_part(name: str) -> tuple[str, str] | None:
     return (head, rest[:-1]) if bracket and rest.endswith("]") else None
 
 
-def part_of(array: Array, text: str) -> Array:
+def part_of(array: Any, text: str) -> Any:
     """Return the part of an array that a text says; `UsageError` if the array has no such part."""
     key = key_of(text)
     try:

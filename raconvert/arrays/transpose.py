@@ -22,10 +22,9 @@ from raconvert.arrays.blocks import (
     LARGEST_BLOCK,
     blocks,
     region_of,
-    slabs,
 )
 from raconvert.arrays.dtypes import dtype_of, little, needs_swap, opaque, opaque_dtype
-from raconvert.arrays.indexing import full_key
+from raconvert.arrays.indexing import full_key, slabs
 from raconvert.arrays.lazy import Decoded
 from raconvert.arrays.prefetch import ahead
 from raconvert.files.copy import check_extent, read_at, read_extent_into
