@@ -15,7 +15,7 @@ import numpy as np
 
 from raconvert.arrays.blocks import blocks
 from raconvert.arrays.bundle import Bundle
-from raconvert.arrays.dtypes import dtype_of, little
+from raconvert.arrays.dtypes import dtype_of, little, opaque
 from raconvert.catalogue import Row
 from raconvert.conversion.options import Settings
 from raconvert.conversion.read import apply_sidecar
@@ -96,7 +96,7 @@ def joined(array: Array, max_bytes: int) -> Values:
     flat = np.empty(array.count, dtype_of(little(array.element)))
     done = 0
     for block in blocks(array, max_bytes):
-        flat[done : done + block.size] = block.reshape(-1)
+        opaque(flat)[done : done + block.size] = opaque(block.reshape(-1))
         done += block.size
     require(done == array.count, f"blocks hold {done} of {array.count} elements")
     values = flat.reshape(array.dims[::-1])
