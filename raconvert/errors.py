@@ -149,7 +149,7 @@ class _SystemError(RaconvertError, OSError):
         self.errno = self._number
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Keep the number as well, which is no attribute of Python."""
+        """Keep the number as well, which `__dict__` does not hold."""
         return (type(self), (self.what,), {**self.__dict__, "errno": self.errno})
 
     @property

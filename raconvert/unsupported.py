@@ -43,7 +43,7 @@ def unknown_target(path: str, broken: Sequence[str]) -> UnknownFormat:
             )
     if name.endswith(_VIDEOS):
         return UnknownFormat(
-            "a video is no destination",
+            "videos are not written",
             path=path,
             expected=f"one of {known}",
             remedy="\n".join(["one file for each frame: -o 'frame{:05d}.png'", *others]),

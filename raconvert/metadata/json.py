@@ -34,7 +34,7 @@ def dumps(value: Any) -> str:
 
 
 def need_of(data: bytes) -> int:
-    """Return how many bytes the values of a JSON text need at most, texts and the text included.
+    """Return the most bytes that the values of a JSON text need, the text itself included.
 
     Counted without parsing: ``[],`` of three bytes becomes a list of 64 in memory.
     """
