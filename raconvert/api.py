@@ -271,7 +271,7 @@ def _write(
     word: str, arrays: Any, to: str | None, meta: Metadata | None, settings: Settings
 ) -> Report:
     place, name = target_spec(word, to)
-    row = registry.target_row(place, to)
+    row = registry.target_row(place, to, container=name is not None)
     stem = name or os.path.splitext(os.path.basename(place))[0]
     changes: list[tuple[str, str]] = []
     if kind_of(arrays):
@@ -289,7 +289,7 @@ def _write(
     for array in bundle.arrays:
         array.meta = meta_for(array, array.meta if meta is None else meta)
     report = Report([])
-    prepare_target(place, row, [], settings, report)
+    prepare_target(place, row, [], settings, report, name)
     report.equivalent.add(equivalent(one, "metadata", what) for one, what in changes)
     return write_bundle(Conversion(place, row, settings, report, name=name), bundle)
 

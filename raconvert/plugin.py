@@ -17,9 +17,10 @@ state, no registration by import:
     or removes, it. What only shows while data is read goes to `Target.lost`, where
     `Target.allows` it, and to `Target.notes`.
 
-Optional functions, of which the Protocols below say shapes, units and errors: ``read_stack`` (many
-small files as one array), ``check`` (what `verify` looks at besides), ``target``, ``check_target``
-(of a format that is not one file), ``data_range`` (for sidecars), ``split`` (formats of low rank),
+Optional functions, of which the Protocols below say shapes, units and errors: ``add`` (an array
+more in a container that exists), ``read_stack`` (many small files as one array), ``check`` (what
+`verify` looks at besides), ``target``, ``check_target`` (of a format that is not one file),
+``data_range`` (for sidecars), ``split`` (formats of low rank),
 ``programs`` (how other libraries read an array).
 
 A plugin that reads files which its file names asks `Source.named` for each, and `Source.beside` for
@@ -41,7 +42,7 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import Element, dtype_of, element, element_of, little, type_name
 from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.declared import Record
-from raconvert.errors import Unsupported, listed, quoted
+from raconvert.errors import TargetExists, Unsupported, listed, quoted
 from raconvert.files.source import Extent, Source
 
 TYPE_CHECKING = False
@@ -82,6 +83,28 @@ if TYPE_CHECKING:
         """
 
         def __call__(self, bundle: Bundle, /, **options: Any) -> Plan: ...
+
+    class Add(Protocol):
+        """What a container becomes when the arrays of a bundle are added to it.
+
+        `source` is the container, `held` what `read` finds in it (no arrays if it finds none).
+        `Plan.write` writes all of the new container, in which everything else is as it was, byte
+        for byte: also what `read` leaves out. Each name of `Plan.names` that `held` has is replaced
+        with `overwrite`; without it, and for anything else of that name, raises `TargetExists`
+        (`array_exists`, `not_an_array`). Raises `Unsupported` for a container that it cannot keep
+        as it is, and what reading it raises; `Fit`s are made as by `plan`.
+        """
+
+        def __call__(
+            self,
+            bundle: Bundle,
+            source: Source,
+            held: Bundle,
+            /,
+            *,
+            overwrite: bool,
+            **options: Any,
+        ) -> Plan: ...
 
     class ReadStack(Protocol):
         """Many files of one shape and type as one lazy array, for formats of small files.
@@ -140,8 +163,8 @@ if TYPE_CHECKING:
 __all__ = [
     "API", "EQUIVALENT", "MAYBE", "NO", "PROPERTIES", "REFUSED", "SURE", "Array", "Axis", "Bundle",
     "Element", "Extent", "Fit", "Format", "Metadata", "Option", "Plan", "Source", "Target",
-    "dtype_of", "element", "element_of", "equivalent", "file_fits", "first_of", "little", "refused",
-    "refused_type", "type_name",
+    "array_exists", "dtype_of", "element", "element_of", "equivalent", "file_fits", "first_of",
+    "little", "not_an_array", "refused", "refused_type", "type_name",
 ]  # fmt: skip
 
 API = 2  # the version of this contract
@@ -281,19 +304,21 @@ class Plan:
     `fits` lists what would be changed or lost; `names`, parallel to the arrays, says under which
     names they are found again, read with `in_opts`; `write` fills a `Target`. `header` makes what
     is before the elements of any name (`write_raw`); `whole` makes all of a file of its elements.
+    `notes` are lines that the user is to know before anything is written.
 
     >>> Plan([], lambda target: None, names=["x"]).names
     ['x']
     """
 
-    __slots__ = ("fits", "header", "in_opts", "names", "whole", "write")
+    __slots__ = ("fits", "header", "in_opts", "names", "notes", "whole", "write")
 
     def __init__(
         self, fits: list[Fit], write: Callable[[Any], None], *, names: list[str],
         header: Callable[[], bytes] | None = None, whole: Callable[[bytes], bytes] | None = None,
-        in_opts: dict[str, Any] | None = None,
+        in_opts: dict[str, Any] | None = None, notes: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.fits: list[Fit] = fits
+        self.notes: list[str] = [*notes]
         self.in_opts: dict[str, Any] = in_opts or {}
         self.whole: Callable[[bytes], bytes] | None = whole
         self.header: Callable[[], bytes] | None = header
@@ -308,8 +333,8 @@ class Plugin:
     """
 
     __slots__ = (
-        "FORMAT", "check", "check_target", "data_range", "plan", "programs", "read", "read_stack",
-        "sniff", "split", "target",
+        "FORMAT", "add", "check", "check_target", "data_range", "plan", "programs", "read",
+        "read_stack", "sniff", "split", "target",
     )  # fmt: skip
 
     def __init__(self, module: Any) -> None:
@@ -326,6 +351,7 @@ class Plugin:
         self.sniff: Sniff = function("sniff", needed=self.FORMAT.reads)
         self.read: Read = function("read", needed=self.FORMAT.reads)
         self.plan: MakePlan = function("plan", needed=self.FORMAT.writes)
+        self.add: Add | None = function("add")
         self.read_stack: ReadStack | None = function("read_stack")
         self.check: Check | None = function("check")
         self.target: MakeTarget | None = function("target")
@@ -366,6 +392,33 @@ def file_fits(bundle: Bundle, title: str) -> list[Fit]:
         for what, names in losses
         if names
     ]
+
+
+def array_exists(path: str, name: str, why: str = "") -> TargetExists:
+    """Return the error for an array that a container has and that may not be replaced.
+
+    `why`: a relative clause for one that no flag lets be replaced.
+    """
+    if why:
+        return TargetExists(
+            f"has an array '{name}' already, {why}",
+            path=path,
+            remedy="choose another name for the array",
+        )
+    return TargetExists(
+        f"has an array '{name}' already, and is left as it was",
+        path=path,
+        remedy="use --overwrite to replace this array and no other, or --skip-existing to keep it",
+    )
+
+
+def not_an_array(path: str, name: str, what: str) -> TargetExists:
+    """Return the error for the name of something in a container that is not one of its arrays."""
+    return TargetExists(
+        f"has {what} of the name '{name}', which is not replaced by an array",
+        path=path,
+        remedy="choose another name for the array",
+    )
 
 
 def trailing_note(nbytes: int, after: str = "the data") -> str:

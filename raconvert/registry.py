@@ -250,10 +250,15 @@ def by_suffix(path: str, candidates: tuple[Row, ...] = ROWS) -> Row | None:
     return best[1] if best else None
 
 
-def target_row(path: str, to: str | None = None) -> Row:
-    """Return the format to write: by name, else by the suffix of the destination."""
+def target_row(path: str, to: str | None = None, *, container: bool = False) -> Row:
+    """Return the format to write: by name, else by the suffix of the destination.
+
+    `container`: an array is named in it, so that a folder which is one says what it is.
+    """
     there = path.rstrip("/" + os.sep) if names_folder(path) else path
     row = by_name(to) if to else by_suffix(there) or by_suffix(there, third_party())
+    if row is None and container:
+        row = row_of_folder(path)
     if row is None:
         from raconvert.unsupported import unknown_target
 

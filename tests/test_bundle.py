@@ -896,6 +896,8 @@ def test_one_array_of_a_destination(npz: str) -> None:
     np.save("a.npy", np.ones(2))
     assert main(["a.npy", "-o", "out.zip#g/renamed", "-q"]) == 0
     assert list(raconvert.read("out.zip")) == ["g/renamed"]
+    assert main(["a.npy", "-o", "out.zip#more", "-q"]) == 0
+    assert list(raconvert.read("out.zip")) == ["g/renamed", "more"]
     assert main(["a.npy", "-o", "out.zip#more"]) == 5
 
 

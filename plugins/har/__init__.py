@@ -45,6 +45,9 @@ they have more axes or labels; other numbers need --dtype. Lists of byte strings
 with blanks; a string that ends with a blank would not come back, which stops the conversion
 (--allow elements leaves such blanks out). Unicode becomes Latin-1 (--allow dtype).
 
+A header is added (``-o FILE#NAME``) in the framing of the file; all others are copied record by
+record. Names that differ in capitals only are one name.
+
 Names become up to four letters or digits, unique without regard to case; the original is kept as
 coefficient and long name. Sets: an axis with labels becomes a known set, one without an unlabelled
 dimension. Labels that are not text of up to 12 Latin-1 characters are shortened, and it is said.
@@ -66,11 +69,11 @@ from raconvert.errors import Corrupt
 from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Option, Source
 
 from .header import BLANKS, SECOND
-from .plan import plan
+from .plan import add, plan
 from .records import BIG, LAHEY, LITTLE, Records, framing_of
 from .tables import FULL, SIZES, SPARSE, text
 
-__all__ = ["FORMAT", "plan", "read", "sniff"]
+__all__ = ["FORMAT", "add", "plan", "read", "sniff"]
 
 # One header as GEMPACK writes it: a vector over the set REG, 1.5 and -2.
 _SAMPLE = bytes.fromhex(

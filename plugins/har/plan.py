@@ -31,7 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from raconvert.plugin import Array, Bundle, Target
+    from raconvert.plugin import Array, Bundle, Source, Target
 
 _SMALL = {("bool", 1), ("int", 1), ("int", 2), ("uint", 1), ("uint", 2)}  # float32 holds them all
 _OTHERS = "npy, npz, h5 and ra hold it"
@@ -55,6 +55,30 @@ def plan(bundle: Bundle, *, storage: str = "auto", framing: str = "auto") -> Pla
     names = [header.name for header in planned.headers]
     fits = [*planned.fits, *file_fits(bundle, "HAR")]
     return Plan(fits, write, names=names, in_opts={"solution": "headers"})
+
+
+def add(
+    bundle: Bundle,
+    source: Source,
+    held: Bundle,
+    *,
+    overwrite: bool,
+    storage: str = "auto",
+    framing: str = "auto",
+) -> Plan:
+    """The headers of a file, copied, with those that the arrays become; see `Add`."""
+    from .adding import check_names, framing_in, places_in, write_added
+
+    framing = framing_in(source, framing)
+    places = places_in(source, framing)
+    planned = _planned(bundle, storage, framing)
+    check_names(planned, places, source.path, overwrite=overwrite)
+    return Plan(
+        planned.fits,
+        lambda target: write_added(planned, target, source, places),
+        names=[header.name for header in planned.headers],
+        in_opts={"solution": "headers"},
+    )
 
 
 def _planned(bundle: Bundle, storage: str, framing: str) -> FilePlan:

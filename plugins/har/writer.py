@@ -63,12 +63,12 @@ SPARSE_BELOW = 0.6  # of nonzero values: what the programs of GEMPACK 12.1 store
 def write_file(planned: FilePlan, target: Target) -> None:
     """Write all headers, the hidden ones at their places among the others."""
     try:
-        out = _Out(target.open(), planned.framing)
+        out = Out(target.open(), planned.framing)
         hidden = sorted(planned.hidden, key=lambda kept: kept.get("before", 0))
         for number, header in enumerate(planned.headers):
             while hidden and hidden[0].get("before", 0) <= number:
                 _hidden(out, hidden.pop(0))
-            _header(out, header, target)
+            write_header(out, header, target)
         for kept in hidden:
             _hidden(out, kept)
         out.flush()
@@ -76,16 +76,16 @@ def write_file(planned: FilePlan, target: Target) -> None:
         raise write_failed(target.path, error) from error
 
 
-class _Out:
-    """The file, written through one buffer."""
+class Out:
+    """The file, written through one buffer; `begins`: with its first record."""
 
-    def __init__(self, file: FileIO, framing: str) -> None:
+    def __init__(self, file: FileIO, framing: str, *, begins: bool = True) -> None:
         self.framing = framing
         self.order = byte_order(framing)
         self._file = file
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._filled = 0
-        if framing == LAHEY:
+        if framing == LAHEY and begins:
             self._put(LAHEY_START)
 
     def name(self, raw: str) -> None:
@@ -138,7 +138,7 @@ def _counters(total: int, odd: Sequence[list[int]]) -> Iterator[int]:
         yield changed.get(n, total - n)
 
 
-def _hidden(out: _Out, kept: dict[str, Any]) -> None:
+def _hidden(out: Out, kept: dict[str, Any]) -> None:
     """Write a housekeeping header from what the metadata says of it."""
     out.name(kept["name"])
     if "text" not in kept:
@@ -152,7 +152,7 @@ def _hidden(out: _Out, kept: dict[str, Any]) -> None:
 
 
 def _strings(
-    out: _Out,
+    out: Out,
     words: Sequence[str],
     width: int,
     split: int | None = None,
@@ -173,7 +173,8 @@ def _list_parts(count: int, step: int, odd: Sequence[list[int]]) -> Iterator[tup
         yield start, min(step, count - start), counter
 
 
-def _header(out: _Out, header: HeaderPlan, target: Target) -> None:
+def write_header(out: Out, header: HeaderPlan, target: Target) -> None:
+    """Write all records of one header."""
     array, real = header.array, header.type in (REAL, REAL_BARE)
     nonzero = _nonzero(array, target, header.storage) if real else None
     storage, sizes = FULL, header.dims
@@ -197,7 +198,7 @@ def _header(out: _Out, header: HeaderPlan, target: Target) -> None:
         _sparse(out, header, data, nonzero)
 
 
-def _labels(out: _Out, header: HeaderPlan) -> None:
+def _labels(out: Out, header: HeaderPlan) -> None:
     """Write the label record and the label lists."""
     rank, own = len(header.dims), header.own
     first, second = own.get("logical", [1, 1])
@@ -224,7 +225,7 @@ def _labels(out: _Out, header: HeaderPlan) -> None:
 class _Elements:
     """The elements of an array in stored order, in the form in which the file holds them."""
 
-    def __init__(self, out: _Out, header: HeaderPlan, target: Target) -> None:
+    def __init__(self, out: Out, header: HeaderPlan, target: Target) -> None:
         self.header = header
         self.dtype = np.dtype(f"{out.order}{'i4' if header.type == INTEGER else 'f4'}")
         self._may_cut = target.allows("elements")
@@ -291,7 +292,7 @@ def _latin(block: Values, name: str) -> Values:
     return points.astype(np.uint8).view(f"S{width}")
 
 
-def _text(out: _Out, header: HeaderPlan, feed: Feed) -> None:
+def _text(out: Out, header: HeaderPlan, feed: Feed) -> None:
     count, width, own = header.dims[0], header.width, header.own
     step = own.get("split") or strings_limit(width)
     for _, here, counter in _list_parts(count, step, own.get("counters", [])):
@@ -299,7 +300,7 @@ def _text(out: _Out, header: HeaderPlan, feed: Feed) -> None:
         out.stream(STRINGS, counter, count, here, pieces=pieces, nbytes=here * width)
 
 
-def _matrix(out: _Out, header: HeaderPlan, feed: Feed) -> None:
+def _matrix(out: Out, header: HeaderPlan, feed: Feed) -> None:
     dims = header.dims
     limit = header.own.get("split", MATRIX_LIMIT)
     pattern, repeats = part_counts(dims, limit)
@@ -313,7 +314,7 @@ def _volume(box: list[int]) -> int:
     return prod(last - first + 1 for first, last in zip(box[::2], box[1::2], strict=True))
 
 
-def _full(out: _Out, header: HeaderPlan, feed: Feed, sizes: tuple[int, ...]) -> None:
+def _full(out: Out, header: HeaderPlan, feed: Feed, sizes: tuple[int, ...]) -> None:
     limit = header.own.get("split", FULL_LIMIT)
     pattern, repeats = part_counts(sizes, limit)
     counters = _counters(1 + 2 * len(pattern) * repeats, header.own.get("counters", []))
@@ -345,7 +346,7 @@ def _count(block: Values) -> int:
     return int(np.count_nonzero(values.view("<u4")))
 
 
-def _sparse(out: _Out, header: HeaderPlan, data: _Elements, total: int) -> None:
+def _sparse(out: Out, header: HeaderPlan, data: _Elements, total: int) -> None:
     own, what = header.own, f"array '{header.array.name}'"
     out.record(SPARSE_START, total, 4, 4, own.get("comment", ""))
     pairs = tee(_kept(data.converted()))

@@ -62,6 +62,12 @@ so that equal arrays give equal files. The axes of arrays that name them, or say
 them, make dimension scales, shared by the arrays of a group as netCDF shares dimensions: netCDF4,
 h5netcdf and xarray open such files. In ``.nc`` all axes do, and the description is ``long_name``.
 
+A dataset is added (``-o FILE#NAME``) to a copy of the file, in which everything that is there keeps
+its bytes, also what is left out below. Its named axes share the dimension scales of the group where
+these say the same. A replaced one leaves its room unused (``h5repack`` gives it back), and its
+attributes are those of the new array; references to it lead nowhere. Refused: to replace a scale to
+which others are attached, to add below a link, to files of JLD2.
+
 Noted and left out: references, sequences of variable length, long doubles and other floats beyond
 float64, integers beyond 64 bits, times, structures with any of these, user-defined links, named
 datatypes, and attributes of these types; empty datasets (null space), which come back in HDF5. As
@@ -91,7 +97,7 @@ from __future__ import annotations
 
 from raconvert.plugin import NO, SURE, Array, Bundle, Format, Source
 
-from .plan import plan
+from .plan import add, plan
 from .tables import (
     C_TYPES,
     MAT_MARKS,
@@ -104,7 +110,7 @@ from .tables import (
     WRITE_OPTIONS,
 )
 
-__all__ = ["FORMAT", "plan", "programs", "read", "sniff"]
+__all__ = ["FORMAT", "add", "plan", "programs", "read", "sniff"]
 
 FORMAT = Format(
     name="hdf5",

@@ -79,6 +79,14 @@ def create(path: str, userblock: int = 0) -> h5f.FileID:
     return h5f.create(os.fsencode(path), h5f.ACC_TRUNC, plist, access)
 
 
+def reopen(path: str) -> h5f.FileID:
+    """A file that is there, to be added to: what is new in it has the forms that `create` gives."""
+    access = h5p.create(h5p.FILE_ACCESS)
+    access.set_libver_bounds(h5f.LIBVER_EARLIEST, h5f.LIBVER_LATEST)
+    access.set_fclose_degree(h5f.CLOSE_STRONG)
+    return h5f.open(os.fsencode(path), h5f.ACC_RDWR, access)
+
+
 def created(kind: h5p.PropClassID) -> Any:
     """Properties of a new object: order of attributes kept, no times, which would differ."""
     plist = h5p.create(kind)

@@ -15,7 +15,7 @@ import gc
 import os
 import re
 from collections import namedtuple
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from weakref import WeakValueDictionary
 
@@ -39,6 +39,7 @@ from .tables import SIGNATURE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from raconvert.files.source import Identity
@@ -226,6 +227,16 @@ def _close(fid: h5f.FileID) -> None:
         if fid.valid:
             fid._close_open_objects(h5f.OBJ_LOCAL | ~h5f.OBJ_FILE)
             fid.close()
+
+
+@contextmanager
+def reading(source: Source) -> Iterator[h5f.FileID]:
+    """Give a local file, open for reading. Raises what the library raises."""
+    handle = _handle_of(source, None)
+    try:
+        yield handle.fid
+    finally:
+        handle.release()
 
 
 class File:

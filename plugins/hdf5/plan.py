@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raconvert.plugin import Bundle, Plan
+from raconvert.plugin import Bundle, Plan, Source
 
 from .options import options_of
 
@@ -36,3 +36,21 @@ def plan(
         Writer(bundle, target, options, structure).run()
 
     return Plan(fits_of(bundle, options, structure), write, names=bundle.names)
+
+
+def add(
+    bundle: Bundle,
+    source: Source,
+    held: Bundle,
+    *,
+    overwrite: bool,
+    compress: str = "none",
+    chunks: str = "auto",
+    shuffle: bool = True,
+    strings: str = "auto",
+) -> Plan:
+    """A copy of the file with the arrays in it; options as those of `plan`; see `Add`."""
+    options = options_of(compress, chunks, shuffle, strings)
+    from .adding import plan_added
+
+    return plan_added(bundle, source, held, options, overwrite=overwrite)

@@ -81,7 +81,7 @@ class Dataset:
         self.offset: int | None = None  # of contiguous data
         self.unwritten = 0  # bytes that are little more than a fill value
         self.file = file
-        self._hard = hard
+        self.hard = hard
         self._opened = opened
         # Where this is, for messages.
         self.place = place or f"dataset '{hard.decode('utf-8', 'backslashreplace')}'"
@@ -227,7 +227,7 @@ class Dataset:
                 chunk = prod(self.chunk) * element_size(self.kind)
                 size = max(1 << 20, chunk, min(self.budget, row))
                 access.set_chunk_cache(CACHE_SLOTS, size, 0.75)
-            self._opened = h5d.open(self.file.fid, self._hard, access)
+            self._opened = h5d.open(self.file.fid, self.hard, access)
         return self._opened
 
 

@@ -33,7 +33,7 @@ from .tables import NAMESPACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from h5py import h5t
@@ -67,6 +67,10 @@ class Writer:
         self.made: dict[str, tuple[int, str]] = {}  # scales of axes: what the axes say
         self.coordinates: dict[str, Array] = {}  # arrays that are scales of their axes, by path
         self.netcdf = target.path.lower().endswith(".nc")
+        # For a file that is added to: whether a scale at a path says what an axis says, and that
+        # its dimensions have numbers of their own.
+        self.shares: Callable[[str, Axis, int], bool] = _never
+        self.numbered = False
         self.raw: list[tuple[int, Array, Endings]] = []
         self.held: list[h5d.DatasetID] = []  # with data that the library may still have to write
         space = bundle.formats.get(NAMESPACE)
@@ -300,6 +304,9 @@ class Writer:
         above += "/" * bool(above)
         path = above + component(scales.shared_name(axis, axes[:index]))
         says = (length, repr(axis.to_dict()))
+        if path != above + "_" and self.shares(path, axis, length):
+            h5ds.attach_scale(self._opened(array.name), self._opened(path), index)
+            return
         if path != above + "_" and self.made.get(path) != says and not self._may_be(path):
             path = above + "_"
         if path == above + "_":
@@ -351,7 +358,7 @@ class Writer:
         dataset = self._opened(array.name)
         common = common_names(fields, own if "description" in own or not self.netcdf else NETCDF)
         values, others = divided(fields, common, array.name in self.scales)
-        if self.netcdf or self.made:  # the dimensions are others, and have no numbers
+        if self.netcdf or self.made or self.numbered:  # the dimensions are others
             values = _unnumbered(values)
         left = write_each(dataset, values, _mapping(own.get("attributes")))
         again = {field: fields[field] for name, field in common.items() if name in left}
@@ -464,6 +471,10 @@ class Writer:
         """Yield the paths of arrays and groups, with those around them, in the order of making."""
         for path in (*self.links.values(), *self.groups):
             yield from (*parents(path), path)
+
+
+def _never(*_: object) -> bool:
+    return False
 
 
 def _parting(path: str, other: str) -> tuple[str, str]:

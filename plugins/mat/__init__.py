@@ -47,6 +47,10 @@ Refused: damaged arrays, also where a checksum of a decoded variable is wrong; d
 the file cannot have; more than 64 levels of structs and cells; more values in them than the memory
 allows; VAX and Cray numbers; datasets that keep their data in other files.
 
+A variable is added (``-o FILE#NAME``) in the version of the file; all else in it is copied as it
+lies, function handles and data of classes included. In v7.3 the room of a replaced one stays in the
+file, unused. Files of version 4, and big-endian ones, are refused.
+
 Writes: little-endian, a header without a time, so that equal arrays give equal bytes. ``version=6``
 (default) is not compressed; ``version=7`` compresses each variable; both hold 2^31 - 1 bytes in one
 variable, ``version=7.3`` more. Scalars become 1 x 1 and lists 1 x N; float16 becomes double (single
@@ -60,12 +64,12 @@ from __future__ import annotations
 from raconvert.plugin import NO, SURE, Array, Format, Option, Source
 
 from . import level4
-from .plan import DEFAULT_LEVELS, DEFAULT_VERSION, plan
+from .plan import DEFAULT_LEVELS, DEFAULT_VERSION, add, plan
 from .reader import level_of, read
 from .samples import SAMPLES
 from .tables import AFTER_73, MARKS_5, MARKS_73, PROGRAMS, PROGRAMS_73
 
-__all__ = ["FORMAT", "plan", "programs", "read", "sniff"]
+__all__ = ["FORMAT", "add", "plan", "programs", "read", "sniff"]
 
 FORMAT = Format(
     name="mat",

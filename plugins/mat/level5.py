@@ -13,6 +13,7 @@ Numbers may be stored in any type that holds them; the class says what they are.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from functools import partial
 from io import BytesIO
 from math import prod
@@ -35,13 +36,16 @@ from .header import (
 from .parts import Compressed, HeldPart, InflatedPart, Inflater, LaterPart, inflated_head
 from .sparse5 import SparseParts
 from .tables import MI_COMPRESSED, MI_MATRIX, MI_UINT16, MI_UTF8, ORDERS, STORED, WIDEST, Facts
+from .tree import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from io import FileIO
     from typing import Any
 
-    from .tree import Tree
+    from raconvert.plugin import Source
+
+    from .header import Header
 
 MAX_NAME_BYTES = 4096  # MATLAB writes 63 at most, others more
 MAX_DIMS_BYTES = 4 * 1024
@@ -61,6 +65,26 @@ def read(tree: Tree) -> dict[str, Any]:
         "header": header.text,
         **({"byte_order": "big"} if header.order == ">" else {}),
     }
+
+
+# An element of a file as it lies: the name of its variable, where it begins and ends, its type.
+Lying = namedtuple("Lying", "name begin end code")
+
+
+def lying(source: Source) -> tuple[Header, list[Lying]]:
+    """The header of a file and all its elements. Raises `Corrupt` where one is cut off."""
+    header = parse_header(source.read_exact(0, HEADER_BYTES, "the MAT header"))
+    walker = _Walker(Tree(source, char="strings", sparse="dense"), header.order, header.subsystem)
+    found, place = [], HEADER_BYTES
+    with source.open() as file:
+        while source.size - place >= 8:
+            cursor = FileCursor(source, file, place, source.size)
+            code, nbytes = parse_words(cursor.take(8), header.order)
+            walker.check_element(place, code, nbytes)
+            name = walker.name_in(file, place, code)
+            found.append(Lying(name, place, place + 8 + nbytes, code))
+            place += 8 + nbytes
+    return header, found
 
 
 def _signed(data: bytes, order: str) -> int:
@@ -96,10 +120,10 @@ class _Walker:
             mark = self.tree.mark()
             self.variable = ""
             try:
-                self._check_element(place, code, nbytes)
+                self.check_element(place, code, nbytes)
                 self._variable(cursor, place, code, nbytes)
             except RaconvertError as error:
-                if not self.variable and (name := self._name_in(file, place, code)):
+                if not self.variable and (name := self.name_in(file, place, code)):
                     self.variable = self.tree.variable(name)
                 self.tree.give_up(self.variable, error, mark, place)
                 if not self.framed:
@@ -108,7 +132,7 @@ class _Walker:
         self._rest(file, place)
         return compressed
 
-    def _check_element(self, place: int, code: int, nbytes: int) -> None:
+    def check_element(self, place: int, code: int, nbytes: int) -> None:
         """Refuse a tag behind which no variable can be found, nor anything that follows it."""
         source = self.tree.source
         self.framed = False
@@ -120,7 +144,7 @@ class _Walker:
                           expected=f"{nbytes} bytes", got=source.size - place - 8)  # fmt: skip
         self.framed = True
 
-    def _name_in(self, file: FileIO, place: int, code: int) -> str:
+    def name_in(self, file: FileIO, place: int, code: int) -> str:
         """The name of a variable that cannot be read, if that much is there."""
         source = self.tree.source
         cursor = FileCursor(source, file, place + 8, source.size)
@@ -128,7 +152,9 @@ class _Walker:
             data = inflated_head(source.read_at(place + 8, MAX_NAME_BYTES), MAX_NAME_BYTES)
             cursor = FileCursor(source, BytesIO(data), 8, len(data))  # type: ignore[arg-type]
         try:
-            for what in ("the array flags", "the dims", "the name"):
+            _, raw = self._data(cursor, cursor.end, "the array flags", 8)
+            opaque = len(raw) == 8 and parse_flags(raw, self.order).cls == "opaque"
+            for what in ("the name",) if opaque else ("the dims", "the name"):
                 data = self._data(cursor, cursor.end, what, MAX_DIMS_BYTES)[1]
         except RaconvertError:
             return ""

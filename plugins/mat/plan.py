@@ -7,7 +7,7 @@ from raconvert.plugin import Plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from raconvert.plugin import Bundle, Target
+    from raconvert.plugin import Bundle, Source, Target
 
 DEFAULT_VERSION = "6"
 DEFAULT_LEVELS = {"6": None, "7": 3, "7.3": None}  # 3 is what MATLAB itself uses
@@ -38,3 +38,18 @@ def plan(bundle: Bundle, *, version: str = DEFAULT_VERSION, compress: str = "aut
         write(contents, target, level)
 
     return Plan(contents.fits, write, names=contents.names)
+
+
+def add(
+    bundle: Bundle,
+    source: Source,
+    held: Bundle,
+    *,
+    overwrite: bool,
+    version: str = DEFAULT_VERSION,
+    compress: str = "auto",
+) -> Plan:
+    """The file, all in it copied, with the arrays as variables of its version; see `Add`."""
+    from .adding import plan_added
+
+    return plan_added(bundle, source, held, overwrite=overwrite, version=version, compress=compress)

@@ -17,10 +17,10 @@ import h5py
 import numpy as np
 from h5py import h5a, h5d, h5g, h5p, h5r, h5s, h5t
 
-from raconvert.files.copy import write_all
+from raconvert.files.copy import copy_extent, write_all
 from raconvert.files.places import name_of_open
 
-from ..hdf5.creating import closing, create, library
+from ..hdf5.creating import closing, create, library, reopen
 from ..hdf5.elements import write_chunks
 from ..hdf5.options import Options, chunk_of
 from .contents import Leaf
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from io import FileIO
     from typing import Any
 
-    from raconvert.plugin import Target
+    from raconvert.plugin import Source, Target
 
     from .contents import Box, Contents, Node
 
@@ -44,20 +44,41 @@ MIN_CHUNKED = 1 << 14  # smaller arrays are not worth a chunk
 DECODE = {"logical": 1, "char": 2}  # MATLAB_int_decode
 
 
-def write(contents: Contents, target: Target, level: int | None) -> None:
-    """Write all variables; `level` is that of gzip, None for no compression."""
-    file = target.open()
-    file.truncate(0)
+def names_in(source: Source) -> list[str]:
+    """The names of all variables of a file, and of the hidden groups beside them."""
+    with h5py.File(source.path, "r") as file:
+        return [*file]
+
+
+def write(
+    contents: Contents, target: Target, level: int | None, held: Source | None = None
+) -> None:
+    """Write all variables; `level` is that of gzip, None for no compression.
+
+    With `held` all that is in that file stays, and variables of the same name go.
+    """
+    if held is None:
+        file = target.open()
+        file.truncate(0)
+    else:
+        file = target.open()
+        copy_extent(b"", held.extent(0, held.size), file)
     for _, node in contents.variables:
         prepare(node, target, narrow=False)
     with library(target.path):
-        writer = _Writer(target, level, name_of_open(file, target.temp))
+        name = name_of_open(file, target.temp)
+        fid = create(name, HDF5_OFFSET) if held is None else reopen(name)
+        writer = _Writer(target, level, fid)
         with closing(writer.file, target.path):
-            for name, node in contents.variables:
-                writer.value(writer.root, name.encode("ascii"), node)
+            for variable, node in contents.variables:
+                path = variable.encode("ascii")
+                if held is not None and writer.root.links.exists(path):
+                    writer.root.unlink(path)
+                writer.value(writer.root, path, node)
         places = [(leaf, *where) for leaf, where in writer.later]
-    file.seek(0)
-    write_all(file, [header_bytes(TEXT, VERSION_73)])
+    if held is None:
+        file.seek(0)
+        write_all(file, [header_bytes(TEXT, VERSION_73)])
     for leaf, offset, part in places:
         _fill(file, target, leaf, offset, part)
 
@@ -99,11 +120,11 @@ def _sparse_pieces(leaf: Leaf, target: Target, part: int | None) -> Iterator[tup
 class _Writer:
     """One open HDF5 file; `later` are the elements to write once it is laid out."""
 
-    def __init__(self, target: Target, level: int | None, name: str) -> None:
+    def __init__(self, target: Target, level: int | None, file: Any) -> None:
         self.target = target
         self.level = level
         self.later: list[tuple[Leaf, tuple[int, int | None]]] = []
-        self.file = create(name, HDF5_OFFSET)
+        self.file = file
         self.root: Any = h5g.open(self.file, b"/")
         self._references: Any = None
         self._referred = 0
@@ -227,13 +248,14 @@ class _Writer:
     def _hidden_name(self) -> bytes:
         """The next name in ``#refs#``: a, b, ..., z, ba, bb, ..."""
         if self._references is None:
-            self._references = h5g.create(self.root, b"#refs#", gcpl=_group_properties())
-        number, letters = self._referred, b""
-        self._referred += 1
+            if self.root.links.exists(_REFERENCES):
+                self._references = h5g.open(self.root, _REFERENCES)
+            else:
+                self._references = h5g.create(self.root, _REFERENCES, gcpl=_group_properties())
         while True:
-            number, rest = divmod(number, 26)
-            letters = bytes([97 + rest]) + letters
-            if not number:
+            letters = _letters(self._referred)
+            self._referred += 1
+            if not self._references.links.exists(letters):
                 return letters
 
     def _struct(self, group: Any, name: bytes, box: Box) -> Any:
@@ -247,6 +269,19 @@ class _Writer:
                 column = box.members[index :: len(box.fields)]
                 self._reference_dataset(found, field.encode("ascii"), box.dims, column)
         return found
+
+
+_REFERENCES = b"#refs#"
+
+
+def _letters(number: int) -> bytes:
+    """A number as letters: a, b, ..., z, ba, bb, ..."""
+    letters = b""
+    while True:
+        number, rest = divmod(number, 26)
+        letters = bytes([97 + rest]) + letters
+        if not number:
+            return letters
 
 
 # --- pieces of HDF5 -------------------------------------------------------------------------------

@@ -79,16 +79,23 @@ def write(contents: Contents, target: Target, level: int | None) -> None:
     file = target.open()
     write_all(file, [header_bytes(TEXT, VERSION_5)])
     for name, node in contents.variables:
-        prepare(node, target, narrow=True)
-        if node.nbytes > MAX_V5_BYTES or _size(node, name) >= 1 << 32:
-            raise WouldLose(
-                f"variable '{name}' has {node.nbytes} bytes",
-                expected=f"at most {MAX_V5_BYTES} in version {contents.version}",
-                remedy="write it with --out-opt version=7.3",
-            )
-        sink = _Uncompressed(file, target) if level is None else _Deflated(file, target, level)
-        _matrix(sink, node, name)
-        sink.close()
+        write_variable(file, target, name, node, contents, level)
+
+
+def write_variable(
+    file: FileIO, target: Target, name: str, node: Node, contents: Contents, level: int | None
+) -> None:
+    """Write one variable where the file is. Raises `WouldLose` for one that is too large."""
+    prepare(node, target, narrow=True)
+    if node.nbytes > MAX_V5_BYTES or _size(node, name) >= 1 << 32:
+        raise WouldLose(
+            f"variable '{name}' has {node.nbytes} bytes",
+            expected=f"at most {MAX_V5_BYTES} in version {contents.version}",
+            remedy="write it with --out-opt version=7.3",
+        )
+    sink = _Uncompressed(file, target) if level is None else _Deflated(file, target, level)
+    _matrix(sink, node, name)
+    sink.close()
 
 
 # --- where bytes go -------------------------------------------------------------------------------

@@ -22,6 +22,9 @@ dates and modes, so that equal arrays give equal bytes. The data of stored membe
 multiple of 64 bytes in the file (by padding in the local extra field, as zipalign does it), so
 that it can be mapped in place.
 
+An array is added to an archive (``-o FILE#NAME``) by copying all its members as they lie, also
+those that are not NPY files.
+
 Noted and left out: members that are not NPY files, or hold what `raconvert.plugins.npy` refuses as
 unsafe or unsupported (pickled objects, long doubles), as long as one array is left; otherwise the
 file is refused for that reason. Bytes after the data of a member, up to 1 MiB, are noted too.
@@ -55,7 +58,7 @@ from raconvert.plugin import trailing_note as bytes_after
 
 from .. import npy
 from ..npy.header import MAGIC, Header, read_header
-from .plan import plan
+from .plan import add, plan
 from .tables import MAX_TRAILING_BYTES, METHODS, PROGRAMS, SAMPLE, SUFFIX, array_name, in_member
 
 TYPE_CHECKING = False
@@ -63,7 +66,7 @@ if TYPE_CHECKING:
     from io import FileIO
     from typing import Any
 
-__all__ = ["FORMAT", "plan", "programs", "read", "sniff"]
+__all__ = ["FORMAT", "add", "plan", "programs", "read", "sniff"]
 
 FORMAT = Format(
     name="npz",

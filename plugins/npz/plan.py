@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+from raconvert.files import zips
 from raconvert.files.names import members_of
 from raconvert.files.places import write_failed
+from raconvert.files.zipsplice import spliced
 from raconvert.files.zipwriter import Archive
-from raconvert.plugin import Array, Bundle, Plan, equivalent, file_fits, refused
+from raconvert.plugin import (
+    Array,
+    Bundle,
+    Plan,
+    Source,
+    array_exists,
+    equivalent,
+    file_fits,
+    not_an_array,
+    refused,
+)
 
 from ..npy.header import header_of
 from ..npy.plan import array_fits
-from .tables import COMMENT, LONGEST_NAME, METHODS, SUFFIX
+from .tables import COMMENT, LONGEST_NAME, METHODS, SUFFIX, array_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from raconvert.files.zipsplice import Put
     from raconvert.plugin import Target
 
-__all__ = ["plan"]
+__all__ = ["add", "plan"]
 
 
 def plan(bundle: Bundle, *, compress: str = "none") -> Plan:
@@ -43,6 +56,54 @@ def plan(bundle: Bundle, *, compress: str = "none") -> Plan:
         lambda target: _write(bundle, keys, target, METHODS[compress]),
         names=bundle.names,
     )
+
+
+def add(
+    bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool, compress: str = "none"
+) -> Plan:
+    """The members of an archive, copied as they lie, and one for each array; see `Add`."""
+    members = zips.members(source)
+    there = {array_name(member): member.filename for member in members}
+    others = [file for name, file in there.items() if name not in bundle.names]
+    keys = [
+        member.removesuffix(SUFFIX) for member in members_of(bundle.names, SUFFIX, reserved=others)
+    ]
+    fits = plan(bundle, compress=compress).fits
+    for name in bundle.names:
+        _check_free(name, there, held, source.path, overwrite=overwrite)
+        alike = {name + SUFFIX, name.removesuffix(SUFFIX)} - {name}
+        fits += [
+            refused(name, "names", f"numpy.load cannot tell it from '{other}' in one archive")
+            for other in alike & there.keys()
+        ]
+
+    def write(target: Target) -> None:
+        def put(array: Array, key: str) -> Put:
+            return lambda archive: _write_member(archive, array, key, METHODS[compress], target)
+
+        puts: dict[str, Put | None] = {}
+        more: list[Put] = []
+        for array, key in zip(bundle.arrays, keys, strict=True):
+            if array.name in there:
+                puts[there[array.name]] = put(array, key)
+            else:
+                more.append(put(array, key))
+        try:
+            spliced(source, target.open(), members, puts, more)
+        except OSError as error:
+            raise write_failed(target.path, error) from error
+
+    return Plan(fits, write, names=bundle.names)
+
+
+def _check_free(
+    name: str, there: dict[str, str], held: Bundle, path: str, *, overwrite: bool
+) -> None:
+    """Refuse (`TargetExists`) the name of a member, unless it is an array to be replaced."""
+    if name in held.names and not overwrite:
+        raise array_exists(path, name)
+    if name in there and name not in held.names:
+        raise not_an_array(path, name, "a member that is no array")
 
 
 def _name_problem(name: str, key: str, before: set[str], taken: set[str]) -> str | None:

@@ -23,6 +23,9 @@ Writes: the header in the order of the arrays, padded to a multiple of 8; data i
 the elements, as the library does it, so that each tensor lies aligned; attributes of the file whose
 values are text.
 
+A tensor is added (``-o FILE#NAME``) behind those whose elements are as wide; the header is written
+anew, with ``__metadata__`` and the order that it had, and the data of the others is copied.
+
 Refused: headers above 100 MB, as by the library; a name twice; data that does not begin at 0, ends
 before the file does, overlaps or has holes; shapes that do not fit their bytes; types of less than
 eight bits (an array that cannot be read). Writing refuses complex128, texts, dates and structures,
@@ -36,9 +39,9 @@ from raconvert.errors import Unsupported
 from raconvert.plugin import MAYBE, NO, SURE, Array, Bundle, Element, Format, Metadata, Source
 
 from .header import BARE, ELEMENTS, MAX_HEADER_BYTES, SAMPLE, Tensor, read_header
-from .plan import plan
+from .plan import add, plan
 
-__all__ = ["FORMAT", "plan", "read", "sniff"]
+__all__ = ["FORMAT", "add", "plan", "read", "sniff"]
 
 FORMAT = Format(
     name="safetensors",

@@ -163,6 +163,40 @@ def header_bytes(arrays: list[Array], attributes: dict[str, str]) -> tuple[bytes
     return len(text).to_bytes(8, "little") + text, ordered
 
 
+def header_with(
+    raw: bytes, tensors: list[Tensor], arrays: list[Array]
+) -> tuple[bytes, list[Tensor | Array]]:
+    """The header `raw` with entries for further arrays, or other ones; and whose data follows.
+
+    A new tensor lies behind all that are as
+    wide as its elements, or wider, so that the others stay aligned.
+    """
+    entries: dict[str, Any] = json.loads(raw)
+    new = {array.name: array for array in arrays}
+    order: list[Tensor | Array] = sorted(
+        (tensor for tensor in tensors if tensor.name not in new), key=lambda t: (t.offset, t.nbytes)
+    )
+    for array in arrays:
+        width = array.element.nbytes
+        at = next((i for i, one in enumerate(order) if _width(one) < width), len(order))
+        order.insert(at, array)
+        entries[array.name] = {"dtype": dtype_of_array(array), "shape": list(array.dims[::-1])}
+    end = 0
+    for one in order:
+        entries[one.name]["data_offsets"] = [end, end + one.nbytes]
+        end += one.nbytes
+    text = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text, order
+
+
+def _width(one: Tensor | Array) -> int:
+    """The bytes of an element of a tensor that is there, or of an array."""
+    if not isinstance(one, Tensor):
+        return one.element.nbytes
+    return ELEMENTS[one.dtype].nbytes if one.dtype in ELEMENTS else 1
+
+
 _TEXT = (
     b'{"x":{"dtype":"I16","shape":[2,3],"data_offsets":[0,12]},'
     b'"y":{"dtype":"BOOL","shape":[],"data_offsets":[12,13]}}  '

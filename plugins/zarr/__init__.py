@@ -47,6 +47,10 @@ whole rows of about 1 MiB, zstd; every chunk, so that nothing hangs on a fill va
 give equal bytes. The folder appears whole; an existing one is replaced only with ``--overwrite``,
 and only if there is nothing else in it.
 
+An array is added (``-o FOLDER#NAME``) in the version of the hierarchy; the files of all others keep
+their content, consolidated metadata lists the new one. An axis whose name is that of a dimension
+with another length, or other values, is no dimension of that name to other programs.
+
 Refused: objects and codecs that make them of bytes (pickle, json2, msgpack2); irregular chunk
 grids, storage transformers, codecs that are not known; links to folders, and files outside the
 folder; JSON above 16 MiB or nested more than 64 levels; chunks that need more than
@@ -62,11 +66,11 @@ from raconvert.files.places import is_remote, is_there
 from raconvert.plugin import NO, SURE, Array, Bundle, Format, Option, Source
 
 from .options import WRITE_OPTIONS
-from .plan import plan
+from .plan import add, plan
 from .stores import check_target, target
 from .tables import MARKS, PROGRAMS, SAMPLE_2, SAMPLE_3
 
-__all__ = ["FORMAT", "check_target", "plan", "programs", "read", "sniff", "target"]
+__all__ = ["FORMAT", "add", "check_target", "plan", "programs", "read", "sniff", "target"]
 
 FORMAT = Format(
     name="zarr",

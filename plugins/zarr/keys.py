@@ -6,6 +6,8 @@ from raconvert.files.names import folded, paths_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from raconvert.plugin import Bundle
 
 _DOCUMENTS = ("zarr.json", "bundle.yaml")  # files by which a folder is known
@@ -21,6 +23,11 @@ def keys_of(bundle: Bundle) -> tuple[list[str], dict[str, str]]:
         for depth in range(1, len(names) + 1):
             groups.setdefault("/".join(names[:depth]), "/".join(parts[:depth]))
     return keys[: len(bundle.arrays)], groups
+
+
+def key_of(name: str, known: Mapping[str, str]) -> str:
+    """The key of a further array; `known` are the keys of those that are there, by name."""
+    return paths_of([_unreserved(name)], "", known=known)[0]
 
 
 def key_beside(key: str, name: str) -> str | None:

@@ -19,6 +19,7 @@ from .tables import AXES_OF_V2, OWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     from raconvert.plugin import Array
@@ -87,6 +88,11 @@ def placeholder(stem: str, axis: int) -> str:
     return f"{stem}_dim_{axis}"
 
 
+def dimension_names(node: Node) -> list[str]:
+    """The names of the dimensions of an array, in the order of its shape; empty if it has none."""
+    return [name or "" for name in _names(node, dict(node.attributes)) or ()]
+
+
 def _names(node: Node, attributes: dict[str, Any]) -> list[str | None] | None:
     """The names of the axes, in the order of the shape."""
     if node.names is not None:
@@ -116,8 +122,13 @@ def _own(node: Node) -> dict[str, Any]:
 # Writing ------------------------------------------------------------------------------------------
 
 
-def divided(array: Array, stem: str) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
-    """What of an array becomes attributes, names of dimensions, and the record of the rest."""
+def divided(
+    array: Array, stem: str, apart: Collection[str] = ()
+) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
+    """What of an array becomes attributes, names of dimensions, and the record of the rest.
+
+    `apart` are names of axes that are not those of dimensions.
+    """
     fields = roundtrip.record_of(array)
     fields.pop("items", None)
     own = fields.get("formats", {}).pop(OWN, {})
@@ -137,11 +148,13 @@ def divided(array: Array, stem: str) -> tuple[dict[str, Any], list[str], dict[st
     more = {k: v for k, v in own.items() if k not in ("fill_value", "variable", "description")}
     if more:
         fields.setdefault("formats", {})[OWN] = more
-    names = _dimensions(array, stem, fields)
+    names = _dimensions(array, stem, fields, apart)
     return attributes, names, fields
 
 
-def _dimensions(array: Array, stem: str, fields: dict[str, Any]) -> list[str]:
+def _dimensions(
+    array: Array, stem: str, fields: dict[str, Any], apart: Collection[str]
+) -> list[str]:
     """The names of the dimensions; what they do not tell of the axes stays in the record."""
     names = [placeholder(stem, axis) for axis in range(array.ndim)]
     if "axes" not in fields:
@@ -149,7 +162,7 @@ def _dimensions(array: Array, stem: str, fields: dict[str, Any]) -> list[str]:
     axes = [dict(axis) for axis in fields["axes"]][::-1]  # as listed in C order
     for axis, known in enumerate(axes):
         name = known.get("name")
-        if name and name != names[axis] and _is_text(name):
+        if name and name != names[axis] and name not in apart and _is_text(name):
             names[axis] = known.pop("name")
     if any(axes):
         fields["axes"] = axes[::-1]

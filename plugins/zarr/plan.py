@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import MAX_SPAN, element_of_code, spanned
-from raconvert.plugin import Array, Bundle, Element, Fit, Plan, equivalent, refused
+from raconvert.errors import UsageError
+from raconvert.plugin import Array, Bundle, Element, Fit, Plan, Source, equivalent, refused
 
 from .keys import keys_of
 from .options import MAX_CHUNK_BYTES, Form, Options, chunk_of, options_of
@@ -32,15 +33,15 @@ def plan(
     """A group of arrays; `UsageError` for options that are not understood."""
     options = options_of(format, chunks, shards, compress, endian, checksum=checksum)
     keys, groups = keys_of(bundle)
-    forms = [_form(array, key, options) for array, key in zip(bundle.arrays, keys, strict=True)]
-    found = [*_fits(bundle, forms, options)]
+    forms = [form_of(array, key, options) for array, key in zip(bundle.arrays, keys, strict=True)]
+    found = [*fits_of(bundle, forms, options)]
 
     def write(target: Folder) -> None:
         from .scales import scales_of
         from .writer import Writer
 
         scales = [
-            (_whole(array, key, options), name, array)
+            (whole_form(array, key, options), name, array)
             for key, name, array in scales_of(bundle, keys, groups)
         ]
         Writer(bundle, target, options, forms, groups).run(scales)
@@ -48,7 +49,35 @@ def plan(
     return Plan(found, write, names=bundle.names)
 
 
-def _form(array: Array, key: str, options: Options) -> Form:
+def add(
+    bundle: Bundle,
+    source: Source,
+    held: Bundle,
+    *,
+    overwrite: bool,
+    format: str = "3",
+    chunks: str = "auto",
+    shards: str = "none",
+    compress: str = "zstd",
+    checksum: bool = False,
+    endian: str = "auto",
+) -> Plan:
+    """The hierarchy, all its files kept, with the arrays in its version; see `Add`."""
+    from .adding import plan_added
+
+    def options_for(version: int) -> Options:
+        if format == "2" and version == 3:
+            raise UsageError(
+                "the hierarchy is of version 3, and an array cannot be added in version 2",
+                path=source.path,
+            )
+        return options_of(str(version), chunks, shards, compress, endian, checksum=checksum)
+
+    return plan_added(bundle, source, held, overwrite=overwrite, options_for=options_for)
+
+
+def form_of(array: Array, key: str, options: Options) -> Form:
+    """How an array is stored under a key: type, byte order, chunks."""
     shape, item = array.dims[::-1], max(1, array.element.nbytes)
     data_type = type_of(array.element, options.version)
     order = order_of(array.element, options.endian)
@@ -62,7 +91,7 @@ def _form(array: Array, key: str, options: Options) -> Form:
     return Form(key, data_type, order, chunk, options.shards or chunk)
 
 
-def _whole(array: Array, key: str, options: Options) -> Form:
+def whole_form(array: Array, key: str, options: Options) -> Form:
     """The form of an array in one chunk."""
     order = order_of(array.element, options.endian)
     shape = array.dims[::-1]
@@ -135,7 +164,8 @@ def _has_padding(descr: Any) -> bool:
 # Fits ---------------------------------------------------------------------------------------------
 
 
-def _fits(bundle: Bundle, forms: list[Form], options: Options) -> Iterator[Fit]:
+def fits_of(bundle: Bundle, forms: list[Form], options: Options) -> Iterator[Fit]:
+    """What of the arrays is changed or cannot be held. Raises nothing."""
     seen: set[str] = set()
     for array, form in zip(bundle.arrays, forms, strict=True):
         name = array.name

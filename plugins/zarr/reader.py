@@ -271,6 +271,13 @@ def _node_2(store: Store, key: str, _: object) -> Found | None:
     return key, None, header.node_of_2(header.document(array, path), attributes, path)
 
 
+def node_at(store: Store, key: str) -> Node | None:
+    """The array at a key, None if there is none. Raises what reading its metadata raises."""
+    found = _node_3(store, key, None) or _node_2(store, key, None)
+    node = found[2] if found is not None else None
+    return None if isinstance(node, RaconvertError) else node
+
+
 def _consolidated_3(store: Store, fields: dict[str, Any], all_of: Any) -> Iterator[Found]:
     path = store.path(V3_FILE)
     yield _of_3("", fields, path)

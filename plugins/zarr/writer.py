@@ -54,23 +54,20 @@ class Writer:
 
     def __init__(
         self, bundle: Bundle, target: Folder, options: Options, forms: list[Form],
-        groups: dict[str, str],
+        groups: dict[str, str], apart: dict[str, set[str]] | None = None,
     ) -> None:  # fmt: skip
+        """`apart`: by array the names of axes that are not those of dimensions."""
         self.bundle = bundle
         self.target = target
         self.options = options
         self.forms = forms
         self.groups = groups
+        self.apart = apart or {}
         self.documents: dict[str, dict[str, Any]] = {}
 
     def run(self, scales: Sequence[tuple[Form, str, Array]]) -> None:
         """Write the whole hierarchy; `scales`: form, whose axis it is, and coordinate."""
-        for array, form in zip(self.bundle.arrays, self.forms, strict=True):
-            self._array(array, form)
-        for array, form in zip(self.bundle.arrays, self.forms, strict=True):
-            self._describe(array, form)
-        for form, name, scale in scales:
-            self._scale(form, name, scale)
+        self.nodes(scales)
         for name, key in self.groups.items():
             held, rest = metadata.json_and_rest(self.bundle.groups.get(name, {}))
             record: dict[str, Any] = {"attributes": rest} if rest else {}
@@ -82,6 +79,19 @@ class Writer:
             if key not in (V3_FILE, V2_GROUP):
                 self._document(key, fields)
         self._finish()
+
+    def group(self, key: str) -> None:
+        """Add the documents of a group without attributes."""
+        self._group(key, {}, {})
+
+    def nodes(self, scales: Sequence[tuple[Form, str, Array]]) -> None:
+        """Write the elements of all arrays and coordinates, and make their documents."""
+        for array, form in zip(self.bundle.arrays, self.forms, strict=True):
+            self._array(array, form)
+        for array, form in zip(self.bundle.arrays, self.forms, strict=True):
+            self._describe(array, form)
+        for form, name, scale in scales:
+            self._scale(form, name, scale)
 
     def _scale(self, form: Form, name: str, scale: Array) -> None:
         """Write a coordinate in one chunk, and the name of the array that has the axis."""
@@ -141,7 +151,8 @@ class Writer:
         if array.described:
             array.meta = array.meta.completed()
         stem = form.key.rpartition("/")[2]
-        attributes, names, record = metadata.divided(array, stem)
+        apart = self.apart.get(array.name, ())
+        attributes, names, record = metadata.divided(array, stem, apart)
         if more is not None:
             record = {**record, **more}
         elif form.key != array.name:

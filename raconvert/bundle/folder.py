@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-__all__ = ["FORMAT", "check_target", "plan", "read", "sniff", "target"]
+__all__ = ["FORMAT", "add", "check_target", "plan", "read", "sniff", "target"]
 
 FORMAT = Format(
     name="bundle",
@@ -147,7 +147,29 @@ def plan(bundle: Bundle) -> Plan:
     )
 
 
-def _write(bundle: Bundle, files: list[str], target: FolderTarget) -> None:
+def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Plan:
+    """The folder with all that is in it, each array beside it, and the manifest; see `Add`."""
+    folder = os.path.dirname(source.path)
+    content = manifest.load(Source(os.path.join(folder, MANIFEST)))
+    there = [
+        os.path.relpath(os.path.join(place, name), folder).replace(os.sep, "/")
+        for place, inner, names in walk(folder)
+        for name in (*names, *inner)
+    ]
+    added = members.Added(bundle, content, folder, there, overwrite=overwrite)
+
+    def write(target: FolderTarget) -> None:
+        target.keep()
+        for file in (MANIFEST, *(file for files in added.gone.values() for file in files)):
+            target.discard(file)
+        _write(bundle, added.files, target, added.text)
+
+    return Plan(members.fits(bundle, added.files), write, names=bundle.names)
+
+
+def _write(
+    bundle: Bundle, files: list[str], target: FolderTarget, text: bytes | None = None
+) -> None:
     for array, file in zip(bundle.arrays, files, strict=True):
         place = target.member(file)
         with place:
@@ -156,7 +178,7 @@ def _write(bundle: Bundle, files: list[str], target: FolderTarget) -> None:
         written = Source(place.path, max_memory=target.max_memory)
         for beside, content in members.sidecars_of(array, file, written):
             _write_file(target, beside, content)
-    _write_file(target, MANIFEST, [manifest.text_of(bundle, files)])
+    _write_file(target, MANIFEST, [text or manifest.text_of(bundle, files)])
 
 
 def _write_file(target: FolderTarget, file: str, content: Iterable[bytes]) -> None:

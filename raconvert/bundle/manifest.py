@@ -24,6 +24,7 @@ from raconvert.metadata.yaml import dump, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     from raconvert.arrays.bundle import Bundle
@@ -59,14 +60,24 @@ _FIELDS = (KEY, "arrays", *Manifest._fields[1:])
 
 def text_of(bundle: Bundle, files: list[str]) -> bytes:
     """Return ``bundle.yaml`` for a bundle whose arrays lie in these files."""
-    entries = []
-    for array, file in zip(bundle.arrays, files, strict=True):
-        entry = {"name": array.name, "file": file}
-        if array.index_order is not None:
-            entry["index_order"] = array.index_order
-        entries.append(entry)
-    fields: dict[str, Any] = {KEY: VERSION, "arrays": entries}
-    fields.update(record_of_file(bundle))
+    pairs = zip(bundle.arrays, files, strict=True)
+    entries = [Entry(array.name, file, array.index_order) for array, file in pairs]
+    return _text(entries, record_of_file(bundle))
+
+
+def text_with(content: Manifest, entries: list[Entry], gone: Collection[str]) -> bytes:
+    """Return ``bundle.yaml`` with other entries, and without the further names that are `gone`."""
+    aliases = {alias: name for alias, name in content.aliases.items() if alias not in gone}
+    fields = {name: getattr(content, name) for name in Manifest._fields[1:]} | {"aliases": aliases}
+    return _text(entries, {name: values for name, values in fields.items() if values})
+
+
+def _text(entries: list[Entry], about: dict[str, Any]) -> bytes:
+    listed = [
+        {key: value for key, value in zip(Entry._fields, entry, strict=True) if value is not None}
+        for entry in entries
+    ]
+    fields = {KEY: VERSION, "arrays": listed, **about}
     return dump(fields, limit=MAX_BYTES).rstrip(b"\n") + END
 
 

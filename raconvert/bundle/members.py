@@ -19,12 +19,12 @@ from raconvert.files.window import Held
 from raconvert.metadata import sidecar
 from raconvert.metadata.items import items_lines, items_of
 from raconvert.metadata.roundtrip import OF_FILE, apply, record_of
-from raconvert.plugin import Fit, Option, refused
+from raconvert.plugin import Fit, Option, array_exists, refused
 from raconvert.ra import plugin as ra
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from raconvert.files.source import Source
@@ -176,6 +176,40 @@ def fits(bundle: Bundle, files: list[str]) -> list[Fit]:
         except UnicodeEncodeError:
             found.append(refused(array.name, "names", "the name is not valid text"))
     return found
+
+
+class Added:
+    """What becomes of a bundle with further arrays: its listing, and which members go.
+
+    `files` are the paths of the new arrays; `gone` those of the members of arrays in whose place
+    they come, by the name of the array.
+    """
+
+    __slots__ = ("entries", "files", "gone", "text")
+
+    def __init__(
+        self, bundle: Bundle, content: manifest.Manifest, path: str, there: Iterable[str], *,
+        overwrite: bool,
+    ) -> None:  # fmt: skip
+        """`path` is for messages; `there` are the paths of all members. Raises `TargetExists`."""
+        known = {entry.name: entry.file for entry in content.entries}
+        for name in bundle.names:
+            if (name in known or name in content.aliases) and not overwrite:
+                raise array_exists(path, name)
+        self.gone: dict[str, list[str]] = {
+            name: [file, sidecar.path_of(file), sidecar.items_path_of(file)]
+            for name, file in known.items()
+            if name in bundle.names
+        }
+        left = {file for files in self.gone.values() for file in files}
+        self.files = files_of(
+            bundle.names, SUFFIX, known=known, paths=[file for file in there if file not in left]
+        )
+        pairs = zip(bundle.arrays, self.files, strict=True)
+        new = {a.name: manifest.Entry(a.name, file, a.index_order) for a, file in pairs}
+        entries = [new.pop(entry.name, entry) for entry in content.entries]
+        self.entries: list[manifest.Entry] = [*entries, *new.values()]
+        self.text: bytes = manifest.text_with(content, self.entries, bundle.names)
 
 
 def paths_of(bundle: Bundle) -> list[str]:

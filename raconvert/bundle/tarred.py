@@ -16,7 +16,7 @@ from raconvert.bundle import manifest, members
 from raconvert.bundle.folder import folder_of
 from raconvert.bundle.names import MANIFEST
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
-from raconvert.files.copy import write_all
+from raconvert.files.copy import copy_extent, write_all
 from raconvert.files.names import check_inside
 from raconvert.files.places import write_failed
 from raconvert.files.window import Window
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from tarfile import TarFile
     from typing import Any
 
-    from raconvert.plugin import Target
+    from raconvert.plugin import Array, Target
 
-__all__ = ["FORMAT", "plan", "read", "sniff"]
+__all__ = ["FORMAT", "add", "plan", "read", "sniff"]
 
 BLOCK = 512
 CHUNK_BYTES = 1 << 18
@@ -89,7 +89,7 @@ def sniff(source: Source) -> int:
 
 def read(source: Source, *, metadata: bool = True) -> Bundle:
     """Return the arrays of a bundle, each a window into the archive."""
-    places, end = _members(source)
+    places, _, end = _members(source)
     above = folder_of(places, source.path)
 
     def find(file: str) -> Source | None:
@@ -113,11 +113,15 @@ def _trailing_bytes(source: Source, place: int) -> int:
     return 0
 
 
-def _members(source: Source) -> tuple[dict[str, tuple[int, int]], int]:
-    """Return offset and size of every regular file, the last of a name counting, and the end."""
+def _members(source: Source) -> tuple[dict[str, tuple[int, int]], list[tuple[str, int, int]], int]:
+    """Return offset and size of every regular file, the last of a name counting, and the end.
+
+    Between these, all members as they lie: name, where the headers begin, where the data ends.
+    """
     import tarfile
 
     places: dict[str, tuple[int, int]] = {}
+    lying: list[tuple[str, int, int]] = []
     try:
         with source.open() as file, _open(file, source) as archive:
             for number, member in enumerate(archive):
@@ -125,8 +129,10 @@ def _members(source: Source) -> tuple[dict[str, tuple[int, int]], int]:
                     raise Unsupported("has too many members", path=source.path)
                 if member.issparse():
                     raise Unsupported(f"member '{member.name}' is sparse", path=source.path)
+                name = member.name.removeprefix("./")
+                lying.append((name, member.offset, archive.offset))
                 if member.isreg():
-                    places[member.name.removeprefix("./")] = member.offset_data, member.size
+                    places[name] = member.offset_data, member.size
             end = archive.offset
     except (
         tarfile.TarError,
@@ -155,7 +161,7 @@ def _members(source: Source) -> tuple[dict[str, tuple[int, int]], int]:
                 expected=f"{size} bytes",
                 got=max(0, source.size - offset),
             )
-    return places, end
+    return places, lying, end
 
 
 def _open(file: FileIO, source: Source) -> TarFile:
@@ -197,22 +203,68 @@ def plan(bundle: Bundle) -> Plan:
     )
 
 
+def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Plan:
+    """The archive, its members copied, with the arrays and a new manifest; see `Add`."""
+    places, lying, end = _members(source)
+    above = folder_of(places, source.path)
+    if above + MANIFEST not in places:
+        raise Unsupported(f"holds no {MANIFEST} to add an array to", path=source.path)
+    listing = Window(source, MANIFEST, *places[above + MANIFEST])
+    paths = [name.removeprefix(above) for name, _, _ in lying]
+    added = members.Added(bundle, manifest.load(listing), source.path, paths, overwrite=overwrite)
+
+    def write(target: Target) -> None:
+        new = dict(zip(bundle.names, zip(bundle.arrays, added.files, strict=True), strict=True))
+        firsts = {above + files[0]: name for name, files in added.gone.items()}
+        gone = {above + file for files in added.gone.values() for file in files}
+        try:
+            file = target.open()
+            done = 0
+            for name, begin, behind in lying:
+                if name not in gone and name != above + MANIFEST:
+                    continue
+                _copy(source, file, done, begin)
+                done = behind
+                if name == above + MANIFEST:
+                    _add(file, name, [added.text])
+                elif name in firsts and firsts[name] in new:
+                    _write_array(file, *new.pop(firsts[name]), target, above)
+            _copy(source, file, done, end)
+            for array, path in new.values():
+                _write_array(file, array, path, target, above)
+            write_all(file, [bytes(2 * BLOCK)])
+        except OSError as error:
+            raise write_failed(target.path, error) from error
+
+    return Plan(members.fits(bundle, added.files), write, names=bundle.names)
+
+
+def _copy(source: Source, file: FileIO, begin: int, end: int) -> None:
+    if end > begin:
+        copy_extent(b"", source.extent(begin, end - begin), file)
+
+
 def _write(bundle: Bundle, files: list[str], target: Target) -> None:
     try:
         file = target.open()
         _add(file, MANIFEST, [manifest.text_of(bundle, files)])
         for array, path in zip(bundle.arrays, files, strict=True):
-            size = ra.size_of(array)
-            pieces, written = members.pieces_of(array, path, target)
-            offset = _add(file, path, pieces, size)
-            if written is None:
-                whole = Source(target.temp, max_memory=target.max_memory)
-                written = Window(whole, path, offset, size)
-            for beside, content in members.sidecars_of(array, path, written):
-                _add(file, beside, content)
+            _write_array(file, array, path, target)
         write_all(file, [bytes(2 * BLOCK)])
     except OSError as error:
         raise write_failed(target.path, error) from error
+
+
+def _write_array(file: FileIO, array: Array, path: str, target: Target, above: str = "") -> None:
+    """Write an array and its sidecars, in the folder `above` of the archive."""
+    size = ra.size_of(array)
+    pieces, written = members.pieces_of(array, path, target)
+    offset = _add(file, above + path, pieces, size)
+    if written is None:
+        whole = Source(target.temp, max_memory=target.max_memory)
+        written = Window(whole, path, offset, size)
+    for beside, content in members.sidecars_of(array, path, written):
+        _add(file, above + beside, content)
 
 
 def _add(file: FileIO, name: str, pieces: Iterable[Any], size: int | None = None) -> int:

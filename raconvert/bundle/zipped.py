@@ -24,15 +24,17 @@ from raconvert.files.places import write_failed
 from raconvert.files.source import HEAD_BYTES
 from raconvert.files.unzip import STORED
 from raconvert.files.window import Window
+from raconvert.files.zipsplice import spliced
 from raconvert.files.zipwriter import Archive
 from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Plan, Source, trailing_note
 from raconvert.ra import plugin as ra
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from raconvert.plugin import Target
+    from raconvert.files.zipsplice import Put
+    from raconvert.plugin import Array, Target
 
-__all__ = ["FORMAT", "check", "plan", "read", "sniff"]
+__all__ = ["FORMAT", "add", "check", "plan", "read", "sniff"]
 
 _NAME = MANIFEST.encode()
 # one array x = [1, 2, 3] of uint8, packed by Python's zipfile
@@ -117,21 +119,63 @@ def plan(bundle: Bundle) -> Plan:
     )
 
 
+def add(bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool) -> Plan:
+    """The archive, its members copied, with the arrays and a new manifest; see `Add`."""
+    there = zips.members(source)
+    above = folder_of([member.filename for member in there], source.path)
+    listing = next((member for member in there if member.filename == above + MANIFEST), None)
+    if listing is None or listing.method != STORED:
+        raise Unsupported("holds no stored bundle.yaml to add an array to", path=source.path)
+    place = Window(source, MANIFEST, listing.offset, listing.size, listing.crc)
+    paths = [member.filename.removeprefix(above) for member in there]
+    added = members.Added(bundle, manifest.load(place), source.path, paths, overwrite=overwrite)
+
+    def write(target: Target) -> None:
+        def put(array: Array, file: str) -> Put:
+            return lambda archive: _write_array(archive, array, file, target, above)
+
+        def put_listing(archive: Archive) -> None:
+            archive.add(above + MANIFEST, [added.text])
+
+        puts: dict[str, Put | None] = {above + MANIFEST: put_listing}
+        more: list[Put] = []
+        for array, file in zip(bundle.arrays, added.files, strict=True):
+            gone = added.gone.get(array.name, ())
+            puts.update(dict.fromkeys(above + name for name in gone))
+            if gone:
+                puts[above + gone[0]] = put(array, file)
+            else:
+                more.append(put(array, file))
+        try:
+            spliced(source, target.open(), there, puts, more)
+        except OSError as error:
+            raise write_failed(target.path, error) from error
+
+    return Plan(members.fits(bundle, added.files), write, names=bundle.names)
+
+
 def _write(bundle: Bundle, files: list[str], target: Target) -> None:
     try:
         archive = Archive(target.open())
         archive.add(MANIFEST, [manifest.text_of(bundle, files)])
         for array, file in zip(bundle.arrays, files, strict=True):
-            pieces, written = members.pieces_of(array, file, target)
-            offset = archive.add(file, pieces, header_bytes=ra.header_size(array))
-            if written is None:
-                whole = Source(target.temp, max_memory=target.max_memory)
-                written = Window(whole, file, offset, ra.size_of(array))
-            for beside, content in members.sidecars_of(array, file, written):
-                archive.add(beside, content)
+            _write_array(archive, array, file, target)
         archive.finish()
     except OSError as error:
         raise write_failed(target.path, error) from error
+
+
+def _write_array(
+    archive: Archive, array: Array, file: str, target: Target, above: str = ""
+) -> None:
+    """Write an array and its sidecars, in the folder `above` of the archive."""
+    pieces, written = members.pieces_of(array, file, target)
+    offset = archive.add(above + file, pieces, header_bytes=ra.header_size(array))
+    if written is None:
+        whole = Source(target.temp, max_memory=target.max_memory)
+        written = Window(whole, file, offset, ra.size_of(array))
+    for beside, content in members.sidecars_of(array, file, written):
+        archive.add(above + beside, content)
 
 
 def check(source: Source) -> None:

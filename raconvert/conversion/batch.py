@@ -167,12 +167,12 @@ def _convert_to_one(
     `literal`: the destination is a path, whatever is in it.
     """
     path, name = (dst, None) if literal else target_spec(dst, settings.to)
-    row = registry.target_row(path, settings.to)
+    row = registry.target_row(path, settings.to, container=name is not None)
     name = array_name(name, row, settings)
     planes = not literal and (bool(template_fields(dst) & PLANE_FIELDS) or settings.cuts)
     report = Report(few(gathered.paths))
     report.source_count = len(gathered.paths)
-    if not planes and not prepare_target(path, row, gathered.paths, settings, report):
+    if not planes and not prepare_target(path, row, gathered.paths, settings, report, name):
         return report
     report.target, report.target_format = path, row.name
     if settings.skip_bad:

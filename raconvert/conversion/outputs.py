@@ -86,11 +86,14 @@ def stem_of(path: str) -> str:
 
 def target_spec(dst: str, to: str | None) -> tuple[str, str | None]:
     """Split ``FILE#name`` of a destination: only where FILE would be a container."""
-    if "#" in dst and not os.path.lexists(dst):
-        path, _, name = dst.rpartition("#")
+    path = dst
+    while "#" in path and not os.path.lexists(dst):
+        path = path.rpartition("#")[0]
+        name = dst[len(path) + 1 :]
         row = registry.by_name(to) if to else registry.by_suffix(path)
-        if row is not None and row.many and name:
-            return path, name
+        row = row or registry.row_of_folder(path)
+        if row is not None and row.many and name and (to is None or "#" not in path):
+            return path, name.lstrip("/") or name
     return dst, None
 
 
@@ -129,15 +132,30 @@ def check_values(row: Row, settings: Settings) -> None:
 
 
 def prepare_target(
-    path: str, row: Row, sources: list[str], settings: Settings, report: Report
+    path: str,
+    row: Row,
+    sources: list[str],
+    settings: Settings,
+    report: Report,
+    name: str | None = None,
 ) -> bool:
-    """Check the destination and what is asked for it before anything is read; False: skip it."""
+    """Check the destination and what is asked for it before anything is read; False: skip it.
+
+    `name` is that of an array in a container, which is added to it if the container exists.
+    """
     check_values(row, settings)
     if path == "-":
         return True
     if not (row.folder or settings.update or os.path.lexists(path)):  # nothing is in the way
         return True
     refuse_sources([path], sources)
+    if name is not None:
+        from raconvert.conversion.addition import check_container, is_addition
+
+        if is_addition(path, name, row):
+            _refuse_sources_inside(path, sources)
+            check_container(path, row)
+            return True
     check: Callable[..., None] = check_target
     if row.folder:
         check = registry.load(row).check_target or check
@@ -225,10 +243,15 @@ def read_back(run: Conversion, target: Target) -> None:
     source = Source(target.temp, max_memory=target.max_memory, stand_ins=stand_ins,
                     place=target.place)  # fmt: skip
     with _read_written(run, source, in_opts) as written:
+        if run.container is not None:
+            from raconvert.conversion.addition import compare
+
+            compare(run, run.container, written)
         parts = zip(run.origins, run.bundle.arrays, names, strict=True)
         for number, (origin, array, name) in enumerate(parts):
             found = written.get(name) if row.many else written.arrays[number]
-            if found is None or len(written.arrays) != len(names):
+            whole = run.container is None
+            if found is None or (whole and len(written.arrays) != len(names)):
                 raise WriteFailed(
                     "the written file does not read back; this is a bug, nothing was replaced",
                     path=target.path,
@@ -263,7 +286,8 @@ def _way_back(
 def _read_written(run: Conversion, source: Source, in_opts: dict[str, Any] | None) -> Bundle:
     """Read a written file as anybody will; as its source was read only where arrays are missing."""
     written = run.plugin.read(source, **run.plan.in_opts)
-    if len(written.arrays) != len(run.plan.names) and in_opts and run.row.many:
+    fewer = run.container is None and len(written.arrays) != len(run.plan.names)
+    if fewer and in_opts and run.row.many:
         written.close()
         options = registry.check_options(run.row, "read", in_opts)
         written = run.plugin.read(source, **{**options, **run.plan.in_opts})
@@ -282,7 +306,7 @@ def _as_the_source(
 
 def _compare(array: Array, back: Array | None, path: str) -> None:
     """Compare every element with what was written."""
-    if back is None or _elements_hash(array) != _elements_hash(back):
+    if back is None or elements_hash(array) != elements_hash(back):
         raise WriteFailed(
             f"array '{array.name}' does not read back as it was; nothing was replaced",
             path=path,
@@ -290,8 +314,8 @@ def _compare(array: Array, back: Array | None, path: str) -> None:
         )
 
 
-def _elements_hash(array: Array) -> bytes:
-    """Return the SHA-256 of the elements in stored order."""
+def elements_hash(array: Array) -> bytes:
+    """Return the SHA-256 of the elements in stored order. Raises what reading them raises."""
     from hashlib import sha256
 
     from raconvert.arrays.blocks import blocks
@@ -307,6 +331,8 @@ def _elements_hash(array: Array) -> bytes:
 
 def commit(run: Conversion, target: Target) -> None:
     """Rename all or none: the sidecar, then the file; a left-over sidecar goes last."""
+    if run.container is not None:
+        run.container.refuse_changed(run.path)
     left = []
     if os.path.lexists(target.path + SUFFIX):
         from raconvert.metadata.sidecar import left_over
@@ -342,7 +368,8 @@ def _partners(run: Conversion, target: Target, left: list[str]) -> list[Target]:
     """
     row, settings = run.row, run.settings
     usual = settings.meta == "auto" and row.sidecar == "auto"
-    if not usual and (settings.meta != "sidecar" or row.sidecar == "never"):
+    kept = run.container is not None and run.container.fields is not None
+    if not (usual or kept) and (settings.meta != "sidecar" or row.sidecar == "never"):
         return []
     if usual and all(array.bare for array in run.bundle.arrays):
         return []
@@ -381,7 +408,7 @@ def metadata_pieces(
 
     bundle, row, forms = run.bundle, run.row, run.forms
     is_ra = row.sidecar == "auto"
-    described = {
+    described: dict[str, dict[str, Any]] = {
         name: record_of(array, None if is_ra else forms[name], beside_ra=is_ra)
         for name, array in zip(forms, bundle.arrays, strict=True)
     }
@@ -389,6 +416,10 @@ def metadata_pieces(
         fields = next(iter(described.values()))
         if (asked or fields) and bundle.arrays[0].index_order == "C" and bundle.arrays[0].ndim > 1:
             fields = {"index_order": "C", **fields}
+    elif run.container is not None:
+        from raconvert.conversion import addition
+
+        fields = addition.sidecar_fields(run, run.container, described, asked=asked)
     else:
         fields = sidecar_fields(bundle, row, described)
     if not fields:

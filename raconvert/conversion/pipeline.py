@@ -251,7 +251,7 @@ def _is_one_to_one(words: list[str], dst: str, settings: Settings) -> bool:
 
 def _convert_one(word: str, dst: str, settings: Settings) -> Report:
     path, name = target_spec(dst, settings.to)
-    row = registry.target_row(path, settings.to)
+    row = registry.target_row(path, settings.to, container=name is not None)
     name = array_name(name, row, settings)
     if name is not None:
         return _convert_usually(word, path, row, settings, name)
@@ -269,7 +269,7 @@ def _convert_usually(
     word: str, path: str, row: Row, settings: Settings, name: str | None = None
 ) -> Report:
     report = Report([word])
-    if not prepare_target(path, row, [word], settings, report):
+    if not prepare_target(path, row, [word], settings, report, name):
         return report
     with open_spec(word, settings) as opened:
         run = Conversion(path, row, settings, report, name=name, opened=opened)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
     from raconvert.catalogue import Row
+    from raconvert.conversion.addition import Container
     from raconvert.conversion.options import Settings
     from raconvert.conversion.read import Opened
     from raconvert.plugin import Plan, Plugin
@@ -243,15 +244,17 @@ class Conversion:
 
     Set stage by stage: `origins`, the arrays as they were read; `bundle`, as they are written;
     `plan`, what the plugin makes of it; `forms`, by name how their form differs when they are read
-    back. `as_is` are arrays that no --dtype, --scale or --axes concerns.
+    back. `as_is` are arrays that no --dtype, --scale or --axes concerns; `container` is what the
+    array is added to (`raconvert.conversion.addition`), None for a new file.
     """
 
     __slots__ = (
-        "as_is", "bundle", "forms", "name", "opened", "options", "origins", "path", "plan",
-        "plugin", "report", "row", "settings",
+        "as_is", "bundle", "container", "forms", "name", "opened", "options", "origins", "path",
+        "plan", "plugin", "report", "row", "settings",
     )  # fmt: skip
 
     bundle: Bundle
+    container: Container | None
     plan: Plan
 
     def __init__(
@@ -265,6 +268,7 @@ class Conversion:
         opened: Opened | None = None,
     ) -> None:
         self.as_is: set[str] = set()
+        self.container = None
         self.path: str = path
         self.row: Row = row
         self.settings: Settings = settings

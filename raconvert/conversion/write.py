@@ -6,7 +6,7 @@ Nothing is written before the fits were judged; nothing is renamed before everyt
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.metadata import Metadata
@@ -90,11 +90,32 @@ def _convert(
     run: Conversion, bundle: Bundle, lost: list[Fit], before: Callable[[], object]
 ) -> Report:
     """Write a bundle of arrays that can be read, as far as is known; `lost` are the others."""
-    report = run.report
     if run.path == "-":
         run.settings = _for_stdout(run.row, run.settings)
     _adapt(run, bundle)
-    run.plan = run.plugin.plan(_as_written(run.bundle, run.row, run.settings), **run.options)
+    with ExitStack() as stack:
+        if not _plan(run, stack):
+            return run.report
+        return _planned(run, lost, before)
+
+
+def _plan(run: Conversion, stack: ExitStack) -> bool:
+    """Have the plugin say what the file will be; False if the array is there and is to stay."""
+    written = _as_written(run.bundle, run.row, run.settings)
+    if run.name is not None:
+        from raconvert.conversion import addition
+
+        if addition.is_addition(run.path, run.name, run.row):
+            return addition.plan(run, written, stack)
+    run.plan = run.plugin.plan(written, **run.options)
+    if run.plan.notes:
+        run.report.add_notes(run.plan.notes)
+    return True
+
+
+def _planned(run: Conversion, lost: list[Fit], before: Callable[[], object]) -> Report:
+    """Judge what was planned, and write it."""
+    report = run.report
     if lost or _may_lose(run):
         from raconvert.conversion.losses import all_fits, judge, lost_items, undecided
 
@@ -162,7 +183,7 @@ def _check_places(run: Conversion) -> None:
     if there and not run.settings.dry_run:
         from raconvert.metadata.sidecar import left_over
 
-        left_over(run.path, overwrite=run.replaces)
+        left_over(run.path, overwrite=run.replaces or run.container is not None)
 
 
 def _adapt(run: Conversion, bundle: Bundle) -> None:
@@ -201,7 +222,7 @@ def _target_of(run: Conversion, place: str) -> Target:
         place,
         max_memory=settings.max_memory,
         progress=progress_of(settings.progress, total),
-        overwrite=run.replaces,
+        overwrite=run.replaces or run.container is not None,
         used=run.used,
         allow=settings.allow,
         sync=settings.sync and total >= LARGE,

@@ -6,9 +6,9 @@ import os
 import shutil
 from stat import S_IMODE
 
-from raconvert.errors import TargetExists, UsageError
+from raconvert.errors import TargetExists, UsageError, changed
 from raconvert.files.copy import write_all
-from raconvert.files.folders import rename_by_way_of, rename_new
+from raconvert.files.folders import rename_by_way_of, rename_new, walk
 from raconvert.files.names import check_inside
 from raconvert.files.places import PERMISSIONS, exchanged, exists, identity, write_failed
 from raconvert.files.syncing import sync_tree
@@ -63,12 +63,51 @@ class Folder(Target):
     `WHAT` a folder of the format is called in messages; `strangers` finds what is not part of one.
     """
 
-    __slots__ = ()
+    __slots__ = ("_before",)
     WHAT = "a folder"
+    _before: dict[str, tuple[int, ...]] | None
 
     def strangers(self, folder: str) -> str | None:
         """The path of what is not part of the format in a folder, or None. Raises nothing."""
         raise NotImplementedError
+
+    def __init__(self, path: str, **named: Any) -> None:
+        super().__init__(path, **named)
+        self._before = None  # unless all that is there is kept: its files, and what each was
+
+    def keep(self) -> None:
+        """Begin with everything that is in the folder now: further names of the same files.
+
+        Files are copied where the system has no links. What is put into the new folder takes the
+        place of a name, never of the content that it has in the old one. The folder that it was
+        is compared when it is replaced: a file that is new or changed there brings it back.
+        """
+        try:
+            self._used = True
+            self._make()
+            self._before = _files_of(self.place)
+            for file in self._before:
+                _copy_name(os.path.join(self.place, file), os.path.join(self.temp, file))
+            for place, inner, _ in walk(self.place):
+                below = os.path.join(self.temp, os.path.relpath(place, self.place))
+                for name in inner:
+                    if not os.path.islink(os.path.join(place, name)):
+                        os.makedirs(os.path.join(below, name), exist_ok=True)
+                if place != self.place:
+                    shutil.copystat(place, below)
+        except OSError as error:
+            raise write_failed(self.path, error) from error
+
+    def discard(self, file: str) -> None:
+        """Remove a file, or a folder with all in it, of those that were kept; it may be absent."""
+        path = self._path_of(file)
+        try:
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path)
+            elif os.path.lexists(path):
+                os.unlink(path)
+        except OSError as error:
+            raise write_failed(self.path, error) from error
 
     def member(self, file: str) -> Target:
         """Return the target of one file in the folder; `Unsafe` for a path that leads out of it."""
@@ -121,7 +160,10 @@ class Folder(Target):
 
     def rename(self) -> None:
         """Put the folder in its place; what was there goes when the new one is."""
-        check_folder(self.path, overwrite=self.overwrite, strangers=self.strangers, what=self.WHAT)
+        if self._before is None:
+            check_folder(
+                self.path, overwrite=self.overwrite, strangers=self.strangers, what=self.WHAT
+            )
         try:
             old = S_IMODE(os.stat(self.place).st_mode) if os.path.isdir(self.place) else None
             os.chmod(self.temp, self._mode if old is None else old & PERMISSIONS)
@@ -152,7 +194,7 @@ class Folder(Target):
         else:
             rename_by_way_of(self.temp, self.place, self._aside)
             there, back = self._aside, self.place
-        strange = self.strangers(there) if os.listdir(there) else None
+        strange = self._odd_in(there) if os.listdir(there) else None
         if strange is None:
             return
         if there == self.temp:
@@ -160,7 +202,17 @@ class Folder(Target):
         else:
             os.rename(back, self.temp)
             os.rename(there, back)
+        if self._before is not None:
+            raise changed(os.path.join(self.path, strange))
         raise _strange(self.path, strange, self.WHAT)
+
+    def _odd_in(self, folder: str) -> str | None:
+        """The path of what keeps the old folder from being removed, or None."""
+        if self._before is None:
+            return self.strangers(folder)
+        now = _files_of(folder)
+        odd = {file for file in (*now, *self._before) if now.get(file) != self._before.get(file)}
+        return min(odd, default=None)
 
     def abort(self) -> None:
         """Remove what was written; the destination is as it was."""
@@ -168,3 +220,29 @@ class Folder(Target):
             self._used = False
             if self._identity is None or identity(self.place) != self._identity:
                 shutil.rmtree(self.temp, ignore_errors=True)
+
+
+def _files_of(folder: str) -> dict[str, tuple[int, ...]]:
+    """What each file below a folder is, by its path there; links are files of their own."""
+    found: dict[str, tuple[int, ...]] = {}
+    for place, inner, names in walk(folder):
+        links = [name for name in inner if os.path.islink(os.path.join(place, name))]
+        for name in (*names, *links):
+            path = os.path.join(place, name)
+            status = os.lstat(path)
+            found[os.path.relpath(path, folder)] = (
+                status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+            )  # fmt: skip
+    return found
+
+
+def _copy_name(path: str, new: str) -> None:
+    """Give a file a further name; a copy of it where the system does not."""
+    os.makedirs(os.path.dirname(new), exist_ok=True)
+    if os.path.islink(path):
+        os.symlink(os.readlink(path), new)
+        return
+    try:
+        os.link(path, new)
+    except (OSError, NotImplementedError, AttributeError):  # a file system without links
+        shutil.copy2(path, new)

@@ -15,7 +15,7 @@ from raconvert.errors import Unsafe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 # Windows, "Naming Files, Paths, and Namespaces": characters and names that files cannot have there;
 # besides, what a shell, a URL or an archive tool might take for something else.
@@ -28,14 +28,25 @@ _LONGEST = 180  # bytes of one part: with suffixes and a counter it stays below 
 
 
 def paths_of(
-    names: Iterable[str], suffix: str, *, beside: tuple[str, ...] = (), reserved: Iterable[str] = ()
+    names: Iterable[str],
+    suffix: str,
+    *,
+    beside: tuple[str, ...] = (),
+    reserved: Iterable[str] = (),
+    known: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Return one relative path for each name, with ``/`` between folders; no two are alike.
 
     `beside` are the suffixes of further files that will lie next to each one, `reserved` the paths
-    of others in the same folder: none of them is given to an array.
+    of others in the same folder: none of them is given to an array. `known` are names that have a
+    path already: their groups keep their folders.
     """
     folders: dict[tuple[str, ...], str] = {(): ""}
+    for name, file in (known or {}).items():
+        above, parts = name.split("/")[:-1], file.split("/")[:-1]
+        if len(above) == len(parts):
+            for depth in range(1, len(parts) + 1):
+                folders.setdefault(tuple(above[:depth]), "/".join(parts[:depth]) + "/")
     taken = _Taken(reserved, folded)
     ends = ("", *beside)
     found = []
@@ -44,15 +55,18 @@ def paths_of(
         for depth in range(1, len(groups) + 1):
             path = tuple(groups[:depth])
             if path not in folders:
-                above = folders[path[:-1]]
-                folders[path] = _free(above + escaped(groups[depth - 1]), "", taken) + "/"
+                stem = folders[path[:-1]] + escaped(groups[depth - 1])
+                folders[path] = _free(stem, "", taken) + "/"
         found.append(_free(folders[tuple(groups)] + escaped(last), suffix, taken, ends))
     return found
 
 
-def members_of(names: Iterable[str], suffix: str) -> list[str]:
-    """Return the member of an archive for each name: the name, if no part of it is dangerous."""
-    taken = _Taken((), str)
+def members_of(names: Iterable[str], suffix: str, *, reserved: Iterable[str] = ()) -> list[str]:
+    """Return the member of an archive for each name: the name, if no part of it is dangerous.
+
+    `reserved` are members that are there already.
+    """
+    taken = _Taken(reserved, str)
     found = []
     for name in names:
         parts = f"{name}{suffix}".split("/")

@@ -146,15 +146,20 @@ def _directory(source: Source, file: FileIO) -> tuple[list[ZipInfo], int]:
         raise Corrupt(f"has a damaged ZIP directory ({error})", path=source.path) from error
 
 
+def directory_start(source: Source, file: FileIO) -> int:
+    """Where the central directory begins. Raises what `members` raises."""
+    return _directory(source, file)[1]
+
+
 def trailing_bytes(source: Source) -> int:
     """The number of bytes behind the end record of an archive and its comment."""
-    place, raw = _end_record(source)
+    place, raw = end_record(source)
     return (
         source.size - place - END_BYTES - int.from_bytes(raw[END_BYTES - 2 : END_BYTES], "little")
     )
 
 
-def _end_record(source: Source) -> tuple[int, bytes]:
+def end_record(source: Source) -> tuple[int, bytes]:
     """The offset of the end record, and the bytes from there on; as Python's library finds it."""
     begin = max(0, source.size - END_BYTES - MAX_NAME_BYTES)  # a comment is no longer than a name
     tail = source.read_at(begin, source.size - begin)
@@ -167,7 +172,7 @@ def _check_count(source: Source, archive: ZipFile) -> None:
 
     A damaged length in one entry swallows those that follow, which Python's library takes as it is.
     """
-    end, raw = _end_record(source)
+    end, raw = end_record(source)
     count, limit = int.from_bytes(raw[10:12], "little"), 1 << 16
     raw = source.read_at(max(0, end - END64_BYTES), END64_BYTES)
     if count == limit - 1 and raw.startswith(END64_MAGIC):

@@ -43,14 +43,17 @@ _LARGEST, _MOST = (1 << 31) - 1, 0xFFFF  # without ZIP64, as zipfile sees it
 
 
 class Archive:
-    """An archive that is written to a raw file, member by member; `finish` ends it."""
+    """An archive that is written to a raw file, member by member; `finish` ends it.
 
-    __slots__ = ("_directory", "_file", "_place")
+    `directory` has the entry of each member so far.
+    """
+
+    __slots__ = ("_file", "_place", "directory")
 
     def __init__(self, file: FileIO) -> None:
         self._file = file
         self._place = file.tell()
-        self._directory: list[bytes] = []
+        self.directory: list[bytes] = []
 
     def add(
         self,
@@ -102,21 +105,26 @@ class Archive:
             self._file.seek(begin)
             write_all(self._file, [header])
             self._file.seek(self._place)
-        self._directory.append(_central(*facts, begin, comment))
+        self.directory.append(_central(*facts, begin, comment))
         return offset
 
-    def finish(self) -> None:
-        """Write the directory."""
-        count, begin = len(self._directory), self._place
-        write_all(self._file, [b"".join(self._directory)])
-        size = sum(map(len, self._directory))
+    def went_on(self, place: int) -> None:
+        """Go on at a place to which something else has been written. Raises nothing."""
+        self._place = place
+
+    def finish(self, comment: bytes = b"") -> None:
+        """Write the directory, and the comment of the archive."""
+        count, begin = len(self.directory), self._place
+        write_all(self._file, [b"".join(self.directory)])
+        size = sum(map(len, self.directory))
         end = begin + size
         if count > _MOST or begin > _LARGEST or size > _LARGEST:
             record = _END64.pack(END64_MAGIC, 44, 45, 45, 0, 0, count, count, size, begin)
             write_all(self._file, [record, _LOCATOR.pack(_LOCATOR_MAGIC, 0, end, 1)])
         shown = min(count, _MOST)
-        last = _END.pack(EMPTY_MAGIC, 0, 0, shown, shown, min(size, ZIP64), min(begin, ZIP64), 0)
-        write_all(self._file, [last])
+        last = _END.pack(EMPTY_MAGIC, 0, 0, shown, shown, min(size, ZIP64), min(begin, ZIP64),
+                         len(comment))  # fmt: skip
+        write_all(self._file, [last, comment])
 
 
 def _local(name: bytes, method: int, crc: int, compressed: int, size: int, padding: bytes) -> bytes:

@@ -1,0 +1,151 @@
+"""A MAT file with variables more, or other ones: all else in it is copied as it lies.
+
+In versions 5 to 7 variables are elements one behind the other, of which each has its length; the
+data of MATLAB's classes is an element too, which the header finds by its place, and which stays the
+last one. Version 7.3 is HDF5 (`write73`).
+"""
+
+from __future__ import annotations
+
+from struct import pack_into
+
+from raconvert.errors import Corrupt, Unsupported, UsageError
+from raconvert.files.copy import copy_extent, write_all
+from raconvert.plugin import Plan, array_exists, not_an_array
+
+from .contents import Contents
+from .header import HEADER_BYTES
+from .level5 import lying
+from .reader import level_of
+from .tables import MI_COMPRESSED
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from io import FileIO
+
+    from raconvert.plugin import Bundle, Source, Target
+
+    from .level5 import Lying
+
+DEFAULT_LEVEL = 3  # as MATLAB itself compresses
+_SUBSYSTEM = 116  # where the header has the place of the data of classes, as uint64
+
+
+def plan_added(
+    bundle: Bundle, source: Source, held: Bundle, *, overwrite: bool, version: str, compress: str
+) -> Plan:
+    """The file with the arrays as variables, in the version that it has."""
+    level = level_of(source)
+    if level == "4" or level is None:
+        raise Unsupported(
+            "is a MAT file of version 4, which is not written",
+            path=source.path,
+            remedy="convert it to version 6, 7 or 7.3 first",
+        )
+    if (level == "7.3") != (version == "7.3") and version != "6":
+        raise UsageError(
+            f"the file is of version {level}, and a variable cannot be added in version {version}",
+            path=source.path,
+        )
+    contents = Contents(bundle, "7.3" if level == "7.3" else version)
+    if level == "7.3":
+        from .write73 import names_in, write
+
+        there = names_in(source)
+        _check_names(contents, there, held, source.path, overwrite=overwrite)
+        number = None if compress in ("auto", "none") else int(compress)
+        return Plan(
+            contents.fits,
+            lambda target: write(contents, target, number, source),
+            names=contents.names,
+            notes=_space(contents, there),
+        )
+    header, elements = lying(source)
+    if header.order == ">":
+        raise Unsupported(
+            "is a big-endian MAT file, and variables are written little-endian",
+            path=source.path,
+            remedy="convert all of it to a new file first",
+        )
+    _check_names(
+        contents, [one.name for one in elements if one.name], held, source.path, overwrite=overwrite
+    )
+    packed = version == "7" or any(one.code == MI_COMPRESSED for one in elements)
+    number = DEFAULT_LEVEL if packed else None
+    if compress != "auto":
+        number = None if compress == "none" else int(compress)
+    return Plan(
+        contents.fits,
+        lambda target: _write(contents, target, number, source, header.subsystem, elements),
+        names=contents.names,
+    )
+
+
+def _space(contents: Contents, there: list[str]) -> list[str]:
+    old = [name for name, _ in contents.variables if name in there]
+    return [f"the room of the old '{name}' stays in the file, unused" for name in old]
+
+
+def _check_names(
+    contents: Contents, there: list[str], held: Bundle, path: str, *, overwrite: bool
+) -> None:
+    """Refuse (`TargetExists`) names that are there, unless they are arrays to be replaced."""
+    for name, _ in contents.variables:
+        if name not in there:
+            continue
+        if name not in held.names or name not in contents.names:
+            raise not_an_array(path, name, "a variable that is not one array")
+        if not overwrite:
+            raise array_exists(path, name)
+
+
+def _write(
+    contents: Contents, target: Target, level: int | None, source: Source, subsystem: int,
+    elements: list[Lying],
+) -> None:  # fmt: skip
+    from .writer import write_variable
+
+    new = dict(contents.variables)
+    file = target.open()
+    head = bytearray(source.read_exact(0, HEADER_BYTES, "the MAT header"))
+    write_all(file, [bytes(head)])
+    done = HEADER_BYTES
+
+    def copy(end: int) -> None:
+        nonlocal done
+        if end > done:
+            copy_extent(b"", source.extent(done, end - done), file)
+        done = end
+
+    moved, seen = 0, set()
+    for one in elements:
+        if one.begin == subsystem:
+            copy(one.begin)
+            _rest(file, target, contents, level, new)
+            moved = file.tell()
+        elif one.name in new or one.name in seen:
+            copy(one.begin)
+            done = one.end
+            if one.name in new:
+                seen.add(one.name)
+                write_variable(file, target, one.name, new.pop(one.name), contents, level)
+    end = max((one.end for one in elements), default=HEADER_BYTES)
+    copy(end)
+    _rest(file, target, contents, level, new)
+    copy(source.size)
+    if moved:
+        pack_into("<Q", head, _SUBSYSTEM, moved)
+        place = file.tell()
+        file.seek(0)
+        write_all(file, [bytes(head)])
+        file.seek(place)
+    elif subsystem and any(one.end > subsystem > one.begin for one in elements):
+        raise Corrupt("the data of classes does not begin where the header says", path=source.path)
+
+
+def _rest(file: FileIO, target: Target, contents: Contents, level: int | None, new: dict) -> None:
+    """Write the variables that have no place yet."""
+    from .writer import write_variable
+
+    for name in [*new]:
+        write_variable(file, target, name, new.pop(name), contents, level)

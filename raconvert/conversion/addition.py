@@ -1,0 +1,242 @@
+"""Adding an array to a container that exists: ``FILE#NAME`` as a destination.
+
+The plugin writes the new container beside the old one, which it replaces in one rename (`add` of
+`raconvert.plugin`). This module opens the old one, judges what may be replaced, and compares the
+new container with it before the rename: every other array has its name, place, type and shape.
+"""
+
+from __future__ import annotations
+
+import os
+
+from raconvert import registry
+from raconvert.arrays.bundle import Bundle
+from raconvert.errors import TargetExists, Unsupported, WriteFailed, changed, quoted
+from raconvert.files.places import check_target, identity, is_remote
+from raconvert.files.source import Source, refuse_changed
+from raconvert.metadata import SUFFIX
+from raconvert.plugin import file_fits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from contextlib import ExitStack
+    from typing import Any
+
+    from raconvert.arrays.array import Array
+    from raconvert.catalogue import Row
+    from raconvert.conversion.report import Conversion
+    from raconvert.plugin import Plan
+
+
+def is_addition(path: str, name: str | None, row: Row) -> bool:
+    """True if an array is to go into a container that exists. An empty folder is none."""
+    if name is None or path == "-" or is_remote(path) or not os.path.exists(path):
+        return False
+    return not (row.folder and os.path.isdir(path) and not os.listdir(path))
+
+
+def check_container(path: str, row: Row) -> None:
+    """Refuse (`TargetExists`) what cannot be a container of a format by its kind of file."""
+    if not row.folder:
+        check_target(path, overwrite=True)
+    elif not os.path.isdir(path):
+        raise TargetExists("is a file, where a folder is to be written", path=path)
+
+
+class Container:
+    """A container that an array is added to, as it is before: its source, and what it holds."""
+
+    __slots__ = ("bundle", "fields", "identity", "in_opts", "source")
+
+    def __init__(self, run: Conversion) -> None:
+        self.in_opts: dict[str, Any] = {}
+        self.identity = identity(run.path)
+        self.source = self._opened(run)
+        found = registry.detect(self.source).row
+        if found.name != run.row.name:
+            raise Unsupported(
+                f"is in the format {found.name}, so that no array of {run.row.name} can be added",
+                path=run.path,
+                remedy="name another file; -o FILE --overwrite replaces the whole file",
+            )
+        self.bundle = self._read(run)
+        self.fields = _sidecar(run, self.source)
+
+    def _opened(self, run: Conversion) -> Source:
+        place = run.path.rstrip("/" + os.sep) or run.path
+        if run.row.folder:
+            mark = next((m for m in run.row.marks if os.path.isfile(os.path.join(place, m))), None)
+            if mark is None:
+                raise TargetExists(
+                    f"is a folder that is not of the format {run.row.name}",
+                    path=run.path,
+                    remedy="name another folder",
+                )
+            place = os.path.join(place, mark)
+        return Source(place, max_memory=run.settings.max_memory)
+
+    def _read(self, run: Conversion, path: str | None = None) -> Bundle:
+        """What is read of the container; nothing if all in it is beyond the plugin."""
+        source = self.source if path is None else self._at(path, run)
+        try:
+            return run.plugin.read(source, **self.in_opts)
+        except Unsupported:
+            return Bundle([])
+
+    def _at(self, path: str, run: Conversion) -> Source:
+        """The source of the new container under its temporary name."""
+        if run.row.folder:
+            path = os.path.join(path, self.source.name)
+        return Source(path, max_memory=run.settings.max_memory, place=self.source.place)
+
+    def refuse_changed(self, path: str) -> None:
+        """Refuse (`Changed`) to replace a container that is not what was copied.
+
+        Another process has added to it meanwhile, whose arrays would be lost.
+        """
+        if identity(path) != self.identity:
+            raise changed(path)
+        refuse_changed(self.source.seen)
+
+    def close(self) -> None:
+        """Close what reading has opened. Raises nothing."""
+        self.bundle.close()
+        self.source.close()
+
+
+def _sidecar(run: Conversion, source: Source) -> dict[str, Any] | None:
+    """The fields of the sidecar beside the container, which must describe it; None without one."""
+    if run.row.sidecar == "never" or not os.path.lexists(run.path + SUFFIX):
+        return None
+    from raconvert.metadata import sidecar
+
+    return sidecar.load(source, run.plugin.data_range)
+
+
+def skips(run: Conversion) -> str:
+    """The reason for which an array that is there is left as it is; empty if there is none."""
+    if run.settings.skip_existing:
+        return "exists already"
+    if run.settings.update and not _is_older(run):
+        return "is not older than its source"
+    return ""
+
+
+def _is_older(run: Conversion) -> bool:
+    from raconvert.conversion.outputs import last_change
+
+    newest = max(map(last_change, run.report.sources), default=float("inf"))
+    return os.path.getmtime(run.path) < newest
+
+
+def plan(run: Conversion, bundle: Bundle, stack: ExitStack) -> bool:
+    """Set the plan of a run; False if the array is there and is to stay. Raises as `plan_of`."""
+    try:
+        run.plan = plan_of(run, bundle, stack)
+    except TargetExists as error:
+        why = skips(run)
+        if not why:
+            raise
+        run.report.skipped.append((f"{error.path}#{run.name}", why))
+        return False
+    return True
+
+
+def plan_of(run: Conversion, bundle: Bundle, stack: ExitStack) -> Plan:
+    """What the plugin makes of the container with the arrays of a bundle.
+
+    The container stays open until the `stack` is closed.
+
+    Raises `TargetExists` for arrays that are there and may not be replaced, `Unsupported` for a
+    format, or a container, that cannot be added to.
+    """
+    add = run.plugin.add
+    if add is None:
+        raise Unsupported(
+            f"format {run.row.name} takes no array beside those that a file has",
+            path=run.path,
+            remedy="write all arrays together: -o FILE --overwrite replaces the whole file",
+        )
+    container = run.container = Container(run)
+    stack.callback(container.close)
+    own = Bundle(bundle.arrays)
+    own.format = bundle.format
+    replaces = run.replaces and not skips(run)
+    plan = add(own, container.source, container.bundle, overwrite=replaces, **run.options)
+    if plan.in_opts != container.in_opts:
+        container.bundle.close()
+        container.in_opts = plan.in_opts
+        container.bundle = container._read(run)
+    title = f"'{quoted(run.path)}', which keeps its own,"
+    plan.fits += file_fits(bundle, title)
+    others = len(_others(container.bundle, plan.names))
+    kept = f"its {others} other arrays" if others != 1 else "its other array"
+    if not run.row.folder:
+        size = container.source.size
+        line = f"'{run.path}' ({size} bytes) is written anew with the array; "
+        run.report.add_notes([line + f"{kept} and all else in it are copied as they are"])
+    run.report.add_notes(plan.notes)
+    return plan
+
+
+def _others(bundle: Bundle, names: list[str]) -> list[Array]:
+    return [array for array in bundle.arrays if array.name not in names]
+
+
+def _facts(array: Array) -> tuple[Any, ...]:
+    problem = type(array.problem).__name__ if array.problem else ""
+    return array.name, problem, array.element, array.dims, array.index_order
+
+
+def compare(run: Conversion, container: Container, written: Bundle) -> None:
+    """Refuse (`WriteFailed`) a new container in which another array is not what it was.
+
+    With ``--verify`` every element of the others is compared, too.
+    """
+    names, before = run.plan.names, container.bundle
+    old, new = _others(before, names), _others(written, names)
+    expected, got = [*map(_facts, old)], [*map(_facts, new)]
+    if expected != got:
+        container.refuse_changed(run.path)
+        odd = [fact for fact in expected if fact not in got] or expected
+        raise _changed(run, str(odd[0][0]) if odd else "")
+    if run.settings.verify:
+        from raconvert.conversion.outputs import elements_hash
+
+        for array, again in zip(old, new, strict=True):
+            if array.problem is None and elements_hash(array) != elements_hash(again):
+                raise _changed(run, array.name)
+
+
+def _changed(run: Conversion, name: str) -> WriteFailed:
+    return WriteFailed(
+        f"array '{name}' of the container would not be what it was; this is a bug, nothing was "
+        "replaced",
+        path=run.path,
+    )
+
+
+def sidecar_fields(
+    run: Conversion, container: Container, described: dict[str, dict[str, Any]], *, asked: bool
+) -> dict[str, Any]:
+    """The fields of the sidecar of the new container; empty if it has none.
+
+    The other arrays keep theirs; the new one gets its own if a sidecar is `asked` for.
+    """
+    from raconvert.metadata.roundtrip import record_of, record_of_file
+
+    bundle, fields = container.bundle, container.fields
+    others = _others(bundle, run.plan.names)
+    for own in described.values():
+        own.pop("items", None)
+    if fields is None:
+        if not asked:
+            return {}
+        known = {array.name: record_of(array) for array in others if array.problem is None}
+        return {"complete": True, **record_of_file(bundle), "arrays": {**known, **described}}
+    arrays = fields.get("arrays")
+    if not isinstance(arrays, dict):  # of one array, without its name
+        arrays = {array.name: fields for array in bundle.arrays[:1]}
+        fields = {"complete": fields.get("complete", False)}
+    arrays = {name: own for name, own in arrays.items() if name not in run.plan.names}
+    return {**fields, "arrays": {**arrays, **(described if asked else {})}}
