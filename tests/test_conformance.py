@@ -20,7 +20,7 @@ from raconvert import registry, testing
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.catalogue import ROWS
-from raconvert.errors import Corrupt, RaconvertError
+from raconvert.errors import Corrupt, RaconvertError, WriteFailed
 from raconvert.files.source import Extent
 from raconvert.plugin import MAYBE, SURE, Option, Plan, Source, refused
 from raconvert.testing import CHECKS
@@ -437,6 +437,27 @@ def test_kit_finds_what_is_broken(
     finally:
         while _LEFT_OPEN:
             _LEFT_OPEN.pop().close()
+
+
+def _only_the_new(bundle: Bundle, source: Source, held: Bundle, **_: Any) -> Plan:
+    return import_module(MODULES["npz"]).plan(bundle)  # type: ignore[no-any-return]
+
+
+def _whatever_is_there(bundle: Bundle, source: Source, held: Bundle, **_: Any) -> Plan:
+    npz = import_module(MODULES["npz"])
+    return npz.add(bundle, source, held, overwrite=True)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("add", [_only_the_new, _whatever_is_there])
+def test_kit_finds_a_container_that_loses_arrays(
+    add: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    npz = import_module(MODULES["npz"])
+    module = ModuleType("raconvert_broken")
+    vars(module).update({k: v for k, v in vars(npz).items() if not k.startswith("__")}, add=add)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    with pytest.raises((AssertionError, WriteFailed)):
+        testing.check_additions_keep_the_others(module)
 
 
 @pytest.mark.parametrize("check", CHECKS)

@@ -63,8 +63,8 @@ def check_names(
             raise not_an_array(path, new.name, "a header that is no array")
         if not overwrite:
             raise array_exists(path, old.name)
-        word = str(old.own.get("coefficient", ""))
-        if old.name != new.name or (new.name != new.array.name and word != new.coefficient):
+        own = new.array.name in (new.name, old.long.rstrip(" "))  # where a longer name is kept
+        if old.name != new.name or not own:
             raise array_exists(path, old.name, f"which '{new.array.name}' would be called too")
 
 

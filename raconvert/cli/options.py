@@ -235,8 +235,8 @@ PROGRESS = Opt(
     default="auto",
 )
 CONVERT = (
-    Opt("-o --output", "destination: file, FILE#NAME, DIR/, '{stem}.npy', - for stdout",
-        metavar="DST"),
+    Opt("-o --output", "destination: file, DIR/, '{stem}.npy', - for stdout; FILE#NAME adds an "
+        "array to a container that exists, and leaves the others as they are", metavar="DST"),
     *_named(*(option.name for option in OPTIONS if option.name in _OPTIONS)),
     Opt("--report", "write what became of each file, and what was lost, as JSON lines",
         metavar="FILE"),

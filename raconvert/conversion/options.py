@@ -100,7 +100,8 @@ OPTIONS = (
     Option("planes", "bool | int", False,
            "arrays as one 2-D file per plane: the planes that peek shows, or those along an axis",
            "--planes", "maybe", "AXIS", "axis"),
-    _flag("overwrite", "replace destinations that exist", "--overwrite", "existing"),
+    _flag("overwrite", "replace destinations that exist; of FILE#NAME the array alone",
+          "--overwrite", "existing"),
     _flag("skip_existing", "leave destinations that exist", "--skip-existing", "existing"),
     _flag("update", "replace destinations that are older than their source", "--update",
           "existing"),
@@ -117,7 +118,7 @@ OPTIONS = (
            choices=META_MODES),
     path_option("labels", "write the folder names of the sources as labels: to this file, or as "
                 "arrays of this name in the container with the stack", "--labels"),
-    _text("name", "name of the array in a container", "--name"),
+    _text("name", "name of the array in a container, as of FILE#NAME", "--name"),
     _flag("skip_bad", "leave sources that cannot be read out of a stack", "--skip-bad"),
     _text("scale", "none | unit | minmax | LO:HI: map values to whole numbers", "--scale",
           "RANGE"),

@@ -121,7 +121,7 @@ def convert(
     * `null_separated`: the list is separated by NUL
     * `strict_sequence`: refuse gaps in numbered sources
     * `planes`: arrays as one 2-D file per plane: the planes that peek shows, or those along an axis
-    * `overwrite`: replace destinations that exist
+    * `overwrite`: replace destinations that exist; of FILE#NAME the array alone
     * `skip_existing`: leave destinations that exist
     * `update`: replace destinations that are older than their source
     * `allow`: losses to allow: dtype, precision, nulls, names, elements, arrays, all
@@ -134,7 +134,7 @@ def convert(
     * `meta`: where metadata goes (auto: a sidecar beside .ra)
     * `labels`: write the folder names of the sources as labels: to this file, or as arrays of this
       name in the container with the stack
-    * `name`: name of the array in a container
+    * `name`: name of the array in a container, as of FILE#NAME
     * `skip_bad`: leave sources that cannot be read out of a stack
     * `scale`: none | unit | minmax | LO:HI: map values to whole numbers
     * `bits`: 8 | 16: width of scaled values

@@ -9,12 +9,20 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 
+from raconvert import registry
 from raconvert.conversion.options import is_bare
-from raconvert.conversion.outputs import file_of, is_folder, metadata_pieces, template_fields
+from raconvert.conversion.outputs import (
+    file_of,
+    is_folder,
+    metadata_pieces,
+    target_spec,
+    template_fields,
+)
 from raconvert.conversion.report import Report
 from raconvert.conversion.write import progress_of
 from raconvert.errors import RaconvertError, TargetExists, UsageError
 from raconvert.files.elsewhere import SENDERS
+from raconvert.files.places import is_there
 from raconvert.files.remote import folder_of, is_url, located
 from raconvert.files.remote.server_copy import Composed, can_copy, copied
 from raconvert.files.remote.store import is_s3, stat
@@ -59,6 +67,7 @@ def convert_to_url(
             path=places["labels"],
             expected=folder_of(url),
         )
+    _refuse_addition(url, settings)
     with Remote(url, replaces=settings.overwrite or settings.update) as remote:
         single = _is_single(url, settings)
         kept = _kept(words, url, settings, single=single)
@@ -86,11 +95,31 @@ def write_to_url(url: str, settings: Settings, write: Callable[[str], Report]) -
     url = located(url)
     if not is_url(url):
         return write(url)
+    _refuse_addition(url, settings)
     with Remote(url, replaces=settings.overwrite) as remote:
         if not settings.overwrite:
             _kept([], url, settings, single=True)
             remote.absent.add(url)
         return published(remote, settings, [], lambda: write(remote.place))
+
+
+def _refuse_addition(url: str, settings: Settings) -> None:
+    """Refuse (`TargetExists`) a named array in a container that is at the URL already.
+
+    It would have to be fetched, and sent again as a whole: nobody who is asked to replace one array
+    expects that, and what another one sends meanwhile would be lost.
+    """
+    path, name = target_spec(url, settings.to)
+    row = registry.by_name(settings.to) if settings.to else registry.by_suffix(path)
+    if row is None or not row.many or (name or settings.name) is None:
+        return
+    places = [f"{path.rstrip('/')}/{mark}" for mark in row.marks] if row.folder else [path]
+    if any(map(is_there, places)):
+        raise TargetExists(
+            "exists, and no array is added to a container at a URL",
+            path=path,
+            remedy="add it to a local copy, and send that: -o URL --overwrite replaces the whole",
+        )
 
 
 def published(

@@ -108,7 +108,7 @@ def migrate(
     * `arrays`: array to take from a container (repeatable, glob)
     * `include`: only files of these names (repeatable)
     * `exclude`: no files of these names (repeatable)
-    * `overwrite`: replace destinations that exist
+    * `overwrite`: replace destinations that exist; of FILE#NAME the array alone
     * `skip_existing`: leave destinations that exist
     * `update`: replace destinations that are older than their source
     * `allow`: losses to allow: dtype, precision, nulls, names, elements, arrays, all

@@ -60,6 +60,7 @@ from raconvert.testing.reading import (
     check_unreadable_sources,
 )
 from raconvert.testing.writing import (
+    check_additions_keep_the_others,
     check_failed_write_leaves_nothing,
     check_fits_is_pure,
     check_input_is_left_alone,
@@ -81,6 +82,7 @@ __all__ = [
     "CHECKS",
     "MAX_MEMORY",
     "Case",
+    "check_additions_keep_the_others",
     "check_blocks",
     "check_catalogue",
     "check_close_frees_the_file",
@@ -146,5 +148,6 @@ CHECKS: tuple[Callable[[ModuleType], None], ...] = (
     check_failed_write_leaves_nothing,
     check_metadata_is_kept_or_named,
     check_names_are_kept,
+    check_additions_keep_the_others,
     check_is_silent,
 )

@@ -60,13 +60,21 @@ def row_of(plugin: ModuleType) -> Row:
     return Row(module=plugin.__name__, **shared)
 
 
-def write(plugin: ModuleType, arrays: Iterable[Array], path: Path, **settings: Any) -> Report:
+def write(
+    plugin: ModuleType,
+    arrays: Iterable[Array],
+    path: Path,
+    name: str | None = None,
+    **settings: Any,
+) -> Report:
     """Write arrays to a file through the plugin, with every check of the core.
+
+    With a `name` the one array is added to the container, if that exists.
 
     Raises what `raconvert.write` does: `WouldLose`, `TargetExists`, `WriteFailed`.
     """
     chosen = Settings(sync=False, max_memory=MAX_MEMORY, **settings)
-    run = Conversion(str(path), row_of(plugin), chosen, Report([]))
+    run = Conversion(str(path), row_of(plugin), chosen, Report([]), name=name)
     return write_bundle(run, Bundle(list(arrays)))
 
 

@@ -10,7 +10,7 @@ from raconvert.arrays.dtypes import element_of
 from raconvert.arrays.metadata import Axis, Metadata
 from raconvert.conversion.options import Settings
 from raconvert.conversion.write import adapted
-from raconvert.errors import WouldLose
+from raconvert.errors import TargetExists, WouldLose
 from raconvert.plugin import EQUIVALENT, PROPERTIES, REFUSED, Fit, Plugin
 from raconvert.testing.cases import CASES, SHAPES, same, same_values
 from raconvert.testing.kit import (
@@ -324,6 +324,54 @@ _NAMES = [
     [" a", "a "],
     ["con", "nul."],
 ]
+
+
+def check_additions_keep_the_others(plugin: ModuleType) -> None:
+    """An array is added to a container, or refused, and all others stay as they are.
+
+    An array that is there is refused without `overwrite`, and replaced with it, alone. The others
+    keep their order. For plugins with `add`; raises `AssertionError` that lists what is wrong.
+    """
+    found = Plugin(plugin)
+    if not (plugin.FORMAT.many and plugin.FORMAT.writes) or found.add is None:
+        return
+    with scratch() as folder:
+        held = next(iter(held_files(plugin, folder).items()), None)
+        if held is None:
+            return
+        old = held[1][1]
+        case = next(case for case in CASES.values() if same_values(case.values, old))
+        for left in folder.iterdir():
+            remove(left)
+        path = folder / f"x{suffix_of(plugin)}"
+        names = ["aaa", "bbb", "ccc"]
+        write(plugin, [case.array(name) for name in names], path)
+        with read(plugin, path) as bundle:
+            names, before = bundle.names, [joined(array, 1 << 20) for array in bundle.arrays]
+        for name in names:
+            content = contents_of(path)
+            try:
+                write(plugin, [case.array(name)], path, name)
+            except TargetExists:
+                require(contents_of(path) == content, f"'{name}' was refused and yet written")
+            else:
+                require(False, f"'{name}' was replaced without being asked to")
+        problems: list[str] = []
+        touched: set[str] = set()
+        for name, overwrite in (("ddd", False), (names[1], True), ("eee", False), ("ddd", True)):
+            report = write(plugin, [case.array(name)], path, name, overwrite=overwrite)
+            touched |= {array[0] for array in report.arrays}
+            with read(plugin, path) as bundle:
+                there = [one for one in bundle.names if one in names and one not in touched]
+                expected = [one for one in names if one not in touched]
+                problems += [f"after '{name}': {there}"] * (there != expected)
+                for one, values in zip(names, before, strict=True):
+                    array = bundle.get(one)
+                    if array is None or not same_values(joined(array, 1 << 20), values):
+                        problems.append(f"after '{name}': '{one}' is not what it was")
+            left = [other.name for other in folder.iterdir() if other != path]
+            problems += [f"after '{name}': {left} lies beside the file"] * bool(left)
+        require_none(problems, "arrays changed while others were added")
 
 
 def check_is_silent(plugin: ModuleType) -> None:

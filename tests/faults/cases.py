@@ -17,7 +17,7 @@ Case = namedtuple("Case", "name sources target options read")
 
 
 def one(name: str, target: str, source: str = "x.npy", **options: Any) -> Case:
-    return Case(name, source, target, options, (target,))
+    return Case(name, source, target, options, (target.partition("#")[0],))
 
 
 CASES = [
@@ -69,6 +69,17 @@ CASES = [
     Case("labels", ["1/a.npy", "2/a.npy"], "x.ra", {"labels": "y.npy"}, ("x.ra", "y.npy")),
     Case("out-dir", "two.npz", None, {"out_dir": ".", "to": "ra"}, ("*.ra",)),
     Case("each", ["item0.ra", "item1.ra"], None, {"out_dir": ".", "to": "npy"}, ("*.npy",)),
+    one("add-npz", "x.npz#more"),
+    one("add-zip", "x.zip#more"),
+    one("add-tar", "x.tar#more"),
+    one("add-bundle", "x#more", to="bundle"),
+    one("add-hdf5", "x.h5#more"),
+    one("add-mat-6", "x.mat#more"),
+    one("add-mat-7.3", "x.mat#more"),
+    one("add-har", "x.har#more", dtype="float32"),
+    one("add-safetensors", "x.safetensors#more"),
+    one("add-zarr", "x.zarr#more"),
+    one("add-zarr-2", "x.zarr#more"),
     # The first one proves what the fast lane (`files/_small.c`) makes of the others.
     Case("lane", [f"{n}.npy" for n in "abcdef"], None, {"out_dir": ".", "to": "ra"}, ("*.ra",)),
 ]  # fmt: skip
@@ -96,6 +107,16 @@ def make_sources(folder: Path, run: int) -> None:
         raconvert.write(folder / f"item{number}.ra", values + number, meta=meta)
         (folder / f"{number + 1 + run}").mkdir()
         np.save(folder / f"{number + 1 + run}" / "a.npy", values[number])
+
+
+def prepare(case: Case) -> None:
+    """Write the container that an array is added to, with another array in it."""
+    if not case.name.startswith("add-"):
+        return
+    _, _, form = case.name.partition("-")
+    options = {"mat-7.3": {"version": "7.3"}, "zarr-2": {"format": "2"}}.get(form)
+    other = np.arange(700, dtype="f4").reshape(70, 10)
+    raconvert.write(case.read[0], {"other": other}, to=case.options.get("to"), out_opts=options)
 
 
 def convert(case: Case, sources: Path, run: int, *, overwrite: bool = False) -> Any:

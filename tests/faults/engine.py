@@ -13,7 +13,7 @@ from typing import Any
 
 from raconvert.errors import RaconvertError
 
-from .cases import CASES, Case, convert, make_sources, read
+from .cases import CASES, Case, convert, make_sources, prepare, read
 
 KINDS = {"ENOSPC": 1, "EIO": 2, "short": 3, "kill before": 4, "kill after": 5}
 # One fault: in which case, over an old destination or not, at which call, of which kind.
@@ -52,19 +52,18 @@ class Engine:
         return int(outcome.text)
 
     def _arrange(self, case: Case, old: bool) -> Path:
-        template = self.folder / f"{case.name}-before"
-        if old and not template.exists():
+        template = self.folder / f"{case.name}-{'before' if old else 'without'}"
+        if not template.exists():
             template.mkdir()
             here = os.getcwd()
             os.chdir(template)
-            convert(case, self.sources[0], 0)
+            prepare(case)
+            if old:
+                convert(case, self.sources[0], 0)
             os.chdir(here)
         place = self.folder / "here"
         shutil.rmtree(place, ignore_errors=True)
-        if old:
-            shutil.copytree(template, place)
-        else:
-            place.mkdir()
+        shutil.copytree(template, place)
         return place
 
     def _run(self, case: Case, place: Path, old: bool, at: int, kind: int) -> Outcome:
