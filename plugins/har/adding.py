@@ -60,7 +60,7 @@ def check_names(
         if old is None:
             continue
         if old.type not in TYPES or old.hidden:
-            raise not_an_array(path, new.name, "a header that is no array")
+            raise not_an_array(path, new.name, "another header")
         if not overwrite:
             raise array_exists(path, old.name)
         own = new.array.name in (new.name, old.long.rstrip(" "))  # where a longer name is kept

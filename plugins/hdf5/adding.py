@@ -107,7 +107,7 @@ def _check_place(
             break
         if not _hard(group, raw) or info_of(group, raw).kind != GROUP:
             shown = "/".join(above[:depth])
-            raise not_an_array(path, shown, "a link, or something that is no group,")
+            raise not_an_array(path, shown, "a link, or something other than a group,")
         group = h5g.open(group, raw)
     else:
         raw = last.encode()

@@ -103,7 +103,7 @@ def _check_free(
     if name in held.names and not overwrite:
         raise array_exists(path, name)
     if name in there and name not in held.names:
-        raise not_an_array(path, name, "a member that is no array")
+        raise not_an_array(path, name, "a member without an array")
 
 
 def _name_problem(name: str, key: str, before: set[str], taken: set[str]) -> str | None:

@@ -48,8 +48,8 @@ give equal bytes. The folder appears whole; an existing one is replaced only wit
 and only if there is nothing else in it.
 
 An array is added (``-o FOLDER#NAME``) in the version of the hierarchy; the files of all others keep
-their content, consolidated metadata lists the new one. An axis whose name is that of a dimension
-with another length, or other values, is no dimension of that name to other programs.
+their content, consolidated metadata lists the new one. Where the name of an axis is that
+of a dimension with another length, or other values, other programs see a dimension of another name.
 
 Refused: objects and codecs that make them of bytes (pickle, json2, msgpack2); irregular chunk
 grids, storage transformers, codecs that are not known; links to folders, and files outside the
@@ -62,11 +62,12 @@ from __future__ import annotations
 
 import os
 
+from raconvert.errors import UsageError
 from raconvert.files.places import is_remote, is_there
-from raconvert.plugin import NO, SURE, Array, Bundle, Format, Option, Source
+from raconvert.plugin import NO, SURE, Array, Bundle, Format, Option, Plan, Source
 
-from .options import WRITE_OPTIONS
-from .plan import add, plan
+from .options import WRITE_OPTIONS, Options, options_of
+from .plan import plan
 from .stores import check_target, target
 from .tables import MARKS, PROGRAMS, SAMPLE_2, SAMPLE_3
 
@@ -117,6 +118,33 @@ def read(source: Source, *, metadata: bool = True) -> Bundle:
     else:
         folder = os.path.isdir(place)
     return read_store(source, metadata_file="" if folder else name, described=metadata)
+
+
+def add(
+    bundle: Bundle,
+    source: Source,
+    held: Bundle,
+    *,
+    overwrite: bool,
+    format: str = "3",
+    chunks: str = "auto",
+    shards: str = "none",
+    compress: str = "zstd",
+    checksum: bool = False,
+    endian: str = "auto",
+) -> Plan:
+    """The hierarchy, all its files kept, with the arrays in its version; see `Add`."""
+    from .adding import plan_added
+
+    def options_for(version: int) -> Options:
+        if format == "2" and version == 3:
+            raise UsageError(
+                "the hierarchy is of version 3, and an array cannot be added in version 2",
+                path=source.path,
+            )
+        return options_of(str(version), chunks, shards, compress, endian, checksum=checksum)
+
+    return plan_added(bundle, source, held, overwrite=overwrite, options_for=options_for)
 
 
 def programs(array: Array) -> dict[str, str]:

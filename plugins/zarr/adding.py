@@ -55,7 +55,7 @@ class Hierarchy:
         self.version = 3 if os.path.isfile(os.path.join(self.folder, V3_FILE)) else 2
         if self.kind("") != _GROUP:
             raise Unsupported(
-                "is one array, and no group that an array could be added to",
+                "is a single array, and an array can only be added to a group",
                 path=self.path,
                 remedy="name another destination",
             )
@@ -157,7 +157,7 @@ def _place(there: Hierarchy, name: str, keys: dict[str, str], *, overwrite: bool
     key = key_of(name, keys)
     for group in _groups_above([key]):
         if there.kind(group) not in (_GROUP, ""):
-            raise not_an_array(there.path, group, "something that is no group")
+            raise not_an_array(there.path, group, "something other than a group")
     found = there.kind(key)
     if found:
         raise not_an_array(there.path, name, f"a {found}" if found == _GROUP else found)

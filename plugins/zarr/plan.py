@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import MAX_SPAN, element_of_code, spanned
-from raconvert.errors import UsageError
-from raconvert.plugin import Array, Bundle, Element, Fit, Plan, Source, equivalent, refused
+from raconvert.plugin import Array, Bundle, Element, Fit, Plan, equivalent, refused
 
 from .keys import keys_of
 from .options import MAX_CHUNK_BYTES, Form, Options, chunk_of, options_of
@@ -47,33 +46,6 @@ def plan(
         Writer(bundle, target, options, forms, groups).run(scales)
 
     return Plan(found, write, names=bundle.names)
-
-
-def add(
-    bundle: Bundle,
-    source: Source,
-    held: Bundle,
-    *,
-    overwrite: bool,
-    format: str = "3",
-    chunks: str = "auto",
-    shards: str = "none",
-    compress: str = "zstd",
-    checksum: bool = False,
-    endian: str = "auto",
-) -> Plan:
-    """The hierarchy, all its files kept, with the arrays in its version; see `Add`."""
-    from .adding import plan_added
-
-    def options_for(version: int) -> Options:
-        if format == "2" and version == 3:
-            raise UsageError(
-                "the hierarchy is of version 3, and an array cannot be added in version 2",
-                path=source.path,
-            )
-        return options_of(str(version), chunks, shards, compress, endian, checksum=checksum)
-
-    return plan_added(bundle, source, held, overwrite=overwrite, options_for=options_for)
 
 
 def form_of(array: Array, key: str, options: Options) -> Form:

@@ -11,8 +11,9 @@ import os
 
 from raconvert import registry
 from raconvert.arrays.bundle import Bundle
+from raconvert.conversion.outputs import elements_hash, last_change
 from raconvert.errors import TargetExists, Unsupported, WriteFailed, changed, quoted
-from raconvert.files.places import check_target, identity, is_remote
+from raconvert.files.places import identity
 from raconvert.files.source import Source, refuse_changed
 from raconvert.metadata import SUFFIX
 from raconvert.plugin import file_fits
@@ -23,24 +24,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.arrays.array import Array
-    from raconvert.catalogue import Row
     from raconvert.conversion.report import Conversion
     from raconvert.plugin import Plan
-
-
-def is_addition(path: str, name: str | None, row: Row) -> bool:
-    """True if an array is to go into a container that exists. An empty folder is none."""
-    if name is None or path == "-" or is_remote(path) or not os.path.exists(path):
-        return False
-    return not (row.folder and os.path.isdir(path) and not os.listdir(path))
-
-
-def check_container(path: str, row: Row) -> None:
-    """Refuse (`TargetExists`) what cannot be a container of a format by its kind of file."""
-    if not row.folder:
-        check_target(path, overwrite=True)
-    elif not os.path.isdir(path):
-        raise TargetExists("is a file, where a folder is to be written", path=path)
 
 
 class Container:
@@ -59,7 +44,7 @@ class Container:
                 path=run.path,
                 remedy="name another file; -o FILE --overwrite replaces the whole file",
             )
-        self.bundle = self._read(run)
+        self.bundle = self.read(run)
         self.fields = _sidecar(run, self.source)
 
     def _opened(self, run: Conversion) -> Source:
@@ -75,19 +60,12 @@ class Container:
             place = os.path.join(place, mark)
         return Source(place, max_memory=run.settings.max_memory)
 
-    def _read(self, run: Conversion, path: str | None = None) -> Bundle:
+    def read(self, run: Conversion) -> Bundle:
         """What is read of the container; nothing if all in it is beyond the plugin."""
-        source = self.source if path is None else self._at(path, run)
         try:
-            return run.plugin.read(source, **self.in_opts)
+            return run.plugin.read(self.source, **self.in_opts)
         except Unsupported:
             return Bundle([])
-
-    def _at(self, path: str, run: Conversion) -> Source:
-        """The source of the new container under its temporary name."""
-        if run.row.folder:
-            path = os.path.join(path, self.source.name)
-        return Source(path, max_memory=run.settings.max_memory, place=self.source.place)
 
     def refuse_changed(self, path: str) -> None:
         """Refuse (`Changed`) to replace a container that is not what was copied.
@@ -97,6 +75,48 @@ class Container:
         if identity(path) != self.identity:
             raise changed(path)
         refuse_changed(self.source.seen)
+
+    def compare(self, run: Conversion, written: Bundle) -> None:
+        """Refuse (`WriteFailed`) a new container in which another array is not what it was.
+
+        With ``--verify`` every element of the others is compared, too.
+        """
+        names, before = run.plan.names, self.bundle
+        old, new = _others(before, names), _others(written, names)
+        expected, got = [*map(_facts, old)], [*map(_facts, new)]
+        if expected != got:
+            self.refuse_changed(run.path)
+            odd = [fact for fact in expected if fact not in got] or expected
+            raise _changed(run, str(odd[0][0]) if odd else "")
+        if run.settings.verify:
+            for array, again in zip(old, new, strict=True):
+                if array.problem is None and elements_hash(array) != elements_hash(again):
+                    raise _changed(run, array.name)
+
+    def sidecar_fields(
+        self, run: Conversion, described: dict[str, dict[str, Any]], *, asked: bool
+    ) -> dict[str, Any]:
+        """The fields of the sidecar of the new container; empty if it has none.
+
+        The other arrays keep theirs; the new one gets its own if a sidecar is `asked` for.
+        """
+        from raconvert.metadata.roundtrip import record_of, record_of_file
+
+        bundle, fields = self.bundle, self.fields
+        others = _others(bundle, run.plan.names)
+        for own in described.values():
+            own.pop("items", None)
+        if fields is None:
+            if not asked:
+                return {}
+            known = {array.name: record_of(array) for array in others if array.problem is None}
+            return {"complete": True, **record_of_file(bundle), "arrays": {**known, **described}}
+        arrays = fields.get("arrays")
+        if not isinstance(arrays, dict):  # of one array, without its name
+            arrays = {array.name: fields for array in bundle.arrays[:1]}
+            fields = {"complete": fields.get("complete", False)}
+        arrays = {name: own for name, own in arrays.items() if name not in run.plan.names}
+        return {**fields, "arrays": {**arrays, **(described if asked else {})}}
 
     def close(self) -> None:
         """Close what reading has opened. Raises nothing."""
@@ -123,8 +143,6 @@ def skips(run: Conversion) -> str:
 
 
 def _is_older(run: Conversion) -> bool:
-    from raconvert.conversion.outputs import last_change
-
     newest = max(map(last_change, run.report.sources), default=float("inf"))
     return os.path.getmtime(run.path) < newest
 
@@ -166,7 +184,7 @@ def plan_of(run: Conversion, bundle: Bundle, stack: ExitStack) -> Plan:
     if plan.in_opts != container.in_opts:
         container.bundle.close()
         container.in_opts = plan.in_opts
-        container.bundle = container._read(run)
+        container.bundle = container.read(run)
     title = f"'{quoted(run.path)}', which keeps its own,"
     plan.fits += file_fits(bundle, title)
     others = len(_others(container.bundle, plan.names))
@@ -188,55 +206,9 @@ def _facts(array: Array) -> tuple[Any, ...]:
     return array.name, problem, array.element, array.dims, array.index_order
 
 
-def compare(run: Conversion, container: Container, written: Bundle) -> None:
-    """Refuse (`WriteFailed`) a new container in which another array is not what it was.
-
-    With ``--verify`` every element of the others is compared, too.
-    """
-    names, before = run.plan.names, container.bundle
-    old, new = _others(before, names), _others(written, names)
-    expected, got = [*map(_facts, old)], [*map(_facts, new)]
-    if expected != got:
-        container.refuse_changed(run.path)
-        odd = [fact for fact in expected if fact not in got] or expected
-        raise _changed(run, str(odd[0][0]) if odd else "")
-    if run.settings.verify:
-        from raconvert.conversion.outputs import elements_hash
-
-        for array, again in zip(old, new, strict=True):
-            if array.problem is None and elements_hash(array) != elements_hash(again):
-                raise _changed(run, array.name)
-
-
 def _changed(run: Conversion, name: str) -> WriteFailed:
     return WriteFailed(
         f"array '{name}' of the container would not be what it was; this is a bug, nothing was "
         "replaced",
         path=run.path,
     )
-
-
-def sidecar_fields(
-    run: Conversion, container: Container, described: dict[str, dict[str, Any]], *, asked: bool
-) -> dict[str, Any]:
-    """The fields of the sidecar of the new container; empty if it has none.
-
-    The other arrays keep theirs; the new one gets its own if a sidecar is `asked` for.
-    """
-    from raconvert.metadata.roundtrip import record_of, record_of_file
-
-    bundle, fields = container.bundle, container.fields
-    others = _others(bundle, run.plan.names)
-    for own in described.values():
-        own.pop("items", None)
-    if fields is None:
-        if not asked:
-            return {}
-        known = {array.name: record_of(array) for array in others if array.problem is None}
-        return {"complete": True, **record_of_file(bundle), "arrays": {**known, **described}}
-    arrays = fields.get("arrays")
-    if not isinstance(arrays, dict):  # of one array, without its name
-        arrays = {array.name: fields for array in bundle.arrays[:1]}
-        fields = {"complete": fields.get("complete", False)}
-    arrays = {name: own for name, own in arrays.items() if name not in run.plan.names}
-    return {**fields, "arrays": {**arrays, **(described if asked else {})}}

@@ -149,18 +149,30 @@ def prepare_target(
     if not (row.folder or settings.update or os.path.lexists(path)):  # nothing is in the way
         return True
     refuse_sources([path], sources)
-    if name is not None:
-        from raconvert.conversion.addition import check_container, is_addition
-
-        if is_addition(path, name, row):
-            _refuse_sources_inside(path, sources)
-            check_container(path, row)
-            return True
+    if is_addition(path, name, row):
+        _refuse_sources_inside(path, sources)
+        _check_container(path, row)
+        return True
     check: Callable[..., None] = check_target
     if row.folder:
         check = registry.load(row).check_target or check
         _refuse_sources_inside(path, sources)
     return bool(replaceable([path], sources, settings, report, check))
+
+
+def is_addition(path: str, name: str | None, row: Row) -> bool:
+    """True if an array is to go into a container that exists. An empty folder is none."""
+    if name is None or path == "-" or is_remote(path) or not os.path.exists(path):
+        return False
+    return not (row.folder and os.path.isdir(path) and not os.listdir(path))
+
+
+def _check_container(path: str, row: Row) -> None:
+    """Refuse (`TargetExists`) a path that cannot be a container by its kind."""
+    if not row.folder:
+        check_target(path, overwrite=True)
+    elif not os.path.isdir(path):
+        raise TargetExists("is a file, where a folder is to be written", path=path)
 
 
 def _refuse_sources_inside(folder: str, sources: list[str]) -> None:
@@ -244,9 +256,7 @@ def read_back(run: Conversion, target: Target) -> None:
                     place=target.place)  # fmt: skip
     with _read_written(run, source, in_opts) as written:
         if run.container is not None:
-            from raconvert.conversion.addition import compare
-
-            compare(run, run.container, written)
+            run.container.compare(run, written)
         parts = zip(run.origins, run.bundle.arrays, names, strict=True)
         for number, (origin, array, name) in enumerate(parts):
             found = written.get(name) if row.many else written.arrays[number]
@@ -417,9 +427,7 @@ def metadata_pieces(
         if (asked or fields) and bundle.arrays[0].index_order == "C" and bundle.arrays[0].ndim > 1:
             fields = {"index_order": "C", **fields}
     elif run.container is not None:
-        from raconvert.conversion import addition
-
-        fields = addition.sidecar_fields(run, run.container, described, asked=asked)
+        fields = run.container.sidecar_fields(run, described, asked=asked)
     else:
         fields = sidecar_fields(bundle, row, described)
     if not fields:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
     from raconvert.catalogue import Row
-    from raconvert.conversion.addition import Container
     from raconvert.conversion.options import Settings
     from raconvert.conversion.read import Opened
     from raconvert.plugin import Plan, Plugin
@@ -254,7 +253,7 @@ class Conversion:
     )  # fmt: skip
 
     bundle: Bundle
-    container: Container | None
+    container: Any  # the module of it needs this one
     plan: Plan
 
     def __init__(

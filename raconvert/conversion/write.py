@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.metadata import Metadata
 from raconvert.arrays.namespace import own_only, with_trailer, without_trailer
-from raconvert.conversion.outputs import commit, read_back
+from raconvert.conversion.outputs import commit, is_addition, read_back
 from raconvert.errors import (
     UNREADABLE,
     Changed,
@@ -102,11 +102,10 @@ def _convert(
 def _plan(run: Conversion, stack: ExitStack) -> bool:
     """Have the plugin say what the file will be; False if the array is there and is to stay."""
     written = _as_written(run.bundle, run.row, run.settings)
-    if run.name is not None:
+    if run.name is not None and is_addition(run.path, run.name, run.row):
         from raconvert.conversion import addition
 
-        if addition.is_addition(run.path, run.name, run.row):
-            return addition.plan(run, written, stack)
+        return addition.plan(run, written, stack)
     run.plan = run.plugin.plan(written, **run.options)
     if run.plan.notes:
         run.report.add_notes(run.plan.notes)

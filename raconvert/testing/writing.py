@@ -369,8 +369,8 @@ def check_additions_keep_the_others(plugin: ModuleType) -> None:
                     array = bundle.get(one)
                     if array is None or not same_values(joined(array, 1 << 20), values):
                         problems.append(f"after '{name}': '{one}' is not what it was")
-            left = [other.name for other in folder.iterdir() if other != path]
-            problems += [f"after '{name}': {left} lies beside the file"] * bool(left)
+            others = [other.name for other in folder.iterdir() if other != path]
+            problems += [f"after '{name}': {others} lies beside the file"] * bool(others)
         require_none(problems, "arrays changed while others were added")
 
 
