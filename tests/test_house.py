@@ -204,6 +204,7 @@ RARELY = {
     "raconvert.cli.signals": "help prints without",
     "raconvert.cli.sources": "conversions whose destination is named",
     "raconvert.cli.summary": "info on few files",
+    "raconvert.conversion.addition": "files to which no array is added",
     "raconvert.conversion.batch": "more than one file to one file",
     "raconvert.conversion.below": "globs, folders and URLs",
     "raconvert.conversion.inputs": "globs, folders, lists and FILE#NAME",
