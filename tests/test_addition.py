@@ -706,7 +706,7 @@ def test_an_array_of_zarr_is_no_group(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     for version in (2, 3):
         zarr.save_array(f"{version}.zarr", OLD, zarr_format=version)
-        with pytest.raises(Unsupported, match="one array"):
+        with pytest.raises(Unsupported, match="single array"):
             raconvert.write(f"{version}.zarr#x", MORE)
 
 
