@@ -105,10 +105,10 @@ def apply(
         raise Corrupt(
             "metadata has an unknown index order", path=path, expected="C or F", got=order
         )
+    if "dtype" in record:  # of this very array: a source that is not open yet asks it for its type
+        array.element = _described(array.element, frozen(record["dtype"]), path)
     if "index_order" in record and order != array.index_order:
         array = array.listed(order)
-    if "dtype" in record:
-        array.element = _described(array.element, frozen(record["dtype"]), path)
     stored = Metadata.from_dict(in_dims_order(record, array.index_order))
     array.meta = stored if complete else array.meta.merged(stored)
     return array
