@@ -8,27 +8,28 @@ from __future__ import annotations
 
 import bz2
 import lzma
+import re
 import zlib
 from functools import partial
-from math import prod
+from math import isfinite, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
+from raconvert.errors import Corrupt, RaconvertError, Unsupported
 
 from .tables import SHUFFLES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any, Literal
 
     from .header import Codec
 
     Values = np.ndarray[Any, Any]
     Step = Callable[[Any], Any]
 
-SLACK = 16  # times the bytes of a chunk: what a filter may make of it before it is compressed
+HEADROOM = 1 << 16  # bytes that an encoded chunk may have more than its elements, and one eighth
 CHECKSUMS = {"crc32c": 4, "crc32": 4, "adler32": 4, "fletcher32": 4, "jenkins_lookup3": 4}
 # Filters of numcodecs between numbers and numbers: name -> its settings and their types.
 FILTERS: dict[str, dict[str, tuple[type, ...]]] = {
@@ -41,16 +42,20 @@ FILTERS: dict[str, dict[str, tuple[type, ...]]] = {
     "packbits": {},
     "astype": {"encode_dtype": (str,), "decode_dtype": (str,)},
 }  # fmt: skip
-UNSAFE = ("pickle", "json2", "msgpack2", "categorize", "vlen-array")
+NUMBER = re.compile(
+    r"[<>|=]?(?:[iu][1248]|f[248]|c(?:8|16)|b1|\?|[mM]8(?:\[[0-9]{0,10}[A-Za-z\u03bc]{1,8}\])?)"
+    r"|bool|u?int(?:8|16|32|64)|float(?:16|32|64)|complex(?:64|128)"
+)
 VARIABLE = ("vlen-utf8", "vlen-bytes")
 
 
 class Pipeline:
-    """The steps from the bytes under a key to the elements of a chunk.
+    """The steps from the bytes under a key to the elements of a chunk, each with its bounds.
 
     `shape` is that of the chunk, slowest axis first; `variable` is the most bytes that a chunk
-    of texts of variable length may have, 0 for all other chunks. `Unsupported` for codecs that are
-    not known, `Unsafe` for those that make objects of bytes.
+    of texts of variable length may have, 0 for all other chunks. `most` is the number of bytes that
+    a stored chunk has at most, `needs` what the largest step decodes to. `Unsupported` for codecs
+    that are not known, `Unsafe` for those that make objects of bytes.
     """
 
     def __init__(
@@ -62,45 +67,39 @@ class Pipeline:
         self.variable = variable
         self._order: tuple[int, ...] = tuple(range(len(shape)))
         self._steps: list[Step] = []
-        whole = prod(shape) * dtype.itemsize
-        size: int | None = None if variable else whole
-        limit = variable or SLACK * whole + (1 << 16)
+        self.most = self.needs = variable or prod(shape) * dtype.itemsize
+        self._exact = not variable
         for codec in codecs:
-            name = codec.name.removeprefix("numcodecs.").lower()
             try:
-                size = self._add(name, codec.settings, size, limit, path)
+                self._add(codec.name, codec.settings, path)
             except RaconvertError as error:
                 error.path = error.path or path
                 raise
 
-    def _add(
-        self, name: str, settings: dict[str, Any], size: int | None, limit: int, path: str
-    ) -> int | None:
-        """Add a step that decodes to `size` bytes (None: not known); how many it decodes from."""
+    def _add(self, name: str, settings: dict[str, Any], path: str) -> None:
+        """Add a step that decodes to `most` bytes, or to exactly so many."""
         if name == "transpose" and not (self.variable and len(self.shape) > 1):
             self._transpose(settings, path)
-            return size
-        if name == "bytes":
+        elif name == "bytes":
             if settings.get("endian", "little") not in ("little", "big"):
                 raise Corrupt("metadata field 'endian' is wrong", expected="little or big")
-            return size
-        if name in VARIABLE and self.variable:
-            return None
-        if name in UNSAFE:
-            raise Unsafe(
-                f"array is encoded by '{name}', which makes objects of bytes",
-                remedy="no flag allows this; write it with another codec",
-            )
-        if name in CHECKSUMS:
+        elif name in VARIABLE and self.variable:
+            self._exact = False
+        elif name in CHECKSUMS:
             self._steps.append(partial(_checked, name, _location(name, settings)))
-            return None if size is None else size + CHECKSUMS[name]
-        if name in FILTERS:
-            self._steps.append(_filter(name, settings))
-            return size if name == "shuffle" else None
-        if name in DECODERS:
-            self._steps.append(partial(DECODERS[name], settings, size, size or limit))
-            return None
-        raise Unsupported(f"array is encoded by '{name[:80]}', which is not known here")
+            self.most += CHECKSUMS[name]
+        elif name in FILTERS:
+            step, nbytes, needs = _filter(name, settings, self.most, exact=self._exact)
+            self._steps.append(step)
+            self.most = nbytes
+            self.needs = max(self.needs, needs)
+        elif name in DECODERS:
+            size = self.most if self._exact else None
+            self._steps.append(partial(DECODERS[name], settings, size, self.most))
+            self._exact = False
+            self.most += self.most // 8 + HEADROOM
+        else:
+            raise Unsupported(f"array is encoded by '{name[:80]}', which is not known here")
 
     def _transpose(self, settings: dict[str, Any], path: str) -> None:
         order, rank = settings.get("order"), len(self.shape)
@@ -126,8 +125,8 @@ class Pipeline:
         try:
             for step in reversed(self._steps):
                 value = step(value)
-        except (RuntimeError, ValueError, TypeError, OverflowError, EOFError, OSError, zlib.error,
-                lzma.LZMAError, IndexError, ZeroDivisionError) as error:  # fmt: skip
+        except (RuntimeError, ArithmeticError, ValueError, TypeError, EOFError, OSError,
+                zlib.error, lzma.LZMAError, LookupError) as error:  # fmt: skip
             if isinstance(error, RaconvertError):
                 raise
             raise Corrupt(f"cannot be decoded: {error}"[:200]) from error
@@ -182,7 +181,10 @@ def _checked(name: str, location: str, value: Any) -> Any:
     return rest
 
 
-def _filter(name: str, settings: dict[str, Any]) -> Step:
+def _filter(
+    name: str, settings: dict[str, Any], nbytes: int, *, exact: bool
+) -> tuple[Step, int, int]:
+    """A filter that decodes to `nbytes` bytes: the step, the bytes before it, those it needs."""
     known = FILTERS[name]
     for key, value in settings.items():
         if key not in known or isinstance(value, bool) or not isinstance(value, known[key]):
@@ -193,22 +195,67 @@ def _filter(name: str, settings: dict[str, Any]) -> Step:
             _check_number(name, value)
         elif key == "elementsize" and isinstance(value, int) and not 0 < value < 1 << 16:
             raise Corrupt(f"codec '{name}' has a wrong setting '{key}'", got=value)
+        elif key in ("scale", "offset") and not _is_usable(value, zero=key == "offset"):
+            raise Corrupt(
+                f"codec '{name}' has a wrong setting '{key}'", got=repr(value)[:80],
+                expected="a finite number" + ", not 0" * (key == "scale"),
+            )  # fmt: skip
     import numcodecs
 
     try:
         codec = numcodecs.get_codec({"id": name, **settings})
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise Corrupt(f"codec '{name}' lacks a setting: {error}"[:200]) from error
-    return lambda value: codec.decode(_raw(value))
+    before, count, becomes = _sizes(name, settings, nbytes, exact=exact)
+    # A value that no integer can have is an error, not what the processor makes of it.
+    odd: Literal["raise", "ignore"] = "raise" if becomes.kind in "iub" else "ignore"
+
+    def step(value: Any) -> Any:
+        with np.errstate(divide="raise", invalid=odd, over="ignore", under="ignore"):
+            return codec.decode(_raw(value))
+
+    working = 16 * count if name == "fixedscaleoffset" else 0  # numbers of double precision
+    return step, before, max(before, nbytes, working)
+
+
+def _is_usable(value: Any, *, zero: bool) -> bool:
+    try:
+        return isfinite(value) and (zero or value != 0)
+    except OverflowError:
+        return False
+
+
+def _sizes(
+    name: str, settings: dict[str, Any], nbytes: int, *, exact: bool
+) -> tuple[int, int, np.dtype[Any]]:
+    """The bytes that become `nbytes` (at most) by a filter, of how many numbers, of which type."""
+    if name == "packbits":
+        return 1 + -(-nbytes // 8), nbytes, np.dtype("?")
+    if name not in ("delta", "fixedscaleoffset", "quantize", "astype"):
+        return nbytes, nbytes, np.dtype("u1")
+    keys = ("decode_dtype", "encode_dtype") if name == "astype" else ("dtype", "astype")
+    decoded = np.dtype(settings[keys[0]])
+    encoded = np.dtype(settings.get(keys[1]) or decoded)
+    if encoded.kind == "c" and decoded.kind != "c":
+        raise Corrupt(
+            f"codec '{name}' makes real numbers of complex ones", expected=decoded, got=encoded
+        )
+    count, rest = divmod(nbytes, decoded.itemsize)
+    if rest and exact:
+        raise Corrupt(
+            f"codec '{name}' does not fill a chunk", got=f"{nbytes} bytes",
+            expected=f"a multiple of {decoded.itemsize}",
+        )  # fmt: skip
+    return (count + bool(rest)) * encoded.itemsize, count, decoded
 
 
 def _check_number(name: str, declared: str) -> None:
+    if NUMBER.fullmatch(declared[:64]) is None or len(declared) > 64:
+        raise Corrupt(f"codec '{name}' has a type that is not a number", got=declared[:80])
     try:
-        good = np.dtype(declared).kind in "biufcmM"
-    except (TypeError, ValueError, SyntaxError):
-        good = False
-    if not good:
-        raise Corrupt(f"codec '{name}' has a type that is not a number", got=repr(declared)[:80])
+        np.dtype(declared)
+    except (TypeError, ValueError) as error:
+        raise Corrupt(f"codec '{name}' has a type that is not a number", got=declared) from error
 
 
 # Compressors --------------------------------------------------------------------------------------
@@ -323,23 +370,24 @@ DECODERS: dict[str, Callable[[dict[str, Any], int | None, int, Any], Any]] = {
 }
 
 
-def texts_of(raw: Values, count: int) -> list[bytes]:
-    """The elements of variable length in a chunk: a number of them, then each with its length.
+def spans_of(data: memoryview, count: int) -> Iterator[tuple[int, int]]:
+    """Yield where each text of variable length in a chunk begins and ends.
 
-    Raises `Corrupt` for bytes that are not that.
+    The chunk has the number of its texts, then each with its length. Raises `Corrupt` for bytes
+    that are not that.
     """
-    data = raw.tobytes()
     declared = int.from_bytes(data[:4], "little")
     if len(data) < 4 or declared != count:
         raise Corrupt("has another number of texts", expected=count, got=declared)
-    found, at = [], 4
+    if 4 + 4 * count > len(data):
+        raise Corrupt("ends inside a text")
+    at = 4
     for _ in range(count):
-        end = at + 4 + int.from_bytes(data[at : at + 4], "little")
-        if end > len(data) or at + 4 > len(data):
+        begin = at + 4
+        at = begin + int.from_bytes(data[at:begin], "little")
+        if at > len(data):
             raise Corrupt("ends inside a text")
-        found.append(data[at + 4 : end])
-        at = end
-    return found
+        yield begin, at
 
 
 # Encoding -----------------------------------------------------------------------------------------

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import re
+
 from raconvert.arrays.dtypes import element_of_code, frozen
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
 from raconvert.plugin import Element
 
 from .fields import Fields, short
-from .tables import BYTES_TYPES, DATE_TYPES, ELEMENTS, STRUCTURED, TEXT_TYPE, VARIABLE
+from .tables import BYTES_TYPES, DATE_TYPES, ELEMENTS, MAX_RANK, STRUCTURED, TEXT_TYPE, VARIABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from raconvert.files.limits import Limits
 
-def type_of_3(declared: Any, path: str) -> tuple[Element, str]:
+# The types of NumPy that elements can have, without the lists of fields that NumPy would parse.
+_CODE = re.compile(
+    r"[<>|=]?(?:[biufcSUVmM][0-9]{0,10}(?:\[[0-9]{0,10}[A-Za-z\u03bc]{1,8}\])?|\?)"
+    r"|bool|u?int[0-9]{0,2}|float[0-9]{0,2}|complex[0-9]{0,3}"
+)
+
+
+def type_of_3(declared: Any, path: str, limits: Limits) -> tuple[Element, str]:
     """The element type, and how elements of variable length are stored."""
     if isinstance(declared, str) and declared in ELEMENTS:
         return ELEMENTS[declared], ""
@@ -37,7 +47,7 @@ def type_of_3(declared: Any, path: str) -> tuple[Element, str]:
     if name in DATE_TYPES:
         return _date(name, settings, known), ""
     if name in STRUCTURED:
-        return _structure_of_3(settings, path), ""
+        return _structure_of_3(settings, path, limits), ""
     raise Unsupported(f"array has elements of type '{name[:80]}'", path=path)
 
 
@@ -51,16 +61,21 @@ def _date(name: str, settings: dict[str, Any], known: Fields) -> Element:
     return Element("user", 8, "|", f"<{DATE_TYPES[name]}8{step}")
 
 
-def _structure_of_3(settings: dict[str, Any], path: str) -> Element:
+def _structure_of_3(settings: dict[str, Any], path: str, limits: Limits) -> Element:
     fields = settings.get("fields")
     found, nbytes = [], 0
+    if isinstance(fields, list) and len(fields) > limits.fields:
+        raise Unsupported(
+            f"array has structures of {len(fields)} fields", path=path,
+            expected=f"at most {limits.fields}",
+        )  # fmt: skip
     for entry in fields if isinstance(fields, list) else ():
         field = entry
         if isinstance(entry, dict):
             field = [entry.get("name"), entry.get("data_type")]
         if not isinstance(field, list) or len(field) != 2 or not isinstance(field[0], str):
             raise Corrupt("a field of a structure is wrong", path=path, got=short(field))
-        inner, variable = type_of_3(field[1], path)
+        inner, variable = type_of_3(field[1], path, limits)
         if variable or inner.kind == "bfloat":
             raise Unsupported("array has structures of which no width is known", path=path)
         found.append((field[0], code_of_element(inner)))
@@ -77,7 +92,7 @@ def code_of_element(element: Element) -> Any:
     return frozen(code_of(element))
 
 
-def type_of_2(declared: Any, names: set[str], path: str) -> tuple[Element, str]:
+def type_of_2(declared: Any, names: set[str], path: str, limits: Limits) -> tuple[Element, str]:
     """The element type of version 2; `names` are the ids of the codecs."""
     if declared in ("|O", "O", "<O", ">O"):
         for name, form in (("vlen-utf8", "utf8"), ("vlen-bytes", "bytes")):
@@ -91,11 +106,11 @@ def type_of_2(declared: Any, names: set[str], path: str) -> tuple[Element, str]:
     if declared == "bfloat16":  # tensorstore's
         return ELEMENTS["bfloat16"], ""
     try:
-        if isinstance(declared, str):
+        if isinstance(declared, str) and is_code(declared, limits):
             found = element_of_code(declared)
             if found is not None:
                 return found, ""
-        return _by_numpy(declared), ""
+        return _by_numpy(declared, limits), ""
     except RaconvertError as error:
         error.path = path
         raise
@@ -106,28 +121,42 @@ def type_of_2(declared: Any, names: set[str], path: str) -> tuple[Element, str]:
         ) from error  # fmt: skip
 
 
-def _by_numpy(declared: Any) -> Element:
+def is_code(declared: str, limits: Limits) -> bool:
+    """True for the name of one type of NumPy, which NumPy may be asked for."""
+    return len(declared) <= limits.word and _CODE.fullmatch(declared) is not None
+
+
+def _by_numpy(declared: Any, limits: Limits) -> Element:
     import numpy as np
 
     from raconvert.arrays.dtypes import element_of
 
+    left = limits.fields
+
     def fields(value: Any) -> Any:
-        if isinstance(value, str):
+        nonlocal left
+        if isinstance(value, str) and is_code(value, limits):
             return value
+        if not isinstance(value, list):
+            raise TypeError("no type")
+        left -= len(value)
+        if left < 0:
+            raise ValueError("too many fields")
         found = []
         for field in value:
             if not isinstance(field, list) or len(field) not in (2, 3):
                 raise ValueError("a field")
             shape = (tuple(field[2]),) if len(field) == 3 else ()
-            if shape and not all(type(n) is int and 0 < n < 1 << 31 for n in shape[0]):
+            if shape and (
+                len(shape[0]) > MAX_RANK
+                or not all(type(n) is int and 0 < n < 1 << 31 for n in shape[0])
+            ):
                 raise ValueError("a shape")
             if not isinstance(field[0], str) or not field[0]:
                 raise ValueError("a name")
             found.append((field[0], fields(field[1]), *shape))
         return found
 
-    if not isinstance(declared, (str, list)) or len(declared) > 10_000:
-        raise TypeError("no type")
     dtype = np.dtype(fields(declared))
     if dtype.itemsize >= 1 << 31:
         raise ValueError("elements of 2 GiB")

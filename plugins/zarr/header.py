@@ -12,19 +12,17 @@ from raconvert.plugin import Element
 
 from .datatypes import type_of_2, type_of_3
 from .fields import Fields, short
-from .tables import (
-    MAX_CODECS,
-    MAX_NESTING,
-    MAX_SHARDS,
-)
+from .tables import KNOWN_2, KNOWN_3, NAMED_BY_NUMCODECS, UNSAFE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from raconvert.files.limits import Limits
+
 
 class Codec(Record):
-    """One step of how chunks are encoded: its name in version 3, or its id in version 2."""
+    """One step of how chunks are encoded, by the name under which `tables` lists it."""
 
     name: str
     settings: dict[str, Any]
@@ -57,12 +55,27 @@ class Node(Record):
             return self.separator.join(["c", *map(str, place)])
         return self.separator.join(map(str, place)) if place else "0"
 
+    def place(self, key: str) -> tuple[int, ...] | None:
+        """The place in the grid of the chunk that has a key; None if no chunk has it."""
+        parts = key.split(self.separator) if self.shape or self.default_keys else []
+        if self.default_keys:
+            parts = parts[1:]
+        if not all(part.isdecimal() and part.isascii() and len(part) < 20 for part in parts):
+            return None
+        place = tuple(map(int, parts))
+        if len(place) != len(self.shape) or self.key(place) != key:
+            return None
+        inside = (
+            n * high < size for n, high, size in zip(place, self.grid, self.shape, strict=True)
+        )
+        return place if all(inside) else None
 
-def document(text: bytes, path: str) -> dict[str, Any]:
+
+def document(text: bytes, path: str, limits: Limits) -> dict[str, Any]:
     """The JSON object that a metadata file holds; `Corrupt` for anything else."""
     try:
         found = json.loads(text.decode("utf-8"), object_pairs_hook=_unique)
-        _check_nesting(found)
+        _check_nesting(found, limits.nesting)
     except (ValueError, RecursionError) as error:
         raise Corrupt(f"metadata is not JSON as Zarr has it: {error}"[:300], path=path) from error
     if not isinstance(found, dict):
@@ -77,9 +90,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _check_nesting(value: Any) -> None:
+def _check_nesting(value: Any, most: int) -> None:
     level: list[Any] = [value]
-    for _ in range(MAX_NESTING):
+    for _ in range(most):
         level = [
             inner
             for one in level
@@ -89,7 +102,7 @@ def _check_nesting(value: Any) -> None:
         ]
         if not level:
             return
-    raise ValueError(f"it is nested more than {MAX_NESTING} levels deep")
+    raise ValueError(f"it is nested more than {most} levels deep")
 
 
 def is_array(fields: dict[str, Any], path: str) -> bool:
@@ -124,9 +137,30 @@ def attributes_of(fields: dict[str, Any], path: str) -> dict[str, Any]:
 # Version 3 ----------------------------------------------------------------------------------------
 
 
-def node_of_3(fields: dict[str, Any], path: str) -> Node:
+def node_of_3(fields: dict[str, Any], path: str, limits: Limits) -> Node:
     """The array of a ``zarr.json``."""
     known = Fields(fields, path)
+    place = _grid_of_3(known)
+    _refuse_extensions(fields, path)
+    element, variable = type_of_3(fields.get("data_type"), path, limits)
+    codecs = codecs_of_3(fields.get("codecs"), path, limits)
+    if "fill_value" not in fields:
+        raise known.wrong("fill_value", "a value")
+    names = fields.get("dimension_names")
+    good = isinstance(names, list) and all(n is None or isinstance(n, str) for n in names)
+    if names is not None and (not good or len(names) != len(place.shape)):
+        raise known.wrong("dimension_names", "a name or null for each axis")
+    node = place._replace(
+        element=_ordered(element, codecs), codecs=codecs, fill=fields["fill_value"],
+        attributes=attributes_of(fields, path), names=names, variable=variable,
+        data_type=fields.get("data_type"),
+    )  # fmt: skip
+    return _checked(node, path)
+
+
+def _grid_of_3(known: Fields) -> Node:
+    """An array of version 3 of which only the shape, the chunks and their keys are known."""
+    fields, path = known.fields, known.path
     shape = known.lengths("shape", 0)
     name, settings = known.named("chunk_grid")
     if name != "regular":
@@ -138,21 +172,23 @@ def node_of_3(fields: dict[str, Any], path: str) -> Node:
     separator = settings.get("separator", "/" if name == "default" else ".")
     if separator not in ("/", "."):
         raise Fields(settings, path, "chunk_key_encoding.").wrong("separator", "/ or .")
-    _refuse_extensions(fields, path)
-    element, variable = type_of_3(fields.get("data_type"), path)
-    codecs = codecs_of_3(fields.get("codecs"), path)
-    if "fill_value" not in fields:
-        raise known.wrong("fill_value", "a value")
-    names = fields.get("dimension_names")
-    good = isinstance(names, list) and all(n is None or isinstance(n, str) for n in names)
-    if names is not None and (not good or len(names) != len(shape)):
-        raise known.wrong("dimension_names", "a name or null for each axis")
-    node = Node(
-        3, shape, grid, _ordered(element, codecs), codecs, fields["fill_value"], separator,
-        default_keys=name == "default", attributes=attributes_of(fields, path), names=names,
-        variable=variable, data_type=fields.get("data_type"),
+    return Node(
+        3, shape, grid, _NOTHING, (), fields.get("fill_value"), separator,
+        default_keys=name == "default", attributes={}, names=None,
     )  # fmt: skip
-    return _checked(node, path)
+
+
+_NOTHING = Element("user", 0, "|")
+
+
+def grid_of(fields: dict[str, Any], path: str) -> Node | None:
+    """The array of a document as far as its chunks have keys; None for a group.
+
+    Raises `Corrupt` or `Unsupported` if they cannot be known.
+    """
+    if fields.get("zarr_format") != 2:
+        return _checked(_grid_of_3(Fields(fields, path)), path) if is_array(fields, path) else None
+    return _checked(_grid_of_2(Fields(fields, path)), path)
 
 
 _FIELDS_OF_3 = {
@@ -192,25 +228,43 @@ def _order_of(codecs: tuple[Codec, ...]) -> str:
     return "<"
 
 
-def codecs_of_3(listed: Any, path: str, depth: int = 0) -> tuple[Codec, ...]:
+def codecs_of_3(listed: Any, path: str, limits: Limits, depth: int = 0) -> tuple[Codec, ...]:
     """The checked steps of a list of codecs: those of shards are `Codec`s, too."""
-    if not isinstance(listed, list) or not 0 < len(listed) <= MAX_CODECS:
+    if not isinstance(listed, list) or not 0 < len(listed) <= limits.steps:
         raise Corrupt(
-            "metadata field 'codecs' is wrong", path=path, expected=f"1 to {MAX_CODECS} codecs",
+            "metadata field 'codecs' is wrong", path=path, expected=f"1 to {limits.steps} codecs",
             got=short(listed),
         )  # fmt: skip
     found = []
     for entry in listed:
         name, settings = Fields({"codec": entry}, path).named("codec")
+        short_name = name.removeprefix("numcodecs.")
+        if short_name != name and short_name in NAMED_BY_NUMCODECS:
+            name = short_name
+        _check_codec(name, KNOWN_3, path)
         if name == "sharding_indexed":
-            settings = _shards(settings, path, depth)
+            settings = _shards(settings, path, limits, depth)
         found.append(Codec(name, settings))
     return tuple(found)
 
 
-def _shards(settings: dict[str, Any], path: str, depth: int) -> dict[str, Any]:
-    if depth >= MAX_SHARDS:
-        raise Unsupported("array has shards inside shards", path=path, expected=f"{MAX_SHARDS}")
+def _check_codec(name: str, known: frozenset[str], path: str) -> None:
+    """Refuse (`Unsafe`, `Unsupported`) a codec that is not in the table of its version."""
+    if name.removeprefix("numcodecs.") in UNSAFE:
+        raise Unsafe(
+            f"array is encoded by '{name}', which makes objects of bytes", path=path,
+            remedy="no flag allows this; write it with another codec",
+        )  # fmt: skip
+    if name not in known:
+        raise Unsupported(
+            f"array is encoded by '{name[:80]}'", path=path,
+            expected="one of the codecs of numcodecs",
+        )  # fmt: skip
+
+
+def _shards(settings: dict[str, Any], path: str, limits: Limits, depth: int) -> dict[str, Any]:
+    if depth >= limits.shards:
+        raise Unsupported("array has shards inside shards", path=path, expected=f"{limits.shards}")
     location = settings.get("index_location", "end")
     if location not in ("start", "end"):
         raise Corrupt(
@@ -219,8 +273,8 @@ def _shards(settings: dict[str, Any], path: str, depth: int) -> dict[str, Any]:
         )  # fmt: skip
     return {
         "chunk_shape": Fields(settings, path, "sharding_indexed.").lengths("chunk_shape", 1),
-        "codecs": codecs_of_3(settings.get("codecs"), path, depth + 1),
-        "index_codecs": codecs_of_3(settings.get("index_codecs"), path, MAX_SHARDS),
+        "codecs": codecs_of_3(settings.get("codecs"), path, limits, depth + 1),
+        "index_codecs": codecs_of_3(settings.get("index_codecs"), path, limits, limits.shards),
         "index_location": location,
     }
 
@@ -228,40 +282,54 @@ def _shards(settings: dict[str, Any], path: str, depth: int) -> dict[str, Any]:
 # Version 2 ----------------------------------------------------------------------------------------
 
 
-def node_of_2(fields: dict[str, Any], attributes: dict[str, Any], path: str) -> Node:
+def node_of_2(
+    fields: dict[str, Any], attributes: dict[str, Any], path: str, limits: Limits
+) -> Node:
     """The array of a ``.zarray``, with what its ``.zattrs`` says."""
     if fields.get("zarr_format") != 2:
         raise _version(fields.get("zarr_format"), 2, path)
     known = Fields(fields, path)
-    shape, grid = known.lengths("shape", 0), known.lengths("chunks", 1)
-    order, separator = fields.get("order", "C"), fields.get("dimension_separator", ".")
+    place, order = _grid_of_2(known), fields.get("order", "C")
     if order not in ("C", "F"):
         raise known.wrong("order", "C or F")
-    if separator not in ("/", "."):
-        raise known.wrong("dimension_separator", "/ or .")
-    codecs = _codecs_of_2(known, order, len(shape))
-    element, variable = type_of_2(fields.get("dtype"), {codec.name for codec in codecs}, path)
-    node = Node(
-        2, shape, grid, element, codecs, fields.get("fill_value"), separator, default_keys=False,
-        attributes=attributes, names=None, variable=variable, data_type=fields.get("dtype"),
+    codecs = _codecs_of_2(known, order, len(place.shape), limits)
+    element, variable = type_of_2(
+        fields.get("dtype"), {codec.name for codec in codecs}, path, limits
+    )
+    node = place._replace(
+        element=element, codecs=codecs, attributes=attributes, variable=variable,
+        data_type=fields.get("dtype"),
     )  # fmt: skip
     return _checked(node, path)
 
 
-def _codecs_of_2(known: Fields, order: str, rank: int) -> tuple[Codec, ...]:
+def _grid_of_2(known: Fields) -> Node:
+    """An array of version 2 of which only the shape, the chunks and their keys are known."""
+    shape, grid = known.lengths("shape", 0), known.lengths("chunks", 1)
+    separator = known.fields.get("dimension_separator", ".")
+    if separator not in ("/", "."):
+        raise known.wrong("dimension_separator", "/ or .")
+    return Node(
+        2, shape, grid, _NOTHING, (), known.fields.get("fill_value"), separator,
+        default_keys=False, attributes={}, names=None,
+    )  # fmt: skip
+
+
+def _codecs_of_2(known: Fields, order: str, rank: int, limits: Limits) -> tuple[Codec, ...]:
     filters, compressor = known.fields.get("filters"), known.fields.get("compressor")
     listed = [*(filters if isinstance(filters, list) else ())]
     if filters is not None and not isinstance(filters, list):
         raise known.wrong("filters", "a list, or null")
     listed += [] if compressor is None else [compressor]
-    if len(listed) > MAX_CODECS:
-        raise known.wrong("filters", f"at most {MAX_CODECS}")
+    if len(listed) > limits.steps:
+        raise known.wrong("filters", f"at most {limits.steps}")
     found = []
     if order == "F" and rank > 1:
         found.append(Codec("transpose", {"order": "F"}))
     for entry in listed:
         if not isinstance(entry, dict) or not isinstance(entry.get("id"), str):
             raise known.wrong("filters" if entry is not compressor else "compressor", "an id")
+        _check_codec(entry["id"], KNOWN_2, known.path)
         found.append(Codec(entry["id"], {k: v for k, v in entry.items() if k != "id"}))
     return tuple(found)
 
@@ -290,6 +358,12 @@ def chunk_count(node: Node) -> int:
     return prod(-(-n // high) for n, high in zip(node.shape, node.grid, strict=True))
 
 
+def absent_note(name: str, absent: int, total: int, node: Node) -> str:
+    """The line that says how many chunks of an array are not there. Raises nothing."""
+    fill = "0" if node.fill is None else short(node.fill)
+    return f"array '{name}': {absent} of {total} chunks absent: fill value {fill}"
+
+
 def inner_of(node: Node) -> tuple[int, ...]:
     """The shape of the chunks that are decoded at once: of shards the innermost."""
     found, codecs = node.grid, node.codecs
@@ -311,29 +385,3 @@ def words_of(codecs: tuple[Codec, ...]) -> list[str]:
             more = f" {inner}" * isinstance(inner, str) + f" {level}" * isinstance(level, int)
             found.append(codec.name[:40] + big + more)
     return found
-
-
-# The codecs that this plugin knows by name, without importing what decodes them.
-KNOWN = frozenset((
-    "bytes", "transpose", "sharding_indexed", "crc32c", "crc32", "adler32", "fletcher32",
-    "jenkins_lookup3", "shuffle", "delta", "fixedscaleoffset", "quantize", "bitround", "packbits",
-    "astype", "gzip", "zlib", "bz2", "lzma", "zstd", "blosc", "lz4", "vlen-utf8", "vlen-bytes",
-))  # fmt: skip
-
-
-def check_codecs(node: Node, path: str) -> None:
-    """Refuse (`Unsupported`) codecs that nobody here knows, before any data is asked for."""
-    left = [*node.codecs]
-    while left:
-        codec = left.pop()
-        name = codec.name.removeprefix("numcodecs.").lower()
-        if name in ("pickle", "json2", "msgpack2", "categorize", "vlen-array"):
-            raise Unsafe(
-                f"array is encoded by '{name}', which makes objects of bytes", path=path,
-                remedy="no flag allows this; write it with another codec",
-            )  # fmt: skip
-        if name not in KNOWN:
-            raise Unsupported(f"array is encoded by '{codec.name[:80]}'", path=path,
-                              expected="one of the codecs of numcodecs")  # fmt: skip
-        if name == "sharding_indexed":
-            left += [*codec.settings["codecs"], *codec.settings["index_codecs"]]

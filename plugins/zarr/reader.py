@@ -15,10 +15,6 @@ from . import header, metadata, scales
 from .stores import Store
 from .tables import (
     MARKS,
-    MAX_CONSOLIDATED,
-    MAX_DEPTH,
-    MAX_DOCUMENT,
-    MAX_NODES,
     V2_ALL,
     V2_ARRAY,
     V2_ATTRIBUTES,
@@ -28,8 +24,10 @@ from .tables import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
+
+    from raconvert.files.limits import Limits
 
     from .header import Node
 
@@ -44,6 +42,7 @@ def read_store(source: Source, *, metadata_file: str = "", described: bool = Tru
     if metadata_file:
         store.root = store.root or "."
     bundle = Bundle([])
+    notes = bundle.notes
     order: Any = None
     renamed: dict[str, str] = {}
     nodes = _single(store, metadata_file) if _is_odd(metadata_file) else _nodes(store)
@@ -57,7 +56,7 @@ def read_store(source: Source, *, metadata_file: str = "", described: bool = Tru
             if isinstance(node, RaconvertError):
                 raise node
             if node is not None and not scales.is_scale(node):
-                bundle.arrays.append(_array(store, key, name, stem, node, described))
+                bundle.arrays.append(_array(store, key, name, stem, node, described, notes.append))
         except RaconvertError as error:
             error.path = error.path or store.path(key)
             bundle.arrays.append(Array.unreadable(name, error))
@@ -66,18 +65,7 @@ def read_store(source: Source, *, metadata_file: str = "", described: bool = Tru
     bundle.arrays = some_sound(bundle.arrays)
     _sort(bundle, order)
     bundle.groups = bundle.explicit_groups()
-    bundle.notes += _missing(bundle)
     return bundle
-
-
-def _missing(bundle: Bundle) -> Iterator[str]:
-    """A note for each array of which chunks are not there."""
-    for array in bundle.arrays:
-        count = array.storage.get("missing_chunks")
-        if count:
-            chunks = "1 chunk" if count == 1 else f"{count} chunks"
-            fill = array.storage["fillvalue"]
-            yield f"{chunks} of '{array.name}' not there: they read as the fill value {fill}"
 
 
 def _is_odd(metadata_file: str) -> bool:
@@ -90,9 +78,9 @@ def _stem(root: str) -> str:
 
 
 def _sort(bundle: Bundle, order: Any) -> None:
-    names = bundle.names
-    if isinstance(order, list) and sorted(map(str, order)) == sorted(names):
-        place = {name: index for index, name in enumerate(order)}
+    """Put the arrays in an order of names, if it lists each of them once."""
+    place = {name: index for index, name in enumerate(order or ()) if isinstance(name, str)}
+    if len(place) == len(bundle.arrays) and all(name in place for name in bundle.names):
         bundle.arrays.sort(key=lambda array: place[array.name])
 
 
@@ -121,19 +109,25 @@ def _take_group(
     return None
 
 
-def _array(store: Store, key: str, name: str, stem: str, node: Node, described: bool) -> Array:
-    present = store.count(key)
+def _array(
+    store: Store,
+    key: str,
+    name: str,
+    stem: str,
+    node: Node,
+    described: bool,
+    tell: Callable[[str], object],
+) -> Array:
+    present = store.count(key, node)
     total = header.chunk_count(node)
     kind = node.element
-    data: Any = partial(_values, store, key, name, node, present)
     path = store.path(key)
+    data: Any = partial(_values, store, key, name, node, tell, known=present is not None)
     if node.variable:
         from .values import Texts
 
-        data = Texts(store, key, name, node, present, store.source.max_memory)
+        data = Texts(store, key, name, node, tell, known=present is not None)
         kind = data.node.element
-    else:
-        header.check_codecs(node, path)
     storage: dict[str, Any] = {
         "layout": f"Zarr {node.version}",
         "chunks": list(header.inner_of(node)),
@@ -144,16 +138,19 @@ def _array(store: Store, key: str, name: str, stem: str, node: Node, described: 
         storage["shards"] = list(node.grid)
     if present is not None and present < total:
         storage["missing_chunks"] = total - present
+        tell(header.absent_note(name, total - present, total, node))
     array = Array(kind, node.shape[::-1], name=name, index_order="C", data=data, storage=storage)
     if node.variable == "utf8":
         array.meta = array.meta.replace(encoding="utf-8")
     return metadata.describe(array, node, stem, path) if described else array
 
 
-def _values(store: Store, key: str, name: str, node: Node, present: int | None) -> Any:
+def _values(
+    store: Store, key: str, name: str, node: Node, tell: Callable[[str], object], *, known: bool
+) -> Any:
     from .values import Chunks  # with numpy
 
-    return Chunks(store, key, name, node, present, store.source.max_memory)
+    return Chunks(store, key, name, node, tell, known=known)
 
 
 # The nodes ----------------------------------------------------------------------------------------
@@ -162,38 +159,40 @@ def _values(store: Store, key: str, name: str, node: Node, present: int | None) 
 def _single(store: Store, name: str) -> Iterator[Found]:
     """The one array of a metadata file that has a name of its own."""
     source = store.source
-    if source.size > MAX_DOCUMENT:
+    limits = source.limits
+    if source.size > limits.document:
         raise Corrupt(
-            "metadata is too long", path=source.path, expected=f"at most {MAX_DOCUMENT} bytes",
+            "metadata is too long", path=source.path, expected=f"at most {limits.document} bytes",
             got=source.size,
         )  # fmt: skip
     try:
         text = source.read_exact(0, source.size, "the metadata")
     finally:
         source.close()
-    fields = header.document(text, source.path)
+    fields = header.document(text, source.path, limits)
     if "node_type" in fields or fields.get("zarr_format") == 3:
         if not header.is_array(fields, source.path):
             raise Unsupported("is a group without its folder", path=source.path)
-        yield "", None, header.node_of_3(fields, source.path)
+        yield "", None, header.node_of_3(fields, source.path, limits)
         return
-    yield "", None, header.node_of_2(fields, {}, source.path)
+    yield "", None, header.node_of_2(fields, {}, source.path, limits)
 
 
 def _nodes(store: Store) -> Iterator[Found]:
     """Key and attributes of each group, key and array of each array; groups first."""
-    text = store.text(V3_FILE, MAX_CONSOLIDATED)
+    limits = store.source.limits
+    text = store.text(V3_FILE, limits.documents)
     if text is not None:
-        fields = header.document(text, store.path(V3_FILE))
+        fields = header.document(text, store.path(V3_FILE), limits)
         all_of = fields.get("consolidated_metadata")
         if store.remote and isinstance(all_of, dict):
             yield from _consolidated_3(store, fields, all_of)
         else:
             yield from _walk(store, _node_3, fields)
         return
-    everything = store.text(V2_ALL, MAX_CONSOLIDATED) if store.remote else None
+    everything = store.text(V2_ALL, limits.documents) if store.remote else None
     if everything is not None:
-        yield from _consolidated_2(store, header.document(everything, store.path(V2_ALL)))
+        yield from _consolidated_2(store, header.document(everything, store.path(V2_ALL), limits))
         return
     for name in (V2_ARRAY, V2_GROUP):
         if (text := store.text(name)) is not None:
@@ -209,6 +208,7 @@ def _nodes(store: Store) -> Iterator[Found]:
 def _walk(store: Store, look: Any, root: dict[str, Any] | None) -> Iterator[Found]:
     left = [""]
     count = 0
+    limits = store.source.limits
     while left:
         key = left.pop()
         try:
@@ -220,10 +220,10 @@ def _walk(store: Store, look: Any, root: dict[str, Any] | None) -> Iterator[Foun
         if found is None:
             continue
         count += 1
-        if count > MAX_NODES or key.count("/") > MAX_DEPTH:
+        if count > limits.nodes or key.count("/") > limits.depth:
             raise Unsupported(
                 "hierarchy is too large", path=store.root,
-                expected=f"at most {MAX_NODES} nodes, {MAX_DEPTH} groups inside each other",
+                expected=f"at most {limits.nodes} nodes, {limits.depth} groups inside each other",
             )  # fmt: skip
         yield found
         if found[2] is not None:
@@ -246,13 +246,13 @@ def _node_3(store: Store, key: str, fields: dict[str, Any] | None) -> Found | No
         text = store.text(name)
         if text is None:
             return None
-        fields = header.document(text, path)
-    return _of_3(key, fields, path)
+        fields = header.document(text, path, store.source.limits)
+    return _of_3(store, key, fields, path)
 
 
-def _of_3(key: str, fields: dict[str, Any], path: str) -> Found:
+def _of_3(store: Store, key: str, fields: dict[str, Any], path: str) -> Found:
     if header.is_array(fields, path):
-        return key, None, header.node_of_3(fields, path)
+        return key, None, header.node_of_3(fields, path, store.source.limits)
     return key, header.attributes_of(fields, path), None
 
 
@@ -262,13 +262,16 @@ def _node_2(store: Store, key: str, _: object) -> Found | None:
     group = store.text(above + V2_GROUP) if array is None else None
     if array is None and group is None:
         return None
+    limits = store.source.limits
     text = store.text(above + V2_ATTRIBUTES)
-    attributes = {} if text is None else header.document(text, store.path(above + V2_ATTRIBUTES))
+    path = store.path(above + V2_ATTRIBUTES)
+    attributes = {} if text is None else header.document(text, path, limits)
     if array is None:
-        header.document(group or b"", store.path(above + V2_GROUP))
+        header.document(group or b"", store.path(above + V2_GROUP), limits)
         return key, attributes, None
     path = store.path(above + V2_ARRAY)
-    return key, None, header.node_of_2(header.document(array, path), attributes, path)
+    fields = header.document(array, path, limits)
+    return key, None, header.node_of_2(fields, attributes, path, limits)
 
 
 def node_at(store: Store, key: str) -> Node | None:
@@ -280,16 +283,29 @@ def node_at(store: Store, key: str) -> Node | None:
 
 def _consolidated_3(store: Store, fields: dict[str, Any], all_of: Any) -> Iterator[Found]:
     path = store.path(V3_FILE)
-    yield _of_3("", fields, path)
+    yield _of_3(store, "", fields, path)
     listed = all_of.get("metadata")
-    for key in _keys(listed, path):
-        yield _of_3(key, listed[key], path)
+    for key in _keys(listed, path, store.source.limits):
+        yield _tried(key, partial(_of_3, store, key, listed[key], path))
 
 
-def _keys(listed: Any, path: str) -> list[str]:
+def _tried(key: str, look: Callable[[], Found]) -> Found:
+    """What a node is, or why it cannot be read."""
+    try:
+        return look()
+    except RaconvertError as error:
+        return key, None, error
+
+
+def _keys(listed: Any, path: str, limits: Limits) -> list[str]:
     """The keys of consolidated metadata, groups before what is in them."""
     if not isinstance(listed, dict) or not all(isinstance(v, dict) for v in listed.values()):
         raise Corrupt("consolidated metadata is wrong", path=path, expected="a mapping of nodes")
+    if len(listed) > 3 * limits.nodes:
+        raise Unsupported(
+            "hierarchy is too large", path=path, expected=f"at most {limits.nodes} nodes",
+            got=len(listed),
+        )  # fmt: skip
     for key in listed:
         if not key or any(part in ("", ".", "..") for part in key.split("/")) or "\\" in key:
             raise Unsafe("consolidated metadata leads out of the folder", path=path, got=key[:80])
@@ -297,12 +313,17 @@ def _keys(listed: Any, path: str) -> list[str]:
 
 
 def _consolidated_2(store: Store, fields: dict[str, Any]) -> Iterator[Found]:
-    path = store.path(V2_ALL)
+    path, limits = store.path(V2_ALL), store.source.limits
     listed: Any = fields.get("metadata")
-    for name in sorted(_keys(listed, path), key=lambda key: key.split("/")[:-1]):
+    for name in sorted(_keys(listed, path, limits), key=lambda key: key.split("/")[:-1]):
         key, _, kind = name.rpartition("/")
         attributes = listed.get(f"{key}/{V2_ATTRIBUTES}" if key else V2_ATTRIBUTES, {})
         if kind == V2_GROUP:
             yield key, attributes, None
         elif kind == V2_ARRAY:
-            yield key, None, header.node_of_2(listed[name], attributes, path)
+            found = partial(header.node_of_2, listed[name], attributes, path, limits)
+            yield _tried(key, partial(_array_of_2, key, found))
+
+
+def _array_of_2(key: str, make: Callable[[], Node]) -> Found:
+    return key, None, make()

@@ -7,18 +7,17 @@ tree, and folders that are links are not looked into.
 from __future__ import annotations
 
 import os
-import re
+from itertools import islice
 
-from raconvert.errors import Corrupt, ReadFailed, Unsafe, Unsupported
-from raconvert.files.folders import walk
+from raconvert.errors import Corrupt, RaconvertError, ReadFailed, Unsafe, Unsupported
 from raconvert.files.foldertarget import Folder, check_folder
 from raconvert.files.places import is_remote
 from raconvert.files.source import Source
 
+from .header import document, grid_of
 from .tables import (
-    COUNTED,
     MARKS,
-    MAX_DOCUMENT,
+    MAX_RANK,
     V2_ALL,
     V2_ARRAY,
     V2_ATTRIBUTES,
@@ -30,6 +29,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
+
+    from .header import Node
+
+    Entry = tuple[str, os.DirEntry[str]]
 
 WHAT = "a Zarr hierarchy"
 DOCUMENTS = frozenset((V3_FILE, V2_ARRAY, V2_GROUP, V2_ATTRIBUTES, V2_ALL))
@@ -84,8 +87,9 @@ class Store:
             raise
         return found
 
-    def text(self, key: str, most: int = MAX_DOCUMENT) -> bytes | None:
+    def text(self, key: str, most: int | None = None) -> bytes | None:
         """The whole of a metadata file; None if it is not there."""
+        most = self.source.limits.document if most is None else most
         found = self.find(key, f"file '{key[-200:]}'")
         if found is None:
             return None
@@ -123,54 +127,101 @@ class Store:
             )  # fmt: skip
         return folders_in(self._folder(key))
 
-    def count(self, key: str) -> int | None:
-        """How many files there are below an array, metadata aside; None for too many to count."""
+    def count(self, key: str, node: Node) -> int | None:
+        """How many chunks of an array are there; None at a URL, and for too many to count."""
         if self.remote:
             return None
-        found = 0
-        for _ in self._files(self._folder(key)):
-            found += 1
-            if found > COUNTED:
-                return None
-        return found
+        most = self.source.limits.counted
+        found = sum(1 for _ in islice(self._keys(key, node), most + 1))
+        return found if found <= most else None
 
-    def _files(self, folder: str) -> Iterator[str]:
-        left = [folder]
-        while left:
+    def chunks(self, key: str, node: Node) -> Iterator[tuple[tuple[int, ...], int]]:
+        """Yield the place in the grid and the bytes of each chunk of an array in a folder."""
+        for place, entry in self._keys(key, node):
             try:
-                with os.scandir(left.pop()) as entries:
-                    for entry in entries:
-                        if entry.is_dir(follow_symlinks=False):
-                            left.append(entry.path)
-                        elif entry.name not in DOCUMENTS:
-                            yield entry.name
+                yield place, entry.stat(follow_symlinks=False).st_size
             except OSError:
                 continue
+
+    def _keys(self, key: str, node: Node) -> Iterator[tuple[tuple[int, ...], os.DirEntry[str]]]:
+        for name, entry in files_below(self._folder(key)):
+            place = node.place(name)
+            if place is not None:
+                yield place, entry
+
+
+def files_below(folder: str, above: str = "", depth: int = MAX_RANK) -> Iterator[Entry]:
+    """Yield the path below a folder, with ``/``, and the entry of each file; no link is followed.
+
+    Folders that cannot be listed have no files, nor have those more than `depth` inside each other.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    yield above + entry.name, entry
+                elif depth:
+                    yield from files_below(entry.path, f"{above}{entry.name}/", depth - 1)
+    except OSError:
+        return
 
 
 # Targets ------------------------------------------------------------------------------------------
 
-CHUNK = re.compile(r"c?(\.?[0-9]+)(\.[0-9]+)*|c")
-
 
 def _strangers(folder: str) -> str | None:
-    """The path of what is not part of a hierarchy in its folder, or None."""
+    """The path of what is neither metadata nor a chunk of an array in its folder, or None."""
     if not any(os.path.isfile(os.path.join(folder, mark)) for mark in MARKS):
         return next(iter(os.listdir(folder)))
-    nodes = {folder}
-    for place, inner, names in walk(folder):
-        known = nodes if place in nodes else ()
-        for name in sorted([*inner, *names]):
+    left = [folder]
+    while left:
+        place = left.pop()
+        array = _array_in(place)
+        for name in sorted(os.listdir(place)):
             path = os.path.join(place, name)
-            is_node = name in inner and known and any(
-                os.path.isfile(os.path.join(path, mark)) for mark in MARKS
-            )  # fmt: skip
-            if is_node:
-                nodes.add(path)
-            odd = name not in DOCUMENTS and CHUNK.fullmatch(name) is None and not is_node
-            if odd or os.path.islink(path):
-                return os.path.relpath(path, folder).replace(os.sep, "/")
+            strange: str | None = name
+            if os.path.islink(path):
+                pass
+            elif name in DOCUMENTS and os.path.isfile(path):
+                strange = None
+            elif array is not None:
+                strange = _no_chunk(array, path, name)
+            elif any(os.path.isfile(os.path.join(path, mark)) for mark in MARKS):
+                strange = None
+                left.append(path)
+            if strange is not None:
+                return os.path.relpath(os.path.join(place, strange), folder).replace(os.sep, "/")
     return None
+
+
+def _array_in(folder: str) -> Node | None:
+    """The array of which a folder has the metadata; None for a group, and if nothing reads it."""
+    try:
+        for name in (V3_FILE, V2_ARRAY):
+            path = os.path.join(folder, name)
+            if os.path.lexists(path):
+                source = Source(path)
+                try:
+                    nbytes = min(source.size, source.limits.document)
+                    fields = document(source.read_at(0, nbytes), path, source.limits)
+                finally:
+                    source.close()
+                return grid_of(fields, path)
+    except RaconvertError:
+        return None
+    return None
+
+
+def _no_chunk(array: Node, path: str, name: str) -> str | None:
+    """The first file in a folder, or the file itself, that is no chunk of an array, or None."""
+    if not os.path.isdir(path):
+        return None if array.place(name) is not None else name
+    count = 0
+    for file, entry in files_below(path, f"{name}/"):
+        count += 1
+        if array.place(file) is None or entry.is_symlink():
+            return file
+    return None if count or array.separator == "/" else name
 
 
 def check_target(path: str, *, overwrite: bool) -> None:

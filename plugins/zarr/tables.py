@@ -10,17 +10,7 @@ V2_ARRAY, V2_GROUP, V2_ATTRIBUTES, V2_ALL = ".zarray", ".zgroup", ".zattrs", ".z
 MARKS = (V3_FILE, V2_GROUP, V2_ARRAY)  # the files by which a folder is known
 AXES_OF_V2 = "_ARRAY_DIMENSIONS"  # xarray's attribute
 
-MAX_DOCUMENT = 16 << 20  # bytes of one metadata file
-MAX_CONSOLIDATED = 64 << 20  # bytes of one that has those of a whole hierarchy
-MAX_NESTING = 64  # of lists and mappings in it
-MAX_NODES = 100_000  # arrays and groups of one hierarchy
-MAX_DEPTH = 200  # groups inside each other
 MAX_RANK = 64  # NumPy's
-MAX_CODECS = 16
-MAX_SHARDS = 3  # shards inside shards
-COUNTED = 10_000  # chunks of an array that are counted when it is opened
-MANY = 100_000  # chunks that are looked for, however few there are
-SPARSE = 1000  # times as many chunks declared as there are: most of it is a fill value
 
 # name in version 3, kind, bytes
 _ROWS = (
@@ -43,6 +33,17 @@ VARIABLE = {
     "string": "utf8", "variable_length_utf8": "utf8", "bytes": "bytes",
     "variable_length_bytes": "bytes",
 }  # fmt: skip
+
+# Codecs by name, known without importing what decodes them. `UNSAFE` ones make objects of bytes.
+_OF_BOTH = frozenset((
+    "crc32c", "crc32", "adler32", "fletcher32", "jenkins_lookup3", "shuffle", "delta",
+    "fixedscaleoffset", "quantize", "bitround", "packbits", "astype", "gzip", "zlib", "bz2", "lzma",
+    "zstd", "blosc", "lz4", "vlen-utf8", "vlen-bytes",
+))  # fmt: skip
+KNOWN_2 = _OF_BOTH
+KNOWN_3 = _OF_BOTH | {"bytes", "transpose", "sharding_indexed"}
+NAMED_BY_NUMCODECS = _OF_BOTH  # in version 3 also with "numcodecs." before the name
+UNSAFE = frozenset(("pickle", "json2", "msgpack2", "categorize", "vlen-array"))
 
 # What of a v3 codec stands under another name in numcodecs.
 COMPRESSORS = ("gzip", "zstd", "blosc", "zlib", "bz2", "lzma", "lz4")

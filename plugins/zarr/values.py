@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from array import array
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice, product
+from functools import partial
+from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -15,21 +17,25 @@ from raconvert.arrays.dtypes import opaque
 from raconvert.arrays.indexing import full_key
 from raconvert.arrays.memory import check_memory
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
+from raconvert.files.counted import Found, Work
 from raconvert.plugin import dtype_of
 
-from .codecs import SLACK, Pipeline, texts_of
+from .codecs import Pipeline, spans_of
 from .fills import fill_of
-from .header import Codec, Node, chunk_count
-from .tables import MANY, SPARSE
+from .header import Codec, Node, absent_note, chunk_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any, Protocol
+
+    from raconvert.files.limits import Limits
+    from raconvert.plugin import Source
 
     from .stores import Store
 
     Values = np.ndarray[Any, Any]
-    Box = tuple[tuple[int, ...], tuple[int, ...]]  # start and lengths
+    Piece = tuple[tuple[int, ...], tuple[int, ...], tuple[Any, ...]]
+    Task = tuple[tuple[int, ...], tuple[int, ...], Values]
 
     class Bytes(Protocol):
         """What is read of a key: a `Source`, or a stretch of one."""
@@ -46,7 +52,7 @@ LARGE = 1 << 20  # bytes of a region from which chunks are decoded by several th
 THREADS = min(4, os.cpu_count() or 1)
 TASKS = 64  # chunks that are handed to them at once
 NOT_THERE = (1 << 64) - 1  # offset and length in the index of a shard
-HEADROOM = 1 << 16  # bytes that an encoded chunk may have more than it should
+DIRECT = 1000  # chunks of a region that are looked for one by one, without listing the folder
 
 
 class Part:
@@ -102,21 +108,31 @@ class Form:
 
     def needs(self) -> int:
         """The bytes that reading an element needs beside the result."""
-        if self.inner is None:
-            return self.nbytes
-        return int(2 * self.index_bytes + self.inner.needs())
+        if self.pipeline is not None:
+            return self.pipeline.needs
+        return int(2 * self.index_bytes + (self.inner.needs() if self.inner else 0))
 
-    def fill(self, out: Values, start: tuple[int, ...], data: Bytes) -> None:
+    def fill(self, out: Values, start: tuple[int, ...], data: Bytes, work: Work) -> None:
         """Copy into `out`, which has the fill value, the box of this chunk that begins at `start`.
 
-        Raises `Corrupt` for bytes that are not a chunk.
+        `work` bounds what is decoded of the parts of a shard. Raises `Corrupt` for bytes that are
+        not a chunk, `TooLarge` where its parts have far more bytes than it.
         """
         if self.inner is None:
             values = self.decoded(data)
             key: Any = tuple(slice(a, a + n) for a, n in zip(start, out.shape, strict=True))
             opaque(out)[...] = opaque(values[(*key, ...)])  # a scalar has forgotten its byte order
             return
+        work.spend(self.index_bytes, "a shard")
         index = self._index(data)
+        if self.inner.inner is None:
+            box = tuple(
+                slice(low // n, -(-(low + count) // n))
+                for low, count, n in zip(start, out.shape, self.inner.shape, strict=True)
+            )
+            parts = index[box].reshape(-1, 2)
+            there = parts[(parts != NOT_THERE).any(axis=1), 1]
+            work.spend(float(there.sum(dtype=np.float64)), "a shard")
         for place, low, part in overlaps(start, out.shape, self.inner.shape):
             offset, nbytes = (int(n) for n in index[place])
             if offset == nbytes == NOT_THERE:
@@ -126,18 +142,18 @@ class Form:
                     f"index leads outside the shard, to part {_dotted(place)}",
                     expected=f"at most {data.size}", got=offset + nbytes,
                 )  # fmt: skip
-            self.inner.fill(out[part], low, Part(data, offset, nbytes))
+            self.inner.fill(out[part], low, Part(data, offset, nbytes), work)
 
     def decoded(self, data: Bytes) -> Values:
         """The whole chunk; for texts of variable length its bytes."""
         pipeline = self.pipeline
         if pipeline is None:
             raise Unsupported("texts of variable length in shards are not read")
-        limit = pipeline.variable or SLACK * self.nbytes + HEADROOM
-        if data.size > limit:
+        if data.size > pipeline.most:
             raise Corrupt(
-                "is far longer than a chunk", expected=f"at most {limit} bytes", got=data.size
-            )
+                "is far longer than a chunk", expected=f"at most {pipeline.most} bytes",
+                got=data.size,
+            )  # fmt: skip
         return pipeline.decoded(data.read_at(0, data.size))
 
     def _index(self, data: Bytes) -> Values:
@@ -155,21 +171,39 @@ class Form:
 
 def overlaps(
     start: tuple[int, ...], lengths: tuple[int, ...], chunk: tuple[int, ...]
-) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], tuple[Any, ...]]]:
+) -> Iterator[Piece]:
     """The chunks that a box touches: place in the grid, where the box begins in it, its part."""
-    axes = []
-    for low, count, high in zip(start, lengths, chunk, strict=True):
-        axis = []
-        for place in range(low // high, -(-(low + count) // high)):
-            first, last = max(low, place * high), min(low + count, (place + 1) * high)
-            axis.append((place, first - place * high, slice(first - low, last - low)))
-        axes.append(axis)
-    for parts in product(*axes):
-        yield (
-            tuple(part[0] for part in parts),
-            tuple(part[1] for part in parts),
-            (*(part[2] for part in parts), ...),  # a view, also of no axis
-        )
+    counts = [
+        range(low // high, -(-(low + n) // high))
+        for low, n, high in zip(start, lengths, chunk, strict=True)
+    ]
+    for place in _places(counts):
+        yield overlap(place, start, lengths, chunk)
+
+
+def _places(counts: list[range]) -> Iterator[tuple[int, ...]]:
+    """The places of a grid in C order; itertools would make a list of each axis."""
+    if not counts:
+        yield ()
+        return
+    for outer in _places(counts[:-1]):
+        for last in counts[-1]:
+            yield (*outer, last)
+
+
+def overlap(
+    place: tuple[int, ...],
+    start: tuple[int, ...],
+    lengths: tuple[int, ...],
+    chunk: tuple[int, ...],
+) -> Piece:
+    """A chunk that a box touches: place in the grid, where the box begins in it, its part."""
+    begins, parts = [], []
+    for at, low, count, high in zip(place, start, lengths, chunk, strict=True):
+        first, last = max(low, at * high), min(low + count, (at + 1) * high)
+        begins.append(first - at * high)
+        parts.append(slice(first - low, last - low))
+    return place, tuple(begins), (*parts, ...)  # a view, also of no axis
 
 
 def _dotted(place: tuple[int, ...]) -> str:
@@ -182,20 +216,31 @@ class Chunks:
     variable = False
 
     def __init__(
-        self, store: Store, key: str, name: str, node: Node, present: int | None, max_memory: int
+        self,
+        store: Store,
+        key: str,
+        name: str,
+        node: Node,
+        tell: Callable[[str], object],
+        *,
+        known: bool,
     ) -> None:
+        """`tell` takes a note on absent chunks, unless their number is `known`."""
+        self.known = known
         self.store, self.key, self.name, self.node = store, key, name, node
         self.shape = node.shape
         self.dtype = dtype_of(node.element)
-        self.max_memory = max_memory
-        self.present = present
+        self.limits = store.source.limits
+        self.max_memory = self.limits.memory
+        self._tell = tell
+        self._listed: Listed | None = None
         path = store.path(key)
-        most = max_memory // 4 if self.variable else 0
+        most = self.max_memory // 4 if self.variable else 0
+        what = f"a chunk of array '{name}'"
+        check_memory(self.dtype.itemsize, self.max_memory, f"an element of array '{name}'")
         self.form = Form(node.codecs, node.grid, self.dtype, path, variable=most)
+        check_memory(self.form.needs(), self.max_memory, what, f"shape {node.grid}")
         self.fill = fill_of(node, path)
-        check_memory(
-            self.form.needs(), max_memory, f"a chunk of array '{name}'", f"shape {node.grid}"
-        )
 
     # regions
 
@@ -207,8 +252,6 @@ class Chunks:
             start.append(low)
             count.append(n)
             then.append(rest)
-        what = f"a region of array '{self.name}'"
-        check_memory(prod(count) * self.dtype.itemsize, self.max_memory, what)
         return self.box(tuple(start), tuple(count))[(*then, ...)]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
@@ -216,83 +259,193 @@ class Chunks:
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield one-dimensional pieces in stored order, read in slabs of whole chunks."""
-        self._refuse_sparse(prod(self.shape) * self.dtype.itemsize)
-        self._touched((0,) * len(self.shape), self.shape)
-        step = max(1, max_bytes // self.dtype.itemsize)
-        budget = max(1 << 16, self.max_memory // 4)
+        found, total = self._found(), chunk_count(self.node)
+        listed = self._all() if total > DIRECT else None
         item = self.dtype.itemsize
+        if prod(self.shape) * item > self.max_memory:
+            self._check_declared(found, total)
+        step = max(1, max_bytes // item)
+        budget = max(1 << 16, self.max_memory // 4)
         for key in chunk_slabs(self.shape, self.node.grid, item, max_bytes, budget):
-            values = self[key].reshape(-1)
-            for start in range(0, values.size, step):
-                yield values[start : start + step]
+            start, lengths = _box_of(key, self.shape)
+            values = self.box(start, lengths, found).reshape(-1)
+            if self.store.remote:
+                found.check()
+            for at in range(0, values.size, step):
+                yield values[at : at + step]
+        absent = found.absent if listed is None else total - len(listed.places)
+        if absent and not self.known:
+            self._tell(absent_note(self.name, absent, total, self.node))
 
-    def _refuse_sparse(self, nbytes: int) -> None:
-        """Refuse (`TooLarge`) to make of a few files very much that is but a fill value."""
-        if self.present is None:
-            return
-        most = max(self.max_memory, SPARSE * (self.present + 1) * max(1, self.form.nbytes))
-        if nbytes > most:
-            raise TooLarge(
-                f"array '{self.name}' declares {nbytes} bytes that are little more than a fill "
-                "value", path=self.store.path(self.key), expected=f"at most {most}",
-                got=f"{self.present} chunks",
-                remedy="choose a part of it, or allow it with "
-                f"--max-memory {-(-nbytes // (1 << 20))}M",
-            )  # fmt: skip
-
-    def _touched(self, start: tuple[int, ...], count: tuple[int, ...]) -> int:
-        """How many chunks a box touches; `TooLarge` where there are far fewer in all."""
-        found = prod(
-            (low + n - 1) // high - low // high + 1
-            for low, n, high in zip(start, count, self.node.grid, strict=True)
-        )
-        if self.present is None or found <= max(MANY, SPARSE * (self.present + 1)):
-            return found
-        raise TooLarge(
-            f"array '{self.name}' is cut into {found} chunks, of which few are there",
-            path=self.store.path(self.key), got=self.present,
-            remedy="choose a part of it, or write it again with larger chunks",
+    def _found(self) -> Found:
+        return Found(
+            self.limits, max(1, self.form.nbytes), f"array '{self.name}'",
+            self.store.path(self.key), asked=self.store.remote,
         )  # fmt: skip
 
-    def box(self, start: tuple[int, ...], count: tuple[int, ...]) -> Values:
-        """The elements of a box."""
+    def _check_declared(self, found: Found, total: int) -> None:
+        """Refuse (`TooLarge`), before anything is made, what is little more than a fill value.
+
+        In a folder the files are counted. A server is asked for chunks all over the array until it
+        has one; what it does not have later is counted then.
+        """
+        known = self._found()
+        listed = self._all()
+        if listed is not None:
+            known.there, known.stored = len(listed.places), listed.stored
+        elif self._is_any_there(found.limits):
+            return
+        known.absent = total - known.there
+        if listed is None or listed.complete:
+            known.check()
+
+    def _is_any_there(self, limits: Limits) -> bool:
+        """True if the server has one of `Limits.sparse` chunks that lie all over the array."""
+        grid = [-(-n // high) for n, high in zip(self.shape, self.node.grid, strict=True)]
+        total = prod(grid)
+        count = min(total, limits.sparse)
+        for number in range(count):
+            # Far apart from each other from the beginning: by the golden ratio.
+            flat = int(number * 0.6180339887498949 * total) % total
+            place = []
+            for length in reversed(grid):
+                flat, at = divmod(flat, length)
+                place.append(at)
+            if self._stored_bytes(tuple(reversed(place))) is not None:
+                return True
+        return False
+
+    def _stored_bytes(self, place: tuple[int, ...]) -> int | None:
+        key = self.node.key(place)
+        found = self.store.find(f"{self.key}/{key}" if self.key else key, f"chunk {key}")
+        if found is None:
+            return None
+        try:
+            return found.size
+        finally:
+            found.close()
+
+    def _all(self) -> Listed | None:
+        """The chunks that are there, listed once; None for a server, which cannot be asked."""
+        if self._listed is None and not self.store.remote:
+            self._listed = Listed(self.store, self.key, self.node)
+        return self._listed
+
+    def box(
+        self, start: tuple[int, ...], count: tuple[int, ...], found: Found | None = None
+    ) -> Values:
+        """The elements of a box; pieces that are looked for are counted in `found`."""
+        nbytes = prod(count) * self.dtype.itemsize
+        check_memory(nbytes, self.max_memory, f"a region of array '{self.name}'")
         out: Values = np.empty(count, self.dtype)
         if not out.size:
             return out
         opaque(out)[...] = opaque(self.fill)[0]
-        touched = self._touched(start, count)
-        if self.present == 0:
-            return out
-        tasks = (
-            (place, low, out[part]) for place, low, part in overlaps(start, count, self.node.grid)
+        touched = prod(
+            (low + n - 1) // high - low // high + 1
+            for low, n, high in zip(start, count, self.node.grid, strict=True)
         )
+        found = self._found() if found is None else found
+        if self.store.remote and touched > self.limits.absent:
+            self._check_touched(found)
+        tasks = (
+            (place, low, out[part]) for place, low, part in self._pieces(start, count, touched)
+        )
+        take = partial(self._take, found=found, use=self._fill)
         small = out.nbytes < LARGE and not self.store.remote
         if touched < 2 or small or THREADS * self.form.needs() > self.max_memory // 2:
             for task in tasks:
-                self._take(task)
+                take(task)
             return out
         with ThreadPoolExecutor(THREADS) as pool:
             while some := list(islice(tasks, TASKS)):
-                for _ in pool.map(self._take, some):
+                for _ in pool.map(take, some):
                     pass
         return out
 
-    def _take(self, task: tuple[tuple[int, ...], tuple[int, ...], Values]) -> None:
+    def _check_touched(self, found: Found) -> None:
+        """Refuse (`TooLarge`) to ask a server for very many chunks of which it has none."""
+        if not found.there and not self._is_any_there(found.limits):
+            found.absent += found.limits.sparse
+            raise found.too_many(found.limits.absent)
+
+    def _pieces(
+        self, start: tuple[int, ...], count: tuple[int, ...], touched: int
+    ) -> Iterator[Piece]:
+        """The chunks that a box touches; of very many, those that are there."""
+        grid = self.node.grid
+        listed = self._all() if touched > DIRECT else self._listed
+        if listed is None or not listed.complete:
+            return overlaps(start, count, grid)
+        return (overlap(place, start, count, grid) for place in listed.inside(start, count, grid))
+
+    def _take(
+        self, task: Task, found: Found, use: Callable[[Values, tuple[int, ...], Source], None]
+    ) -> None:
         """Read one chunk; what is wrong with it says which one."""
         place, low, out = task
         key = self.node.key(place)
-        found = self.store.find(f"{self.key}/{key}" if self.key else key, f"chunk {key}")
-        if found is None:
+        source = self.store.find(f"{self.key}/{key}" if self.key else key, f"chunk {key}")
+        if source is None:
+            found.add(None)
             return
         try:
-            self.form.fill(out, low, found)
+            found.add(source.size)
+            use(out, low, source)
         except RaconvertError as error:
             error.path = error.path or self.store.path(self.key)
             where = f"chunk {key} of array '{self.name}'"
             error.where = f"{where}, {error.where}" if error.where else where
             raise
         finally:
-            found.close()
+            source.close()
+
+    def _fill(self, out: Values, low: tuple[int, ...], source: Source) -> None:
+        self.form.fill(out, low, source, Work(self.limits.repeats * source.size + (1 << 16)))
+
+
+class Listed:
+    """The chunks of an array that its folder has: `places` in the grid, `stored` bytes in all.
+
+    Not `complete` if there are more than `Limits.listed`.
+    """
+
+    def __init__(self, store: Store, key: str, node: Node) -> None:
+        flat = array("q")
+        self.stored, count, most = 0, 0, store.source.limits.listed
+        for place, nbytes in store.chunks(key, node):
+            flat.extend(place)
+            count += 1
+            self.stored += nbytes
+            if count > most:
+                break
+        self.complete = count <= most
+        places = np.frombuffer(flat, np.int64) if flat else np.empty(0, np.int64)
+        self.places = places.reshape(count, len(node.shape))
+
+    def inside(
+        self, start: tuple[int, ...], count: tuple[int, ...], grid: tuple[int, ...]
+    ) -> Iterator[tuple[int, ...]]:
+        """The places that a box touches."""
+        low = np.array([a // n for a, n in zip(start, grid, strict=True)], np.int64)
+        high = np.array(
+            [(a + c - 1) // n for a, c, n in zip(start, count, grid, strict=True)], np.int64
+        )
+        picked = ((self.places >= low) & (self.places <= high)).all(axis=1)
+        for place in self.places[picked]:
+            yield tuple(place.tolist())
+
+
+def _box_of(
+    key: tuple[int | slice, ...], shape: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Start and lengths of the box that a slab is."""
+    start, lengths = [], []
+    for part, length in zip(full_key(key, len(shape)), shape, strict=True):
+        low, n, _ = _range_of(part, length)
+        start.append(low)
+        lengths.append(n)
+    return tuple(start), tuple(lengths)
 
 
 def _range_of(part: Any, length: int) -> tuple[int, int, Any]:
@@ -316,29 +469,33 @@ class Texts(Chunks):
     variable = True
 
     def __init__(
-        self, store: Store, key: str, name: str, node: Node, present: int | None, max_memory: int
+        self,
+        store: Store,
+        key: str,
+        name: str,
+        node: Node,
+        tell: Callable[[str], object],
+        *,
+        known: bool,
     ) -> None:
-        self._variable = node
-        super().__init__(
-            store, key, name, node._replace(element=_width(1), fill=None), present, max_memory
-        )
+        self._declared_fill = node.fill
+        node = node._replace(element=_width(1), fill=None)
+        super().__init__(store, key, name, node, tell, known=known)
         self._least = self._fill_text()
-        grid = chunk_count(node)
-        if grid > MANY or prod(node.grid) * 64 > max_memory:
+        self._per_chunk = prod(node.grid)
+        if 64 * self._per_chunk > self.max_memory:
             raise TooLarge(
-                f"array '{name}' has too many texts to find the longest", path=store.path(key),
-                expected=f"at most {MANY} chunks, and one in --max-memory", got=grid,
+                f"array '{name}' has too many texts in a chunk", path=store.path(key),
+                expected="their lengths in --max-memory", got=self._per_chunk,
             )  # fmt: skip
-        longest = len(self._least)
-        counts = [range(-(-n // high)) for n, high in zip(node.shape, node.grid, strict=True)]
-        for place in product(*counts):
-            longest = max([longest, *map(len, self._texts(place) or ())])
-        self.node = node._replace(element=_width(max(1, longest)))
-        self.dtype = dtype_of(self.node.element)
+        element = _width(max(1, self._longest()))
+        self.node = self.node._replace(element=element)
+        self.dtype = dtype_of(element)
+        check_memory(element.nbytes, self.max_memory, f"an element of array '{name}'")
         self.fill = np.array([self._least], self.dtype)
 
     def _fill_text(self) -> bytes:
-        value = self._variable.fill
+        value = self._declared_fill
         if value in (None, 0, ""):
             return b""
         if isinstance(value, str):
@@ -348,33 +505,62 @@ class Texts(Chunks):
             expected="a text", got=repr(value)[:80],
         )  # fmt: skip
 
-    def _texts(self, place: tuple[int, ...]) -> list[bytes] | None:
-        key = self.node.key(place)
-        found = self.store.find(f"{self.key}/{key}" if self.key else key, f"chunk {key}")
-        if found is None:
-            return None
-        try:
-            return _kept(texts_of(self.form.decoded(found), prod(self.node.grid)))
-        except RaconvertError as error:
-            error.path = error.path or self.store.path(self.key)
-            error.where = f"chunk {key} of array '{self.name}'"
-            raise
-        finally:
-            found.close()
+    def _longest(self) -> int:
+        """The bytes of the longest element: every chunk is decoded for it, one after the other."""
+        longest = len(self._least)
+        found = self._found()
+        total = chunk_count(self.node)
+        if self.store.remote and total > self.limits.absent:
+            self._check_touched(found)
+        zero = (0,) * len(self.shape)
 
-    def _take(self, task: tuple[tuple[int, ...], tuple[int, ...], Values]) -> None:
-        place, low, out = task
-        texts = self._texts(place)
-        if texts is None:
-            return
-        values = np.array(texts, self.dtype).reshape(self.node.grid)
-        out[...] = values[tuple(slice(a, a + n) for a, n in zip(low, out.shape, strict=True))]
+        def look(out: Any, low: tuple[int, ...], source: Source) -> None:
+            nonlocal longest
+            data = self._data(source)
+            inside = self._last(out) + 1
+            for begin, end in islice(spans_of(data, self._per_chunk), inside):
+                if end > begin and data[end - 1] == 0:
+                    raise _ends_with_nul()
+                longest = max(longest, end - begin)
+
+        for place, low, part in self._pieces(zero, self.shape, total) if total else ():
+            shape = tuple(one.stop - one.start for one in part[:-1])
+            self._take((place, low, np.broadcast_to(np.uint8(0), shape)), found, look)
+        return longest
+
+    def _data(self, source: Source) -> memoryview:
+        return np.ascontiguousarray(self.form.decoded(source)).data
+
+    def _last(self, out: Values) -> int:
+        """The last element of a chunk that lies in the box `out`, which begins with the chunk."""
+        flat = 0
+        for length, high in zip(out.shape, self.node.grid, strict=True):
+            flat = flat * high + length - 1
+        return flat
+
+    def _fill(self, out: Values, low: tuple[int, ...], source: Source) -> None:
+        data = self._data(source)
+        grid = self.node.grid
+        wanted = (
+            np.arange(prod(grid))
+            .reshape(grid)[tuple(slice(a, a + n) for a, n in zip(low, out.shape, strict=True))]
+            .reshape(-1)
+        )
+        most = int(wanted[-1]) + 1
+        spans = np.fromiter(
+            (at for span in islice(spans_of(data, self._per_chunk), most) for at in span),
+            np.int64, 2 * most,
+        ).reshape(most, 2)  # fmt: skip
+        whole = out.flags.c_contiguous
+        flat = out.reshape(-1) if whole else np.empty(len(wanted), self.dtype)
+        for number, (begin, end) in enumerate(spans[wanted].tolist()):
+            flat[number] = data[begin:end].tobytes()
+        if not whole:
+            out[...] = flat.reshape(out.shape)
 
 
-def _kept(texts: list[bytes]) -> list[bytes]:
-    if any(text.endswith(b"\0") for text in texts):
-        raise Unsupported("has a text that ends with a NUL, which no fixed width keeps")
-    return texts
+def _ends_with_nul() -> Unsupported:
+    return Unsupported("has a text that ends with a NUL, which no fixed width keeps")
 
 
 def _width(nbytes: int) -> Any:

@@ -15,6 +15,7 @@ from stat import S_ISDIR, S_ISREG
 
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsafe, changed
+from raconvert.files.limits import DEFAULT, limits_of
 from raconvert.files.nearest import read_failed
 from raconvert.files.places import close_file, is_remote, without_ending
 
@@ -25,12 +26,13 @@ if TYPE_CHECKING:
     from io import FileIO
 
     from raconvert.declared import Readable
+    from raconvert.files.limits import Limits
     from raconvert.files.places import Handle
 
     Identity = tuple[int, int, int, int]
 
 HEAD_BYTES = 4096  # enough for every magic and for most headers, in one page
-DEFAULT_MAX_MEMORY = 1 << 30  # 1 GiB, the default of --max-memory
+DEFAULT_MAX_MEMORY = DEFAULT.memory
 HELD_AT_MOST = 64  # descriptors at once: systems allow 256 to 1024, and stacks have many files
 _held: set[Handle] = set()  # what sources keep open
 # `O_NONBLOCK` keeps the open itself from hanging on a pipe without a writer.
@@ -89,7 +91,8 @@ class Extent:
 class Source:
     """A local file to read: `path`, `name` for messages, and bounded access to its bytes.
 
-    `max_memory` is the number of bytes that decoding may hold at once; `trust_external` allows
+    `limits` bound what a parser may take; `max_memory` is one of them, the number of bytes that
+    decoding may hold at once. `trust_external` allows
     the file to name others outside its own folder; `stand_ins` maps the real path of a file that
     it names to another that is read in its place (what was written and is not yet renamed). Both
     are for `raconvert.files.references`, which adds to `used` the path of every other file. `place`
@@ -102,7 +105,7 @@ class Source:
     """
 
     __slots__ = (
-        "_file", "_head", "base", "folders", "max_memory", "path", "place", "seen", "stand_ins",
+        "_file", "_head", "base", "folders", "limits", "path", "place", "seen", "stand_ins",
         "trust_external", "used",
     )  # fmt: skip
 
@@ -114,11 +117,12 @@ class Source:
         trust_external: bool = False,
         stand_ins: dict[str, str] | None = None,
         place: str | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self._file: Handle = -1
         self.place: str = place or os.fspath(path)
         self.path: str = os.fspath(path)
-        self.max_memory: int = max_memory
+        self.limits: Limits = limits_of(max_memory) if limits is None else limits
         self.trust_external: bool = trust_external
         self.stand_ins: dict[str, str] = stand_ins or {}
         self.used: set[str] = set()
@@ -126,6 +130,11 @@ class Source:
         self.folders: list[str] = []  # that it lies in, for `raconvert.files.references`
         self.base: int = 0  # where byte 0 is in the file at `path`
         self._head: bytes | None = None
+
+    @property
+    def max_memory(self) -> int:
+        """The number of bytes that decoding may hold at once."""
+        return self.limits.memory
 
     @property
     def name(self) -> str:
@@ -164,7 +173,7 @@ class Source:
 
     def at(self, path: str) -> Source:
         """The source of another file, with the same rules and the same `used`; raises nothing."""
-        other = Source(path, max_memory=self.max_memory, stand_ins=self.stand_ins)
+        other = Source(path, stand_ins=self.stand_ins, limits=self.limits)
         other.trust_external = self.trust_external
         other.used, other.seen = self.used, self.seen
         return other

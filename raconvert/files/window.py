@@ -26,7 +26,7 @@ class Window(Source):
     def __init__(
         self, whole: Source, name: str, base: int, size: int, crc: int | None = None
     ) -> None:
-        super().__init__(whole.path, max_memory=whole.max_memory)
+        super().__init__(whole.path, limits=whole.limits)
         self.seen: dict[str, Identity] = whole.seen
         self.used: set[str] = whole.used
         self._whole = whole

@@ -1,0 +1,39 @@
+"""Bounds of memory, work, counts and depth for one source: parsers ask them, tests lower them."""
+
+from __future__ import annotations
+
+from raconvert.declared import Record
+
+
+class Limits(Record):
+    """Bounds that hold for a source wherever it lies: in a file, in a folder, at a URL.
+
+    `memory` is --max-memory: bytes that decoding may hold at once. The others are no options; their
+    defaults are far above what sound files have.
+    """
+
+    memory: int = 1 << 30
+    document: int = 16 << 20  # bytes of one metadata document
+    documents: int = 64 << 20  # bytes of one that has those of a whole hierarchy
+    nesting: int = 64  # lists and mappings inside each other in a document
+    nodes: int = 100_000  # arrays and groups of one file
+    depth: int = 200  # groups inside each other
+    fields: int = 10_000  # fields of a structure
+    word: int = 64  # characters of the name of a type
+    steps: int = 16  # codecs in a chain
+    shards: int = 3  # shards inside shards
+    counted: int = 100_000  # files of a folder that are counted when it is opened
+    listed: int = 1_000_000  # files of a folder of which the names are kept
+    repeats: int = 16  # times that the bytes of a shard may be decoded, as parts may overlap
+    ratio: int = 1 << 18  # bytes that stored bytes may become beyond `memory`; Zstandard: 1 << 15
+    sparse: int = 1000  # pieces that may be absent for each piece that is stored
+    piece: int = 16 << 20  # bytes of an absent piece that `sparse` counts
+    absent: int = 10_000  # requests that a server may answer with "not there", if it has no more
+
+
+DEFAULT = Limits()
+
+
+def limits_of(max_memory: int) -> Limits:
+    """The limits that --max-memory asks for. Raises nothing."""
+    return DEFAULT if max_memory == DEFAULT.memory else Limits(memory=max_memory)
