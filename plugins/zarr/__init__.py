@@ -39,13 +39,14 @@ again on reading. Axes without names get ``NAME_dim_0``, ..., as xarray needs na
 when they are read again. What stands along a named axis (labels, origin and spacing) is also
 written as an array of that name, which xarray takes for the coordinate; reading leaves it out.
 
-A chunk that is not there reads as the fill value, and a note says how many. A chunk that is cut,
-damaged, or decodes to another size is an error that names it.
+A chunk that is not there reads as the fill value, and a note says how many are absent ("3 of 40
+chunks absent: fill value 0"); at a URL they are counted while the array is read. A chunk that is
+cut, damaged, or decodes to another size is an error that names it.
 
 Writes: a group whose members are the arrays, version 3 (``format=2`` for the other), chunks of
 whole rows of about 1 MiB, zstd; every chunk, so that nothing hangs on a fill value; equal arrays
 give equal bytes. The folder appears whole; an existing one is replaced only with ``--overwrite``,
-and only if there is nothing else in it.
+and only if there is nothing else in it: metadata, and chunks of arrays that are there.
 
 An array is added (``-o FOLDER#NAME``) in the version of the hierarchy; the files of all others keep
 their content, consolidated metadata lists the new one. Where the name of an axis is that
@@ -53,9 +54,11 @@ of a dimension with another length, or other values, other programs see a dimens
 
 Refused: objects and codecs that make them of bytes (pickle, json2, msgpack2); irregular chunk
 grids, storage transformers, codecs that are not known; links to folders, and files outside the
-folder; JSON above 16 MiB or nested more than 64 levels; chunks that need more than
-``--max-memory``; arrays above that which are little more than a fill value; a grid of which nearly
-no chunk is there.
+folder; JSON above 16 MiB or nested more than 64 levels; chunks, or steps of their codecs, that need
+more than ``--max-memory``. Above that, too: arrays that are little more than a fill value (1000
+chunks may be absent for each that is there), or whose stored bytes become 262,144 times as many. A
+server is asked for 10,000 chunks that it does not have, more only if it has others. Parts of a
+shard that overlap are decoded up to 16 times the length of the shard.
 """
 
 from __future__ import annotations

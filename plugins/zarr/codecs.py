@@ -312,14 +312,17 @@ def _unzstd(_: dict[str, Any], size: int | None, limit: int, data: Any) -> Any:
     declared = frame_size(raw[:18].tobytes())
     if declared is None and size is None:
         raise Unsupported("is a Zstandard frame that does not say its size, and neither can we")
-    room = np.empty(limit, np.uint8)
-    try:
-        Zstd().decode(raw, room)  # refused by itself where the frames have more
-    except ValueError as error:
-        raise _too_long(limit) from error
-    if declared is None or declared == size:
-        return room
-    return Zstd().decode(raw)
+    # One frame needs no more room than it declares; several are refused if `limit` is not enough.
+    lengths = {limit} if size is not None or declared is None else {min(declared, limit), limit}
+    for room in (np.empty(length, np.uint8) for length in sorted(lengths)):
+        try:
+            Zstd().decode(raw, room)
+        except ValueError as error:
+            if room.size == limit:
+                raise _too_long(limit) from error
+            continue
+        return room if declared in (None, room.size) else Zstd().decode(raw)
+    raise _too_long(limit)
 
 
 def frame_size(head: bytes) -> int | None:

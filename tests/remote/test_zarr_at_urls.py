@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
+from raconvert.plugins.zarr.reader import read_store
 
 import raconvert
 from raconvert.cli import main
-from raconvert.errors import Corrupt, ReadFailed, Unsafe, Unsupported
+from raconvert.errors import Corrupt, ReadFailed, TooLarge, Unsafe, Unsupported
+from raconvert.files.limits import Limits
+from raconvert.files.source import Source
 from tests.remote import s3server, webserver
 
 pytestmark = [
@@ -178,3 +181,64 @@ def test_what_is_not_there_or_cannot_be_listed_is_said(web: webserver.Server) ->
         raconvert.open(web.url("none.zarr"))
     with pytest.raises(ReadFailed, match="does not exist"):
         raconvert.open(web.url("none"))
+
+
+# Chunks that a server does not have -----------------------------------------------------------------
+
+
+def declared(folder: Path, shape: list[int], chunk: list[int], chunks: dict[str, bytes]) -> None:
+    """An array of bytes as its metadata says, with the chunks that are there."""
+    folder.mkdir()
+    fields = {
+        "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
+        "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes"}], "fill_value": 0,
+    }  # fmt: skip
+    (folder / "zarr.json").write_text(json.dumps(fields))
+    for key, raw in chunks.items():
+        (folder / key).parent.mkdir(parents=True, exist_ok=True)
+        (folder / key).write_bytes(raw)
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunk", "words"),
+    [
+        ([1 << 40], [1 << 20], "little more than a fill value"),
+        ([1 << 20, 1 << 20], [1 << 10, 1 << 10], "little more than a fill value"),
+        ([10**9], [1], "few are there"),
+        ([1 << 29], [1], "few are there"),
+    ],
+)
+def test_what_a_server_does_not_have_costs_few_requests(
+    shape: list[int], chunk: list[int], words: str, web: webserver.Server, tmp_path: Path
+) -> None:
+    declared(web.folder / "x.zarr", shape, chunk, {})
+    web.paths.clear()
+    with pytest.raises(TooLarge, match=words) as caught:
+        raconvert.convert(web.url("x.zarr"), tmp_path / "x.ra")
+    assert caught.value.remedy
+    assert len(web.paths) < 1100
+    assert not list(tmp_path.glob("*x.ra*"))
+
+
+def test_what_a_server_has_too_little_of_is_noticed_on_the_way(web: webserver.Server) -> None:
+    """A single chunk does not buy a terabyte."""
+    declared(web.folder / "x.zarr", [1 << 34], [1 << 12], {"c/0": bytes(1 << 12)})
+    limits = Limits(memory=1 << 16, sparse=10, absent=50)
+    array = read_store(Source(web.url("x.zarr"), limits=limits)).arrays[0]
+    web.paths.clear()
+    with pytest.raises(TooLarge):
+        for _ in array.data.stream(1 << 14):
+            pass
+    assert len(web.paths) < 200
+
+
+def test_a_sparse_store_is_read_and_its_gaps_are_counted(
+    web: webserver.Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chunks = {f"c/{n}": bytes([n]) * 64 for n in range(3, 300, 50)}
+    declared(web.folder / "x.zarr", [64 * 300], [64], chunks)
+    report = raconvert.convert(web.url("x.zarr"), tmp_path / "x.ra")
+    assert "array 'x': 294 of 300 chunks absent: fill value 0" in report.notes
+    values = raconvert.read(tmp_path / "x.ra").reshape(300, 64)
+    assert [n for n in range(300) if values[n].any()] == list(range(3, 300, 50))
