@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from functools import partial
+from functools import cache, partial
 
 from raconvert.arrays.bundle import some_sound
+from raconvert.arrays.late import LateArray
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
 from raconvert.files.places import is_remote
 from raconvert.metadata import roundtrip
@@ -120,14 +121,8 @@ def _array(
 ) -> Array:
     present = store.count(key, node)
     total = header.chunk_count(node)
-    kind = node.element
     path = store.path(key)
-    data: Any = partial(_values, store, key, name, node, tell, known=present is not None)
-    if node.variable:
-        from .values import Texts
-
-        data = Texts(store, key, name, node, tell, known=present is not None)
-        kind = data.node.element
+    data = partial(_values, store, key, name, node, tell, known=present is not None)
     storage: dict[str, Any] = {
         "layout": f"Zarr {node.version}",
         "chunks": list(header.inner_of(node)),
@@ -139,18 +134,35 @@ def _array(
     if present is not None and present < total:
         storage["missing_chunks"] = total - present
         tell(header.absent_note(name, total - present, total, node))
-    array = Array(kind, node.shape[::-1], name=name, index_order="C", data=data, storage=storage)
+    dims = node.shape[::-1]
+    if node.variable:
+        array: Array = _texts(node, dims, name, data, storage)
+    else:
+        array = Array(node.element, dims, name=name, index_order="C", data=data, storage=storage)
+    return metadata.describe(array, node, stem, path) if described else array
+
+
+def _texts(
+    node: Node, dims: tuple[int, ...], name: str, data: Callable[[], Any], storage: dict[str, Any]
+) -> Array:
+    """An array of texts or bytes of variable length, which are read when their width is needed."""
+    opened = cache(data)  # both for the width and for the elements
+    words = f"{'text' if node.variable == 'utf8' else 'bytes'} of variable length"
+    array = LateArray(
+        words, lambda: opened().node.element, dims, name=name, index_order="C",
+        data=opened, storage=storage,
+    )  # fmt: skip
     if node.variable == "utf8":
         array.meta = array.meta.replace(encoding="utf-8")
-    return metadata.describe(array, node, stem, path) if described else array
+    return array
 
 
 def _values(
     store: Store, key: str, name: str, node: Node, tell: Callable[[str], object], *, known: bool
 ) -> Any:
-    from .values import Chunks  # with numpy
+    from .values import Chunks, Texts  # with numpy
 
-    return Chunks(store, key, name, node, tell, known=known)
+    return (Texts if node.variable else Chunks)(store, key, name, node, tell, known=known)
 
 
 # The nodes ----------------------------------------------------------------------------------------

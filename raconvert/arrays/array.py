@@ -58,6 +58,7 @@ class Array(Protocols):
         "_data", "_meta", "_name", "_opened_by", "dims", "element", "extent", "index_order",
         "mapped", "origin", "owner", "problem", "row_major", "storage",
     )  # fmt: skip
+    pending: str = ""  # the type in words, if finding it takes a look at all elements (LateArray)
     renamed: int = 0  # how often any array was renamed: what bundles know of names may be stale
 
     def __init__(
@@ -114,6 +115,9 @@ class Array(Protocols):
         array = cls(UNKNOWN, (), name=name)
         array.problem = problem
         return array
+
+    def settle(self) -> None:
+        """Find what is `pending`, so that `element` and `problem` are known. Raises nothing."""
 
     @property
     def name(self) -> str:

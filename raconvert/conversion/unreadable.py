@@ -41,6 +41,8 @@ def without(bundle: Bundle, settings: Settings) -> tuple[Bundle, list[Fit]]:
     The problem of the first one is raised if there is no other array, `WouldLose` if the loss is
     not allowed.
     """
+    for array in bundle.arrays:
+        array.settle()
     broken = [(array, array.problem) for array in bundle.arrays if array.problem is not None]
     if not broken:
         return bundle, []

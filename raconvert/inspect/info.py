@@ -101,7 +101,7 @@ def describe(
         "plugin": row.module,
         "container": row.many,
         "stored_bytes": _stored_bytes(bundle.path, row),
-        "nbytes": sum(array.nbytes for array in bundle.arrays),
+        "nbytes": sum(array.nbytes for array in bundle.arrays if not array.pending),
         "sidecar": sidecar if row.sidecar != "never" and _is_sidecar(sidecar) else None,
         "attributes": plain(bundle.attributes),
         "groups": plain(bundle.groups),
@@ -134,7 +134,8 @@ def _is_sidecar(path: str) -> bool:
 
 def describe_array(array: Array, bundle: Bundle) -> dict[str, Any]:
     """Return the facts of one array of an open bundle."""
-    element, extent = array.element, array.extent
+    element = UNKNOWN if array.pending else array.element
+    extent = array.extent
     layout: dict[str, Any] = {"kind": "encoded", "offset": None, "nbytes": None, "swap": None}
     if extent is not None:
         layout = {
@@ -145,16 +146,16 @@ def describe_array(array: Array, bundle: Bundle) -> dict[str, Any]:
         }
     return {
         "name": array.name,
-        "type": type_text(element),
+        "type": array.pending or type_text(element),
         "kind": element.kind,
-        "element_bytes": element.nbytes,
+        "element_bytes": None if array.pending else element.nbytes,
         "byte_order": _ORDERS[element.order],
         "descr": plain(element.descr),
         "index_order": array.index_order,
         "shape": list(array.shape),
         "dims": list(array.dims),
         "count": array.count,
-        "nbytes": array.nbytes,
+        "nbytes": None if array.pending else array.nbytes,
         "layout": layout,
         "storage": plain(array.storage),
         "metadata": plain(array.meta.to_dict()),
@@ -180,10 +181,12 @@ def _to_ra(array: Array) -> dict[str, Any]:
     """The metadata that an .ra of this array would leave to its sidecar."""
     if array.problem is not None:
         return {"exact": False, "sidecar": []}
-    if array.bare:
+    if not array.pending and array.bare:
         return {"exact": True, "sidecar": []}
     from raconvert.metadata.roundtrip import record_of
 
+    if array.pending:
+        return {"exact": True, "sidecar": ["dtype", *record_of(array)]}
     return {"exact": True, "sidecar": list(record_of(array, beside_ra=True))}
 
 
