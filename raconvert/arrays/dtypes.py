@@ -359,8 +359,10 @@ def few_lengths(lengths: Sequence[int], between: str) -> str:
     return between.join([*map(str, lengths[:_MOST_AXES]), *more])
 
 
-def size(nbytes: int) -> str:
-    """Return a size for people: ``47.0 MB``."""
+def size(nbytes: int | None) -> str:
+    """Return a size for people: ``47.0 MB``; None is the size of what must be read to know it."""
+    if nbytes is None:
+        return "size known when it is read"
     value = float(nbytes)
     for unit in ("bytes", "kB", "MB", "GB"):
         if value < 1000:

@@ -37,7 +37,7 @@ class LateArray(Array):
         return self._words if self._look is not None else ""
 
     @property
-    def element(self) -> Element:  # type: ignore[override] # a slot of plain arrays
+    def element(self) -> Element:
         """The element type; `UNKNOWN` if it cannot be found, which `problem` then explains."""
         self.settle()
         return self._element
@@ -58,4 +58,8 @@ class LateArray(Array):
 
     def __reduce__(self) -> Any:
         """Pickle it as a plain array, whose type is known."""
-        return self.replace().__reduce_ex__(4)
+        return _itself, (self.replace(),)
+
+
+def _itself(array: Array) -> Array:
+    return array

@@ -79,6 +79,8 @@ def attempt(
 
 
 def _readable(bundle: Bundle, settings: Settings) -> tuple[Bundle, list[Fit]]:
+    for array in bundle.arrays:
+        array.settle()
     if all(array.problem is None for array in bundle.arrays):
         return bundle, []
     from raconvert.conversion.unreadable import without

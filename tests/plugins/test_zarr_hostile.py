@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import struct
 import tracemalloc
 import warnings
@@ -591,3 +592,58 @@ def test_every_limit_is_asked(tmp_path: Path) -> None:
     assert [array.storage.get("missing_chunks") for array in bundle.arrays] == [2, None]
     with pytest.raises(Unsafe):
         read_store(Source(str(root), limits=Limits(memory=0))).arrays[1].data[...]
+
+
+def test_info_decodes_no_texts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = bytes(
+        numcodecs.Zstd().encode(
+            struct.pack("<III", 2, 1, 3)[:-4] + b"a" + struct.pack("<I", 3) + b"bcd"
+        )
+    )
+    path = store(tmp_path / "x.zarr", {"c/0": raw}, codecs=["vlen-utf8", "zstd"], shape=[2],
+                 data_type="string", fill_value="")  # fmt: skip
+    read: list[str] = []
+    real = Source.read_at
+
+    def noted(self: Source, offset: int, nbytes: int) -> bytes:
+        read.append(Path(self.path).name)
+        return real(self, offset, nbytes)
+
+    monkeypatch.setattr(Source, "read_at", noted)
+    assert main(["info", str(path)]) == 0
+    assert "text of variable length   shape (2,)" in capsys.readouterr().out
+    assert main(["info", "--json", str(path)]) == 0
+    facts = json.loads(capsys.readouterr().out)["arrays"][0]
+    assert (facts["type"], facts["nbytes"], facts["element_bytes"]) == (
+        "text of variable length", None, None,
+    )  # fmt: skip
+    assert main(["info", "--short", str(path)]) == 0
+    assert set(read) <= {"zarr.json"}
+    with raconvert.open(path) as bundle:
+        assert bundle["x"].pending
+        assert bundle["x"].element.descr == "|S3"
+        assert not bundle["x"].pending
+        again = pickle.loads(pickle.dumps(bundle["x"]))
+    assert again[...].tolist() == [b"a", b"bcd"]
+
+
+def test_texts_that_cannot_be_read_are_found_when_they_are_needed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "x.zarr"
+    root.mkdir()
+    (root / "zarr.json").write_text('{"zarr_format":3,"node_type":"group"}')
+    store(root / "good", {"c/0": b"ab"}, codecs=["bytes"])
+    store(
+        root / "bad", {"c/0": b"damaged"}, codecs=["vlen-utf8"], data_type="string", fill_value=""
+    )
+    assert main(["info", str(root)]) == 0
+    with pytest.raises(RaconvertError, match="'bad'|allow"):
+        raconvert.convert(root, tmp_path / "x.h5")
+    raconvert.convert(root, tmp_path / "x.h5", allow=["arrays"])
+    assert raconvert.open(tmp_path / "x.h5").names == ["good"]
+    assert raconvert.read(root, "good").tolist() == [97, 98, 7, 7]
+    with pytest.raises(Corrupt, match="chunk c/0 of array 'bad'"):
+        raconvert.read(root, "bad")
