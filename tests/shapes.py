@@ -1129,6 +1129,19 @@ def safetensors_of_one_name(size: int) -> bytes:
     return len(text).to_bytes(8, "little") + text.encode()
 
 
+@shape(".safetensors", 1 << 18)
+def safetensors_of_metadata(size: int) -> bytes:
+    words = ",".join(f'"k{n:07}":"v"' for n in range(size // 16))
+    text = '{"__metadata__":{' + words + '},"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}'
+    return len(text).to_bytes(8, "little") + text.encode() + b"x"
+
+
+@shape(".safetensors", 1 << 17)
+def safetensors_of_deep_lists(size: int) -> bytes:
+    text = '{"t":{"dtype":"U8","shape":' + "[" * (size // 2) + "]" * (size // 2) + "}}"
+    return len(text).to_bytes(8, "little") + text.encode()
+
+
 # NIfTI -------------------------------------------------------------------------------------------
 
 
@@ -1235,3 +1248,105 @@ def zarr_names(size: int) -> bytes:
 def zarr_chunks(size: int) -> bytes:
     grid = {"name": "regular", "configuration": {"chunk_shape": [1, 1]}}
     return zarr_json(shape=[size, 1 << 40], chunk_grid=grid)
+
+
+def zarr_shard(chunk: int, inner: object = "bytes", **more: object) -> bytes:
+    """Return the metadata of one shard of bytes, its index in front, under the key ``0``."""
+    little = {"name": "bytes", "configuration": {"endian": "little"}}
+    codecs = [{"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [chunk], "codecs": [inner], "index_codecs": [little],
+        "index_location": "start"}}]  # fmt: skip
+    return zarr_chunk(codecs=codecs, **more)
+
+
+def zarr_chunk(**more: object) -> bytes:
+    """Return the metadata of an array whose chunks lie beside it: ``0``, ``1``, and so on."""
+    keys = {"name": "v2", "configuration": {"separator": "."}}
+    return zarr_json(chunk_key_encoding=keys, data_type="uint8", **more)
+
+
+def grid(length: int) -> dict[str, object]:
+    return {"name": "regular", "configuration": {"chunk_shape": [length]}}
+
+
+@shape(".json")
+def zarr_parts(size: int) -> dict[str, bytes]:
+    """A shard of parts of a byte each."""
+    count = size // 17
+    index = b"".join(struct.pack("<QQ", 16 * count + n, 1) for n in range(count))
+    said = zarr_shard(1, shape=[count], chunk_grid=grid(count))
+    return {"": said, "/0": index + bytes(count)}
+
+
+@shape(".json")
+def zarr_parts_that_overlap(size: int) -> dict[str, bytes]:
+    """A shard of which each part is half of its bytes."""
+    count = size // 32
+    index = struct.pack("<QQ", 16 * count, size // 2) * count
+    length = count * (size // 2)
+    said = zarr_shard(size // 2, shape=[length], chunk_grid=grid(length))
+    return {"": said, "/0": index + bytes(size // 2)}
+
+
+@shape(".json")
+def zarr_shards_in_shards(size: int) -> dict[str, bytes]:
+    """A shard of which each part is the same shard, in which each part is the same one, too."""
+    count, body = size // 16, b"\7"
+    for parts in (8, 8, count):
+        body = struct.pack("<QQ", 16 * parts, len(body)) * parts + body
+    inner: object = "bytes"
+    for chunk in (1, 8):
+        inner = json.loads(zarr_shard(chunk, inner))["codecs"][0]
+    return {"": zarr_shard(64, inner, shape=[64 * count], chunk_grid=grid(64 * count)), "/0": body}
+
+
+@shape(".json", 1 << 16)
+def zarr_chunk_files(size: int) -> dict[str, bytes]:
+    """One file of a byte for each hundredth chunk."""
+    count = size // 64
+    said = zarr_chunk(shape=[100 * count], chunk_grid=grid(1))
+    return {"": said, **{f"/{100 * n}": b"x" for n in range(count)}}
+
+
+@shape(".json")
+def zarr_texts(size: int) -> dict[str, bytes]:
+    """Texts without a letter."""
+    count = size // 4
+    said = json.loads(zarr_chunk(shape=[count], chunk_grid=grid(count), codecs=["vlen-utf8"]))
+    said |= {"data_type": "string", "fill_value": ""}
+    return {"": json.dumps(said).encode(), "/0": struct.pack("<I", count) + bytes(4 * count)}
+
+
+@shape(".json")
+def zarr_texts_that_are_not_asked_for(size: int) -> dict[str, bytes]:
+    count = size // 4
+    said = json.loads(zarr_chunk(shape=[2], chunk_grid=grid(count), codecs=["vlen-utf8"]))
+    said |= {"data_type": "string", "fill_value": ""}
+    return {"": json.dumps(said).encode(), "/0": struct.pack("<I", count) + bytes(4 * count)}
+
+
+@shape(".json")
+def zarr_bomb(size: int) -> dict[str, bytes]:
+    """A chunk of which each of sixteen steps would make twice the bytes."""
+    step = {
+        "name": "numcodecs.astype",
+        "configuration": {"encode_dtype": "u1", "decode_dtype": "u2"},
+    }
+    said = zarr_chunk(shape=[1 << 16], chunk_grid=grid(1 << 16), codecs=["bytes", *[step] * 15])
+    return {"": said, "/0": bytes(size)}
+
+
+@shape(".json")
+def zarr_word(size: int) -> bytes:
+    """A type of very many fields, as NumPy would take it."""
+    step = {"name": "numcodecs.astype", "configuration": {
+        "encode_dtype": "i1," * (size // 3) + "i1", "decode_dtype": "i1"}}  # fmt: skip
+    return zarr_json(codecs=["bytes", step])
+
+
+# CIFAR -------------------------------------------------------------------------------------------
+
+
+@shape(".cifar.bin")
+def cifar_of_images(size: int) -> bytes:
+    return (b"\1" + bytes(3072)) * max(1, size // 3073)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
+import struct
 from pathlib import Path
 from typing import NamedTuple
 
+import numcodecs
+import numpy as np
 import ra_bytes
 import shapes
+from raconvert.plugins.zarr.codecs import with_crc32c
 
 from raconvert import registry
 from raconvert.catalogue import ROWS
@@ -57,8 +62,16 @@ PARSERS: dict[str, Parser] = {
     "cifar": Parser(("x.cifar.bin",), "learning/*.cifar.bin", None, "cifar"),
     "zarr-3": Parser(("zarr.json",), "", None, "zarr"),
     "zarr-2": Parser((".zarray",), "", None, "zarr"),
+    "zarr-chunk": Parser(("0.0", "zarr.json"), "", None, "zarr"),
+    "zarr-chunk-2": Parser(("0.0", ".zarray"), "", None, "zarr"),
     "detect": Parser(("x.dat",), "*/*"),
 }
+_CODECS = (
+    numcodecs.Zlib(), numcodecs.BZ2(), numcodecs.LZMA(), numcodecs.LZ4(), numcodecs.Zstd(),
+    numcodecs.Blosc(), numcodecs.GZip(), numcodecs.Delta("<i2"), numcodecs.Shuffle(2),
+    numcodecs.FixedScaleOffset(1, 2, "<i2", "<i4"), numcodecs.AsType("<i4", "<i2"),
+    numcodecs.PackBits(), numcodecs.CRC32(), numcodecs.Adler32(), numcodecs.Fletcher32(),
+)  # fmt: skip
 _SHAPE_SUFFIXES = {
     "ra": (".ra",), "zip": (".zip",), "tar": (".tar",), "npy": (".npy",), "npz": (".npz",),
     "png": (".png",), "nrrd": (".nrrd",), "har": (".har",), "mat": (".mat",), "hdf5": (".h5",),
@@ -91,6 +104,8 @@ def _made(name: str) -> list[bytes]:
         return [
             files[end] for files in made if isinstance(files, dict) and end in files
         ] + _OURS.get(name, [])
+    if name.startswith("zarr-chunk"):
+        return _zarr_chunks(3 if name == "zarr-chunk" else 2)
     if name.startswith("zarr"):
         samples = registry.load(registry.by_name("zarr")).FORMAT.samples
         sample = bytes(samples["two.zarr" if name == "zarr-2" else "three.zarr"])
@@ -114,6 +129,40 @@ def _made(name: str) -> list[bytes]:
     if name == "ra":
         found += [sample()[0] for sample in ra_bytes.SAMPLES.values()]
     return found
+
+
+def _zarr_chunks(version: int) -> list[bytes]:
+    """Chunks and shards of four numbers in every codec, each with the metadata of its array."""
+    raw = np.arange(4, dtype="<i2").tobytes()
+    texts = struct.pack("<I", 4) + b"".join(struct.pack("<I", n) + b"abc"[:n] for n in range(4))
+    fields = {"fill_value": 7, "shape": [3, 2], "zarr_format": version}
+    found = []
+    if version == 2:
+        fields |= {"chunks": [2, 2], "dtype": "<i2", "order": "F", "compressor": None}
+        for codec in _CODECS:
+            chunk = bytes(codec.encode(np.frombuffer(raw, "<i2")))
+            said = {**fields, "filters": [codec.get_config()]}
+            found.append(chunk + SPLIT + json.dumps(said).encode())
+        said = {**fields, "dtype": "|O", "filters": [{"id": "vlen-utf8"}], "fill_value": ""}
+        return [*found, texts + SPLIT + json.dumps(said).encode()]
+    little = {"name": "bytes", "configuration": {"endian": "little"}}
+    fields |= {
+        "node_type": "array", "data_type": "int16", "chunk_key_encoding":
+        {"name": "v2", "configuration": {"separator": "."}},
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 2]}},
+    }  # fmt: skip
+    index = b"".join(struct.pack("<QQ", 64 + 2 * n, 2) for n in range(4))
+    shard = {"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [1, 1], "codecs": [little], "index_codecs": [little],
+        "index_location": "start"}}  # fmt: skip
+    checked = [little, {"name": "crc32c"}]
+    return [
+        index + raw + SPLIT + json.dumps({**fields, "codecs": [shard]}).encode(),
+        with_crc32c(raw) + SPLIT + json.dumps({**fields, "codecs": checked}).encode(),
+        texts + SPLIT + json.dumps(
+            {**fields, "data_type": "string", "fill_value": "", "codecs": ["vlen-utf8"]}
+        ).encode(),
+    ]  # fmt: skip
 
 
 SIDECAR = b"""attributes: {text: x, number: 1, list: [1.5, null, true], raw: !!binary AAEC, date: 2020-01-01}
