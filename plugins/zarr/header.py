@@ -361,7 +361,8 @@ def chunk_count(node: Node) -> int:
 def absent_note(name: str, absent: int, total: int, node: Node) -> str:
     """The line that says how many chunks of an array are not there. Raises nothing."""
     fill = "0" if node.fill is None else short(node.fill)
-    return f"array '{name}': {absent} of {total} chunks absent: fill value {fill}"
+    chunks = "chunk" if total == 1 else "chunks"
+    return f"array '{name}': {absent} of {total} {chunks} absent: fill value {fill}"
 
 
 def inner_of(node: Node) -> tuple[int, ...]:
