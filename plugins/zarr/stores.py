@@ -213,7 +213,7 @@ def _array_in(folder: str) -> Node | None:
 
 
 def _no_chunk(array: Node, path: str, name: str) -> str | None:
-    """The first file in a folder, or the file itself, that is no chunk of an array, or None."""
+    """The first file in a folder, or the file itself, that an array has no chunk for, or None."""
     if not os.path.isdir(path):
         return None if array.place(name) is not None else name
     count = 0
