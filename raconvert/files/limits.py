@@ -8,8 +8,8 @@ from raconvert.declared import Record
 class Limits(Record):
     """Bounds that hold for a source wherever it lies: in a file, in a folder, at a URL.
 
-    `memory` is --max-memory: bytes that decoding may hold at once. No option changes the others; their
-    defaults are far above the numbers in sound files.
+    `memory` is --max-memory: bytes that decoding may hold at once. No option changes the
+    others; their defaults are far above the numbers in sound files.
     """
 
     memory: int = 1 << 30
