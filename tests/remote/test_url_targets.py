@@ -351,3 +351,17 @@ def test_the_command_says_what_failed(files: Path, s3: S3Server, bucket: Bucket)
     assert "access is refused (403 AccessDenied)" in err
     assert f"'{bucket.url('y.ra')}'" in err
     assert CODES[403] in err
+
+
+@pytest.mark.parametrize("to", ["npz", "zarr"])
+def test_no_array_is_added_to_a_container_at_a_url(to: str, bucket: Bucket) -> None:
+    """All others would go with it, or come back from an older copy."""
+    url = bucket.url(f"d/x.{to}")
+    raconvert.write(f"{url}#a", np.arange(3))
+    for overwrite in (False, True):
+        with pytest.raises(TargetExists, match="at a URL"):
+            raconvert.write(f"{url}#b", np.arange(4), overwrite=overwrite)
+    assert list(raconvert.read(url)) == ["a"]
+    if to == "npz":  # no folder is replaced at a URL
+        raconvert.write(url, {"b": np.arange(4)}, overwrite=True)
+        assert list(raconvert.read(url)) == ["b"]
