@@ -254,6 +254,8 @@ def chosen(option: Any, value: Any, flag: str) -> Any:
     if isinstance(choices, tuple):
         if value in choices:
             return value
+        if not isinstance(value, bool) and str(value) in choices:  # 2 and 7.3 are words, too
+            return str(value)
         expected = " | ".join(map(str, choices))
     elif choices is bool:
         if isinstance(value, bool):

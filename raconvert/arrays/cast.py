@@ -136,9 +136,7 @@ def _cast_block(
     index: Callable[[int], tuple[int, ...]],
     name: str,
 ) -> np.ndarray[Any, Any]:
-    source = block
-    if round_values and dtype.kind in "iu" and block.dtype.kind in "fV":  # V: bfloat16
-        source = np.rint(block)
+    source = _rounded(block) if round_values and dtype.kind in "iu" else block
     with np.errstate(all="ignore"):
         cast_values = _astype(source, dtype)
         wrong = ~_same(source, cast_values)
@@ -169,6 +167,16 @@ def _way_out(value: np.ndarray[Any, Any], dtype: np.dtype[Any], round_values: bo
     if value.dtype.kind in "fc" and not np.isfinite(value[0]):
         return "choose a floating-point type"
     return "choose a type with a larger range"
+
+
+def _rounded(block: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return floating-point numbers as whole ones; an imaginary part stays, to be refused."""
+    if block.dtype.kind == "c":
+        source = block.copy()
+        source.real = np.rint(block.real) + 0.0
+        return source
+    # -0.0 becomes 0.0, which integers have.
+    return np.rint(block) + 0.0 if block.dtype.kind in "fV" else block  # V: bfloat16
 
 
 def _astype(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
@@ -205,7 +213,8 @@ def _same(before: np.ndarray[Any, Any], after: np.ndarray[Any, Any]) -> Mask:
     wide = before.astype(np.float64)
     if after.dtype.kind in "biu":
         inside = (wide >= _low(after.dtype)) & (wide < _beyond(after.dtype))
-        return inside & (after.astype(np.float64) == wide)
+        signed_zero = (wide == 0) & np.signbit(wide)  # no integer is -0.0
+        return inside & (after.astype(np.float64) == wide) & ~signed_zero
     back = after.astype(np.float64)
     return (wide == back) | (np.isnan(wide) & np.isnan(back))
 

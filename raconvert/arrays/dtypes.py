@@ -115,6 +115,21 @@ def little(element: Element) -> Element:
     return element._replace(order="<") if element.order == ">" else element
 
 
+def described(element: Element) -> Element:
+    """Return the element by which types are compared: of no byte order, and opaque in one way.
+
+    Bytes that a format calls void, and bytes of which nothing is known, are the same.
+
+    >>> described(element_of(np.dtype("V9"))) == Element("user", 9, "|")
+    True
+
+    Raises nothing.
+    """
+    if element.kind == "user" and element.descr == f"|V{element.nbytes}":
+        return element._replace(descr=None)
+    return little(element)
+
+
 def element_of_code(code: str) -> Element | None:
     """Return the element of a simple NPY type string such as ``<f4`` or ``|b1``, without numpy.
 

@@ -36,6 +36,33 @@ class Frozen(dict):  # type: ignore[type-arg]  # a dict to JSON and YAML
 
 
 _EMPTY = Frozen()
+_PLAIN = frozenset({bool, bytes, float, int, str, type(None)})
+_MAX_DEPTH = 64  # levels of lists and mappings in which values of NumPy are looked for
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """Return a value with Python's numbers, texts and lists in place of those of NumPy.
+
+    They are equal; no format has to know that there are two kinds. A time of a unit that Python's
+    times lack becomes its text.
+    """
+    kind = type(value)
+    if kind in _PLAIN or depth > _MAX_DEPTH:
+        return value
+    if isinstance(value, dict):
+        if any(type(one) not in _PLAIN for part in value.items() for one in part):
+            return {_plain(k, depth + 1): _plain(v, depth + 1) for k, v in value.items()}
+    elif kind in (list, tuple):
+        if any(type(one) not in _PLAIN for one in value):
+            return kind(_plain(one, depth + 1) for one in value)
+    elif kind.__module__ == "numpy" and hasattr(value, "tolist"):
+        in_words = value.dtype.kind in "mM" and value.dtype.str[3:] not in _TIMES
+        found = value.astype(str).tolist() if in_words else value.tolist()
+        return found if type(found) is kind else _plain(found, depth + 1)
+    return value
+
+
+_TIMES = ("[D]", "[s]", "[ms]", "[us]")  # units of NumPy that `date` and `datetime` have
 
 
 class _Value:
@@ -95,10 +122,10 @@ class Axis(_Value):
         _set(self, "name", name)
         _set(self, "kind", kind)
         _set(self, "units", units)
-        _set(self, "spacing", spacing)
-        _set(self, "origin", origin)
-        _set(self, "labels", labels if labels is None else tuple(labels))
-        _set(self, "direction", direction if direction is None else tuple(direction))
+        _set(self, "spacing", _plain(spacing))
+        _set(self, "origin", _plain(origin))
+        _set(self, "labels", labels if labels is None else tuple(_plain(labels)))
+        _set(self, "direction", direction if direction is None else tuple(_plain(direction)))
 
     if TYPE_CHECKING:
         name: str | None
@@ -309,7 +336,7 @@ class Metadata(_Value):
         _set(self, "encoding", encoding)
         _set(self, "axes", tuple(axes) if axes else ())
         _set(self, "space", space)
-        _set(self, "attributes", Frozen(attributes) if attributes else _EMPTY)
+        _set(self, "attributes", Frozen(_plain(dict(attributes))) if attributes else _EMPTY)
         _set(
             self,
             "formats",

@@ -9,9 +9,11 @@ Nothing is renamed before everything is written.
 from __future__ import annotations
 
 import os
+from math import isnan
 
 from raconvert import registry
 from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import type_name
 from raconvert.errors import Corrupt, TargetExists, UsageError, WriteFailed, counted
 from raconvert.files.nearest import read_failed
 from raconvert.files.places import check_target, identity, is_remote, sync_folder, write_failed
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.arrays.array import Array
+    from raconvert.arrays.metadata import Metadata
     from raconvert.catalogue import Row
     from raconvert.conversion.options import Settings
     from raconvert.conversion.report import Conversion, Report
@@ -274,6 +277,8 @@ def read_back(run: Conversion, target: Target) -> None:
             if run.settings.verify or run.settings.meta == "sidecar":
                 back = found if row.many else found.replace(name=array.name)
                 run.forms[name], again = _way_back(origin, array, back, target.path)
+            if run.settings.verify:
+                _check_form(run, array, found, run.forms[name], target.path)
             if run.settings.verify and not lossy & {array.name, ""}:
                 if again is None:
                     again = _as_the_source(run.plugin, row, source, in_opts)
@@ -291,6 +296,65 @@ def _way_back(
         return form, restored(back, form, path, array.meta.encoding)
     except Corrupt:  # no way back from this form; the values are there nevertheless
         return {key: form[key] for key in ("name",) if key in form}, None
+
+
+def _check_form(
+    run: Conversion, array: Array, back: Array, form: dict[str, Any], path: str
+) -> None:
+    """Refuse another shape, type or metadata than was written, if no reported loss names it.
+
+    A sidecar keeps what it describes, and says of which type an .ra's elements are.
+    """
+    if run.settings.meta == "sidecar":
+        return
+    reported = (*run.report.equivalent, *run.report.allowed)
+    about = {fit.property for fit in reported if fit.array in (array.name, back.name, "")}
+    beside = run.row.sidecar == "auto"
+    fault = ""
+    if form.keys() & ({"shape"} if beside else {"shape", "type"}):
+        if not about & {"shape", "type", "elements", "nulls", "precision"}:
+            fault = f"{type_name(back.element)} of shape {back.shape}"
+    elif not (
+        beside or about & {"metadata", "names", "index order"} or run.settings.meta != "auto"
+    ):
+        lost = _lost(array.meta, back.meta)
+        fault = f"metadata that differs in: {', '.join(lost)}" if lost else ""
+    if fault:
+        raise WriteFailed(
+            f"array '{array.name}' does not read back as it was; nothing was replaced",
+            path=path,
+            expected=f"{type_name(array.element)} of shape {array.shape}, and its metadata",
+            got=fault,
+            remedy="this is a bug",
+        )
+
+
+def _lost(meta: Metadata, back: Metadata) -> list[str]:
+    """The common fields of which something that was written is not read; more may be read."""
+    axes = dict(enumerate(back.axes))
+    kept = {
+        "description": meta.description in (None, "", back.description),
+        "units": meta.units in (None, "", back.units),
+        "attributes": all(
+            name in back.attributes and _same(value, back.attributes[name])
+            for name, value in meta.attributes.items()
+        ),
+        "axes": all(
+            number in axes and _same(value, getattr(axes[number], field))
+            for number, axis in enumerate(meta.axes)
+            for field, value in axis.to_dict().items()
+        ),
+    }
+    return [field for field, same in kept.items() if not same]
+
+
+def _same(a: Any, b: Any) -> bool:
+    """True for equal values: tuples are lists, and headers may have numbers of 4 bytes."""
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+        return a == b or abs(a - b) <= 1e-6 * abs(a) or (isnan(a) and isnan(b))
+    return bool(a == b)
 
 
 def _read_written(run: Conversion, source: Source, in_opts: dict[str, Any] | None) -> Bundle:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from raconvert import registry
-from raconvert.arrays.dtypes import little, type_name
+from raconvert.arrays.dtypes import described, little, type_name
 from raconvert.conversion.read import open_bundle
 from raconvert.conversion.unreadable import find, why
 from raconvert.declared import checked
@@ -180,7 +180,7 @@ def compare_arrays(
             if one.problem is not None:
                 raise one.problem
     broken = _problems(a, b)
-    same_type = little(a.element) == little(b.element)
+    same_type = described(a.element) == described(b.element)
     same_shape = rule.shape_of(a) == rule.shape_of(b)
     data: dict[str, Any] | None = None
     differ = 0
@@ -243,7 +243,7 @@ def _incomparable(a: Array, b: Array, rule: Rule) -> UsageError | None:
             expected="two numeric types, or two other types of one kind",
             got=got,
         )
-    if rule.bitwise and little(a.element) != little(b.element):
+    if rule.bitwise and described(a.element) != described(b.element):
         return UsageError(
             f"elements of '{a.name}' cannot be compared bit by bit",
             expected="one type on both sides",

@@ -9,7 +9,7 @@ import numpy as np
 from raconvert import registry
 from raconvert.arrays.axes import in_order
 from raconvert.arrays.blocks import block_bytes, blocks
-from raconvert.arrays.dtypes import little
+from raconvert.arrays.dtypes import described
 from raconvert.conversion.combine import open_sources
 from raconvert.conversion.read import open_bundle
 from raconvert.conversion.unreadable import why
@@ -229,7 +229,7 @@ def _judge_pair(source: Array, array: Array, rule: Rule) -> tuple[str, str]:
     for one in (source, array):
         if one.problem is not None:
             return "changed", f"{one.name}: cannot be read: {why(one.problem)}"
-    if little(source.element) != little(array.element):
+    if described(source.element) != described(array.element):
         return "changed", f"{source.name}: type {type_text(source)}, now {type_text(array)}"
     if source.shape != array.shape:
         return "changed", f"{source.name}: shape {source.shape}, now {array.shape}"

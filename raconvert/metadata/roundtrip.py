@@ -22,7 +22,7 @@ a key/value pair of NRRD, an attribute of HDF5, both named `raconvert`.
 
 from __future__ import annotations
 
-from raconvert.arrays.dtypes import Element, code_of, dtype_of, frozen, little
+from raconvert.arrays.dtypes import Element, code_of, described, dtype_of, frozen, little
 from raconvert.arrays.metadata import Axis, Metadata, Space, in_dims_order
 from raconvert.arrays.namespace import NAME as RA
 from raconvert.arrays.seen import are_pairs, as_complex, is_void
@@ -220,7 +220,7 @@ def difference(origin: Array, array: Array, back: Array) -> dict[str, Any]:
     was: dict[str, Any] = {}
     if array.name != back.name:
         was["name"] = array.name
-    if little(array.element) != little(back.element):
+    if described(array.element) != described(back.element):
         was["type"] = code_of(little(array.element))
         if are_pairs(back, array.element):
             back = as_complex(back, array.element)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from math import prod
 
-from raconvert.arrays.dtypes import little
+from raconvert.arrays.dtypes import described
 from raconvert.bundle.names import files_of
 from raconvert.conversion.combine import open_sources
 from raconvert.conversion.isolated import Jobs, outcomes
@@ -380,7 +380,7 @@ def _judge(x: Array, y: Array, rule: Rule) -> Finding:
     for one in (x, y):
         if one.problem is not None:
             return Finding(ERROR, x.name, f"cannot be read: {why(one.problem)}")
-    same_type, same_shape = little(x.element) == little(y.element), x.shape == y.shape
+    same_type, same_shape = described(x.element) == described(y.element), x.shape == y.shape
     changes = []
     if not same_type:
         changes.append(f"type {type_text(x)}, now {type_text(y)}")
