@@ -831,3 +831,13 @@ def test_the_report_of_a_command_is_json(kind: Kind, capsys: pytest.CaptureFixtu
     np.save("x.npy", MORE)
     assert main(["x.npy", "-o", f"{kind.path}#cccc", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["written"] == [kind.path]
+
+
+def test_a_stack_with_labels_is_not_added(kind: Kind) -> None:
+    for label in ("1", "2"):
+        os.mkdir(label)
+        np.save(f"{label}/a.npy", MORE)
+    files = everything()
+    words = ["1/a.npy", "2/a.npy", "--stack", "--labels", "labels", "--overwrite", "-q"]
+    assert main([*words, "-o", f"{kind.path}#images"]) == 5
+    assert everything() == files

@@ -43,6 +43,7 @@ from raconvert.conversion.outputs import (
     PLANE_FIELDS,
     array_name,
     check_values,
+    is_addition,
     is_folder,
     prepare_target,
     target_spec,
@@ -53,7 +54,7 @@ from raconvert.conversion.read import Opened, open_spec
 from raconvert.conversion.report import Conversion, Report, few
 from raconvert.conversion.transaction import Staging
 from raconvert.conversion.write import write_bundle
-from raconvert.errors import Corrupt, RaconvertError, UsageError, WouldLose
+from raconvert.errors import Corrupt, RaconvertError, TargetExists, UsageError, WouldLose
 from raconvert.files.places import refuse_used
 from raconvert.files.processes import Aside, can_fork
 from raconvert.files.unfinished import Unfinished
@@ -234,6 +235,12 @@ def _write_labelled(
 
     Folders such as ``train`` and ``test`` with classes of the same names get a stack each.
     """
+    if is_addition(path, name, row):
+        raise TargetExists(
+            "exists, and a stack goes with its labels into a new container only",
+            path=path,
+            remedy="write both to a new container, and add each of its arrays: -o FILE#NAME",
+        )
     stacked = settings if isinstance(settings.stack, tuple) else settings.replace(stack=True)
     parts = parts_of(gathered.paths)
     with _open_parts([*parts.values()], gathered, row, name, stacked, report) as source:
