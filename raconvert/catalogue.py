@@ -33,6 +33,7 @@ class Row(Record):
     raw_bools: bool = False
     names_files: bool = False
     native: bool = False
+    float8: tuple[str, ...] = ()
 
 
 # rows: begin (written by `python -m docs.generate` from the `FORMAT` of each plugin)
@@ -51,6 +52,10 @@ ROWS: tuple[Row, ...] = (
         sidecar="auto",
         trailer=True,
         raw_bools=True,
+        float8=(
+            "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
+            "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+        ),
     ),
     Row(
         name="bundle",
@@ -67,6 +72,10 @@ ROWS: tuple[Row, ...] = (
         marks=("bundle.yaml",),
         raw_bools=True,
         names_files=True,
+        float8=(
+            "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
+            "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+        ),
     ),
     Row(
         name="tar",
@@ -79,6 +88,10 @@ ROWS: tuple[Row, ...] = (
         index_orders="",
         sidecar="never",
         raw_bools=True,
+        float8=(
+            "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
+            "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+        ),
     ),
     Row(
         name="zip",
@@ -91,6 +104,10 @@ ROWS: tuple[Row, ...] = (
         index_orders="",
         sidecar="never",
         raw_bools=True,
+        float8=(
+            "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
+            "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+        ),
     ),
     Row(
         name="bmp",
@@ -149,6 +166,10 @@ ROWS: tuple[Row, ...] = (
         needs=(("h5py", "h5py"),),
         names_files=True,
         native=True,
+        float8=(
+            "float8_e4m3fn", "float8_e4m3", "float8_e4m3fnuz", "float8_e4m3b11fnuz",
+            "float8_e5m2", "float8_e5m2fnuz", "float8_e3m4",
+        ),
     ),
     Row(
         name="idx",
@@ -295,6 +316,10 @@ ROWS: tuple[Row, ...] = (
         suffixes=(".safetensors",),
         magic=((8, b"{"),),
         many=True,
+        float8=(
+            "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float8_e4m3fnuz",
+            "float8_e5m2fnuz",
+        ),
     ),
     Row(
         name="scidb",
@@ -339,6 +364,10 @@ ROWS: tuple[Row, ...] = (
         folder=True,
         marks=("zarr.json", ".zgroup", ".zarray"),
         names_files=True,
+        float8=(
+            "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
+            "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+        ),
     ),
 )
 # fmt: on

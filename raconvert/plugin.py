@@ -204,6 +204,7 @@ class Format(Record):
     native: read by native code that a damaged file may crash: in runs, in another process
     read_options: rows of `Option`, one for each named parameter of `read`
     write_options: rows of `Option`, one for each named parameter of `plan`
+    float8: names of the floats of one byte that it has; all others are refused for it
     samples: {file name: bytes}: small whole files that `sniff` must be sure of
     spec: where the format is defined
     losses: what cannot be held, in a line or two for `raconvert formats NAME`
@@ -234,6 +235,7 @@ class Format(Record):
     native: bool = False
     read_options: tuple[Option, ...] = ()
     write_options: tuple[Option, ...] = ()
+    float8: tuple[str, ...] = ()
     samples: dict[str, bytes] = {}  # noqa: RUF012 - as in a named tuple
     spec: str = ""
     losses: str = ""

@@ -19,6 +19,7 @@ HDF5                       array                                 written as
 integers, floats           int, uint, float                      the same, little-endian
 odd widths (31 bits)       the next wider number, with a note    that number
 bfloat16                   bfloat                                the same 16-bit float
+float of one byte          float8 of ml_dtypes, by its bias      the same
 bitfield, full             uint (bool in JLD2)                   bitfield (bool: as enum)
 enum                       its integer; of odd width: as above   enum
 enum FALSE TRUE on int8    bool; int8 with ``bools=integers``    the same (h5py's convention)
@@ -100,6 +101,7 @@ from raconvert.plugin import NO, SURE, Array, Bundle, Format, Source
 from .plan import add, plan
 from .tables import (
     C_TYPES,
+    FLOAT8_LAYOUTS,
     MAT_MARKS,
     PLACES,
     PROGRAMS,
@@ -119,6 +121,7 @@ FORMAT = Format(
     suffixes=(".h5", ".hdf5", ".he5", ".nc"),
     magic=tuple((at, SIGNATURE) for at in PLACES),
     many=True,
+    float8=tuple(FLOAT8_LAYOUTS),
     meta="all",
     index_orders="C",
     needs=(("h5py", "h5py"),),

@@ -15,10 +15,11 @@ import numpy as np
 from h5py import h5t
 
 from raconvert.arrays.bools import bool_bytes, has_bools
-from raconvert.arrays.dtypes import element, element_of
+from raconvert.arrays.dtypes import element, element_of, float8
 from raconvert.errors import Corrupt, Unsupported
 
 from .paddings import endings_of
+from .tables import FLOAT8_LAYOUTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ NUMPY_TAG = "NUMPY:"  # h5py.opaque_dtype
 _TAGGED = re.compile(r"[<>](?:[mM]8(?:\[[0-9]{0,9}[A-Za-z]{1,2}\])?|U[1-9][0-9]{0,8})")
 BFLOAT_FIELDS = (15, 7, 8, 0, 7)  # sign, exponent at and bits, mantissa at and bits
 BFLOAT_BIAS = 127
+SIGN_OF_BYTE = 7
 COMPLEX_CLASS = 11  # H5T_COMPLEX, since HDF5 2.0
 MAX_NESTING = 32
 MAX_REFERENCES = 10_000  # texts of variable length in one structure
@@ -89,7 +91,7 @@ def _kind_of(tid: h5t.TypeID, *, bits_are_bools: bool = False) -> Kind:
     if is_variable(tid):
         memory = _with_axes(_variable(tid.get_cset()), dims)
         return Kind(None, dims, np.dtype(object), memory, None, "")
-    for special in (_complex_kind, bfloat_kind):
+    for special in (_complex_kind, bfloat_kind, float8_kind):
         found = special(tid, dims)
         if found is not None:
             return found
@@ -351,6 +353,17 @@ def bfloat_kind(tid: h5t.TypeID, dims: tuple[int, ...]) -> Kind | None:
         return None
     order = _order(tid)
     return Kind(element("bfloat", 2, order), dims, np.dtype(f"{order}u2"), None, None, "")
+
+
+def float8_kind(tid: h5t.TypeID, dims: tuple[int, ...]) -> Kind | None:
+    """The kind of a float of one byte that is one of those that ml_dtypes has."""
+    if tid.get_class() != h5t.FLOAT or tid.get_size() != 1:
+        return None
+    layout = (*tid.get_fields()[1:], tid.get_ebias())
+    name = next((name for name, known in FLOAT8_LAYOUTS.items() if known == layout), None)
+    if name is None or tid.get_fields()[0] != SIGN_OF_BYTE or tid.get_norm() != h5t.NORM_IMPLIED:
+        return None
+    return Kind(float8(name), dims, np.dtype("u1"), None, None, "")
 
 
 def complex_parts(tid: h5t.TypeID) -> tuple[Dtype, int, int, list[str]] | None:

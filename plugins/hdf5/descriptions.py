@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from h5py import h5t
 
-from raconvert.arrays.dtypes import Element, dtype_of
+from raconvert.arrays.dtypes import Element, dtype_of, is_float8
 
 from .datatypes import (
     BFLOAT_BIAS,
@@ -27,15 +27,18 @@ from .datatypes import (
     COMPLEX_CLASS,
     MAX_NESTING,
     NUMPY_TAG,
+    SIGN_OF_BYTE,
     bfloat_kind,
     bits_type,
     cannot,
     complex_parts,
     enum_names,
+    float8_kind,
     is_variable,
     layout_of,
     name_of,
 )
+from .tables import FLOAT8_LAYOUTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,6 +71,8 @@ def _code_of(tid: h5t.TypeID) -> str | None:
         return None
     if (bfloat := bfloat_kind(tid, ())) is not None:
         return f"{bfloat.element.order}bfloat16"
+    if (small := float8_kind(tid, ())) is not None:
+        return str(small.element.descr)
     dtype = layout_of(tid).dtype
     if dtype.names is not None:
         return None
@@ -147,6 +152,8 @@ def type_of(description: Any, order: str | None = None, depth: int = 0) -> h5t.T
 def _coded(code: str, order: str | None) -> h5t.TypeID:
     if code.endswith("bfloat16"):
         return _bfloat(order or code[0])
+    if code in FLOAT8_LAYOUTS:
+        return _float8(code)
     dtype = np.dtype(code)
     if order and dtype.kind in "iufc":
         dtype = dtype.newbyteorder(order)  # type: ignore[arg-type]
@@ -223,10 +230,23 @@ def _bfloat(order: str) -> h5t.TypeID:
     return tid
 
 
+def _float8(name: str) -> h5t.TypeID:
+    """Return a float of one byte as a floating-point type."""
+    *fields, bias = FLOAT8_LAYOUTS[name]
+    tid = h5t.IEEE_F32LE.copy()
+    tid.set_fields(SIGN_OF_BYTE, *fields)
+    tid.set_precision(8)
+    tid.set_size(1)
+    tid.set_ebias(bias)
+    return tid
+
+
 def type_of_element(element: Element) -> h5t.TypeID:
     """The HDF5 type in which elements are written, bytes as they are in the core."""
     if element.kind == "bfloat":
         return _bfloat(element.order)
+    if is_float8(element):
+        return _float8(element.descr)
     return type_of_dtype(dtype_of(element))
 
 

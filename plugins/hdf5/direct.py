@@ -67,7 +67,8 @@ def _fill_bytes(plist: h5p.PropDCID, kind: Kind, unit: int) -> bytes | None:
     """The bytes of an element that was never written; None if only the library knows."""
     if plist.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED:
         return bytes(unit)
-    if kind.buffer.kind not in "iuf" or kind.dims:
+    kinds = ("int", "uint", "float")
+    if kind.buffer.kind not in "iuf" or kind.dims or kind.element.kind not in kinds:
         return None
     value = np.zeros((), kind.buffer)
     plist.get_fill_value(value)

@@ -28,6 +28,19 @@ WRITE_OPTIONS = (
     Option("strings", "auto", ("auto", "fixed"), "fixed: null-padded, never of variable length"),
 )
 
+# Floats of one byte: exponent at and bits, mantissa at and bits, bias. HDF5 has no word for what
+# else their kinds differ in, infinities and NaN: the first of two alike is read, and the record of
+# an array names the other.
+FLOAT8_LAYOUTS = {
+    "float8_e4m3fn": (3, 4, 0, 3, 7),
+    "float8_e4m3": (3, 4, 0, 3, 7),
+    "float8_e4m3fnuz": (3, 4, 0, 3, 8),
+    "float8_e4m3b11fnuz": (3, 4, 0, 3, 11),
+    "float8_e5m2": (2, 5, 0, 2, 15),
+    "float8_e5m2fnuz": (2, 5, 0, 2, 16),
+    "float8_e3m4": (4, 3, 0, 4, 3),
+}
+
 # Those below 256 are the library's own.
 DEFLATE, SHUFFLE, FLETCHER32 = 1, 2, 3
 FILTERS = {

@@ -12,9 +12,9 @@ Layout::
                              "__metadata__": {"KEY": "TEXT", ...}}, spaces behind it
     8 + N         bytes      the elements of all tensors, little-endian, in C order
 
-Types: BOOL U8 I8 U16 I16 U32 I32 U64 I64 F16 BF16 F32 F64 C64 are those of RA. F8_E4M3, F8_E5M2 and
-the other floats of eight bits, which RA has not, are bytes without a type; the namespace
-``safetensors`` says which they were, and they are written as such again.
+Types: BOOL U8 I8 U16 I16 U32 I32 U64 I64 F16 BF16 F32 F64 C64 are those of RA. Floats of one byte
+(F8_E4M3, F8_E5M2, F8_E8M0, F8_E4M3FNUZ, F8_E5M2FNUZ) are those of the ml_dtypes package; F8_E4M3 is
+``float8_e4m3fn``.
 
 Reads: every tensor as an extent, in the order in which the header names them. ``__metadata__``
 becomes the attributes of the file.
@@ -36,9 +36,9 @@ from __future__ import annotations
 
 from raconvert.arrays.bundle import some_sound
 from raconvert.errors import Unsupported
-from raconvert.plugin import MAYBE, NO, SURE, Array, Bundle, Element, Format, Metadata, Source
+from raconvert.plugin import MAYBE, NO, SURE, Array, Bundle, Format, Source
 
-from .header import BARE, ELEMENTS, MAX_HEADER_BYTES, SAMPLE, Tensor, read_header
+from .header import ELEMENTS, FLOATS, MAX_HEADER_BYTES, SAMPLE, Tensor, read_header
 from .plan import add, plan
 
 __all__ = ["FORMAT", "add", "plan", "read", "sniff"]
@@ -49,6 +49,7 @@ FORMAT = Format(
     suffixes=(".safetensors",),
     magic=((8, b"{"),),
     many=True,
+    float8=tuple(FLOATS.values()),
     samples={"two.safetensors": SAMPLE},
     spec="https://github.com/huggingface/safetensors",
     losses="no metadata of arrays; no complex128, text, dates or structures",
@@ -72,21 +73,15 @@ def read(source: Source) -> Bundle:
 
     Raises `Corrupt` and `Unsupported` before any data is read.
     """
-    tensors, attributes, notes = read_header(source)
+    tensors, attributes = read_header(source)
     if not tensors:
         raise Unsupported("holds no tensors", path=source.path)
     arrays = [_array(source, tensor) for tensor in tensors]
-    return Bundle(some_sound(arrays), attributes=dict(attributes), notes=notes)
+    return Bundle(some_sound(arrays), attributes=dict(attributes))
 
 
 def _array(source: Source, tensor: Tensor) -> Array:
     kind = ELEMENTS.get(tensor.dtype)
-    meta = None
-    if tensor.dtype in BARE:
-        kind, meta = (
-            Element("user", 1, "|"),
-            Metadata(formats={"safetensors": {"dtype": tensor.dtype}}),
-        )
     if kind is None:
         what = f"elements of type {tensor.dtype}, which are less than a byte or unknown"
         return Array.unreadable(tensor.name, Unsupported(what, path=source.path))
@@ -95,6 +90,5 @@ def _array(source: Source, tensor: Tensor) -> Array:
         tensor.shape[::-1],
         name=tensor.name,
         index_order="C",
-        meta=meta,
         extent=source.extent(tensor.offset, tensor.nbytes),
     )

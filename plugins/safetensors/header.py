@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from math import prod
 
+from raconvert.arrays.dtypes import float8, is_float8
 from raconvert.arrays.memory import check_memory
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsupported
@@ -26,8 +27,13 @@ _ROWS = (
 )  # fmt: skip
 ELEMENTS = {name: element(kind, nbytes) for name, kind, nbytes in _ROWS}
 NAMES = {(kind, nbytes): name for name, kind, nbytes in _ROWS}
-# Types of one byte that RA has not: they travel as bytes.
-BARE = ("F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ")
+# Floats of one byte.
+FLOATS = {
+    "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz",
+}  # fmt: skip
+ELEMENTS |= {name: float8(kind) for name, kind in FLOATS.items()}
+FLOAT_NAMES = {kind: name for name, kind in FLOATS.items()}
 OWN = "safetensors"  # the namespace
 ONE_BYTE = Element("user", 1, "|")
 
@@ -42,8 +48,8 @@ class Tensor(Record):
     nbytes: int
 
 
-def read_header(source: Source) -> tuple[list[Tensor], dict[str, str], list[str]]:
-    """The tensors in the order of the header, the metadata of the file, and notes.
+def read_header(source: Source) -> tuple[list[Tensor], dict[str, str]]:
+    """The tensors in the order of the header, and the metadata of the file.
 
     Raises `Corrupt` and `Unsupported`.
     """
@@ -60,9 +66,7 @@ def read_header(source: Source) -> tuple[list[Tensor], dict[str, str], list[str]
         raise _wrong(source, METADATA, "a mapping from text to text", metadata)
     tensors = [_tensor(name, entry, 8 + length, source) for name, entry in entries.items()]
     _check_places(tensors, 8 + length, source)
-    bare = [t.name for t in tensors if t.dtype in BARE]
-    notes = [f"{len(bare)} tensors of 8-bit floats are read as bytes without a type"] * bool(bare)
-    return tensors, metadata, notes
+    return tensors, metadata
 
 
 def _parsed(raw: bytes, source: Source) -> dict[str, Any]:
@@ -103,7 +107,7 @@ def _tensor(name: str, entry: Any, start: int, source: Source) -> Tensor:
         raise Unsupported("a tensor has an empty name", path=source.path)
     if len(place) != 2 or place[0] > place[1]:
         raise _wrong(source, name, "data_offsets that are a beginning and an end", place)
-    width = 1 if dtype in BARE else ELEMENTS[dtype].nbytes if dtype in ELEMENTS else 0
+    width = ELEMENTS[dtype].nbytes if dtype in ELEMENTS else 0
     nbytes = place[1] - place[0]
     if width and prod(shape) * width != nbytes:
         raise _wrong(source, name, f"{prod(shape) * width} bytes", nbytes)
@@ -137,7 +141,9 @@ def dtype_of_array(array: Array) -> str | None:
     if array.element == ONE_BYTE:
         own = array.meta.formats.get(OWN)
         named = own.get("dtype") if isinstance(own, dict) else None
-        return named if named in BARE else None
+        return named if named in FLOATS else None  # as it was read before version 2
+    if is_float8(array.element):
+        return FLOAT_NAMES.get(array.element.descr)
     return NAMES.get((array.element.kind, array.element.nbytes))
 
 

@@ -65,6 +65,7 @@ from __future__ import annotations
 
 import os
 
+from raconvert.arrays.dtypes import FLOAT8
 from raconvert.errors import UsageError
 from raconvert.files.places import is_remote, is_there
 from raconvert.plugin import NO, SURE, Array, Bundle, Format, Option, Plan, Source
@@ -82,6 +83,7 @@ FORMAT = Format(
     suffixes=(".zarr",),
     magic=((0, b"{"),),
     many=True,
+    float8=FLOAT8,
     meta="all",
     folder=True,
     marks=MARKS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 
+from raconvert.arrays.dtypes import is_float8
 from raconvert.errors import Corrupt
 
 from .fields import short
@@ -50,7 +51,7 @@ def _set(raw: Any, value: Any, element: Element, dtype: Any) -> None:
         raw[0] = bool(value)
     elif kind in ("int", "uint"):
         _set_whole(raw, value)
-    elif kind in ("float", "bfloat"):
+    elif kind in ("float", "bfloat") or is_float8(element):
         _set_float(raw, value)
     elif kind == "complex":
         _set_pair(raw.view(np_float(dtype)), value)

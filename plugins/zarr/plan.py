@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raconvert.arrays.dtypes import MAX_SPAN, element_of_code, spanned
+from raconvert.arrays.dtypes import MAX_SPAN, element_of_code, is_float8, spanned, type_name
 from raconvert.plugin import Array, Bundle, Element, Fit, Plan, equivalent, refused
 
 from .keys import keys_of
@@ -86,6 +86,8 @@ def type_of(element: Element, version: int) -> Any:
         return _type_of_2(element)
     if element.kind != "user":
         return NAMES.get((element.kind, element.nbytes))
+    if is_float8(element):
+        return element.descr
     descr: Any = f"|V{element.nbytes}" if element.descr is None else element.descr
     if not isinstance(descr, str):
         return _structure_of_3(descr)
@@ -117,7 +119,7 @@ def _structure_of_3(descr: Any) -> Any:
 def _type_of_2(element: Element) -> Any:
     from raconvert.arrays.dtypes import code_of
 
-    if element.kind == "bfloat" or _has_padding(element.descr):
+    if element.kind == "bfloat" or is_float8(element) or _has_padding(element.descr):
         return None
     return _lists(code_of(element))
 
@@ -187,8 +189,9 @@ def _array_fits(array: Array, form: Form, options: Options) -> Iterator[Fit]:
 
 def _no_type(array: Array, options: Options) -> Fit:
     element, name = array.element, array.name
-    if element.kind == "bfloat":
-        return refused(name, "type", "version 2 has no bfloat16; version 3 has (format=3)")
+    if element.kind == "bfloat" or is_float8(element):
+        reason = f"version 2 has no {type_name(element)}; version 3 has (format=3)"
+        return refused(name, "type", reason)
     if options.version == 2 or _has_padding(element.descr):
         return refused(name, "type", "a structure with padding between its fields")
     reason = "version 3 has only structures of plain little-endian fields; 2 has more (format=2)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from raconvert.arrays.dtypes import FLOAT8, float8
 from raconvert.plugin import Element, element
 
 OWN = "zarr"  # the namespace
@@ -21,6 +22,7 @@ _ROWS = (
     ("complex64", "complex", 8), ("complex128", "complex", 16), ("bfloat16", "bfloat", 2),
 )  # fmt: skip
 ELEMENTS: dict[str, Element] = {name: element(kind, nbytes) for name, kind, nbytes in _ROWS}
+ELEMENTS |= {name: float8(name) for name in FLOAT8}
 NAMES = {(kind, nbytes): name for name, kind, nbytes in _ROWS}
 
 # Registered extensions whose elements have a width; what zarr-python writes.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raconvert.arrays.blocks import Feed, block_bytes, blocks, region_of
-from raconvert.arrays.dtypes import dtype_of, flattened, little
+from raconvert.arrays.dtypes import dtype_of, flattened, is_float8, little
 from raconvert.arrays.lazy import Decoded
 from raconvert.arrays.memory import check_memory
 from raconvert.errors import Corrupt
@@ -294,7 +294,7 @@ def _fill(kept: Any, element: Element) -> Any:
     floats = ("NaN", "Infinity", "-Infinity")
     if kind == "float" and (type(kept) in (int, float) or kept in floats):
         return kept
-    if kind == "user":
+    if kind == "user" and not is_float8(element):
         return _fill_of_bytes(element)
     usual = {"bool": False, "int": 0, "uint": 0, "complex": [0.0, 0.0]}
     return usual.get(kind, 0.0)

@@ -10,7 +10,7 @@ import numpy as np
 from raconvert.arrays.array import Array
 from raconvert.arrays.axes import in_order
 from raconvert.arrays.blocks import blocks, index_of, region_of
-from raconvert.arrays.dtypes import bfloat16, element_of, little, type_name
+from raconvert.arrays.dtypes import bfloat16, element_of, is_float8, little, type_name
 from raconvert.errors import Unsupported, UsageError, WouldLose
 from raconvert.files.source import DEFAULT_MAX_MEMORY
 
@@ -72,7 +72,8 @@ def cast(array: Array, name: str, *, round_values: bool = False) -> Array:
     `round_values` (``--allow precision``) rounds instead, but never wraps or saturates.
     """
     dtype = parse_dtype(name)
-    if array.element.kind == "user":
+    small = is_float8(array.element)
+    if array.element.kind == "user" and not small:
         raise Unsupported(
             f"array '{array.name}' of type {type_name(array.element)} cannot be cast to {name}",
             remedy="only numbers and bools can be cast",
@@ -83,6 +84,8 @@ def cast(array: Array, name: str, *, round_values: bool = False) -> Array:
     def convert(block: np.ndarray[Any, Any], done: int) -> np.ndarray[Any, Any]:
         if block.dtype.kind == "b":  # their bytes, which a file can make 2
             block = block.view(np.uint8)
+        if small:
+            block = block.astype(np.float32)  # which holds every value of them
         values = _cast_block(
             block, dtype, round_values, lambda i: index_of(array, done + i), array.name
         )

@@ -7,6 +7,7 @@ An `Element` is a tuple ``(kind, nbytes, order, descr)`` that costs no numpy:
 * ``order``: ``<`` little-endian, ``>`` big-endian, ``|`` where byte order means nothing
 * ``descr``: for ``user`` (RA code 0) what is inside, in the notation of the NPY header (NEP 1):
   ``'<U4'``, ``'<M8[ns]'``, or a tuple of ``(name, descr[, shape])`` fields; None if unknown.
+  Floats of one byte, which that notation has not, have the name that ml_dtypes gives them.
 
 Type codes: RA README, "Elemental Type Specification"; code 5 of width 2 is bfloat16 (Rust crate).
 """
@@ -57,6 +58,11 @@ _ROWS = (
     ("bool", 1, 5, "b1"),
     ("bfloat", 2, 5, None),  # numpy has none; the ml_dtypes package does
 )
+# Floats of one byte, by the names of the ml_dtypes package; RA's code 0 with a description.
+FLOAT8 = (
+    "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz",
+    "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+)  # fmt: skip
 KINDS = {eltype: kind for kind, _, eltype, _ in _ROWS if kind != "bfloat"}  # RA eltype -> kind
 ELTYPES = {kind: eltype for kind, _, eltype, _ in _ROWS}  # kind -> RA eltype
 _CODES = {(kind, nbytes): code for kind, nbytes, _, code in _ROWS if code}
@@ -165,10 +171,12 @@ def element_of(dtype: np.dtype[Any]) -> Element:
     Element(kind='user', nbytes=12, order='|', descr='<U3')
 
     Raises `Unsupported` for what has no faithful place in RA: objects, long doubles, and the
-    one-byte floats and sub-byte integers of ml_dtypes.
+    sub-byte numbers of ml_dtypes.
     """
     if dtype.type.__name__ == "bfloat16":
         return Element("bfloat", 2, "<" if dtype.byteorder != ">" else ">")
+    if dtype.type.__name__ in FLOAT8:
+        return float8(dtype.type.__name__)
     if dtype.kind in "iufcb":
         known = _BY_CODE.get(dtype.str[1:])
         if known is not None:
@@ -281,6 +289,8 @@ def dtype_of(element: Element) -> np.dtype[Any]:
     if element.kind == "user":
         if element.descr is None:
             return np.dtype((np.void, element.nbytes))
+        if is_float8(element):
+            return _of_ml_dtypes(element.descr)
         dtype: np.dtype[Any] = np.dtype(_thawed(element.descr))
         return dtype
     if element.kind == "bfloat":
@@ -309,22 +319,40 @@ def element_from(code: Any) -> Element:
     """
     if code == "bfloat16":
         return Element("bfloat", 2, "<", None)
+    if isinstance(code, str) and code in FLOAT8:
+        return float8(code)
     known = element_of_code(code) if isinstance(code, str) else None
     return known or element_of(dtype_of(Element("user", 0, "|", code)))
 
 
 def bfloat16() -> np.dtype[Any]:
     """Return the numpy dtype of bfloat16; `MissingDependency` without the ml_dtypes package."""
+    return _of_ml_dtypes("bfloat16")
+
+
+def float8(name: str) -> Element:
+    """Return the element of a float of one byte, by its name in ml_dtypes."""
+    return Element("user", 1, "|", name)
+
+
+def is_float8(element: Element) -> bool:
+    """True for a float of one byte. Raises nothing."""
+    return isinstance(element.descr, str) and element.descr in FLOAT8
+
+
+def _of_ml_dtypes(name: str) -> np.dtype[Any]:
     import numpy as np
 
     try:
         import ml_dtypes
-    except ImportError as error:
+
+        scalar = getattr(ml_dtypes, name)
+    except (ImportError, AttributeError) as error:  # the latter: an older version has fewer
         raise MissingDependency(
-            "bfloat16 elements need the ml_dtypes package",
+            f"{name} elements need the ml_dtypes package",
             remedy="pip install 'raconvert[bfloat16]'",
         ) from error
-    dtype: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    dtype: np.dtype[Any] = np.dtype(scalar)
     return dtype
 
 

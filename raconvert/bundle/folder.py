@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from raconvert.arrays.dtypes import FLOAT8
 from raconvert.bundle import manifest, members
 from raconvert.bundle.names import MANIFEST
 from raconvert.errors import RaconvertError, Unsupported
@@ -31,6 +32,7 @@ FORMAT = Format(
     name="bundle",
     title="Bundle: a folder of .ra files with bundle.yaml",
     raw_bools=True,
+    float8=FLOAT8,
     names_files=True,
     suffixes=(),
     magic=((0, manifest.MARK),),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from re import split
 
+from raconvert.arrays.dtypes import FLOAT8
 from raconvert.bundle import manifest, members
 from raconvert.bundle.folder import folder_of
 from raconvert.bundle.names import MANIFEST
@@ -67,6 +68,7 @@ FORMAT = Format(
     name="tar",
     title="Bundle of .ra files in a tar archive",
     raw_bools=True,
+    float8=FLOAT8,
     suffixes=(".tar",),
     magic=((257, b"ustar"),),
     many=True,

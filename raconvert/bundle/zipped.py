@@ -15,6 +15,7 @@ from __future__ import annotations
 from contextlib import closing
 from zlib import crc32
 
+from raconvert.arrays.dtypes import FLOAT8
 from raconvert.bundle import manifest, members
 from raconvert.bundle.folder import folder_of
 from raconvert.bundle.names import MANIFEST
@@ -56,6 +57,7 @@ FORMAT = Format(
     name="zip",
     title="Bundle of .ra files in a ZIP archive",
     raw_bools=True,
+    float8=FLOAT8,
     suffixes=(".zip",),
     magic=((0, zips.LOCAL_MAGIC), (0, zips.EMPTY_MAGIC)),
     many=True,

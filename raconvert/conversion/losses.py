@@ -6,7 +6,7 @@ Nothing is written before `judge` has let it pass.
 from __future__ import annotations
 
 from raconvert.arrays.bundle import Bundle
-from raconvert.arrays.dtypes import type_name
+from raconvert.arrays.dtypes import is_float8, type_name
 from raconvert.arrays.namespace import trailer_of
 from raconvert.errors import LISTED, UsageError, WouldLose
 from raconvert.metadata.roundtrip import record_of
@@ -152,6 +152,27 @@ def _items_without_a_place(bundle: Bundle, row: Row) -> list[Fit]:
         for array in bundle.arrays
         if array.meta.items is not None
     ]
+
+
+def unheld_floats(run: Conversion) -> list[Fit]:
+    """The arrays of floats of one byte for which the format of the destination has no type."""
+    return [
+        refused(
+            array.name,
+            "type",
+            f"{run.row.title} has no {array.element.descr} (held by: {_holders(array)}); "
+            "float32 holds every value of it",
+            "--dtype float32",
+        )
+        for array in run.bundle.arrays
+        if is_float8(array.element) and array.element.descr not in run.row.float8
+    ]
+
+
+def _holders(array: Array) -> str:
+    from raconvert.catalogue import ROWS
+
+    return ", ".join(row.name for row in ROWS if array.element.descr in row.float8)
 
 
 def undecided(run: Conversion) -> list[Fit]:

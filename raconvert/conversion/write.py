@@ -9,6 +9,7 @@ import os
 from contextlib import ExitStack, contextmanager
 
 from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.dtypes import is_float8
 from raconvert.arrays.metadata import Metadata
 from raconvert.arrays.namespace import own_only, with_trailer, without_trailer
 from raconvert.conversion.outputs import commit, is_addition, read_back
@@ -95,6 +96,10 @@ def _convert(
     if run.path == "-":
         run.settings = _for_stdout(run.row, run.settings)
     _adapt(run, bundle)
+    if any(is_float8(array.element) for array in run.bundle.arrays):
+        from raconvert.conversion.losses import judge, unheld_floats
+
+        judge(unheld_floats(run), run.settings, run.report)
     with ExitStack() as stack:
         if not _plan(run, stack):
             return run.report

@@ -6,7 +6,15 @@ another kind or width, and bytes as what they are known to be. Anything else is 
 
 from __future__ import annotations
 
-from raconvert.arrays.dtypes import Element, dtype_of, element_from, frozen, little, type_name
+from raconvert.arrays.dtypes import (
+    Element,
+    dtype_of,
+    element_from,
+    frozen,
+    is_float8,
+    little,
+    type_name,
+)
 from raconvert.arrays.memory import MAX_RANK
 from raconvert.arrays.seen import Reshaped, are_pairs, as_complex, is_void, seen_as
 from raconvert.arrays.texts import UTF8, as_text, as_utf8, from_utf8, letter_of
@@ -79,6 +87,8 @@ def _as_user(array: Array, element: Element, terms: Terms) -> Array | None:
         return from_utf8(array, element, terms.path)
     if letters in _TEXTS and element.nbytes <= MAX_TEXT_BYTES:
         return as_text(array, element, terms.path)
+    if is_float8(array.element) and is_float8(element):  # kinds that a format cannot tell apart
+        return seen_as(array, element)
     of_bytes = is_void(array.element) or isinstance(array.element.descr, tuple)
     return seen_as(array, element) if of_bytes and same_width else None
 

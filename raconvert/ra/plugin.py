@@ -23,7 +23,7 @@ known type, sizes that contradict the dimensions, data that is cut off.
 
 from __future__ import annotations
 
-from raconvert.arrays.dtypes import MAX_SPAN, spanned
+from raconvert.arrays.dtypes import FLOAT8, MAX_SPAN, spanned
 from raconvert.arrays.namespace import NAME, own_of
 from raconvert.errors import TooLarge
 from raconvert.plugin import (
@@ -76,6 +76,7 @@ FORMAT = Format(
     name=NAME,
     title="RA (RawArray)",
     raw_bools=True,
+    float8=FLOAT8,
     suffixes=(".ra",),
     magic=((0, MAGIC),),
     proof=True,
