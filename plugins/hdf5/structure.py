@@ -125,8 +125,8 @@ def _file_type(array: Array, options: Options) -> h5t.TypeID:
     if description is not None:
         try:
             tid = type_of(description, None if element.kind == "user" else "<")
-            plain = options.strings == "fixed" and (is_variable(tid) or endings_of(tid))
-            if _is_type_of(tid, array) and not plain:
+            fixed = options.strings == "fixed" and (is_variable(tid) or endings_of(tid))
+            if _is_type_of(tid, array) and not fixed:
                 return tid
         except PROBLEMS:  # edited, or another plugin's
             pass

@@ -44,7 +44,7 @@ def bits_of(value: float) -> int:
     return int(unpack("<Q", pack("<d", value))[0])
 
 
-def is_plain_nan(value: float) -> bool:
+def is_usual_nan(value: float) -> bool:
     """True for the NaN that the word ``nan`` stands for. Raises nothing."""
     return bits_of(value) == bits_of(nan)
 
@@ -57,7 +57,7 @@ def nan_text(value: float) -> str:
 
     Raises nothing.
     """
-    if is_plain_nan(value):
+    if is_usual_nan(value):
         return "nan"
     bits = bits_of(value)
     return f"{'-' if bits >> 63 else ''}nan:0x{bits & _FRACTION:x}"

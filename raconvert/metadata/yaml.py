@@ -12,7 +12,7 @@ from functools import cache
 from math import isnan, nan
 
 from raconvert.errors import Corrupt, Unsupported
-from raconvert.metadata.reals import is_plain_nan, nan_of, nan_text, same_float
+from raconvert.metadata.reals import is_usual_nan, nan_of, nan_text, same_float
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def is_key(value: Any) -> bool:
 
 
 def _stands_for(value: dict[Any, Any]) -> Any:
-    """Return what a mapping with the key ``$float`` or ``$dict`` stands for, else the mapping."""
+    """Return the value behind a mapping with the key ``$float`` or ``$dict``, else the mapping."""
     if len(value) != 1:
         return value
     ((key, inner),) = value.items()
@@ -119,7 +119,7 @@ def _emit(dumper: Any, value: Any) -> None:
     """Give a value to an emitter as the events that PyYAML's own dumper would give it."""
     import yaml
 
-    if isinstance(value, float) and isnan(value) and not is_plain_nan(value):
+    if isinstance(value, float) and isnan(value) and not is_usual_nan(value):
         value = {FLOAT: nan_text(value)}
     elif isinstance(value, dict) and _stands_for(value) is not value:
         value = {MAPPING: [list(pair) for pair in value.items()]}
