@@ -336,11 +336,13 @@ class Array(Protocols):
         of_fields = self.dtype.names is not None and (
             isinstance(key, str) or (isinstance(key, list) and key[:1] and isinstance(key[0], str))
         )
-        if of_fields or not getattr(self.data, "by_regions", True):
+        if of_fields:
             return self.__array__()[key].copy()
         from raconvert.arrays.dtypes import opaque, opaque_dtype
 
         dtype = self.dtype
+        if not getattr(self.data, "by_regions", True):
+            return opaque(self.__array__())[key].copy().view(dtype)
         values = chosen(
             self.shape, opaque_dtype(dtype), key, lambda region: opaque(self._region(region))
         )

@@ -6,7 +6,7 @@ import random
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
@@ -15,6 +15,9 @@ from h5py import h5a, h5d, h5p, h5s, h5t
 
 import raconvert
 from raconvert.errors import Unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PADDINGS = {
     "nullterm": h5t.STR_NULLTERM, "nullpad": h5t.STR_NULLPAD, "spacepad": h5t.STR_SPACEPAD
