@@ -8,6 +8,7 @@ from __future__ import annotations
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import is_float8, type_name
 from raconvert.arrays.namespace import trailer_of
+from raconvert.catalogue import ROWS
 from raconvert.errors import LISTED, UsageError, WouldLose
 from raconvert.metadata.roundtrip import record_of
 from raconvert.plugin import EQUIVALENT, REFUSED, equivalent, file_fits, first_of, refused
@@ -170,8 +171,6 @@ def unheld_floats(run: Conversion) -> list[Fit]:
 
 
 def _holders(array: Array) -> str:
-    from raconvert.catalogue import ROWS
-
     return ", ".join(row.name for row in ROWS if array.element.descr in row.float8)
 
 
