@@ -63,7 +63,11 @@ class Hierarchy:
     def document(self, key: str) -> Document | None:
         """A metadata file, None if it is not there."""
         text = self.store.text(key)
-        return None if text is None else header.document(text, self.store.path(key))
+        return (
+            None
+            if text is None
+            else header.document(text, self.store.path(key), self.store.source.limits)
+        )
 
     def kind(self, key: str) -> str:
         """What lies at a key: an array, a group, something else, or nothing."""
@@ -101,7 +105,8 @@ class Hierarchy:
         if node.variable:
             return None
         try:
-            return Chunks(self.store, key, key, node, None, self.store.source.max_memory)[...]
+            notes: list[str] = []
+            return Chunks(self.store, key, key, node, notes.append, known=True)[...]
         except RaconvertError:
             return None
 
