@@ -289,7 +289,11 @@ def _as_remembered(value: Any, remembered: Any) -> Any:
     tid = type_of(remembered["type"])
     if remembered["shape"] is None:
         return (tid, h5s.create(h5s.NULL), None, None) if value is None else None
-    return _prepared(value, tid, tuple(remembered["shape"]))
+    if remembered["shape"] == [1] and not isinstance(value, list):  # a vector of netCDF
+        prepared = _prepared([value], tid, (1,))
+    else:
+        prepared = _prepared(value, tid, tuple(remembered["shape"]))
+    return prepared
 
 
 def _prepared(value: Any, tid: h5t.TypeID, shape: tuple[int, ...]) -> Any:
@@ -385,6 +389,12 @@ def _usual(value: Any) -> tuple[h5t.TypeID, tuple[int, ...]] | None:
         return None
     tid = _usual_type(kinds.pop(), flat)
     return None if tid is None else (tid, tuple(shape))
+
+
+def usual_type(value: Any) -> h5t.TypeID | None:
+    """Return the type in which a value without a remembered type is written, if it has one."""
+    usual = _usual(value)
+    return None if usual is None else usual[0]
 
 
 def _usual_type(kind: type, flat: list[Any]) -> h5t.TypeID | None:

@@ -55,7 +55,7 @@ def write_each(oid: Any, values: dict[str, Any], types: dict[str, Any]) -> dict[
 
 def common_names(fields: dict[str, Any], own: dict[str, Any]) -> dict[str, str]:
     """The names of the attributes that stand for common fields which are set."""
-    text = "long_name" if own.get("description") == "long_name" else "description"
+    text = "description" if own.get("description") == "description" else "long_name"
     names = {"units": "units", text: "description"}
     return {name: field for name, field in names.items() if fields.get(field)}
 
@@ -77,6 +77,6 @@ def _is_field(name: str, value: Any, fields: dict[str, Any]) -> bool:
     """True if reading would take this attribute for a common field."""
     if not isinstance(value, str) or not value:
         return False
-    if name == "long_name":
+    if name == "description":
         return not fields.get("description")
-    return name in ("units", "description")
+    return name in ("units", "long_name")

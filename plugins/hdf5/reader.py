@@ -15,7 +15,7 @@ from raconvert.metadata import roundtrip
 from raconvert.metadata.reals import doubles
 from raconvert.plugin import Array, Bundle, Extent, Source
 
-from . import dialects, scales
+from . import dialects, netcdf, scales
 from .attributes import read_attributes
 from .chunks import Chunks, is_decoded
 from .datatypes import BOOL_NAMES, element_size, fixed_dtype, is_text, kind_of, without_bools
@@ -59,9 +59,11 @@ MAX_NOTES = 100  # of a file, for people to read
 # What reading needs to know of the whole file; `names` of objects in the bundle by path.
 # `places`: the paths of objects; `scaled`: arrays, and the scales of their axes;
 # `bools`: "integers" reads them as such; `resolver`: makes that of virtual datasets when needed;
-# `models`: datasets by file and header, as those with the same header are.
+# `models`: datasets by file and header, as those with the same header are. `numbers`: those that
+# netCDF gives to dimensions. `netcdf`: the file is one of netCDF-4.
 Context = namedtuple(
-    "Context", "files walk notes julia places scaled broken names bools resolver models"
+    "Context",
+    "files walk notes julia places scaled broken names bools resolver models numbers netcdf",
 )
 # A dataset as those with the same header are; `facts`: its storage in plain values.
 Model = namedtuple("Model", "element dims kind shape storage facts swap")
@@ -83,7 +85,10 @@ def _bundle(source: Source, files: Files, bools: str) -> Bundle:
     is_julia = files.main.userblock > 0 and dialects.is_julia(files.main)
     resolver = cache(partial(Resolver, files, walk))
     notes = end_notes(files.main)
-    context = Context(files, walk, notes, is_julia, {}, [], [], {}, bools, resolver, {})
+    numbers, is_netcdf = scales.Numbers(), netcdf.is_netcdf(files.main)
+    context = Context(
+        files, walk, notes, is_julia, {}, [], [], {}, bools, resolver, {}, numbers, is_netcdf
+    )
     bundle = Bundle([], notes=context.notes, closers=[files.close])
     space: dict[str, Any] = {}
     left_out = list(walk.left_out)
@@ -195,6 +200,8 @@ def _attributes(
     if not names:
         return Attributes({}, {}, []), {}
     attributes = read_attributes(oid, found.file, names, skip)
+    if context.netcdf:
+        netcdf.without_single_lists(attributes)
     for name, reason in attributes.problems:
         context.notes.append(f"attribute '{name}' of '/{found.path}' was left out: {reason}")
     return attributes, take_record(attributes, found.file.path)
@@ -204,6 +211,8 @@ def _take_group(found: Found, bundle: Bundle, space: dict[str, Any], context: Co
     oid = h5o.open(found.file.fid, found.hard)
     attributes, record = _attributes(oid, _names_of(oid), found, context)
     if not found.path:
+        if context.netcdf:
+            space.update(netcdf.take_provenance(attributes))
         bundle.attributes = attributes.values
         if record:
             roundtrip.apply_to_file(record, bundle, found.file.path)
@@ -228,6 +237,7 @@ def _finish(bundle: Bundle, space: dict[str, Any], context: Context) -> None:
     if isinstance(order, list) and sorted(map(str, order)) == sorted(names):
         place = {name: index for index, name in enumerate(order)}
         bundle.arrays.sort(key=lambda array: place[array.name])
+    context.numbers.apply()
     if context.scaled:
         scales.apply(context.scaled, context.places, bundle.arrays)
     if space:
@@ -281,6 +291,7 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
         context.notes.append(f"'{found.path}' is empty (a null space), which is not an array")
         return
     if scale is not None and scale.startswith(scales.NO_VARIABLE):
+        context.numbers.add(dataset, found)
         context.places[key_of(dataset)] = found.path
         space.setdefault("dimensions", {})[found.path] = {
             "type": describe(tid),
@@ -291,11 +302,12 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
         }
         return
     array = _array(found, dataset, plist, tid, shape, virtual, problem, context)
-    array = _described(array, attributes, record, found)
+    array = _described(array, attributes, record, found, is_netcdf=context.netcdf)
     context.names[found.path] = array.name
     context.places[key_of(dataset)] = array.name
     if scale is not None:
         array.meta = array.meta.with_format(NAMESPACE, scale=scale)
+        context.numbers.add(dataset, found, array)
     if names and (attached := scales.attached_to(dataset, found.file)):
         context.scaled.append((array, attached))
     _remember(found, array, context, alone=not (names or context.julia))
@@ -556,18 +568,26 @@ _usual_type = lru_cache(64)(type_of_element)  # only to be compared
 # --- metadata -------------------------------------------------------------------------------------
 
 
-def _described(array: Array, attributes: Attributes, record: dict[str, Any], found: Found) -> Array:
+def _described(
+    array: Array,
+    attributes: Attributes,
+    record: dict[str, Any],
+    found: Found,
+    *,
+    is_netcdf: bool,
+) -> Array:
     """An array with what its attributes say: common fields, the others, and how to write them."""
     own = {}
     values = attributes.values
     common = {}
-    for name in ("units", "description"):
-        if isinstance(values.get(name), str) and values[name]:
-            common[name] = values.pop(name)
-    long_name = values.get("long_name")
-    if "description" not in common and isinstance(long_name, str) and long_name:
-        common["description"] = values.pop("long_name")
-        own["description"] = "long_name"
+    fields = {"units": "units", "long_name": "description"}
+    if not is_netcdf:  # there it is an attribute like any other
+        fields["description"] = "description"
+    for name, field in fields.items():
+        if field not in common and isinstance(values.get(name), str) and values[name]:
+            common[field] = values.pop(name)
+            if name == "description":
+                own["description"] = name
     if attributes.types:
         own["attributes"] = attributes.types
     array.meta = array.meta.with_format(NAMESPACE, **own).replace(attributes=values, **common)

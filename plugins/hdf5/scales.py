@@ -24,6 +24,7 @@ from raconvert.plugin import Axis
 from .attributes import Stored, value_of
 from .files import PROBLEMS, key_of
 from .header import sequences
+from .netcdf import numbers_of
 from .tables import NAMESPACE
 
 TYPE_CHECKING = False
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from raconvert.plugin import Array
 
     from .files import File, Key
+    from .walk import Found
 
 MAX_VALUES = 1 << 16  # longer scales give an axis only name and units
 MOST_WRITTEN = 1 << 22  # values of a scale that is made from an axis
@@ -65,6 +67,34 @@ def attached_to(dataset: h5d.DatasetID, file: File) -> list[tuple[str, list[Key]
     """Label and scales of each dimension, slowest first; empty if there are none."""
     found = _attached_to(dataset, file)
     return found if any(label or keys for label, keys in found) else []
+
+
+class Numbers:
+    """The dimensions of netCDF by their numbers, and the scales whose axes they are."""
+
+    def __init__(self) -> None:
+        self._names: dict[int, str] = {}
+        self._scales: list[tuple[Array, str, list[int]]] = []
+
+    def add(self, dataset: h5d.DatasetID, found: Found, array: Array | None = None) -> None:
+        """Take a scale of a file, and its array if it has values."""
+        number, numbers = numbers_of(dataset, found.file)
+        name = found.path.rpartition("/")[2]
+        if number is not None:
+            self._names[number] = name
+        if array is not None:
+            self._scales.append((array, name, numbers))
+
+    def apply(self) -> None:
+        """Name the axes of the scales: a scale of one axis is a coordinate along itself."""
+        for array, name, numbers in self._scales:
+            if array.meta.axes:
+                continue
+            if array.ndim == 1:
+                array.meta = array.meta.replace(axes=[Axis(name)])
+            elif len(numbers) == array.ndim:
+                axes = [Axis(self._names.get(number)) for number in numbers]
+                array.meta = array.meta.replace(axes=axes[:: -1 if array.index_order == "F" else 1])
 
 
 def apply(

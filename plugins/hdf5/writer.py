@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from .structure import Structure
 
 NUMBERS = {"_Netcdf4Dimid", "_Netcdf4Coordinates"}  # of dimensions in a file that netCDF wrote
-NETCDF = {"description": "long_name"}  # what its programs call it
 
 
 class Writer:
@@ -229,7 +228,7 @@ class Writer:
             if isinstance(name, str):
                 h5ds.set_scale(self._opened(array.name), _utf8_bytes(name))
                 self.scales.add(array.name)
-            elif self.netcdf and array.ndim == 1 and self._is_coordinate(array):
+            elif array.ndim == 1 and self._is_coordinate(array):
                 name = array.meta.axes[0].name or ""
                 h5ds.set_scale(self._opened(array.name), _utf8_bytes(name))
                 self.scales.add(array.name)
@@ -248,13 +247,17 @@ class Writer:
         return axis.name == self.links[array.name].rpartition("/")[2]
 
     def _coordinate_of(self, array: Array, axes: list[Axis], index: int) -> Array | None:
-        """The array beside another one that has the values of one of its axes, if there is one."""
-        above = self.links[array.name].rpartition("/")[0]
-        name = scales.shared_name(axes[index], axes[:index])
-        found = self.coordinates.get(f"{above}/{name}" if above else name)
-        if found is None or array.name in self.scales:  # a scale has none of its own
+        """The nearest array in the groups around another one that has the values of an axis."""
+        if array.name in self.scales:  # a scale has none of its own
             return None
-        return found if found.dims == (array.dims[::-1][index],) else None
+        name, length = scales.shared_name(axes[index], axes[:index]), array.dims[::-1][index]
+        above = self.links[array.name]
+        while name and above:  # dimensions of a group are those of the groups in it, too
+            above = above.rpartition("/")[0]
+            found = self.coordinates.get(f"{above}/{name}" if above else name)
+            if found is not None and found.dims == (length,):
+                return found
+        return None
 
     def _attach(self, array: Array, by_name: dict[str, Array], cache: dict[str, Any]) -> bool:
         """Attach the remembered scales of an array, else make some; True if they say it all."""
@@ -274,14 +277,15 @@ class Writer:
             if not attached and scale is not None:
                 h5ds.attach_scale(dataset, self._opened(scale.name), index)
                 attached.append(scale.name)
-            label = (
-                axis.name if axis.name and (not attached or (entry and entry["label"])) else None
-            )
+            is_own = array.name in self.scales and array.ndim == 1 and self._is_coordinate(array)
+            labelled = axis.name and (not attached or (entry and entry["label"])) and not is_own
+            label = axis.name if labelled else None
             if label and "\0" not in label and not _surrogates(label):
                 h5ds.set_label(dataset, index, label.encode())
             else:
                 label = None
             name = label or (attached[0].rsplit("/", 1)[-1] if attached else "")
+            name = axis.name or "" if is_own else name
             entries_made.append({"axis": name, "label": bool(label), "scales": attached})
             if array.name in self.scales:
                 continue
@@ -356,7 +360,7 @@ class Writer:
         if not fields and not was:
             return
         dataset = self._opened(array.name)
-        common = common_names(fields, own if "description" in own or not self.netcdf else NETCDF)
+        common = common_names(fields, own)
         values, others = divided(fields, common, array.name in self.scales)
         if self.netcdf or self.made or self.numbered:  # the dimensions are others
             values = _unnumbered(values)
@@ -397,6 +401,8 @@ class Writer:
             if left:
                 write_record(group, attributes=left)
         root = self.groups[""]
+        hidden = _mapping(self.space.get("provenance"))
+        write_each(root, _mapping(hidden.get("attributes")), _mapping(hidden.get("types")))
         left = write_each(root, self.bundle.attributes, _mapping(self.space.get("attributes")))
         again: dict[str, Any] = {"attributes": left} if left else {}
         formats = {n: space for n, space in self.bundle.formats.items() if n != NAMESPACE and space}

@@ -8,13 +8,17 @@ the arrays.
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from math import isfinite
+from struct import error as StructError
+from struct import pack, unpack
 
 from raconvert.errors import Corrupt
 from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
 from raconvert.plugin import Axis
 
+from .fills import ODD_FLOATS
 from .tables import AXES_OF_V2, OWN
 
 TYPE_CHECKING = False
@@ -27,7 +31,8 @@ if TYPE_CHECKING:
     from .header import Node
 
 NOT_A_TIME = -(1 << 63)
-FIELDS = {"units": "units", "long_name": "description", "description": "description"}
+FIELDS = {"units": "units", "long_name": "description"}  # attributes that are common fields
+MISSING = "_FillValue"  # netCDF's attribute for elements that are not there
 
 
 # Reading ------------------------------------------------------------------------------------------
@@ -60,15 +65,13 @@ def describe(array: Array, node: Node, stem: str, path: str) -> Array:
             Axis(name=name if _is_name(name, stem, axis) else None)
             for axis, name in enumerate(names)
         ]
-    own = _own(node)
-    for key in ("units", "long_name", "description"):
+    _take_missing(attributes, array, node, by_xarray=names is not None and node.version == 2)
+    own = _own(node, attributes)
+    for key, field in FIELDS.items():
         value = attributes.get(key)
-        field = FIELDS[key]
-        if isinstance(value, str) and value and field not in changes:
+        if isinstance(value, str) and value:
             changes[field] = value
             del attributes[key]
-            if key == "description":
-                own["description"] = key
     array.meta = array.meta.replace(attributes=attributes, **changes)
     if own:
         array.meta = array.meta.with_format(OWN, **own)
@@ -108,22 +111,91 @@ def _names(node: Node, attributes: dict[str, Any]) -> list[str | None] | None:
     return None
 
 
-def _own(node: Node) -> dict[str, Any]:
-    """What only Zarr knows of the array: its fill value, and texts of variable length."""
+def _own(node: Node, attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return what only Zarr knows: the fill value, if it is another, and variable length."""
     own: dict[str, Any] = {}
     usual = (None, 0, "", False, NOT_A_TIME, [0, 0])
-    if node.fill not in usual and isinstance(node.fill, (int, float, str, list)):
+    said = MISSING in attributes and (
+        json_number(attributes[MISSING]) == json_number(_number(node.fill))
+    )
+    if not said and node.fill not in usual and isinstance(node.fill, (int, float, str, list)):
         own["fill_value"] = node.fill
     if node.variable:
         own["variable"] = True
     return own
 
 
+# The value that stands for missing elements -------------------------------------------------------
+#
+# xarray's convention. Version 3: the attribute `_FillValue`; floats in it are the base64 of 8 bytes,
+# as JSON has no NaN. Version 2: the `fill_value` of an array whose dimensions have names.
+
+
+def _take_missing(
+    attributes: dict[str, Any], array: Array, node: Node, *, by_xarray: bool
+) -> None:
+    """Put the value for missing elements among the attributes as the number that it is."""
+    kind, found = array.element.kind, attributes.get(MISSING)
+    if found is None and by_xarray and kind in ("int", "uint", "float"):
+        number = _number(node.fill)
+        if number is not None:
+            attributes[MISSING] = number
+    elif node.version == 3 and kind == "float" and isinstance(found, str):
+        number = _of_base64(found)
+        if number is not None:
+            attributes[MISSING] = number
+
+
+def _number(fill: Any) -> int | float | None:
+    """Return a fill value of a document as a number; None if it is not one."""
+    if type(fill) in (int, float):
+        return fill  # type: ignore[no-any-return]
+    return float(ODD_FLOATS[fill]) if isinstance(fill, str) and fill in ODD_FLOATS else None
+
+
+def _of_base64(text: str) -> float | None:
+    try:
+        return float(unpack("<d", b64decode(text, validate=True))[0])
+    except (ValueError, StructError):
+        return None
+
+
+def json_number(value: Any) -> Any:
+    """Return a number as a document has it: the floats that JSON lacks by their names."""
+    if type(value) is not float or isfinite(value):
+        return value
+    return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+
+
+def missing_of(array: Array) -> Any:
+    """Return the value for missing elements, if it is one that an element can have, else None."""
+    value, element = array.meta.attributes.get(MISSING), array.element
+    if element.kind == "float" and type(value) in (int, float):
+        return float(value)
+    if element.kind in ("int", "uint") and type(value) in (int, float) and value == value // 1:
+        bits = 8 * element.nbytes - (element.kind == "int")
+        low = -(1 << bits) if element.kind == "int" else 0
+        return int(value) if low <= value < 1 << bits else None
+    return None
+
+
+def _encoded_missing(array: Array, version: int) -> dict[str, Any] | None:
+    """Return the attribute for missing elements; None if readers would stumble over it."""
+    value = missing_of(array)
+    if value is None:
+        return None
+    if version == 2:  # it is the fill value
+        return {}
+    if type(value) is float:
+        value = b64encode(pack("<d", value)).decode()
+    return {MISSING: value}
+
+
 # Writing ------------------------------------------------------------------------------------------
 
 
 def divided(
-    array: Array, stem: str, apart: Collection[str] = ()
+    array: Array, stem: str, version: int, apart: Collection[str] = ()
 ) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
     """What of an array becomes attributes, names of dimensions, and the record of the rest.
 
@@ -137,11 +209,14 @@ def divided(
     attributes: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for name, value in fields.pop("attributes", {}).items():
-        lost = name in (*FIELDS, KEY, AXES_OF_V2) or not _is_json(value)
-        (rest if lost else attributes)[name] = value
-    text = "description" if own.get("description") == "description" else "long_name"
-    for key, field in (("units", "units"), (text, "description")):
-        if fields.get(field):
+        encoded = _encoded_missing(array, version) if name == MISSING else None
+        if encoded is not None:
+            attributes.update(encoded)
+        else:
+            (attributes if _is_held(name, value, array) else rest)[name] = value
+    for key, field in FIELDS.items():
+        text = fields.get(field)
+        if text and key not in attributes:
             attributes[key] = fields.pop(field)
     if rest:
         fields["attributes"] = rest
@@ -150,6 +225,25 @@ def divided(
         fields.setdefault("formats", {})[OWN] = more
     names = _dimensions(array, stem, fields, apart)
     return attributes, names, fields
+
+
+def _is_held(name: str, value: Any, array: Array) -> bool:
+    """True for an attribute that is read back as it is."""
+    if name in (KEY, AXES_OF_V2, MISSING) or not _is_json(value):
+        return False
+    # A text would be read as the common field; one that is the field already stands for it.
+    return not (name in FIELDS and isinstance(value, str) and value)
+
+
+def unheld(array: Array) -> list[str]:
+    """Return the names of attributes that other programs do not find."""
+    return [
+        name
+        for name, value in array.meta.attributes.items()
+        if name not in (KEY, *FIELDS)
+        and not (name == MISSING and missing_of(array) is not None)
+        and not _is_held(name, value, array)
+    ]
 
 
 def _dimensions(

@@ -152,7 +152,7 @@ class Writer:
             array.meta = array.meta.completed()
         stem = form.key.rpartition("/")[2]
         apart = self.apart.get(array.name, ())
-        attributes, names, record = metadata.divided(array, stem, apart)
+        attributes, names, record = metadata.divided(array, stem, self.options.version, apart)
         if more is not None:
             record = {**record, **more}
         elif form.key != array.name:
@@ -160,11 +160,14 @@ class Writer:
         if record:
             attributes[KEY] = roundtrip.text_of(record)
         own = array.meta.formats.get(OWN, {}) if array.described else {}
-        fill = _fill(own.get("fill_value"), array.element)
+        missing = metadata.json_number(metadata.missing_of(array))
+        fill = _fill(own.get("fill_value", missing), array.element)
         shape = list(array.dims[::-1])
         if self.options.version == 2:
-            # xarray takes the fill value of version 2 for missing values.
-            fill = fill if "fill_value" in own else None
+            # xarray takes the fill value of version 2 for that of missing elements.
+            fill = None if missing is None else missing
+            if "fill_value" in own:
+                record.setdefault("formats", {}).setdefault(OWN, {})["fill_value"] = own["fill_value"]
             fields = {
                 "zarr_format": 2, "shape": shape, "chunks": list(form.chunk),
                 "dtype": _in_order(form), "compressor": compressor_of(self.options),
