@@ -119,7 +119,7 @@ def write_strings(
     dims = array.dims[::-1]
     limit = max(1, block_bytes(target.max_memory) // (array.element.nbytes + 64))
     for block in target.counted(blocks(array, limit * array.element.nbytes)):
-        values = block.reshape(-1).astype(object)
+        values = _encoded(block, array).reshape(-1).astype(object)
         if any(b"\0" in value for value in values):
             raise Unsupported(
                 f"array '{array.name}' has strings with a NUL inside, which strings of "

@@ -14,7 +14,7 @@ from raconvert.metadata.roundtrip import KEY
 
 from . import scales
 from .attributes import write_attribute
-from .tables import Attributes
+from .tables import FIELDS, Attributes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,11 +53,9 @@ def write_each(oid: Any, values: dict[str, Any], types: dict[str, Any]) -> dict[
     }
 
 
-def common_names(fields: dict[str, Any], own: dict[str, Any]) -> dict[str, str]:
+def common_names(fields: dict[str, Any]) -> dict[str, str]:
     """The names of the attributes that stand for common fields which are set."""
-    text = "description" if own.get("description") == "description" else "long_name"
-    names = {"units": "units", text: "description"}
-    return {name: field for name, field in names.items() if fields.get(field)}
+    return {name: field for name, field in FIELDS.items() if fields.get(field)}
 
 
 def divided(
@@ -68,15 +66,11 @@ def divided(
     values: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for name, value in fields.get("attributes", {}).items():
-        lost = name in reserved or name in common or _is_field(name, value, fields)
+        lost = name in reserved or name in common or _is_field(name, value)
         (rest if lost else values)[name] = value
     return {**values, **{name: fields[field] for name, field in common.items()}}, rest
 
 
-def _is_field(name: str, value: Any, fields: dict[str, Any]) -> bool:
+def _is_field(name: str, value: Any) -> bool:
     """True if reading would take this attribute for a common field."""
-    if not isinstance(value, str) or not value:
-        return False
-    if name == "description":
-        return not fields.get("description")
-    return name in ("units", "long_name")
+    return name in FIELDS and isinstance(value, str) and bool(value)

@@ -41,7 +41,7 @@ from .storage import (
     unwritten_bytes,
 )
 from .strings import fixed_width
-from .tables import NAMESPACE, Attributes
+from .tables import FIELDS, NAMESPACE, Attributes
 from .values import Dataset
 from .virtual import Assembled, Resolver, Virtual, check_external_type, stored_of
 from .walk import Found, Walk, shown
@@ -239,7 +239,7 @@ def _finish(bundle: Bundle, space: dict[str, Any], context: Context) -> None:
         bundle.arrays.sort(key=lambda array: place[array.name])
     context.numbers.apply()
     if context.scaled:
-        scales.apply(context.scaled, context.places, bundle.arrays)
+        scales.apply(context.scaled, context.places, bundle.arrays, context.numbers.made)
     if space:
         bundle.formats[NAMESPACE] = space
 
@@ -277,7 +277,8 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
     scale = scales.scale_name(dataset, found.file) if is_scale else None
     skip = scales.ALWAYS | scales.ON_SCALES if is_scale else scales.ALWAYS
     attributes, record = _attributes(dataset, names, found, context, skip)
-    if record.get("axis_of"):  # made by this plugin from an axis, which says it all
+    if record.get("axis_of"):  # made by this plugin from an axis, which says it all but the name
+        context.numbers.made[key_of(dataset)] = found.path.rpartition("/")[2]
         return
     shape, virtual, problem = _shape(found, dataset, plist, context)
     if context.julia and shape is not None:
@@ -302,7 +303,7 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
         }
         return
     array = _array(found, dataset, plist, tid, shape, virtual, problem, context)
-    array = _described(array, attributes, record, found, is_netcdf=context.netcdf)
+    array = _described(array, attributes, record, found)
     context.names[found.path] = array.name
     context.places[key_of(dataset)] = array.name
     if scale is not None:
@@ -568,26 +569,14 @@ _usual_type = lru_cache(64)(type_of_element)  # only to be compared
 # --- metadata -------------------------------------------------------------------------------------
 
 
-def _described(
-    array: Array,
-    attributes: Attributes,
-    record: dict[str, Any],
-    found: Found,
-    *,
-    is_netcdf: bool,
-) -> Array:
+def _described(array: Array, attributes: Attributes, record: dict[str, Any], found: Found) -> Array:
     """An array with what its attributes say: common fields, the others, and how to write them."""
     own = {}
     values = attributes.values
     common = {}
-    fields = {"units": "units", "long_name": "description"}
-    if not is_netcdf:  # there it is an attribute like any other
-        fields["description"] = "description"
-    for name, field in fields.items():
-        if field not in common and isinstance(values.get(name), str) and values[name]:
+    for name, field in FIELDS.items():
+        if isinstance(values.get(name), str) and values[name]:
             common[field] = values.pop(name)
-            if name == "description":
-                own["description"] = name
     if attributes.types:
         own["attributes"] = attributes.types
     array.meta = array.meta.with_format(NAMESPACE, **own).replace(attributes=values, **common)

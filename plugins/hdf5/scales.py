@@ -73,6 +73,7 @@ class Numbers:
     """The dimensions of netCDF by their numbers, and the scales whose axes they are."""
 
     def __init__(self) -> None:
+        self.made: dict[Key, str] = {}  # names of scales that this plugin made from axes
         self._names: dict[int, str] = {}
         self._scales: list[tuple[Array, str, list[int]]] = []
 
@@ -101,8 +102,12 @@ def apply(
     attached: list[tuple[Array, list[tuple[str, list[Key]]]]],
     places: dict[Key, str],
     arrays: list[Array],
+    made: dict[Key, str],
 ) -> None:
-    """Give every array the axes that its scales say; `places`: the path of each object."""
+    """Give every array the axes that its scales say; `places`: the path of each object.
+
+    `made`: the names of scales that are none of the array's, but were made from its axes.
+    """
     by_name = {array.name: array for array in arrays}
     cache: dict[str, dict[str, Any]] = {}
     for array, dimensions in attached:
@@ -110,6 +115,7 @@ def apply(
         for label, keys in dimensions:
             paths = [places[key] for key in keys if key in places]
             axis = label or (paths[0].rsplit("/", 1)[-1] if paths else "")
+            axis = axis or next((made[key] for key in keys if key in made), "")
             entries.append({"axis": axis, "label": bool(label), "scales": paths})
         if any(entry["axis"] for entry in entries):
             if any(entry["scales"] for entry in entries):

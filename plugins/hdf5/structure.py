@@ -104,7 +104,7 @@ def _type_fits(array: Array, tid: Any) -> Iterator[Fit]:
     if nbytes > MAX_TYPE_BYTES:
         yield refused(name, "type", f"its description needs {nbytes} bytes, HDF5 takes 64 KiB")
     elif is_text(element):
-        yield equivalent(name, "type", "text becomes UTF-8 in strings of fixed width")
+        yield equivalent(name, "type", "text becomes strings in UTF-8")
     elif _has_tags(element.descr):
         reason = (
             "dates and texts become opaque bytes with h5py's tag, which other tools do not read"

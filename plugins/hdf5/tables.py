@@ -9,6 +9,7 @@ from collections import namedtuple
 
 from raconvert.plugin import Option
 
+FIELDS = {"units": "units", "long_name": "description"}  # attributes that are common fields
 NAMESPACE = "hdf5"  # of what a bundle and its arrays keep for the way back
 MAX_RANK = 32  # H5S_MAX_RANK
 MAX_LENGTH = (1 << 63) - 1  # of an axis

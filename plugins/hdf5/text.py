@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from h5py import h5t
 
     from raconvert.arrays.dtypes import Element
+    from raconvert.plugin import Array
 
     Dtype = np.dtype[Any]
     Values = np.ndarray[Any, Any]
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 def utf8_type(element: Element) -> h5t.TypeID:
     """The HDF5 type that text is written in."""
     return string_type(element.nbytes, "nullpad", "utf-8")
+
+
+def is_utf8(array: Array) -> bool:
+    """True for bytes (S) that are UTF-8."""
+    return str(array.element.descr).startswith("|S") and array.meta.encoding == "utf-8"
 
 
 def encoded(values: Values) -> Values:

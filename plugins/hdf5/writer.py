@@ -21,8 +21,8 @@ from raconvert.plugin import Axis, dtype_of
 from . import scales
 from .attributes import write_attribute
 from .creating import TRACKED, closing, create, created, library, utf8
-from .datatypes import is_variable, kind_of
-from .descriptions import type_of
+from .datatypes import is_text, is_variable, kind_of
+from .descriptions import string_type, type_of
 from .elements import raw_blocks, write_chunks, write_elements, write_strings
 from .files import PROBLEMS
 from .links import component, kept_links, may_be_group, parents
@@ -30,6 +30,7 @@ from .metadata import common_names, divided, write_each, write_record
 from .options import chunk_of
 from .paddings import endings_of
 from .tables import NAMESPACE
+from .text import is_utf8
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from h5py import h5t
 
-    from raconvert.plugin import Array, Bundle, Target
+    from raconvert.plugin import Array, Bundle, Element, Target
 
     from .options import Options
     from .paddings import Endings
@@ -70,6 +71,10 @@ class Writer:
         # its dimensions have numbers of their own.
         self.shares: Callable[[str, Axis, int], bool] = _never
         self.numbered = False
+        if self.netcdf and options.strings == "auto":  # which has no strings of fixed width
+            for array in bundle.arrays:
+                if is_text(array.element) or is_utf8(array):
+                    self.types[array.name] = string_type(None, "nullterm", "utf-8")
         self.raw: list[tuple[int, Array, Endings]] = []
         self.held: list[h5d.DatasetID] = []  # with data that the library may still have to write
         space = bundle.formats.get(NAMESPACE)
@@ -278,26 +283,28 @@ class Writer:
                 h5ds.attach_scale(dataset, self._opened(scale.name), index)
                 attached.append(scale.name)
             is_own = array.name in self.scales and array.ndim == 1 and self._is_coordinate(array)
-            labelled = axis.name and (not attached or (entry and entry["label"])) and not is_own
+            known = entry is not None and not self.netcdf  # a dimension without a scale, as it was
+            made = None
+            if array.name not in self.scales and not attached:
+                if not (known and scales.values_of(axis, dims[index]) is None):
+                    made = self._make_scale(array, index)
+            # To netCDF a label is an attribute like others: the name of the scale says it there.
+            named = is_own or (self.netcdf and made is not None and _last(made) == axis.name)
+            labelled = axis.name and (not attached or (entry and entry["label"])) and not named
             label = axis.name if labelled else None
             if label and "\0" not in label and not _surrogates(label):
                 h5ds.set_label(dataset, index, label.encode())
             else:
                 label = None
-            name = label or (attached[0].rsplit("/", 1)[-1] if attached else "")
-            name = axis.name or "" if is_own else name
+            name = label or (_last(attached[0]) if attached else "")
+            name = axis.name or "" if named else name
             entries_made.append({"axis": name, "label": bool(label), "scales": attached})
-            if array.name in self.scales:
-                continue
-            known = entry is not None and not self.netcdf  # a dimension without a scale, as it was
-            if not attached and not (known and scales.values_of(axis, dims[index]) is None):
-                self._make_scale(array, index)
         again = scales.axes_of(entries_made, array, by_name, cache)
         wanted = [axis.to_dict() for axis in array.ra_axes]
         return [axis.to_dict() for axis in again] == wanted
 
-    def _make_scale(self, array: Array, index: int) -> None:
-        """Attach a scale made from what an axis says, for other programs; ours read the axis.
+    def _make_scale(self, array: Array, index: int) -> str | None:
+        """Attach a scale made from what an axis says, for other programs; return its path.
 
         Axes of one group that say the same share it, as dimensions of netCDF do. Where an axis
         says nothing, the scale has a length and no values.
@@ -318,10 +325,11 @@ class Writer:
             path = f"{above}{name}.{last}"
         if self.made.get(path) != says:
             if not self._may_be(path):
-                return
+                return None
             self.made[path] = says
             self._new_scale(path, axis, length, array)
         h5ds.attach_scale(self._opened(array.name), self._opened(path), index)
+        return path
 
     def _may_be(self, path: str) -> bool:
         return self._free(path) and path not in self.aliases
@@ -360,7 +368,7 @@ class Writer:
         if not fields and not was:
             return
         dataset = self._opened(array.name)
-        common = common_names(fields, own)
+        common = common_names(fields)
         values, others = divided(fields, common, array.name in self.scales)
         if self.netcdf or self.made or self.numbered:  # the dimensions are others
             values = _unnumbered(values)
@@ -384,7 +392,8 @@ class Writer:
         """Name and type of an array where its dataset says something else."""
         element = array.element
         if element.kind == "user" and element.descr is not None:
-            element = kind_of(self.types[array.name]).element or element
+            tid = self.types[array.name]
+            element = kind_of(tid).element or (_bytes_of(element) if is_text(element) else element)
         name = self.links[array.name]
         if (name, element) == (array.name, array.element):
             return {}
@@ -503,6 +512,15 @@ def _set_fill_value(plist: h5p.PropDCID, array: Array) -> None:
             plist.set_fill_value(np.asarray(number))
         except (OverflowError, ValueError):  # the array is of another type now
             pass
+
+
+def _bytes_of(element: Element) -> Element:
+    """UTF-8 of the width that a text (U) has."""
+    return element._replace(descr=f"|S{element.nbytes}")
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _mapping(value: Any) -> dict[str, Any]:

@@ -24,20 +24,23 @@ U, fixed_length_utf32        U                                   the same
 M8, m8, numpy.datetime64     dates and times                     the same
 lists of fields, structured  structure                           the same in version 2; in 3 only
                                                                  of plain little-endian fields
-string, bytes, objects with  S, as wide as the longest           null_terminated_bytes
-vlen-utf8 or vlen-bytes
+string, objects with         S in UTF-8, as wide as the longest  the same
+vlen-utf8
+bytes, objects with          S, as wide as the longest           null_terminated_bytes
+vlen-bytes
 ===========================  ==================================  ===============================
 
 Codecs: bytes, transpose, sharding_indexed, crc32c; gzip, zlib, bz2, lzma, zstd, blosc, lz4;
 shuffle, delta, fixedscaleoffset, quantize, bitround, packbits, astype; crc32, adler32, fletcher32,
 jenkins_lookup3; in version 3 also under the names ``numcodecs.NAME``.
 
-Metadata: the attributes ``units`` and ``long_name`` (else ``description``) are the fields of that
-name, ``dimension_names`` (version 2: ``_ARRAY_DIMENSIONS``) the names of axes; all others stay
+Metadata: the attributes ``units`` and ``long_name`` are the fields units and description, ``dimension_names`` (version 2: ``_ARRAY_DIMENSIONS``) the names of axes; all others stay
 attributes. What JSON or Zarr has no place for is one attribute ``raconvert`` of text, taken away
 again on reading. Axes without names get ``NAME_dim_0``, ..., as xarray needs names; they are none
 when they are read again. What stands along a named axis (labels, origin and spacing) is also
 written as an array of that name, which xarray takes for the coordinate; reading leaves it out.
+``_FillValue`` is a number, in the form that xarray has in each version: an attribute, base64 of
+floats in version 3; in version 2 the ``fill_value`` of arrays whose dimensions have names.
 
 A chunk that is not there reads as the fill value, and a note says how many are absent ("3 of 40
 chunks absent: fill value 0"); at a URL they are counted while the array is read. A chunk that is

@@ -131,9 +131,7 @@ def _own(node: Node, attributes: dict[str, Any]) -> dict[str, Any]:
 # as JSON has no NaN. Version 2: the `fill_value` of an array whose dimensions have names.
 
 
-def _take_missing(
-    attributes: dict[str, Any], array: Array, node: Node, *, by_xarray: bool
-) -> None:
+def _take_missing(attributes: dict[str, Any], array: Array, node: Node, *, by_xarray: bool) -> None:
     """Put the value for missing elements among the attributes as the number that it is."""
     kind, found = array.element.kind, attributes.get(MISSING)
     if found is None and by_xarray and kind in ("int", "uint", "float"):

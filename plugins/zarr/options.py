@@ -8,7 +8,7 @@ from raconvert.declared import Record
 from raconvert.errors import UsageError
 from raconvert.plugin import Option
 
-from .tables import SHUFFLES
+from .tables import SHUFFLES, TEXT, TEXT_CODEC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ WRITE_OPTIONS = (
     Option("shards", "none", str, "none, or a length for each axis, multiples of the chunks"),
     Option("compress", "zstd", str, "none, zstd, gzip, blosc; with :LEVEL, blosc:lz4:LEVEL"),
     Option("checksum", False, bool, "a CRC-32C behind each chunk (version 3)"),
+    Option("strings", "auto", ("auto", "fixed"), "fixed: bytes of one width, no UTF-8 texts"),
     Option("endian", "auto", ("auto", "little", "big"), "byte order of numbers; auto: as it was"),
 )
 
@@ -40,6 +41,7 @@ class Options(Record):
     inner: str
     checksum: bool
     endian: str
+    strings: str
 
 
 class Form(Record):
@@ -53,7 +55,14 @@ class Form(Record):
 
 
 def options_of(
-    version: str, chunks: str, shards: str, compress: str, endian: str, *, checksum: bool
+    version: str,
+    chunks: str,
+    shards: str,
+    compress: str,
+    endian: str,
+    strings: str,
+    *,
+    checksum: bool,
 ) -> Options:
     """The checked options; `UsageError` where one of them is not understood."""
     name, *more = compress.split(":")
@@ -77,7 +86,7 @@ def options_of(
         raise UsageError("version 2 has neither shards nor checksums", expected="format=3")
     return Options(
         int(version), _shape(chunks, "chunks"), None if shards == "none" else
-        _shape(shards, "shards"), name, level, inner, checksum, endian,
+        _shape(shards, "shards"), name, level, inner, checksum, endian, strings,
     )  # fmt: skip
 
 
@@ -123,12 +132,14 @@ def _divisor(length: int, most: int) -> int:
     return best
 
 
-def codecs_of(options: Options, width: int, order: str) -> list[dict[str, Any]]:
-    """The codecs of a chunk in version 3: `width` bytes an element, `order` < or > or |."""
-    settings = {"endian": "big" if order == ">" else "little"}
-    listed: list[dict[str, Any]] = [
-        {"name": "bytes", "configuration": settings} if order != "|" else {"name": "bytes"}
-    ]
+def codecs_of(options: Options, width: int, form: Form) -> list[dict[str, Any]]:
+    """The codecs of a chunk in version 3: `width` bytes an element."""
+    first: dict[str, Any] = {"name": "bytes"}
+    if form.data_type == TEXT:
+        first, width = {"name": TEXT_CODEC}, 1
+    elif form.order != "|":
+        first["configuration"] = {"endian": "big" if form.order == ">" else "little"}
+    listed = [first]
     name, level = options.compressor, options.level
     if name == "zstd":
         listed.append({"name": name, "configuration": {"level": level, "checksum": False}})

@@ -5,9 +5,10 @@ from __future__ import annotations
 from raconvert.arrays.dtypes import MAX_SPAN, element_of_code, is_float8, spanned, type_name
 from raconvert.plugin import Array, Bundle, Element, Fit, Plan, equivalent, refused
 
+from . import metadata
 from .keys import keys_of
 from .options import MAX_CHUNK_BYTES, Form, Options, chunk_of, options_of
-from .tables import DATE_TYPES, MAX_RANK, NAMES, TEXT_TYPE
+from .tables import DATE_TYPES, MAX_RANK, NAMES, TEXT, TEXT_TYPE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,9 +29,10 @@ def plan(
     compress: str = "zstd",
     checksum: bool = False,
     endian: str = "auto",
+    strings: str = "auto",
 ) -> Plan:
     """A group of arrays; `UsageError` for options that are not understood."""
-    options = options_of(format, chunks, shards, compress, endian, checksum=checksum)
+    options = options_of(format, chunks, shards, compress, endian, strings, checksum=checksum)
     keys, groups = keys_of(bundle)
     forms = [form_of(array, key, options) for array, key in zip(bundle.arrays, keys, strict=True)]
     found = [*fits_of(bundle, forms, options)]
@@ -51,7 +53,7 @@ def plan(
 def form_of(array: Array, key: str, options: Options) -> Form:
     """How an array is stored under a key: type, byte order, chunks."""
     shape, item = array.dims[::-1], max(1, array.element.nbytes)
-    data_type = type_of(array.element, options.version)
+    data_type = data_type_of(array, options)
     order = order_of(array.element, options.endian)
     fits = len(shape) <= MAX_RANK and all(
         not isinstance(known, tuple) or len(known) == len(shape)
@@ -67,7 +69,21 @@ def whole_form(array: Array, key: str, options: Options) -> Form:
     """The form of an array in one chunk."""
     order = order_of(array.element, options.endian)
     shape = array.dims[::-1]
-    return Form(key, type_of(array.element, options.version), order, shape, shape)
+    return Form(key, data_type_of(array, options), order, shape, shape)
+
+
+def data_type_of(array: Array, options: Options) -> Any:
+    """The data type of an array: UTF-8 in bytes is text of variable length."""
+    if options.strings == "auto" and is_utf8(array):
+        return TEXT if options.version == 3 else "|O"
+    return type_of(array.element, options.version)
+
+
+def is_utf8(array: Array) -> bool:
+    """True for an array of bytes (S) that are text in UTF-8."""
+    descr = array.element.descr
+    letter = descr[1:2] if isinstance(descr, str) else ""
+    return array.element.kind == "user" and letter == "S" and array.meta.encoding == "utf-8"
 
 
 def order_of(element: Element, endian: str) -> str:
@@ -179,6 +195,13 @@ def _array_fits(array: Array, form: Form, options: Options) -> Iterator[Fit]:
         yield refused(name, "storage", f"shards {form.unit} are not multiples of its chunks")
     if spanned(form.chunk, width) > MAX_CHUNK_BYTES:
         yield refused(name, "storage", "a chunk of 2 GiB or more; auto makes smaller ones")
+    hidden = metadata.unheld(array)
+    if hidden:
+        shown = ", ".join(f"'{key[:80]}'" for key in hidden[:5]) + " …" * (len(hidden) > 5)
+        reason = (
+            f"JSON as Zarr has it cannot hold the attributes {shown}: only raconvert reads them"
+        )
+        yield equivalent(name, "metadata", reason)
     if array.meta.items is not None:
         reason = "what the items of a stack have of their own is left out"
         yield equivalent(name, "metadata", reason)

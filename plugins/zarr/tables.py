@@ -30,6 +30,7 @@ BYTES_TYPES = {"null_terminated_bytes": "S", "raw_bytes": "V"}
 TEXT_TYPE = "fixed_length_utf32"
 DATE_TYPES = {"numpy.datetime64": "M", "numpy.timedelta64": "m"}
 STRUCTURED = ("structured", "struct")
+TEXT, TEXT_CODEC = "string", "vlen-utf8"  # texts of variable length, as we write them
 # Elements of variable length, which take the width of the longest.
 VARIABLE = {
     "string": "utf8", "variable_length_utf8": "utf8", "bytes": "bytes",

@@ -7,15 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice, product
 from math import prod
+from struct import Struct
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from raconvert.arrays.blocks import Feed, block_bytes, blocks, region_of
-from raconvert.arrays.dtypes import dtype_of, flattened, is_float8, little
+from raconvert.arrays.dtypes import code_of, dtype_of, flattened, is_float8, little
 from raconvert.arrays.lazy import Decoded
 from raconvert.arrays.memory import check_memory
-from raconvert.errors import Corrupt
+from raconvert.errors import Corrupt, Unsupported
 from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
 
@@ -25,6 +26,8 @@ from .options import codecs_of, compressor_of
 from .tables import (
     AXES_OF_V2,
     OWN,
+    TEXT,
+    TEXT_CODEC,
     V2_ALL,
     V2_ARRAY,
     V2_ATTRIBUTES,
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
     Box = tuple[tuple[int, ...], tuple[int, ...]]  # start and lengths
 
+_LENGTH = Struct("<I")
 THREADS = 2
 TASKS = 32  # chunks that are handed to the threads at once
 
@@ -64,6 +68,7 @@ class Writer:
         self.groups = groups
         self.apart = apart or {}
         self.documents: dict[str, dict[str, Any]] = {}
+        self.widths: dict[str, list[int]] = {}  # of texts: the longest of each chunk, by key
 
     def run(self, scales: Sequence[tuple[Form, str, Array]]) -> None:
         """Write the whole hierarchy; `scales`: form, whose axis it is, and coordinate."""
@@ -157,6 +162,9 @@ class Writer:
             record = {**record, **more}
         elif form.key != array.name:
             record["name"] = array.name
+        width = max(1, *self.widths.get(form.key, ()), 0)
+        if _is_text(form) and width != array.element.nbytes:  # they are read as wide as the longest
+            record["was"] = {"type": code_of(array.element)}
         if record:
             attributes[KEY] = roundtrip.text_of(record)
         own = array.meta.formats.get(OWN, {}) if array.described else {}
@@ -167,11 +175,14 @@ class Writer:
             # xarray takes the fill value of version 2 for that of missing elements.
             fill = None if missing is None else missing
             if "fill_value" in own:
-                record.setdefault("formats", {}).setdefault(OWN, {})["fill_value"] = own["fill_value"]
+                record.setdefault("formats", {}).setdefault(OWN, {})["fill_value"] = own[
+                    "fill_value"
+                ]
             fields = {
                 "zarr_format": 2, "shape": shape, "chunks": list(form.chunk),
                 "dtype": _in_order(form), "compressor": compressor_of(self.options),
-                "fill_value": fill, "order": "C", "filters": None, "dimension_separator": ".",
+                "fill_value": fill, "order": "C", "dimension_separator": ".",
+                "filters": [{"id": TEXT_CODEC}] if _is_text(form) else None,
             }  # fmt: skip
             self.documents[_below(form.key, V2_ARRAY)] = fields
             self.documents[_below(form.key, V2_ATTRIBUTES)] = {**attributes, AXES_OF_V2: names}
@@ -185,7 +196,7 @@ class Writer:
         }  # fmt: skip
 
     def _codecs(self, array: Array, form: Form) -> list[dict[str, Any]]:
-        listed = codecs_of(self.options, max(1, array.element.nbytes), form.order)
+        listed = codecs_of(self.options, max(1, array.element.nbytes), form)
         if self.options.shards is None:
             return listed
         index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
@@ -262,14 +273,44 @@ class Writer:
 
     def _encoder(self, width: int, form: Form) -> Callable[[Values], Any]:
         """What makes of the elements of one unit the bytes of its file."""
+        text = _is_text(form)
+        width = 1 if text else width
         compress = encoder(self.options.compressor, self.options.level, width, self.options.inner)
 
         def encode(values: Values) -> Any:
-            data: Any = values.tobytes()
+            data: Any = self._texts(values, form) if text else values.tobytes()
             data = data if compress is None else compress(data)
             return with_crc32c(data) if self.options.checksum else data
 
         return encode if self.options.shards is None else partial(_shard, form.chunk, encode)
+
+    def _texts(self, values: Values, form: Form) -> bytes:
+        """Encode texts of fixed width as texts of their own lengths."""
+        texts = values.view(f"S{values.dtype.itemsize}").reshape(-1).tolist()
+        self.widths.setdefault(form.key, []).append(max(map(len, texts), default=0))
+        data = _encoded_texts(texts)
+        try:
+            b"".join(texts).decode()
+        except UnicodeDecodeError as error:
+            raise Unsupported(
+                f"array '{form.key}' has strings that are not UTF-8, as its metadata says they are",
+                path=self.target.path,
+                remedy="write them in a fixed width, as bytes, with --out-opt strings=fixed",
+            ) from error
+        return data
+
+
+def _is_text(form: Form) -> bool:
+    """True for texts of variable length."""
+    return form.data_type in (TEXT, "|O")
+
+
+def _encoded_texts(texts: list[bytes]) -> bytes:
+    """Texts as the codec vlen-utf8 has them: their number, then the length and bytes of each."""
+    parts = [_LENGTH.pack(len(texts))]
+    for text in texts:
+        parts += (_LENGTH.pack(len(text)), text)
+    return b"".join(parts)
 
 
 def _below(key: str, name: str) -> str:

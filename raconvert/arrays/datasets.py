@@ -26,6 +26,7 @@ except ImportError as _error:
         remedy="pip install 'raconvert[xarray]'",
     ) from _error
 
+_TEXT = np.dtype("O", metadata={"vlen": str})  # texts, as xarray has them from files of netCDF
 KEY = "raconvert"  # in the encoding of variables and coordinates
 # What xarray's own decoding takes, and what is meant where it is not given.
 DECODERS: dict[str, Any] = {
@@ -56,7 +57,8 @@ class LazyArray(_BackendArray):
     def __init__(self, array: Any, lock: SerializableLock) -> None:
         self.array = array
         self.shape: tuple[int, ...] = array.shape
-        self.dtype: np.dtype[Any] = array.dtype
+        self.texts = array.dtype.kind == "S" and array.meta.encoding == "utf-8"
+        self.dtype: np.dtype[Any] = _TEXT if self.texts else array.dtype
         self.lock = lock
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
@@ -75,9 +77,11 @@ class LazyArray(_BackendArray):
             key = tuple(_forward(part, n) for part, n in zip(key, self.shape, strict=True))
             return self._region(key)[back]
         if self.array.extent is not None:  # each region is read by itself
-            return self.array[key]
-        with self.lock:
-            return self.array[key]
+            found = self.array[key]
+        else:
+            with self.lock:
+                found = self.array[key]
+        return _as_texts(found).astype(object) if self.texts else found
 
 
 def _is_backward(part: Any) -> bool:

@@ -83,7 +83,7 @@ def _as_user(array: Array, element: Element, terms: Terms) -> Array | None:
         return seen_as(array, element) if is_count and same_width else None
     if letters == "US" and terms.encoding == UTF8:
         return as_utf8(array, element, terms.path)
-    if letters == "SU" and array.meta.encoding == UTF8 and same_width:
+    if letters == "SU" and array.meta.encoding == UTF8 and element.nbytes <= MAX_TEXT_BYTES:
         return from_utf8(array, element, terms.path)
     if letters in _TEXTS and element.nbytes <= MAX_TEXT_BYTES:
         return as_text(array, element, terms.path)

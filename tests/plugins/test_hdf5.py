@@ -1059,18 +1059,22 @@ def test_whatever_no_attribute_can_be_is_kept_as_json(tmp_path: Path) -> None:
         assert got == meta.to_dict()
 
 
-@pytest.mark.parametrize("name", ["description", "long_name"])
-def test_descriptions_are_not_doubled(tmp_path: Path, name: str) -> None:
+def test_long_name_is_the_description_and_no_other_attribute_is(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
-        file["x"] = np.arange(3)
-        file["x"].attrs[name] = "what it is"
-        file["x"].attrs["units"] = np.bytes_(b"mm")
+        for name in ("both", "about"):
+            file[name] = np.arange(3)
+            file[name].attrs["description"] = "what it is"
+            file[name].attrs["units"] = np.bytes_(b"mm")
+        file["both"].attrs["long_name"] = "a name"
     with read(tmp_path / "x.h5") as bundle:
-        meta = bundle.arrays[0].meta
-        assert (meta.description, meta.units, meta.attributes) == ("what it is", "mm", {})
+        about, both = (bundle[name].meta for name in ("about", "both"))
+        assert (about.description, about.units) == (None, "mm")
+        assert both.description == "a name"
+        assert about.attributes == both.attributes == {"description": "what it is"}
         out = write(bundle, tmp_path / "y.h5")
     with h5py.File(out) as file:
-        assert dict(file["x"].attrs) == {name: "what it is", "units": b"mm"}
+        assert dict(file["about"].attrs) == {"description": "what it is", "units": b"mm"}
+        assert dict(file["both"].attrs) == {**dict(file["about"].attrs), "long_name": "a name"}
 
 
 def test_scales_become_axes_and_scales_again(tmp_path: Path) -> None:
