@@ -171,6 +171,12 @@ def _with_holes(rng: random.Random, values: Any) -> Any:
 # The steps ----------------------------------------------------------------------------------------
 
 
+def say(text: str) -> None:
+    """Write a line of the outcome."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 def engine_of(path: str | Path, source: str) -> str:
     """Return the engine of xarray for a file of a case."""
     if str(path).endswith(".zarr"):
@@ -224,7 +230,7 @@ def convert(folder: Path, seeds: range) -> None:
                     raconvert.convert(here, there, out_opts=options)
                     here = there
             except Exception as error:  # noqa: BLE001 - a case that fails is a line
-                print(f"{seed} {way}: {type(error).__name__}: {error}"[:400], flush=True)
+                say(f"{seed} {way}: {type(error).__name__}: {error}"[:400])
 
 
 def compare(folder: Path, seeds: range, engines: tuple[str, ...]) -> None:
@@ -239,7 +245,7 @@ def compare(folder: Path, seeds: range, engines: tuple[str, ...]) -> None:
                 continue
             problem = differences(path, there, engine_of(path, source), engine_of(there, source))
             if problem:
-                print(f"{seed} {source} {way}: {problem}", flush=True)
+                say(f"{seed} {source} {way}: {problem}")
 
 
 def differences(here: Path, there: Path, own: str, other: str) -> str:
@@ -320,8 +326,8 @@ def main(words: list[str]) -> int:
         return 0
     count, first = int(words[0]), int(words[1]) if len(words) > 1 else 0
     found = run(first, count)
-    print("\n".join(found))
-    print(f"{count} datasets from {first}: {len(found)} lines of differences")
+    say("\n".join(found))
+    say(f"{count} datasets from {first}: {len(found)} lines of differences")
     return 1 if found else 0
 
 

@@ -51,8 +51,9 @@ virtual datasets and external storage are opened here, not by the library, relat
 names them. A missing source is an error, not a fill value; sources by a pattern (``%b``) end with
 the first that is missing.
 
-Metadata: the attributes ``units`` and ``long_name`` are the fields units and description, dimension scales and labels the axes; all other attributes stay attributes, their HDF5 types
-in the namespace. netCDF-4 files are read in the same way; nothing that their conventions say
+Metadata: the attributes ``units`` and ``long_name`` are the fields units and description, dimension
+scales and labels the axes; all other attributes stay attributes, their HDF5 types in the namespace.
+ netCDF-4 files are read in the same way; nothing that their conventions say
 (scale_factor, _FillValue) is applied. What HDF5 has no place for (foreign namespaces, mixed lists)
 is one attribute ``raconvert`` of JSON text, taken away again on reading.
 
@@ -60,7 +61,8 @@ Writes: superblock 0, readable since HDF5 1.8; contiguous data, or chunks with `
 ``chunks``, whatever layout, filters and unlimited axes there were; creation order kept; no times,
 so that equal arrays give equal files. The axes of arrays that name them, or say what stands along
 them, make dimension scales, shared by the arrays of a group as netCDF shares dimensions: netCDF4,
-h5netcdf and xarray open such files. In ``.nc`` all axes do, and texts are strings of variable length.
+h5netcdf and xarray open such files. In ``.nc`` all axes do, and texts become strings of variable
+length.
 
 A dataset is added (``-o FILE#NAME``) to a copy of the file, in which everything that is there keeps
 its bytes, also what is left out below. Its named axes share the dimension scales of the group where

@@ -1,7 +1,7 @@
 """netCDF-4 among HDF5 files: attributes that are all vectors, and those of the library itself.
 
-Source: "NetCDF-4 File Format Specification", Unidata: an attribute is a vector; programs show one of
-a single element as a scalar, and hide what says which program wrote the file.
+Source: "NetCDF-4 File Format Specification", Unidata: an attribute is a vector; programs show one
+of a single element as a scalar, and hide what says which program wrote the file.
 """
 
 from __future__ import annotations

@@ -285,9 +285,9 @@ class Writer:
             is_own = array.name in self.scales and array.ndim == 1 and self._is_coordinate(array)
             known = entry is not None and not self.netcdf  # a dimension without a scale, as it was
             made = None
-            if array.name not in self.scales and not attached:
-                if not (known and scales.values_of(axis, dims[index]) is None):
-                    made = self._make_scale(array, index)
+            says_nothing = known and scales.values_of(axis, dims[index]) is None
+            if array.name not in self.scales and not attached and not says_nothing:
+                made = self._make_scale(array, index)
             # To netCDF a label is an attribute like others: the name of the scale says it there.
             named = is_own or (self.netcdf and made is not None and _last(made) == axis.name)
             labelled = axis.name and (not attached or (entry and entry["label"])) and not named
@@ -317,7 +317,7 @@ class Writer:
         says = (length, repr(axis.to_dict()))
         if path != above + "_" and self.shares(path, axis, length):
             h5ds.attach_scale(self._opened(array.name), self._opened(path), index)
-            return
+            return None
         if path != above + "_" and self.made.get(path) != says and not self._may_be(path):
             path = above + "_"
         if path == above + "_":

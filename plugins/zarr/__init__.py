@@ -34,7 +34,8 @@ Codecs: bytes, transpose, sharding_indexed, crc32c; gzip, zlib, bz2, lzma, zstd,
 shuffle, delta, fixedscaleoffset, quantize, bitround, packbits, astype; crc32, adler32, fletcher32,
 jenkins_lookup3; in version 3 also under the names ``numcodecs.NAME``.
 
-Metadata: the attributes ``units`` and ``long_name`` are the fields units and description, ``dimension_names`` (version 2: ``_ARRAY_DIMENSIONS``) the names of axes; all others stay
+Metadata: the attributes ``units`` and ``long_name`` are the fields units and description,
+``dimension_names`` (version 2: ``_ARRAY_DIMENSIONS``) the names of axes; all other attributes stay
 attributes. What JSON or Zarr has no place for is one attribute ``raconvert`` of text, taken away
 again on reading. Axes without names get ``NAME_dim_0``, ..., as xarray needs names; they are none
 when they are read again. What stands along a named axis (labels, origin and spacing) is also

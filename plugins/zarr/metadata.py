@@ -8,10 +8,9 @@ the arrays.
 
 from __future__ import annotations
 
+import struct
 from base64 import b64decode, b64encode
-from math import isfinite
-from struct import error as StructError
-from struct import pack, unpack
+from math import isfinite, isnan
 
 from raconvert.errors import Corrupt
 from raconvert.metadata import roundtrip
@@ -127,8 +126,8 @@ def _own(node: Node, attributes: dict[str, Any]) -> dict[str, Any]:
 
 # The value that stands for missing elements -------------------------------------------------------
 #
-# xarray's convention. Version 3: the attribute `_FillValue`; floats in it are the base64 of 8 bytes,
-# as JSON has no NaN. Version 2: the `fill_value` of an array whose dimensions have names.
+# xarray's convention. Version 3: the attribute `_FillValue`; floats in it are the base64 of their 8
+# bytes, as JSON has no NaN. Version 2: the `fill_value` of an array whose dimensions have names.
 
 
 def _take_missing(attributes: dict[str, Any], array: Array, node: Node, *, by_xarray: bool) -> None:
@@ -153,8 +152,8 @@ def _number(fill: Any) -> int | float | None:
 
 def _of_base64(text: str) -> float | None:
     try:
-        return float(unpack("<d", b64decode(text, validate=True))[0])
-    except (ValueError, StructError):
+        return float(struct.unpack("<d", b64decode(text, validate=True))[0])
+    except (ValueError, struct.error):
         return None
 
 
@@ -162,7 +161,7 @@ def json_number(value: Any) -> Any:
     """Return a number as a document has it: the floats that JSON lacks by their names."""
     if type(value) is not float or isfinite(value):
         return value
-    return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def missing_of(array: Array) -> Any:
@@ -185,7 +184,7 @@ def _encoded_missing(array: Array, version: int) -> dict[str, Any] | None:
     if version == 2:  # it is the fill value
         return {}
     if type(value) is float:
-        value = b64encode(pack("<d", value)).decode()
+        value = b64encode(struct.pack("<d", value)).decode()
     return {MISSING: value}
 
 

@@ -195,12 +195,15 @@ def _array_fits(array: Array, form: Form, options: Options) -> Iterator[Fit]:
         yield refused(name, "storage", f"shards {form.unit} are not multiples of its chunks")
     if spanned(form.chunk, width) > MAX_CHUNK_BYTES:
         yield refused(name, "storage", "a chunk of 2 GiB or more; auto makes smaller ones")
+    yield from _metadata_fits(array)
+
+
+def _metadata_fits(array: Array) -> Iterator[Fit]:
+    name = array.name
     hidden = metadata.unheld(array)
     if hidden:
         shown = ", ".join(f"'{key[:80]}'" for key in hidden[:5]) + " …" * (len(hidden) > 5)
-        reason = (
-            f"JSON as Zarr has it cannot hold the attributes {shown}: only raconvert reads them"
-        )
+        reason = f"JSON cannot hold the attributes {shown}: only raconvert reads them"
         yield equivalent(name, "metadata", reason)
     if array.meta.items is not None:
         reason = "what the items of a stack have of their own is left out"

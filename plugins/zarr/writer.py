@@ -175,9 +175,8 @@ class Writer:
             # xarray takes the fill value of version 2 for that of missing elements.
             fill = None if missing is None else missing
             if "fill_value" in own:
-                record.setdefault("formats", {}).setdefault(OWN, {})["fill_value"] = own[
-                    "fill_value"
-                ]
+                kept = record.setdefault("formats", {}).setdefault(OWN, {})
+                kept["fill_value"] = own["fill_value"]
             fields = {
                 "zarr_format": 2, "shape": shape, "chunks": list(form.chunk),
                 "dtype": _in_order(form), "compressor": compressor_of(self.options),
