@@ -141,6 +141,7 @@ def add(
     compress: str = "zstd",
     checksum: bool = False,
     endian: str = "auto",
+    strings: str = "auto",
 ) -> Plan:
     """The hierarchy, all its files kept, with the arrays in its version; see `Add`."""
     from .adding import plan_added
@@ -151,7 +152,9 @@ def add(
                 "the hierarchy is of version 3, and an array cannot be added in version 2",
                 path=source.path,
             )
-        return options_of(str(version), chunks, shards, compress, endian, checksum=checksum)
+        return options_of(
+            str(version), chunks, shards, compress, endian, strings, checksum=checksum
+        )
 
     return plan_added(bundle, source, held, overwrite=overwrite, options_for=options_for)
 

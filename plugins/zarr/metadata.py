@@ -111,7 +111,7 @@ def _names(node: Node, attributes: dict[str, Any]) -> list[str | None] | None:
 
 
 def _own(node: Node, attributes: dict[str, Any]) -> dict[str, Any]:
-    """Return what only Zarr knows: the fill value, if it is another, and variable length."""
+    """Return the fields of Zarr alone: another fill value, and variable length."""
     own: dict[str, Any] = {}
     usual = (None, 0, "", False, NOT_A_TIME, [0, 0])
     said = MISSING in attributes and (
