@@ -9,6 +9,15 @@ from __future__ import annotations
 import re
 from math import isfinite
 
+from raconvert.arrays.space import (
+    World,
+    directed,
+    is_component,
+    is_vector,
+    not_kept,
+    orientation,
+    same,
+)
 from raconvert.metadata.reals import are_reals, is_real
 from raconvert.plugin import Array, Axis, Metadata
 
@@ -16,17 +25,21 @@ from .tables import ALIASES, BLANKS, NAMESPACE, ORDER, STRUCTURE, UNITS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
+
+    from raconvert.arrays.metadata import Space
 
     from .header import Header
 
 _KEY = re.compile("[^=:\\x00-\\x1f]{1,255}")
 MAX_TEXT = 1 << 14
 # List in the namespace -> field
-_VECTORS = {"offset": "Offset", "center": "CenterOfRotation"}
-SPACING, SIZE, MATRIX = "ElementSpacing", "ElementSize", "TransformMatrix"
-_NUMBERS = (SPACING, SIZE, MATRIX, *_VECTORS.values())
+_VECTORS = {"center": "CenterOfRotation"}
+SPACING, SIZE, MATRIX, OFFSET = "ElementSpacing", "ElementSize", "TransformMatrix", "Offset"
+ANATOMY = "AnatomicalOrientation"
+_NUMBERS = (SPACING, SIZE, MATRIX, OFFSET, *_VECTORS.values())
+FRAME = "LPS"  # whatever AnatomicalOrientation says: so ITK reads all fields
 
 
 def metadata_of(header: Header, notes: list[str]) -> Metadata:
@@ -39,17 +52,13 @@ def metadata_of(header: Header, notes: list[str]) -> Metadata:
     for name, field in _VECTORS.items():
         if any(known[field]):
             own[name] = known[field]
-    # A size of elements alone is their spacing to MetaIO; a negative spacing turns the direction.
-    steps, matrix = known[SPACING] or known[SIZE], known[MATRIX]
-    rows = [matrix[n * rank : (n + 1) * rank] for n in range(rank)] if matrix else _identity(rank)
-    rows = [[0 - n for n in row] if steps and steps[k] < 0 else row for k, row in enumerate(rows)]
+    # A size of elements alone is their spacing to MetaIO.
+    steps = known[SPACING] or known[SIZE]
     channels = len(header.dims) - rank
     of_axes: list[dict[str, Any]] = [{} for _ in header.dims]
-    for place in range(rank):
-        if rows != _identity(rank):
-            of_axes[channels + place]["direction"] = rows[place]
-        if known[SIZE] and known[SIZE] != steps:
-            of_axes[channels + place]["size"] = known[SIZE][place]
+    if known[SIZE] and known[SIZE] != steps:
+        for entry, size in zip(of_axes[channels:], known[SIZE], strict=True):
+            entry["size"] = size
     if channels:
         of_axes[0]["channels"] = True
     if any(of_axes):
@@ -58,18 +67,81 @@ def metadata_of(header: Header, notes: list[str]) -> Metadata:
         notes.append("a spacing of 0 was ignored")
     units = fields.pop("DistanceUnits", None)
     comment = fields.pop("Comment", "")
+    axes = _axes(steps, units if units in UNITS else None, rank)
+    axes, space = _placed(axes, steps, known[MATRIX], known[OFFSET])
+    anatomy = fields.pop(ANATOMY, "")
+    if anatomy.strip("?") and anatomy != anatomy_of(axes):
+        fields[ANATOMY] = anatomy
     if rest := {key: value for key, value in fields.items() if value not in ("", "??")}:
         own["fields"] = rest
-    axes = _axes(steps, units if units in UNITS else None, channels)
-    return Metadata(comment or None, axes=axes[::step], formats={NAMESPACE: own} if own else None)
+    axes = [Axis(kind="vector")] * channels + axes
+    return Metadata(
+        comment or None,
+        axes=axes[::step] if any(axes) else (),
+        space=space,
+        formats={NAMESPACE: own} if own else None,
+    )
 
 
-def _axes(steps: list[float], unit: str | None, channels: int) -> list[Axis]:
-    """The spacings, which are positive; none if they say nothing."""
+def _axes(steps: list[float], unit: str | None, rank: int) -> list[Axis]:
+    """The spacings, without their signs; nothing if they say nothing."""
     if not steps or (all(abs(step) == 1 for step in steps) and not unit):
-        return []
-    more = [Axis()] * channels
-    return [*more, *(Axis(spacing=abs(step) or None, units=unit) for step in steps)]
+        return [Axis()] * rank
+    return [Axis(spacing=abs(step) or None, units=unit) for step in steps]
+
+
+def _placed(
+    axes: list[Axis], steps: list[float], matrix: list[float], offset: list[float]
+) -> tuple[list[Axis], Space | None]:
+    """Return axes with their directions, and the space, as ITK has both.
+
+    Without matrix and offset nothing is said but spacings; one of the two implies the identity, or
+    leaves the origin unknown. Axes behind the third that run along an axis of their own are not
+    spatial: they get spacing and origin.
+    """
+    rank = len(axes)
+    if not matrix and not offset and all(step >= 0 for step in steps):
+        return axes, None
+    # A negative spacing turns the direction.
+    steps = [step or 1.0 for step in steps] or [1.0] * rank
+    rows = [matrix[n * rank : (n + 1) * rank] for n in range(rank)] if matrix else _identity(rank)
+    # The product of a component and a spacing is the step of ITK.
+    vectors = [
+        tuple(step * part + 0.0 for part in row) for row, step in zip(rows, steps, strict=True)
+    ]
+    if not all(map(any, vectors)):
+        return axes, None
+    world = World(tuple(vectors), tuple(offset) if offset else None, None)
+    world, others = world.parted()
+    world = World(world.vectors, world.origin, FRAME)
+    if world.rank < 3:
+        world = world.padded(3)
+    if world.rank > 3:  # directions that mix space with what is behind it
+        world = World(world.vectors, world.origin, None)
+    found = []
+    for place, axis in enumerate(axes):
+        if place in others:
+            step, start = others[place]
+            said = step != 1 or axis.units is not None  # 1 stands for what is not known
+            found.append(axis.replace(spacing=step if said else None, origin=start or None))
+        else:
+            found.append(directed(axis, world.vectors[place], abs(steps[place])))
+    return found, world.space
+
+
+def anatomy_of(axes: Sequence[Axis]) -> str:
+    """The letters of AnatomicalOrientation as ITK writes them: where each axis comes from.
+
+    Three axes along the nearest axes of the world (LPS), each once; empty for all else.
+    """
+    letters, taken = "", set()
+    for axis in axes:
+        if axis.direction is None:
+            continue
+        near = max(range(len(axis.direction)), key=lambda at: abs((axis.direction or ())[at]))
+        taken.add(near)
+        letters += ("RAI" if axis.direction[near] > 0 else "LPS")[near : near + 1]
+    return letters if len(letters) == len(taken) == 3 else ""
 
 
 def _identity(rank: int) -> list[list[float]]:
@@ -108,10 +180,13 @@ def _reals(text: str) -> list[float]:
 
 
 def has_channels(array: Array) -> bool:
-    """True if the fastest axis was one of channels, and still is."""
+    """True if the fastest axis was one of channels, and still is, or has components of samples."""
+    if array.ndim < 2 or array.dims[0] == 1:
+        return False
+    first = array.ra_axes[0] if array.ra_axes else Axis()
     axes = _entries(array)
-    fine = isinstance(axes, list) and len(axes) == array.ndim > 1 and isinstance(axes[0], dict)
-    return bool(fine and axes[0].get("channels") is True and array.dims[0] > 1)
+    told = isinstance(axes, list) and len(axes) == array.ndim and isinstance(axes[0], dict)
+    return is_component(first) or bool(told and axes[0].get("channels") is True)
 
 
 def _entries(array: Array) -> Any:
@@ -135,10 +210,11 @@ def fields_of(array: Array) -> tuple[dict[str, str], list[str]]:
     first = has_channels(array)
     rank = max(array.ndim - first, 1)
     _take_axes(array, first, found, lost)
+    _take_space(array, first, found, lost)
     for name, field in _VECTORS.items():
         if name in own:
             _take_numbers(own[name], rank, field, found, lost, name)
-    _take_directions(_entries(array), array, first, found, lost)
+    _take_sizes(_entries(array), array, first, found, lost)
     for key, value in _texts(own.get("fields"), lost).items():
         if key not in found:
             found[_line(key)] = _line(value)
@@ -156,13 +232,15 @@ def fields_of(array: Array) -> tuple[dict[str, str], list[str]]:
 
 def _take_axes(array: Array, first: bool, found: dict[str, str], lost: list[str]) -> None:
     axes = array.ra_axes
-    spatial = axes[first:]
-    spacings = [axis.spacing for axis in spatial]
+    spacings = [axis.spacing for axis in axes[first:]]
     if any(spacing is not None for spacing in spacings):
-        if all(is_real(spacing) and float(spacing or 0) > 0 for spacing in spacings):
-            found[SPACING] = " ".join(repr(float(s or 0)) for s in spacings)
-        else:
+        numbers = [_length(axis) for axis in axes[first:]]
+        if any(axis.spacing is not None and _length(axis) is None for axis in axes[first:]):
             lost.append("axes (spacing)")
+        turned = any(axis.direction is not None for axis in axes[first:])
+        if any(axis.spacing is None for axis in axes[first:] if axis.direction or not turned):
+            lost.append("axes (spacing) of which it is unknown: written as 1")
+        found[SPACING] = " ".join(repr(1.0 if number is None else number) for number in numbers)
     units = {axis.units for axis in axes[first:]}
     if units - {None}:
         (unit, *others) = units
@@ -170,27 +248,76 @@ def _take_axes(array: Array, first: bool, found: dict[str, str], lost: list[str]
             found["DistanceUnits"] = str(unit)
         else:
             lost.append("axes (units)")
-    rest = ["name", "labels", "origin", "kind"]
-    lost += [f"axes ({f})" for f in rest if any(getattr(axis, f) is not None for axis in axes)]
+    rest = ["name", "labels", "kind"]
+    others = axes[first:] if first and axes[:1] and axes[0].kind == "vector" else axes
+    lost += [f"axes ({f})" for f in rest if any(getattr(axis, f) is not None for axis in others)]
     if first and axes and (axes[0].spacing is not None or axes[0].units is not None):
         lost.append("axes (of channels)")
 
 
-def _take_directions(
+def _length(axis: Axis) -> float | None:
+    """The spacing that a header can say of an axis; None if it cannot be one."""
+    value = axis.spacing
+    if not is_real(value) or not value:
+        return None
+    number = float(value or 0)
+    return abs(number) if number > 0 or axis.direction is not None else None
+
+
+def _take_space(array: Array, first: bool, found: dict[str, str], lost: list[str]) -> None:
+    """Put matrix, offset and anatomy into the fields: the world of ITK, which is LPS."""
+    axes, space = array.ra_axes[first:], array.meta.space
+    world = World.of(axes, space)
+    origins = any(axis.origin is not None and axis.direction is None for axis in axes)
+    if world is None or not world.spatial:
+        lost += not_kept(world, axes, space) + ["axes (origin)"] * origins
+        return
+    if orientation(world.frame) is None:
+        lost.append(f"frame of the space ({world.frame or 'unknown'}: taken for LPS, as ITK does)")
+    world = world.to(FRAME) or world
+    count = len(world.spatial)
+    others = len(axes) - count
+    if world.rank > count:
+        if not world.is_flat(count):
+            lost.append(f"space (its axes do not lie in the first {count} of the world)")
+            return
+        if world.origin is not None and any(world.origin[count:]):
+            lost.append(f"origin beyond the first {count} axes of the world")
+        world = world.first(count)
+    elif world.rank < count:
+        world = world.padded(count)
+    if others and count < 3:
+        lost.append("axes that are not spatial: ITK takes them for such")
+    wide = world.joined(axes)
+    rows, steps = [], []
+    for axis, vector in zip(axes, wide.vectors, strict=True):
+        if axis.direction is not None and vector is not None and _length(axis) is not None:
+            length = _length(axis) or 1.0
+            parts = [part / length for part in vector]
+            if is_vector(axis.direction) and same(
+                [abs(part) for part in parts if part], [abs(p) for p in axis.direction if p]
+            ):  # the numbers as they were, so that their product is exactly the step
+                known = iter([abs(part) for part in axis.direction if part])
+                parts = [(next(known) if p > 0 else -next(known)) if p else 0.0 for p in parts]
+        else:
+            length = max(map(abs, vector or (1.0,)))
+            parts = [part / length for part in vector or ()]
+        steps.append(length)
+        rows += [part + 0.0 for part in parts]
+    found[SPACING] = " ".join(map(repr, steps))
+    found[MATRIX] = " ".join(map(repr, rows))
+    if wide.origin is not None:
+        found[OFFSET] = " ".join(map(repr, map(float, wide.origin)))
+    if letters := anatomy_of([directed(Axis(), vector) for vector in world.vectors if vector]):
+        found[ANATOMY] = letters
+
+
+def _take_sizes(
     axes: Any, array: Array, first: bool, found: dict[str, str], lost: list[str]
 ) -> None:
     if not isinstance(axes, list):
         lost += ["metaimage axes"] * (axes is not None)
         return
-    rows = [axis.get("direction") if isinstance(axis, dict) else None for axis in axes]
-    if any(row is not None for row in rows):
-        spatial = rows[first:] if len(rows) == array.ndim else []
-        rank = array.ndim - first
-        if len(spatial) == rank and all(are_reals(row, rank) for row in spatial):
-            numbers = [float(n) for row in spatial for n in row]
-            found[MATRIX] = " ".join(map(repr, numbers))
-        else:
-            lost.append("metaimage axes (direction)")
     sizes = [axis.get("size") if isinstance(axis, dict) else None for axis in axes][first:]
     if any(size is not None for size in sizes):
         _take_numbers(sizes, array.ndim - first, SIZE, found, lost, "axes (size)")

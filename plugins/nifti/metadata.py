@@ -14,11 +14,13 @@ from __future__ import annotations
 import struct
 from math import isfinite
 
+from raconvert.arrays.space import World, same
 from raconvert.declared import Record
 from raconvert.metadata.reals import are_reals, is_real
 from raconvert.plugin import Array, Axis, Metadata
 
 from .header import Header, Start, extensions_of
+from .space import FIELDS, fields_of_space, placed, world_of
 from .tables import (
     LAYOUTS,
     MAX_RANK,
@@ -37,17 +39,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from raconvert.arrays.metadata import Space
+
 NAMESPACE = "nifti"
 # Fields that are kept as they are if they are not 0: numbers, lists of numbers, texts of n bytes
-_NUMBERS = ("intent_code", "slice_start", "slice_end", "slice_code", "dim_info", "qform_code",
-            "sform_code", "extents", "session_error", "glmax", "glmin")  # fmt: skip
+_NUMBERS = ("intent_code", "slice_start", "slice_end", "slice_code", "dim_info", "extents",
+            "session_error", "glmax", "glmin")  # fmt: skip
+_CODES = ("sform_code", "qform_code")
 _SCALE = ("scl_slope", "scl_inter")
 _REALS = (*_SCALE, "cal_max", "cal_min", "slice_duration", "toffset")
-_LISTS = {"intent_p": 3, "quatern": 3, "qoffset": 3}
+_LISTS = {"intent_p": 3}
 _TEXTS = {"aux_file": 24, "intent_name": 16, "data_type": 10, "db_name": 18, "unused": 15}
 _FORM_TEXTS = {"descrip": 80, "regular": 1, **_TEXTS}
-_FORM_LISTS = {"pixdim": 8, "srow": 12, **_LISTS}
-_OF_SPACE = ("srow", "quatern", "qoffset")
+_FORM_LISTS = {"pixdim": 8, "srow": 12, "quatern": 3, "qoffset": 3, **_LISTS}
+_OF_SPACE = (*FIELDS, "pixdim")
 _BITS = {"B": (0, 8), "h": (-1, 15), "i": (-1, 31), "q": (-1, 63)}
 
 
@@ -57,6 +62,30 @@ class Meaning(Record):
     description: str
     axes: Sequence[Axis]  # of `dims`; none if nothing is said
     own: dict[str, Any]
+    space: Space | None = None
+
+    def is_same(self, other: Meaning) -> bool:
+        """True if both say the same, places but for the last digits of their numbers."""
+        same_own = (self.description, self.own) == (other.description, other.own)
+        return same_own and self.is_placed_as(other)
+
+    def is_placed_as(self, other: Meaning) -> bool:
+        """True if both say the same spacings and places."""
+        first, second = World.of(self.axes, self.space), World.of(other.axes, other.space)
+        if not (first is second or (first is not None and first.is_same(second))):
+            return False
+        count = max(len(self.axes), len(other.axes))
+        blank = [Axis()] * count
+        return all(
+            a.units == b.units and a.origin == b.origin and same(_step(a), _step(b))
+            for a, b in zip(
+                [*self.axes, *blank][:count], [*other.axes, *blank][:count], strict=True
+            )
+        )
+
+
+def _step(axis: Axis) -> tuple[float, ...] | None:
+    return None if axis.spacing is None else (axis.spacing,)
 
 
 def metadata_of(header: Header, start: Start, notes: list[str]) -> Metadata:
@@ -77,10 +106,13 @@ def metadata_of(header: Header, start: Start, notes: list[str]) -> Metadata:
     form, matters = _form_of(header, found, layout)
     if form and (matters or own or found.axes or found.description):
         own["form"] = form
-    if {"sform", "quatern", "qoffset"} & own.keys() or {"pixdim", *_OF_SPACE} & form.keys():
+    if own.get("form", {}).keys() & set(_OF_SPACE):
         own["axes"] = [{"place": place} for place in range(rank)]
     return Metadata(
-        found.description or None, axes=found.axes, formats={NAMESPACE: own} if own else None
+        found.description or None,
+        axes=found.axes,
+        space=found.space,
+        formats={NAMESPACE: own} if own else None,
     )
 
 
@@ -89,26 +121,27 @@ def meaning_of(fields: dict[str, Any], rank: int) -> Meaning:
     wanted = {name: fields.get(name, 0) for name in (*_NUMBERS, *_REALS)}
     wanted |= {name: _text(fields[name]) for name in _TEXTS if name in fields}
     wanted |= {name: list(fields.get(name, ())) for name in _LISTS}
-    rows = list(fields.get("srow", ()))
     own: dict[str, Any] = {}
     for name, value in wanted.items():
         numbers = _numbers(value)
         if all(map(isfinite, numbers)) and (any(numbers) or (isinstance(value, str) and value)):
             own[name] = value
-    if any(rows) and all(map(isfinite, rows)):
-        own["sform"] = [rows[:4], rows[4:8], rows[8:]]
     if own.get("scl_slope") == 1 and "scl_inter" not in own:
         del own["scl_slope"]
     if rest := fields.get("xyzt_units", 0) & ~_said(fields, rank):
         own["xyzt_units"] = rest
-    if fields["pixdim"][0] == -1:
-        own["qfac"] = -1
-    return Meaning(_text(fields.get("descrip", b"")), _axes(fields, rank), own)
+    if rank > 3:
+        own.pop("toffset", None)  # the origin of the fourth axis
+    world = world_of(fields, rank)
+    axes = placed(_axes(fields, rank), world)
+    space = None if world is None else world.space
+    axes = axes if any(axes) or space is not None else []
+    return Meaning(_text(fields.get("descrip", b"")), axes, own, space)
 
 
 def _not_finite(fields: dict[str, Any]) -> list[str]:
     """The fields with numbers that are none; a scale of NaN is a way to say that there is none."""
-    names = [name for name in (*_REALS, *_LISTS) if name not in _SCALE]
+    names = [name for name in (*_REALS, *_LISTS, "quatern", "qoffset") if name not in _SCALE]
     found = [name for name in names if not all(map(isfinite, _numbers(fields[name])))]
     return found + ["sform"] * (not all(map(isfinite, fields["srow"])))
 
@@ -129,14 +162,21 @@ def _said(fields: dict[str, Any], rank: int) -> int:
 
 
 def _axes(fields: dict[str, Any], rank: int) -> Sequence[Axis]:
-    """Spacing and units of each axis; none where nothing is said."""
+    """Spacing and units of each axis, and the origin of the fourth, which is that of times."""
     units = fields.get("xyzt_units", 0)
     space, time = SPACE_UNITS.get(units & 7), TIME_UNITS.get(units & 56)
     axes = []
     for place in range(rank):
         unit = space if place < 3 else time if place == 3 else None
-        axes.append(Axis(units=unit, spacing=_spacing(fields["pixdim"][place + 1], unit)))
-    return axes if any(axis.to_dict() for axis in axes) else []
+        start = fields.get("toffset", 0.0) if place == 3 else 0.0
+        axes.append(
+            Axis(
+                units=unit,
+                spacing=_spacing(fields["pixdim"][place + 1], unit),
+                origin=start if start and isfinite(start) else None,
+            )
+        )
+    return axes
 
 
 def _spacing(number: float, unit: str | None) -> float | None:
@@ -154,8 +194,8 @@ def _form_of(header: Header, found: Meaning, layout: Layout) -> tuple[dict[str, 
     that is not finite.
     """
     rank, form, matters = len(header.dims), {}, False
-    known = _fields(found, rank, layout, [])
-    for name in (*_FORM_TEXTS, *_FORM_LISTS, *_REALS):
+    known = _fields(found, rank, layout, [], [])
+    for name in (*_FORM_TEXTS, *_FORM_LISTS, *_REALS, *_CODES):
         if name not in header.fields:
             continue
         value = header.fields[name]
@@ -168,7 +208,11 @@ def _form_of(header: Header, found: Meaning, layout: Layout) -> tuple[dict[str, 
             numbers = _numbers(value)
             kept = [_kept(number) for number in numbers]
             form[name] = kept if isinstance(value, list) else kept[0]
-            matters |= name not in _SCALE and not all(isfinite(n) and n >= 0 for n in numbers)
+            signed = name in (*FIELDS, "toffset")  # any number there may be meant
+            matters |= name not in _SCALE and not all(
+                isfinite(n) and (n >= 0 or signed) for n in numbers
+            )
+            matters |= signed and any(numbers)
     if any(length != 1 for length in header.fields["dim"][rank + 1 :]):
         form["dim"] = list(header.fields["dim"][rank + 1 :])
     return form, matters
@@ -201,23 +245,54 @@ def _number(kept: object, layout: Layout) -> float | None:
 
 
 def _take_form(
-    own: dict[str, Any], found: dict[str, Any], axes: Sequence[Axis], rank: int, layout: Layout
+    said: Meaning, found: dict[str, Any], rank: int, layout: Layout, unplaced: list[str]
 ) -> list[str]:
-    """Put fields into the form they had, if that still says the same; name those that cannot be."""
-    form, places, lost = own.get("form", {}), _places(own.get("axes"), rank), []
+    """Put fields into the form they had, if that still says the same; name those that cannot be.
+
+    `unplaced` names what the fields `found` do not say of the place; the form they had may.
+    """
+    form, places = said.own.get("form", {}), _places(said.own.get("axes"), rank)
+    lost: list[str] = []
     if not isinstance(form, dict):
-        return ["nifti form"]
+        return [*unplaced, "nifti form"]
+    of_space = {}
     for name, kept in form.items():
         value = _of_form(name, kept, layout)
-        if value is None or (name in _OF_SPACE and places != list(range(rank))):
+        if value is None:
             lost.append(f"nifti form ({name})"[:80])
-        elif name == "pixdim":
-            lost += _take_pixdim(value, found, axes, places)
+        elif name in _OF_SPACE:
+            of_space[name] = value
         elif name == "dim":
             found["dim"] = value if len(value) == MAX_RANK - rank else None
-        elif _says_the_same(found, name, value, rank):
+        elif _says_the_same(found, {name: value}, rank):
             found[name] = value
+    if of_space and places == list(range(rank)):
+        before = meaning_of({**found, **of_space}, rank)
+        if before.is_placed_as(said):
+            found.update(of_space)
+            return lost
+    lost += unplaced
+    pixdim = of_space.pop("pixdim", None)
+    if _differ({**found, **of_space}, rank):
+        lost.append("nifti qform_code, quatern and qoffset, which say another place than sform")
+    if pixdim is not None:
+        lost += _take_pixdim(pixdim, found, said.axes, places)
     return lost
+
+
+def _differ(fields: dict[str, Any], rank: int) -> bool:
+    """True if a header has both a sform and a qform, which say different places."""
+    if min(fields.get("sform_code", 0), fields.get("qform_code", 0)) <= 0:
+        return False
+    worlds = [world_of({**fields, code: 0}, rank) for code in _CODES]
+    columns = [[*world.vectors, world.origin] for world in worlds if world is not None]
+    if len(columns) < 2:
+        return True
+    return not all(
+        a is not None and b is not None and all(abs(x - y) <= 1e-3 for x, y in zip(a, b, strict=True))
+        for a, b in zip(*columns, strict=True)
+        if a is not None or b is not None
+    )
 
 
 def _take_pixdim(
@@ -227,18 +302,18 @@ def _take_pixdim(
     if places is None:  # the spacings are those of other axes
         return ["nifti form (pixdim)"] * (not all(number >= 0 for number in kept))
     rank, pixdim = len(places), found["pixdim"]
-    pixdim[0] = kept[0] if (kept[0] == -1) == (pixdim[0] == -1) else pixdim[0]
+    pixdim[0] = kept[0] if (kept[0] < 0) == (pixdim[0] < 0) else pixdim[0]
     pixdim[rank + 1 :] = kept[rank + 1 :]
     for n, place in enumerate(places):
         axis = axes[n] if axes else Axis()
-        if _spacing(kept[place + 1], axis.units) == axis.spacing:
+        if axis.direction is None and _spacing(kept[place + 1], axis.units) == axis.spacing:
             pixdim[n + 1] = kept[place + 1]
     return []
 
 
-def _says_the_same(found: dict[str, Any], name: str, value: Any, rank: int) -> bool:
-    """True if a header with this value of a field means what it does without."""
-    return bool(meaning_of({**found, name: value}, rank) == meaning_of(found, rank))
+def _says_the_same(found: dict[str, Any], values: dict[str, Any], rank: int) -> bool:
+    """True if a header with these values of fields means what it does without."""
+    return meaning_of({**found, **values}, rank).is_same(meaning_of(found, rank))
 
 
 def _of_form(name: object, kept: Any, layout: Layout) -> Any:
@@ -257,6 +332,9 @@ def _of_form(name: object, kept: Any, layout: Layout) -> Any:
         return kept if fine else None
     if name in _REALS:
         return _number(kept, layout)
+    if name in _CODES:
+        code = next(code for key, code, _ in layout.fields if key == name)
+        return kept if _is_integer(kept, code) else None
     if name not in _FORM_LISTS or not isinstance(kept, list) or len(kept) != _FORM_LISTS[name]:
         return None
     numbers = [_number(one, layout) for one in kept]
@@ -281,12 +359,14 @@ def fields_of(
     """
     lost: list[str] = []
     if not array.described:
-        return _fields(Meaning("", [], {}), array.ndim, layout, lost), [], lost
+        return _fields(Meaning("", [], {}), array.ndim, layout, lost, lost), [], lost
     meta = array.meta
     own = meta.formats.get(NAMESPACE)
     own = own if isinstance(own, dict) else {}
-    found = _fields(Meaning(meta.description or "", array.ra_axes, own), array.ndim, layout, lost)
-    lost += _take_form(own, found, array.ra_axes, max(array.ndim, 1), layout)
+    said = Meaning(meta.description or "", array.ra_axes, own, meta.space)
+    unplaced: list[str] = []
+    found = _fields(said, array.ndim, layout, lost, unplaced)
+    lost += _take_form(said, found, max(array.ndim, 1), layout, unplaced)
     lost += [name for name in ("units", "encoding", "attributes") if getattr(meta, name)]
     lost += ["items"] * (meta.items is not None)
     lost += [name for name, space in meta.formats.items() if space and name != NAMESPACE]
@@ -299,12 +379,14 @@ def fields_of(
     return found, extensions, lost
 
 
-def _fields(meaning: Meaning, rank: int, layout: Layout, lost: list[str]) -> dict[str, Any]:
+def _fields(
+    meaning: Meaning, rank: int, layout: Layout, lost: list[str], unplaced: list[str]
+) -> dict[str, Any]:
     """The fields of a header that has this meaning, in the form that we write."""
     found: dict[str, Any] = {"pixdim": [1.0] * 8}
     _take_own(meaning.own, found, lost, layout)
-    _turn(meaning.own.get("axes"), rank, found, lost)
     _take_axes(meaning.axes, found, lost, layout)
+    _take_space(meaning, rank, found, unplaced, layout)
     _take_text(meaning.description, "descrip", 80, found, lost, "description")
     if not found.keys() & set(_SCALE):
         found["scl_slope"] = 1.0
@@ -324,16 +406,6 @@ def _take_own(own: dict[str, Any], found: dict[str, Any], lost: list[str], layou
             found[name] = [_rounded(float(number), layout.real, name, lost) for number in value]
         elif name in _TEXTS and name in codes:
             _take_text(value, name, _TEXTS[name], found, lost, name)
-        elif name == "qfac" and value == -1:
-            found["pixdim"][0] = -1.0
-        elif (
-            name == "sform"
-            and isinstance(value, list)
-            and len(value) == 3
-            and all(are_reals(row, 4) for row in value)
-        ):
-            rows = [float(number) for row in value for number in row]
-            found["srow"] = [_rounded(number, layout.real, name, lost) for number in rows]
         else:
             lost.append(f"nifti {name}")
 
@@ -346,25 +418,20 @@ def _places(axes: Any, rank: int) -> list[int] | None:
     return places if fine else None
 
 
-def _turn(axes: Any, rank: int, found: dict[str, Any], lost: list[str]) -> None:
-    """Follow axes that were permuted: columns of `sform` go with them, `qform` cannot."""
-    if not axes:
-        return
-    listed = axes if isinstance(axes, list) else [None] * 3
-    places = [one.get("place") if isinstance(one, dict) else None for one in listed]
-    if places[:3] == [0, 1, 2][:rank]:
-        return
-    rows = found.pop("srow", None)
-    qform = [name for name in ("quatern", "qoffset", "qform_code") if found.pop(name, None)]
-    lost += [f"nifti {name}" for name in qform]
-    found["pixdim"][0] = 1.0
-    three = places[:3] + [2] * (3 - len(places[:3]))
-    if rows and sorted(three, key=str) == [0, 1, 2]:
-        rows = [rows[4 * row : 4 * row + 4] for row in range(3)]
-        found["srow"] = [n for row in rows for n in (*(row[place] for place in three), row[3])]
-    elif rows:
-        lost.append("nifti sform")
-        found.pop("sform_code", None)
+def _take_space(
+    meaning: Meaning, rank: int, found: dict[str, Any], lost: list[str], layout: Layout
+) -> None:
+    """Put sform and qform into the fields."""
+    values, qfac, missing = fields_of_space(meaning.axes, meaning.space, max(rank, 1), layout)
+    lost += missing
+    found["pixdim"][0] = qfac
+    for name, value in values.items():
+        if name == "quatern":  # the sform says it more exactly
+            found[name] = [_rounded(part, layout.real, name, []) for part in value]
+        elif isinstance(value, list):
+            found[name] = [_rounded(part, layout.real, "space", lost) for part in value]
+        else:
+            found[name] = value
 
 
 def _take_axes(
@@ -375,11 +442,18 @@ def _take_axes(
     space = {axis.units for axis in axes[:3]} - {None}
     for place, axis in enumerate(axes[:7]):
         if axis.spacing is not None:
-            if is_real(axis.spacing) and axis.spacing > 0:
-                value = float(axis.spacing)
-                found["pixdim"][place + 1] = _rounded(value, layout.real, "spacing", lost)
+            value = float(axis.spacing) if is_real(axis.spacing) else 0.0
+            value = abs(value) if axis.direction is not None else value
+            if value > 0:
+                said = [] if axis.direction is not None else lost  # the sform says it, too
+                found["pixdim"][place + 1] = _rounded(value, layout.real, "spacing", said)
             else:
                 lost.append("axes (spacing)")
+        if place == 3 and axis.direction is None and is_real(axis.origin):
+            found["toffset"] = _rounded(float(axis.origin or 0), layout.real, "origin", lost)
+            axis = axis.replace(origin=None)  # noqa: PLW2901
+        if axis.origin is not None and axis.direction is None:
+            lost.append("axes (origin)")
         codes = SPACE_CODES if place < 3 else TIME_CODES if place == 3 else {}
         if axis.units is None:
             continue
@@ -389,7 +463,7 @@ def _take_axes(
             lost.append("axes (units)")
     if space and len(space) == 1 and any(axis.units is None for axis in axes[:3]):
         lost.append("axes (units)")  # an axis without units would get those of the others
-    others = ("name", "labels", "origin", "kind")
+    others = ("name", "labels", "kind")
     lost += [
         f"axes ({field})" for field in others if any(getattr(a, field) is not None for a in axes)
     ]

@@ -48,6 +48,11 @@ SPACE_UNITS = {1: "m", 2: "mm", 3: "um"}
 TIME_UNITS = {8: "s", 16: "ms", 24: "us", 32: "Hz", 40: "ppm", 48: "rad/s"}
 SPACE_CODES = {unit: code for code, unit in SPACE_UNITS.items()}
 TIME_CODES = {unit: code for code, unit in TIME_UNITS.items()}
+# The codes of sform and qform, and the frames that they name (`raconvert.arrays.space.FRAMES`).
+FRAME_OF_CODE = {
+    1: "scanner-RAS", 2: "aligned-RAS", 3: "talairach-RAS", 4: "MNI-RAS", 5: "template-RAS",
+}  # fmt: skip
+CODE_OF_FRAME = {frame: code for code, frame in FRAME_OF_CODE.items()} | {"RAS": 2}
 
 
 class Layout(Record):

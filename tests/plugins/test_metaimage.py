@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pairs import Pairs, little
 
 import raconvert
-from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.arrays.metadata import Axis, Metadata, Space
 from raconvert.errors import Corrupt, ReadFailed, Unsafe, Unsupported, WouldLose
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "volumes"
@@ -337,13 +337,9 @@ def test_fixtures() -> None:
     with raconvert.open(FIXTURES / "itk_turned.mha") as array:
         assert np.array_equal(array, (np.arange(24) * 1829).astype("i2").reshape(2, 3, 4))
         assert [axis.spacing for axis in array.ra_axes] == [0.5, 1.25, 3.0]
-        own = array.meta.formats["metaimage"]
-        assert own["offset"] == [-10.5, 20.25, 0.125]
-        assert [axis["direction"] for axis in own["axes"][::-1]] == [
-            [0, -1, 0],
-            [1, 0, 0],
-            [0, 0, 1],
-        ]
+        assert array.meta.space == Space("LPS", (-10.5, 20.25, 0.125))
+        directions = [axis.direction for axis in array.ra_axes]
+        assert directions == [(0, -1, 0), (1, 0, 0), (0, 0, 1)]
     got = raconvert.read(FIXTURES / "itk_channels.mhd")
     assert np.array_equal(got, (np.arange(60) * 4).reshape(4, 5, 3))
 

@@ -1,0 +1,290 @@
+"""World coordinates: the frames that have names, steps of axes as vectors, and their exact parts.
+
+An index moves through the world by the vectors of its axes, from the origin: the world coordinates
+of element [i, j, k] are ``origin + i*v0 + j*v1 + k*v2``. `Axis` and `Space` hold them; formats read
+and write them as a `World`, which can be converted from one frame to another.
+"""
+
+from __future__ import annotations
+
+from math import hypot, inf, isfinite, nextafter
+
+from raconvert.arrays.metadata import Axis, Space
+from raconvert.declared import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    Vector = tuple[float, ...]
+
+# Frame -> the directions in which its axes grow: Left or Right, Anterior or Posterior, Superior or
+# Inferior. The frames with longer names are the anatomical ones of NIfTI.
+FRAMES = {
+    "RAS": "RAS", "LAS": "LAS", "LPS": "LPS",
+    "scanner-RAS": "RAS", "aligned-RAS": "RAS", "talairach-RAS": "RAS", "MNI-RAS": "RAS",
+    "template-RAS": "RAS",
+}  # fmt: skip
+_OPPOSITE = {"R": "L", "A": "P", "S": "I", "L": "R", "P": "A", "I": "S"}
+# Kinds of axes that count components of a sample, in the words of NRRD; the others are places or
+# times.
+PLACES = frozenset(["space", "domain", "time"])
+TOLERANCE = 1e-12  # of numbers that are the same but for their last digits
+NEAR_UNIT = 1e-6  # how far the spacing of a header may be from the length of its vector
+_STEPS = 24  # neighbouring doubles that `split` tries
+
+
+def orientation(frame: str | None) -> str | None:
+    """Return the three letters of a frame; None if its axes are not anatomical."""
+    return FRAMES.get(frame or "")
+
+
+def signs(frame: str | None, wanted: str) -> tuple[int, ...] | None:
+    """Return 1 or -1 for each axis of the world, from one frame to another; None if unknown.
+
+    >>> signs("LPS", "RAS")
+    (-1, -1, 1)
+    """
+    have, want = orientation(frame), orientation(wanted)
+    if have is None or want is None:
+        return (1, 1, 1) if frame == wanted else None
+    return tuple(
+        1 if a == b else -1 for a, b in zip(have, want, strict=True) if b in (a, _OPPOSITE[a])
+    )
+
+
+def is_component(axis: Axis) -> bool:
+    """True if an axis counts the components of a sample, as vectors and colours have them."""
+    return axis.kind is not None and axis.kind not in PLACES
+
+
+def split(vector: Sequence[float], spacing: float | None = None) -> tuple[float, Vector] | None:
+    """Return the spacing and the unit vector of a step; None if it has no length.
+
+    Their product is the step exactly, in float64, wherever doubles allow that. A spacing that
+    a header says besides is taken if it is the length of the vector but for rounding.
+
+    >>> split((0, 0, -2.5))
+    (2.5, (0.0, 0.0, -1.0))
+    """
+    length = hypot(*vector)
+    if not (length and isfinite(length)):
+        return None
+    if spacing is not None and abs(spacing - length) <= NEAR_UNIT * length:
+        length = float(spacing)
+    up = down = length
+    for _ in range(_STEPS):
+        for candidate in {up, down}:
+            parts = tuple(_factor(part, candidate) for part in vector)
+            if None not in parts:
+                return candidate, parts  # type: ignore[return-value]
+        up, down = nextafter(up, inf), nextafter(down, 0.0)
+        if spacing is not None and length == spacing:
+            break
+    return length, tuple(part / length for part in vector)
+
+
+def _factor(part: float, length: float) -> float | None:
+    """The number whose product with a length is a part of a vector; None if no double is."""
+    if not part:
+        return 0.0
+    near = part / length
+    for candidate in (near, nextafter(near, inf), nextafter(near, -inf)):
+        if candidate * length == part:
+            return candidate
+    return None
+
+
+def is_vector(value: Any, rank: int | None = None) -> bool:
+    """True for a list of finite numbers, of this length if one is given."""
+    return (
+        isinstance(value, list | tuple)
+        and (rank is None or len(value) == rank)
+        and all(isinstance(one, int | float) and isfinite(one) for one in value)
+    )
+
+
+def same(first: Any, second: Any) -> bool:
+    """True if two vectors, or None, are the same but for their last digits."""
+    if first is None or second is None:
+        return first is second
+    scale = max(map(abs, (*first, *second)), default=0.0)
+    return len(first) == len(second) and all(
+        abs(a - b) <= TOLERANCE * scale for a, b in zip(first, second, strict=True)
+    )
+
+
+class World(Record):
+    """The steps of the axes of an array in a frame, and where its first element lies.
+
+    `vectors` has an entry for each axis: a step, or None for an axis that is not spatial. All
+    steps and `origin` have a number for each axis of the world; an unknown origin is None.
+    """
+
+    vectors: tuple[tuple[float, ...] | None, ...]
+    origin: tuple[float, ...] | None
+    frame: str | None
+
+    @classmethod
+    def of(cls, axes: Sequence[Axis], space: Space | None) -> World | None:
+        """Return the world of metadata, axes in the order given; None if it is contradictory.
+
+        >>> World.of([Axis(spacing=2.0, direction=(1, 0, 0))], Space("LPS")).vectors
+        ((2.0, 0.0, 0.0),)
+        """
+        space = Space() if space is None else space
+        vectors = []
+        for axis in axes:
+            fine = axis.direction is None or (
+                is_vector(axis.direction) and is_vector([axis.spacing or 0])
+            )
+            if not fine:
+                return None
+            vectors.append(axis.vector)
+        known = [vector for vector in (*vectors, space.origin) if vector is not None]
+        if not all(is_vector(vector, len(known[0])) for vector in known):
+            return None
+        if orientation(space.frame) and any(len(vector) != 3 for vector in known):
+            return None
+        return cls(tuple(vectors), space.origin, space.frame)
+
+    @property
+    def rank(self) -> int:
+        """The number of axes of the world; 0 if nothing is known of it."""
+        known = [vector for vector in (*self.vectors, self.origin) if vector is not None]
+        return len(known[0]) if known else 0
+
+    @property
+    def spatial(self) -> list[int]:
+        """The places of the axes that have a step."""
+        return [place for place, vector in enumerate(self.vectors) if vector is not None]
+
+    def to(self, frame: str) -> World | None:
+        """Return the same places in another frame; None if one of the two is not anatomical."""
+        factors = signs(self.frame, frame)
+        if factors is None or (self.rank and len(factors) != self.rank):
+            return None
+
+        def turned(vector: tuple[float, ...] | None) -> tuple[float, ...] | None:
+            if vector is None:
+                return None
+            return tuple(
+                part if factor > 0 else 0.0 - part
+                for part, factor in zip(vector, factors, strict=True)
+            )
+
+        return World(tuple(map(turned, self.vectors)), turned(self.origin), frame)
+
+    def padded(self, rank: int) -> World:
+        """Return the same steps in a world of more axes, along which nothing moves."""
+        more = (0.0,) * (rank - self.rank)
+        return World(
+            tuple(None if vector is None else (*vector, *more) for vector in self.vectors),
+            None if self.origin is None else (*self.origin, *more),
+            self.frame,
+        )
+
+    def is_flat(self, rank: int) -> bool:
+        """True if no step leaves the first axes of the world."""
+        return not any(any(vector[rank:]) for vector in self.vectors if vector is not None)
+
+    def first(self, rank: int) -> World:
+        """Return the same in the first axes of the world only."""
+        return World(
+            tuple(None if vector is None else vector[:rank] for vector in self.vectors),
+            None if self.origin is None else self.origin[:rank],
+            self.frame,
+        )
+
+    def joined(self, axes: Sequence[Axis]) -> World:
+        """Return a world with one more axis for each axis that is not spatial, as ITK has it.
+
+        Their steps are their spacings, or 1, from their origins, or 0.
+        """
+        others = [place for place, vector in enumerate(self.vectors) if vector is None]
+        rank = self.rank
+        wide = self.padded(rank + len(others))
+        vectors, origin = list(wide.vectors), list(wide.origin or (0.0,) * wide.rank)
+        for number, place in enumerate(others):
+            step, start = axes[place].spacing, axes[place].origin
+            row = [0.0] * (rank + len(others))
+            row[rank + number] = float(step) if is_vector([step]) and step else 1.0
+            vectors[place] = tuple(row)
+            origin[rank + number] = float(start or 0) if is_vector([start or 0]) else 0.0
+        known = self.origin is not None or any(origin)
+        return World(tuple(vectors), tuple(origin) if known else None, self.frame)
+
+    def parted(self) -> tuple[World, dict[int, tuple[float, float]]]:
+        """Return the first three axes of the world, and step and start of axes along the others.
+
+        The reverse of `joined`; the world stays as it is if a step mixes the two.
+        """
+        rank = self.rank
+        found: dict[int, tuple[float, float]] = {}
+        for world_axis in range(3, rank):
+            along = [
+                place for place, vector in enumerate(self.vectors)
+                if vector is not None and vector[world_axis]
+            ]  # fmt: skip
+            if len(along) != 1 or along[0] in found:
+                return self, {}
+            vector = self.vectors[along[0]] or ()
+            if any(part for at, part in enumerate(vector) if at != world_axis):
+                return self, {}
+            found[along[0]] = vector[world_axis], self.origin[world_axis] if self.origin else 0.0
+        vectors = [None if place in found else vector for place, vector in enumerate(self.vectors)]
+        return World(tuple(vectors), self.origin, self.frame).first(3), found
+
+    def is_same(self, other: World | None) -> bool:
+        """True if both say the same places, but for the last digits of numbers."""
+        return (
+            other is not None
+            and self.frame == other.frame
+            and len(self.vectors) == len(other.vectors)
+            and all(map(same, self.vectors, other.vectors))
+            and same(self.origin, other.origin)
+        )
+
+    @property
+    def space(self) -> Space | None:
+        """Frame and origin as metadata has them; None if nothing is known."""
+        if self.origin is None and (self.frame is None or not self.spatial):
+            return None if self.frame is None else Space(self.frame)
+        return Space(self.frame, self.origin)
+
+
+def directed(axis: Axis, vector: Sequence[float] | None, spacing: float | None = None) -> Axis:
+    """Return an axis with a step in the world; `spacing` as in `split`. Without one, as it was."""
+    parts = None if vector is None else split(vector, spacing)
+    if parts is None:
+        return axis
+    return axis.replace(spacing=parts[0], direction=parts[1], origin=None)
+
+
+def not_kept(world: World | None, axes: Sequence[Axis], space: Space | None) -> list[str]:
+    """Return the names of what a format loses that cannot write a world."""
+    if world is None or world.spatial or any(axis.direction is not None for axis in axes):
+        return ["space"]
+    return ["space"] if space is not None and (space.frame or space.origin) else []
+
+
+def coordinates(axes: Sequence[Axis], space: Space | None) -> list[Axis]:
+    """Return axes with the origin and the signed spacing of the numbers along them.
+
+    An axis along one axis of the world has that component of the origin as its first number, so
+    that formats with coordinates for each axis, as CF has them, can say where it lies. An oblique
+    axis has no such numbers: only its spacing stays.
+    """
+    world = World.of(axes, space)
+    if world is None or not world.spatial:
+        return list(axes)
+    found = []
+    for axis, vector in zip(axes, world.vectors, strict=True):
+        along = [at for at, part in enumerate(vector or ()) if part]
+        if vector is not None and len(along) == 1 and world.origin is not None:
+            (at,) = along
+            found.append(axis.replace(spacing=vector[at], origin=world.origin[at]))
+        else:
+            found.append(axis)
+    return found
