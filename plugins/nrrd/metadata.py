@@ -29,7 +29,7 @@ What NRRD has no field for travels in one key/value pair: see ``pair.py``.
 from __future__ import annotations
 
 import re
-from math import hypot, isfinite
+from math import isfinite
 
 from raconvert.errors import Unsupported
 from raconvert.metadata import roundtrip
@@ -47,7 +47,8 @@ from .header import (
     lowest_version,
 )
 from .pair import MAX_RECORD_BYTES, NAMESPACE, facts_of
-from .tables import KIND_SIZES
+from .space import OF_SPACE, axes_in, fields_of, is_said_by
+from .tables import KIND_SIZES, SPACE_RANKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,27 +109,52 @@ def metadata_of(header: Header) -> Metadata:
         for entry, value in zip(entries, fields.get(name, ()), strict=False):
             if value is not None:
                 entry[key] = value
-    axes = [_axis(header, at, entries[at], own) for at in range(rank)]
+    directions = [entry.get("direction") for entry in entries]
+    placed, space, world = axes_in(own, directions)
+    if world is not None:
+        fields_now, directions_now, frame, _ = fields_of(placed, space)
+        raw = {key: own[key] for key in OF_SPACE if key in own}
+        if frame is None and (fields_now, directions_now) == (raw, directions):
+            own = {key: value for key, value in own.items() if key not in OF_SPACE}
+            for entry in entries:
+                entry.pop("direction", None)
+    axes = [
+        _axis(header, at, entries[at], own, placed[at] if directions[at] is not None else None)
+        for at in range(rank)
+    ]
     if any(entries):
         own["axes"] = entries[::-1]
     return Metadata(
         description=fields.get("content") or None,
         units=fields.get("sample units") or None,
         axes=axes[::-1] if any(axes) else [],
+        space=space,
         attributes=dict(header.attributes),
         formats={NAMESPACE: own} if own else {},
     )
 
 
-def _axis(header: Header, at: int, entry: Entry, own: dict[str, Any]) -> Axis:
+def _axis(
+    header: Header, at: int, entry: Entry, own: dict[str, Any], placed: Axis | None
+) -> Axis:
+    """One axis; `placed` is what its space direction says."""
+
     def given(name: str) -> Any:
         values = header.fields.get(name)
         return values[at] if values else None
 
-    implied = implied_by(entry, own, given("spacings"), header.fields["sizes"][at])
+    if placed is not None:
+        if given("spacings") is not None:
+            entry["spacing"] = given("spacings")  # besides a direction, which counts
+        return placed.replace(
+            name=given("labels") or None,
+            kind=given("kinds"),
+            units=given("units") or placed.units,
+        )
+    implied = implied_by(entry, given("spacings"), header.fields["sizes"][at])
     spacing, origin, units = implied
     if given("spacings") is not None:
-        if spacing == given("spacings") and "direction" not in entry:
+        if spacing == given("spacings"):
             entry["spacing"] = spacing
         spacing = given("spacings")
     if is_only_node(entry):
@@ -148,12 +174,9 @@ def is_only_node(entry: Entry) -> bool:
 
 
 def implied_by(
-    entry: Entry, own: dict[str, Any], spacing: float | None, size: int
+    entry: Entry, spacing: float | None, size: int
 ) -> tuple[float | None, float | None, str | None]:
-    """Spacing, origin and units of an axis, as far as other fields tell them."""
-    direction = entry.get("direction")
-    if direction is not None:
-        return _implied_by_direction(direction, own)
+    """Spacing, origin and units of an axis without direction, as far as other fields tell them."""
     low, high, center = entry.get("min"), entry.get("max"), entry.get("center")
     if low is None or center is None:
         return None, None, None
@@ -168,19 +191,6 @@ def _step(low: float, high: float, count: int) -> float | None:
     """The spacing of so many steps between the ends of an axis, if it can be one."""
     step = (high - low) / count if count else 0.0
     return step if step and isfinite(step) else None
-
-
-def _implied_by_direction(
-    direction: list[float], own: dict[str, Any]
-) -> tuple[float | None, float | None, str | None]:
-    units = own.get("space_units") or []
-    along = [at for at, value in enumerate(direction) if value]
-    if len(along) == 1:
-        at = along[0]
-        origin = own.get("space_origin")
-        return direction[at], origin[at] if origin else None, units[at] or None if units else None
-    one = units[0] or None if units and len(set(units)) == 1 else None
-    return hypot(*direction) or None, None, one
 
 
 # --- metadata to header ---------------------------------------------------------------------------
@@ -251,6 +261,7 @@ def header_of(bundle: Bundle, encoding: str) -> tuple[Header, list[str]]:
     """
     draft = _Draft(bundle)
     draft.add_form(encoding)
+    draft.take_space()
     draft.add_own()
     draft.add_axes()
     draft.add_texts()
@@ -266,6 +277,7 @@ class _Draft:
         self.form = form_of(self.array)
         self.meta = self.array.meta
         self.own: dict[str, Any] = self.meta.formats.get(NAMESPACE, {})
+        self.placed: list[Axis] = []  # what the space directions say
         self.charset = "latin-1" if self.own.get("charset") == "latin-1" else "utf-8"
         self.fields: dict[str, Any] = {}
         self.pairs: dict[str, str] = {}
@@ -305,6 +317,41 @@ class _Draft:
             self.add("endian", "big" if big else "little")
         self.add("encoding", encoding)
 
+    def take_space(self) -> None:
+        """Put the fields of the space into the namespace, unless those there say the same."""
+        array, meta = self.array, self.meta
+        entries = self._entries(array.ndim)
+        directions = [entry.get("direction") for entry in entries]
+        axes = array.ra_axes
+        axes = list(axes) if len(axes) == array.ndim else [Axis() for _ in entries]
+        told = meta.space is not None or any(axis.direction is not None for axis in axes)
+        try:
+            kept = not told or is_said_by(self.own, directions, axes, meta.space)
+        except (TypeError, ValueError, LookupError):
+            kept = not told  # which `add` refuses
+        if not kept:
+            fields, directions, frame, lost = fields_of(axes, meta.space)
+            own = {key: value for key, value in self.own.items() if key not in OF_SPACE}
+            rank = fields.get("space_dimension") or SPACE_RANKS.get(fields.get("space", ""), 0)
+            if len(own.get("measurement_frame") or ()) not in (0, rank):
+                self.lost.append("measurement_frame, which is of another space")
+                own.pop("measurement_frame")
+            # In the order of the shape, as `_entries` takes them.
+            made = [
+                {**{k: v for k, v in entry.items() if k != "direction"}, "direction": vector}
+                for entry, vector in zip(entries, directions, strict=True)
+            ]
+            made = made if array.index_order == "F" else made[::-1]
+            self.own = {**own, **fields, "axes": made}
+            if lost and meta.space is not None:
+                self.record["space"] = meta.space.to_dict()
+            elif frame is not None:
+                self.record["space"] = {"frame": frame}
+        try:
+            self.placed, *_ = axes_in(self.own, directions)
+        except (TypeError, ValueError, LookupError):
+            self.placed = [Axis() for _ in axes]
+
     def add_own(self) -> None:
         """Add the fields of the namespace that are about the whole array."""
         for field, key in OWN_FIELDS.items():
@@ -328,8 +375,10 @@ class _Draft:
             axes = [Axis() for _ in range(ndim)]
         columns: list[Entry] = []
         more: list[Entry] = []
-        for axis, entry, size in zip(axes, entries, self.array.dims, strict=True):
-            column, rest = self._column(axis, dict(entry), size)
+        for axis, entry, size, placed in zip(
+            axes, entries, self.array.dims, self.placed, strict=True
+        ):
+            column, rest = self._column(axis, dict(entry), size, placed)
             odd = [field for field in rest if not Axis.takes(field, rest[field])]
             self.lost += [f"the {field} of an axis, {rest.pop(field)!r:.40}" for field in odd]
             columns.append(column)
@@ -362,7 +411,9 @@ class _Draft:
             raise self._wrong(key, value, TypeError("a mapping was expected"))
         return value
 
-    def _column(self, axis: Axis, entry: Entry, size: int) -> tuple[Entry, Entry]:
+    def _column(
+        self, axis: Axis, entry: Entry, size: int, placed: Axis
+    ) -> tuple[Entry, Entry]:
         """The column of an axis in the header, and the fields of `Axis` that it does not."""
         rest: Entry = {}
         column = {key: entry.get(key) for key in AXIS_FIELDS.values()}
@@ -373,8 +424,28 @@ class _Draft:
             (column if is_kind(axis.kind, size) else rest)["kind"] = axis.kind
         if axis.labels is not None:
             rest["labels"] = list(axis.labels)
-        self._place_position(axis, column, rest, size, said=said)
+        if column["direction"] is not None:
+            if said:
+                column["spacing"] = entry["spacing"]
+            self._place_besides(axis, placed, rest)
+        else:
+            self._place_position(axis, column, rest, size, said=said)
+            if axis.direction is not None:
+                rest["direction"] = list(axis.direction)
         return column, rest
+
+    def _place_besides(self, axis: Axis, placed: Axis, rest: Entry) -> None:
+        """Record what an axis says that its space direction does not."""
+        if axis.units and axis.units != placed.units:
+            rest["units"] = axis.units
+        if placed.direction is None:
+            for field in ("spacing", "origin"):
+                if getattr(axis, field) not in (None, getattr(placed, field)):
+                    rest[field] = getattr(axis, field)
+            if axis.spacing == 1 and placed.spacing is None:
+                rest["spacing"] = axis.spacing
+        elif axis.origin is not None:
+            rest["origin"] = axis.origin
 
     def _place_position(
         self, axis: Axis, column: Entry, rest: Entry, size: int, *, said: bool
@@ -383,21 +454,20 @@ class _Draft:
 
         `said`: the spacing is written even then, as it was read.
         """
-        directed = column["direction"] is not None
-        given = axis.spacing if _is_spacing(axis.spacing) and not directed else None
+        given = axis.spacing if _is_spacing(axis.spacing) else None
         try:
-            spacing, origin, units = implied_by(column, self.own, given, size)
+            spacing, origin, units = implied_by(column, given, size)
         except (TypeError, ValueError, LookupError, ArithmeticError) as error:
             raise self._wrong("axes", column, error) from error
         if axis.spacing is not None and (said or axis.spacing != spacing):
             (rest if given is None else column)["spacing"] = axis.spacing
         if axis.units and axis.units != units:
-            fits = is_quotable(axis.units, self.charset) and not directed
+            fits = is_quotable(axis.units, self.charset)
             (column if fits else rest)["units"] = axis.units
         if axis.origin is None or axis.origin == origin:
             return
         free = column["min"] is None and column["max"] is None and column["center"] is None
-        if free and not directed and _is_double(axis.origin):
+        if free and _is_double(axis.origin):
             column["min"], column["center"] = axis.origin, "node"
         else:
             rest["origin"] = axis.origin

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from raconvert.arrays.dtypes import code_of
 from raconvert.errors import Corrupt
+from raconvert.arrays.metadata import Space
 from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
 from raconvert.plugin import Array, Bundle, Metadata, element
 
 from .form import form_of
+from .space import reframed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,6 +96,13 @@ def restore(stored: Array, record: Record, bundle: Bundle, complex: str, path: s
         array.meta = array.meta.with_format(NAMESPACE, complex_axis=parts)
     if len(axes) == array.ndim:
         record["axes"] = axes
+    if array.meta.space is not None:  # the header says where, the record at most in which frame
+        space = record.pop("space", {})
+        frame = space.get("frame") if Space.takes(space) else None
+        found = reframed(array.ra_axes, array.meta.space, frame) if frame else None
+        if found is not None:
+            listed = found[0] if array.index_order == "F" else found[0][::-1]
+            array.meta = array.meta.replace(axes=listed, space=found[1])
     return roundtrip.apply(record, array, path)
 
 
