@@ -12,6 +12,7 @@ from h5py import h5d, h5ds, h5g, h5o, h5p, h5s, h5z
 
 from raconvert.arrays.blocks import blocks
 from raconvert.arrays.dtypes import little
+from raconvert.arrays.space import coordinates
 from raconvert.errors import WriteFailed
 from raconvert.files.places import name_of_open
 from raconvert.metadata import roundtrip
@@ -309,7 +310,7 @@ class Writer:
         Axes of one group that say the same share it, as dimensions of netCDF do. Where an axis
         says nothing, the scale has a length and no values.
         """
-        axes = list(array.ra_axes[::-1]) or [Axis()] * array.ndim
+        axes = coordinates(array.ra_axes, array.meta.space)[::-1] or [Axis()] * array.ndim
         axis, length = axes[index], array.dims[::-1][index]
         above, _, name = self.links[array.name].rpartition("/")
         above += "/" * bool(above)
@@ -382,6 +383,8 @@ class Writer:
             again["formats"] = formats
         if axes_said is False and fields.get("axes"):
             again["axes"] = fields["axes"]
+        if "space" in fields:
+            again["space"] = fields["space"]
         if fields.get("encoding") and "charset" not in _mapping(own.get("type")):
             again["encoding"] = fields["encoding"]
         if was:

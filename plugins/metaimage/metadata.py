@@ -13,10 +13,9 @@ from raconvert.arrays.space import (
     World,
     directed,
     is_component,
-    is_vector,
     not_kept,
     orientation,
-    same,
+    split,
 )
 from raconvert.metadata.reals import are_reals, is_real
 from raconvert.plugin import Array, Axis, Metadata
@@ -276,40 +275,32 @@ def _take_space(array: Array, first: bool, found: dict[str, str], lost: list[str
         lost.append(f"frame of the space ({world.frame or 'unknown'}: taken for LPS, as ITK does)")
     world = world.to(FRAME) or world
     count = len(world.spatial)
-    others = len(axes) - count
-    if world.rank > count:
-        if not world.is_flat(count):
-            lost.append(f"space (its axes do not lie in the first {count} of the world)")
-            return
-        if world.origin is not None and any(world.origin[count:]):
-            lost.append(f"origin beyond the first {count} axes of the world")
-        world = world.first(count)
-    elif world.rank < count:
-        world = world.padded(count)
-    if others and count < 3:
+    if not world.is_flat(count):
+        lost.append(f"space (its axes do not lie in the first {count} of the world)")
+        return
+    if world.origin is not None and any(world.origin[count:]):
+        lost.append(f"origin beyond the first {count} axes of the world")
+    if len(axes) > count < 3:
         lost.append("axes that are not spatial: ITK takes them for such")
-    wide = world.joined(axes)
+    wide = world.padded(max(count, world.rank)).first(count).joined(axes)
     rows, steps = [], []
     for axis, vector in zip(axes, wide.vectors, strict=True):
-        if axis.direction is not None and vector is not None and _length(axis) is not None:
-            length = _length(axis) or 1.0
-            parts = [part / length for part in vector]
-            if is_vector(axis.direction) and same(
-                [abs(part) for part in parts if part], [abs(p) for p in axis.direction if p]
-            ):  # the numbers as they were, so that their product is exactly the step
-                known = iter([abs(part) for part in axis.direction if part])
-                parts = [(next(known) if p > 0 else -next(known)) if p else 0.0 for p in parts]
-        else:
-            length = max(map(abs, vector or (1.0,)))
-            parts = [part / length for part in vector or ()]
+        length, parts = _row(axis, vector or ())
         steps.append(length)
-        rows += [part + 0.0 for part in parts]
+        rows += parts
     found[SPACING] = " ".join(map(repr, steps))
     found[MATRIX] = " ".join(map(repr, rows))
     if wide.origin is not None:
         found[OFFSET] = " ".join(map(repr, map(float, wide.origin)))
     if letters := anatomy_of([directed(Axis(), vector) for vector in world.vectors if vector]):
         found[ANATOMY] = letters
+
+
+def _row(axis: Axis, vector: Sequence[float]) -> tuple[float, list[float]]:
+    """Spacing and direction of an axis whose step is their product, exactly if that can be."""
+    length = _length(axis) if axis.direction is not None else max(map(abs, vector))
+    length, exact = split(vector, length) or (1.0, tuple(vector))
+    return length, [part + 0.0 for part in exact]
 
 
 def _take_sizes(

@@ -53,6 +53,7 @@ _TEXTS = {"aux_file": 24, "intent_name": 16, "data_type": 10, "db_name": 18, "un
 _FORM_TEXTS = {"descrip": 80, "regular": 1, **_TEXTS}
 _FORM_LISTS = {"pixdim": 8, "srow": 12, "quatern": 3, "qoffset": 3, **_LISTS}
 _OF_SPACE = (*FIELDS, "pixdim")
+SLACK = 1e-3  # between the sform and a qform of rounded numbers
 _BITS = {"B": (0, 8), "h": (-1, 15), "i": (-1, 31), "q": (-1, 63)}
 
 
@@ -213,6 +214,12 @@ def _form_of(header: Header, found: Meaning, layout: Layout) -> tuple[dict[str, 
                 isfinite(n) and (n >= 0 or signed) for n in numbers
             )
             matters |= signed and any(numbers)
+    if found.space is not None and form.keys() & set(_OF_SPACE):
+        # All of them or none: a part would go with the place of another image.
+        for name in _OF_SPACE:
+            value = header.fields[name]
+            kept = [_kept(number) for number in _numbers(value)]
+            form[name] = kept if isinstance(value, list) else kept[0]
     if any(length != 1 for length in header.fields["dim"][rank + 1 :]):
         form["dim"] = list(header.fields["dim"][rank + 1 :])
     return form, matters
@@ -266,12 +273,23 @@ def _take_form(
             found["dim"] = value if len(value) == MAX_RANK - rank else None
         elif _says_the_same(found, {name: value}, rank):
             found[name] = value
-    if of_space and places == list(range(rank)):
-        before = meaning_of({**found, **of_space}, rank)
-        if before.is_placed_as(said):
-            found.update(of_space)
-            return lost
-    lost += unplaced
+    return lost + _take_form_of_space(said, found, of_space, places, unplaced)
+
+
+def _take_form_of_space(
+    said: Meaning,
+    found: dict[str, Any],
+    of_space: dict[str, Any],
+    places: list[int] | None,
+    unplaced: list[str],
+) -> list[str]:
+    """Put sform, qform and pixdim into the form they had, all of them or none."""
+    rank = max(len(said.axes), 1) if places is None else len(places)
+    unmoved = of_space and places == list(range(rank))
+    if unmoved and meaning_of({**found, **of_space}, rank).is_placed_as(said):
+        found.update(of_space)
+        return []
+    lost = list(unplaced)
     pixdim = of_space.pop("pixdim", None)
     if _differ({**found, **of_space}, rank):
         lost.append("nifti qform_code, quatern and qoffset, which say another place than sform")
@@ -288,10 +306,10 @@ def _differ(fields: dict[str, Any], rank: int) -> bool:
     columns = [[*world.vectors, world.origin] for world in worlds if world is not None]
     if len(columns) < 2:
         return True
-    return not all(
-        a is not None and b is not None and all(abs(x - y) <= 1e-3 for x, y in zip(a, b, strict=True))
+    return any(
+        abs(x - y) > SLACK
         for a, b in zip(*columns, strict=True)
-        if a is not None or b is not None
+        for x, y in zip(a or (0.0,) * 3, b or (0.0,) * 3, strict=True)
     )
 
 

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from raconvert.arrays.metadata import Space
+
     Entry = dict[str, Any]
 
 # field of the header -> field of the entries in `axes`
@@ -109,19 +111,7 @@ def metadata_of(header: Header) -> Metadata:
         for entry, value in zip(entries, fields.get(name, ()), strict=False):
             if value is not None:
                 entry[key] = value
-    directions = [entry.get("direction") for entry in entries]
-    placed, space, world = axes_in(own, directions)
-    if world is not None:
-        fields_now, directions_now, frame, _ = fields_of(placed, space)
-        raw = {key: own[key] for key in OF_SPACE if key in own}
-        if frame is None and (fields_now, directions_now) == (raw, directions):
-            own = {key: value for key, value in own.items() if key not in OF_SPACE}
-            for entry in entries:
-                entry.pop("direction", None)
-    axes = [
-        _axis(header, at, entries[at], own, placed[at] if directions[at] is not None else None)
-        for at in range(rank)
-    ]
+    axes, own, space = _axes(header, entries, own)
     if any(entries):
         own["axes"] = entries[::-1]
     return Metadata(
@@ -134,9 +124,27 @@ def metadata_of(header: Header) -> Metadata:
     )
 
 
-def _axis(
-    header: Header, at: int, entry: Entry, own: dict[str, Any], placed: Axis | None
-) -> Axis:
+def _axes(
+    header: Header, entries: list[Entry], own: dict[str, Any]
+) -> tuple[list[Axis], dict[str, Any], Space | None]:
+    """The axes, the namespace, and the space; fields that all this says leave the namespace."""
+    directions = [entry.get("direction") for entry in entries]
+    placed, space, world = axes_in(own, directions)
+    if world is not None:
+        written, vectors, frame, _ = fields_of(placed, space)
+        raw = {key: own[key] for key in OF_SPACE if key in own}
+        if frame is None and (written, vectors) == (raw, directions):
+            own = {key: value for key, value in own.items() if key not in OF_SPACE}
+            for entry in entries:
+                entry.pop("direction", None)
+    axes = [
+        _axis(header, at, entry, own, placed[at] if directions[at] is not None else None)
+        for at, entry in enumerate(entries)
+    ]
+    return axes, own, space
+
+
+def _axis(header: Header, at: int, entry: Entry, own: dict[str, Any], placed: Axis | None) -> Axis:
     """One axis; `placed` is what its space direction says."""
 
     def given(name: str) -> Any:
@@ -411,9 +419,7 @@ class _Draft:
             raise self._wrong(key, value, TypeError("a mapping was expected"))
         return value
 
-    def _column(
-        self, axis: Axis, entry: Entry, size: int, placed: Axis
-    ) -> tuple[Entry, Entry]:
+    def _column(self, axis: Axis, entry: Entry, size: int, placed: Axis) -> tuple[Entry, Entry]:
         """The column of an axis in the header, and the fields of `Axis` that it does not."""
         rest: Entry = {}
         column = {key: entry.get(key) for key in AXIS_FIELDS.values()}

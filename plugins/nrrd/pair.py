@@ -8,8 +8,8 @@ array, and what depends on them (`was` and `axes`) is not used. `file` is the re
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import code_of
-from raconvert.errors import Corrupt
 from raconvert.arrays.metadata import Space
+from raconvert.errors import Corrupt
 from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
 from raconvert.plugin import Array, Bundle, Metadata, element

@@ -1,9 +1,9 @@
 """The fields of a header about its space as a `World`, both ways.
 
 ``space`` names the frame (or ``space dimension`` the number of its axes), ``space directions`` are
-the steps of the axes, ``space origin`` is the centre of the first sample. Spaces with ``-time``, and
-those of four axes without a name, have a step for time as well: it becomes spacing and origin of
-its axis, which is not spatial.
+the steps of the axes, ``space origin`` is the centre of the first sample. Spaces with ``-time``,
+and those of four axes without a name, have a step for time as well: it becomes spacing and origin
+of its axis, which is not spatial.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def axes_in(
     parted, others = world.parted() if rank > 3 else (world, {})
     if origin is not None and not others and rank == 4 and frame and not world.spatial:
         parted = parted.first(3)
-    world = World(parted.vectors, parted.origin, FRAME_OF.get(frame, frame))
+    world = World(parted.vectors, parted.origin, FRAME_OF.get(frame or "", frame))
     for at, vector in enumerate(vectors):
         unit = _unit_of(vector, units)
         if at in others:
@@ -182,9 +182,7 @@ def is_said_by(
     return True
 
 
-def reframed(
-    axes: Sequence[Axis], space: Space, frame: str
-) -> tuple[list[Axis], Space] | None:
+def reframed(axes: Sequence[Axis], space: Space, frame: str) -> tuple[list[Axis], Space] | None:
     """Return axes and space of a header in the frame that they had; None if they cannot be."""
     world = World.of(axes, space)
     if world is None:

@@ -7,6 +7,7 @@ record ``axis_of`` and is left out when it is read: the axes say it all.
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import element_of
+from raconvert.arrays.space import coordinates
 from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
 from raconvert.plugin import Array, Axis, Metadata
@@ -50,7 +51,8 @@ def scales_of(
     for array, array_key in zip(bundle.arrays, keys, strict=True):
         if array.problem is not None:
             continue
-        for axis, length in zip(array.ra_axes, array.dims, strict=False):
+        axes = coordinates(array.ra_axes, array.meta.space)
+        for axis, length in zip(axes, array.dims, strict=False):
             name = axis.name or ""
             key = key_beside(array_key, name) if name else None
             if key is None:

@@ -164,9 +164,21 @@ def _data_array(values: Any, name: str, changes: list[tuple[str, str]]) -> Array
         made.meta = made.meta.replace(
             formats={key: said[key] for key in said if key not in left},
             encoding=kept["encoding"],
-            space=kept["space"] if fresh and not moved else None,
+            space=kept["space"],
         )
+        if not fresh or moved:
+            made.meta = _without_place(made.meta, kept, name, changes)
     return made
+
+
+def _without_place(
+    meta: Metadata, kept: dict[str, Any], name: str, changes: list[tuple[str, str]]
+) -> Metadata:
+    """The metadata without the place in the world, which was that of other elements."""
+    if kept["space"] is None and not any("direction" in one for one in kept["axes"]):
+        return meta
+    changes.append((name, "left out: what is known of its place in the world"))
+    return meta.replace(space=None, axes=[axis.replace(direction=None) for axis in meta.axes])
 
 
 def _without_coordinate(dim: Any, known: list[dict[str, Any]]) -> Axis:

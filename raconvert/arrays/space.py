@@ -274,7 +274,7 @@ def coordinates(axes: Sequence[Axis], space: Space | None) -> list[Axis]:
 
     An axis along one axis of the world has that component of the origin as its first number, so
     that formats with coordinates for each axis, as CF has them, can say where it lies. An oblique
-    axis has no such numbers: only its spacing stays.
+    axis, and one of an unknown origin, has no such numbers.
     """
     world = World.of(axes, space)
     if world is None or not world.spatial:
@@ -286,5 +286,5 @@ def coordinates(axes: Sequence[Axis], space: Space | None) -> list[Axis]:
             (at,) = along
             found.append(axis.replace(spacing=vector[at], origin=world.origin[at]))
         else:
-            found.append(axis)
+            found.append(axis if vector is None else axis.replace(spacing=None, origin=None))
     return found

@@ -107,6 +107,8 @@ def _lost(kind: str, array: Placed) -> list[str]:
         for field in fields
         if field not in kept.get(kind, ()) and any(getattr(a, field) is not None for a in axes)
     ]
+    if meta.space is not None or any(axis.direction is not None for axis in axes):
+        lost.append("space")
     if meta.description and kind == "vrt":
         lost.append("description")
     lost += [name for name in ("units", "attributes") if getattr(meta, name)]

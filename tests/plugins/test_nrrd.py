@@ -22,6 +22,7 @@ from raconvert.plugins.nrrd.header import FIRST_READ, Header, Pattern, lowest_ve
 from raconvert.arrays.array import Array
 from raconvert.arrays.blocks import as_ndarray, blocks
 from raconvert.arrays.bundle import Bundle
+from raconvert.arrays.metadata import Space
 from raconvert.errors import Corrupt, RaconvertError, ReadFailed, Unsafe, Unsupported
 from raconvert.files.source import Source
 from raconvert.plugin import NO, SURE
@@ -415,10 +416,11 @@ def test_wrong_spaces_are_refused(name: str, tmp_path: Path) -> None:
 def test_blanks_inside_vectors(tmp_path: Path) -> None:
     lines = ("space: LPS", "space directions: none ( 1, 0 ,0) ( 0,1, 0)", "space origin: (1, 2, 3)")
 
-    own = only(file_of(tmp_path / "x.nrrd", SHORTS.tobytes(), *lines)).meta.formats["nrrd"]
+    array = only(file_of(tmp_path / "x.nrrd", SHORTS.tobytes(), *lines))
 
-    assert own["space_origin"] == [1, 2, 3]
-    assert own["axes"] == [{"direction": [0, 1, 0]}, {"direction": [1, 0, 0]}, {}]
+    assert array.meta.space == Space("LPS", (1, 2, 3))
+    assert [axis.vector for axis in array.meta.axes] == [(0, 1, 0), (1, 0, 0), None]
+    assert "nrrd" not in array.meta.formats
 
 
 @pytest.mark.parametrize(
@@ -707,20 +709,22 @@ def test_fields_become_metadata() -> None:
     assert len(meta.formats["nrrd"]["comments"]) == 2
 
 
-def test_space_becomes_spacing_origin_and_units() -> None:
+def test_space_becomes_origin_directions_and_units() -> None:
     meta = only(FIXTURES / "unu_space.nrrd").meta
 
     assert [axis.to_dict() for axis in meta.axes[::-1]] == [
         {"kind": "RGB-color"},
-        {"kind": "domain", "units": "mm", "spacing": 0.5, "origin": 1.5},
-        {"kind": "domain", "units": "um", "spacing": -0.25, "origin": -2},
-        {"kind": "domain", "spacing": 1},  # oblique: its length, and no single origin
+        {"kind": "domain", "units": "mm", "spacing": 0.5, "direction": [1, 0, 0]},
+        {"kind": "domain", "units": "um", "spacing": 0.25, "direction": [0, -1, 0]},
+        {"kind": "domain", "spacing": 1, "direction": [0.6, 0, 0.8]},
     ]
+    assert meta.space is not None
+    assert meta.space.frame == "LPS"
+    assert meta.space.origin is not None
+    assert meta.space.origin[:2] == (1.5, -2)
     own = meta.formats["nrrd"]
-    assert own["space"] == "left-posterior-superior"
-    assert own["space_units"] == ["mm", "um", "mm"]
+    assert own["space_units"] == ["mm", "um", "mm"]  # which units of axes cannot say
     assert own["measurement_frame"] == [[1, 0, 0], [0, -1, 0], [0, 0, 1]]
-    assert own["axes"][0] == {"direction": [0.6, 0, 0.8]}
 
 
 @pytest.mark.parametrize(
@@ -809,7 +813,8 @@ def test_complex_pairs_stay_pairs_unless_asked() -> None:
     assert numbers.shape == (3, 4)
     assert np.array_equal(as_ndarray(numbers), expected)
     assert [axis.spacing for axis in numbers.ra_axes] == [1, 1]
-    assert len(numbers.meta.formats["nrrd"]["axes"]) == 2
+    assert [axis.vector for axis in numbers.ra_axes] == [(1, 0), (0, 1)]
+    assert "axes" not in numbers.meta.formats["nrrd"]
 
 
 def test_complex_numbers_that_are_none_are_noted() -> None:
