@@ -106,6 +106,8 @@ PACKAGES = {
     "matdump": "matio-tools",
     "mkfs.vfat": "dosfstools",
     "mount": "mount",
+    "mrconvert": "mrtrix3",
+    "mrinfo": "mrtrix3",
     "octave-cli": "octave",
     "od": "coreutils",
     "pamfile": "netpbm",

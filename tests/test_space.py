@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import re
-import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import nibabel as nib
@@ -427,29 +427,12 @@ def test_coordinates_of_an_unknown_origin_are_unknown() -> None:
 # --- MRtrix ----------------------------------------------------------------------------------------
 
 
-def works(program: str) -> bool:
-    """True if a program of MRtrix runs here."""
-    found = shutil.which(program)
-    if found is None:
-        return False
-    try:
-        said = subprocess.run([found, "-version"], capture_output=True, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return said.returncode == 0 and b"mrtrix" in said.stdout.lower()
-
-
-needs_mrtrix = pytest.mark.skipif(
-    not (works("mrinfo") and works("mrconvert")), reason="mrinfo and mrconvert of MRtrix do not run"
-)
-
-
-def points_of_mrtrix(path: Path) -> np.ndarray:
+def points_of_mrtrix(mrinfo: str, path: Path) -> np.ndarray:
     """The points of all corners as `mrinfo` has them, with its strides undone, in LPS."""
 
     def asked(what: str) -> list[list[float]]:
         text = subprocess.run(
-            ["mrinfo", what, str(path)], capture_output=True, text=True, check=True, timeout=60
+            [mrinfo, what, str(path)], capture_output=True, text=True, check=True, timeout=60
         ).stdout
         rows = [re.findall(r"[-+0-9.e]+", line) for line in text.splitlines() if line.strip()]
         return [[float(word) for word in row] for row in rows]
@@ -467,19 +450,19 @@ def points_of_mrtrix(path: Path) -> np.ndarray:
     return np.array(points) * [-1, -1, 1]
 
 
-@needs_mrtrix
 @pytest.mark.parametrize("suffix", ["nrrd", "mha"])
-def test_mrtrix_sees_the_same_points(suffix: str, tmp_path: Path) -> None:
+def test_mrtrix_sees_the_same_points(suffix: str, tmp_path: Path, tool: Callable[..., str]) -> None:
     """Files of ITK by us to NIfTI, and by `mrconvert` to another NIfTI and by us back."""
+    mrinfo, mrconvert = tool("mrinfo"), tool("mrconvert")
     for seed in range(5):
         image, _ = image_of(50 + seed, 3, oblique=seed > 1)
         first, made = tmp_path / f"{seed}.{suffix}", tmp_path / f"{seed}.nii"
         save(image, first)
         wanted = points_of_itk(first)
         raconvert.convert(first, made)
-        assert np.allclose(points_of_mrtrix(made), wanted, atol=NEAR)
+        assert np.allclose(points_of_mrtrix(mrinfo, made), wanted, atol=NEAR)
         theirs, back = tmp_path / f"{seed}-mrtrix.nii", tmp_path / f"{seed}-back.{suffix}"
-        subprocess.run(["mrconvert", "-quiet", made, theirs], check=True, timeout=60)
+        subprocess.run([mrconvert, "-quiet", made, theirs], check=True, timeout=60)
         raconvert.convert(theirs, back)
         assert np.allclose(points_of_itk(back), points_of_itk(theirs), atol=NEAR)
-        assert np.allclose(points_of_mrtrix(theirs), points_of_itk(back), atol=NEAR)
+        assert np.allclose(points_of_mrtrix(mrinfo, theirs), points_of_itk(back), atol=NEAR)

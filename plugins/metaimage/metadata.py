@@ -111,7 +111,7 @@ def _placed(
     if not all(map(any, vectors)):
         return axes, None
     world = World(tuple(vectors), tuple(offset) if offset else None, None)
-    world, others = world.parted()
+    world, others = world.without_time()
     world = World(world.vectors, world.origin, FRAME)
     if world.rank < 3:
         world = world.padded(3)
@@ -184,8 +184,8 @@ def has_channels(array: Array) -> bool:
         return False
     first = array.ra_axes[0] if array.ra_axes else Axis()
     axes = _entries(array)
-    told = isinstance(axes, list) and len(axes) == array.ndim and isinstance(axes[0], dict)
-    return is_component(first) or bool(told and axes[0].get("channels") is True)
+    flagged = isinstance(axes, list) and len(axes) == array.ndim and isinstance(axes[0], dict)
+    return is_component(first) or bool(flagged and axes[0].get("channels") is True)
 
 
 def _entries(array: Array) -> Any:

@@ -328,15 +328,17 @@ class _Draft:
     def take_space(self) -> None:
         """Put the fields of the space into the namespace, unless those there say the same."""
         array, meta = self.array, self.meta
+        before = list(self.lost)
         entries = self._entries(array.ndim)
+        self.lost = before  # `add_axes` names them
         directions = [entry.get("direction") for entry in entries]
         axes = array.ra_axes
         axes = list(axes) if len(axes) == array.ndim else [Axis() for _ in entries]
-        told = meta.space is not None or any(axis.direction is not None for axis in axes)
+        placed = meta.space is not None or any(axis.direction is not None for axis in axes)
         try:
-            kept = not told or is_said_by(self.own, directions, axes, meta.space)
+            kept = not placed or is_said_by(self.own, directions, axes, meta.space)
         except (TypeError, ValueError, LookupError):
-            kept = not told  # which `add` refuses
+            kept = not placed  # which `add` refuses
         if not kept:
             fields, directions, frame, lost = fields_of(axes, meta.space)
             own = {key: value for key, value in self.own.items() if key not in OF_SPACE}

@@ -41,7 +41,7 @@ ITK = "LPS"  # of what has no name, as ITK reads it
 def axes_in(
     own: Mapping[str, Any], directions: Sequence[Any]
 ) -> tuple[list[Axis], Space | None, World | None]:
-    """Return what the fields say of each axis, fastest first, the space, and the world.
+    """Return the axes that the fields describe, fastest first, the space, and the world.
 
     Raises `TypeError`, `ValueError` or `LookupError` for fields of a wrong form.
     """
@@ -60,10 +60,10 @@ def axes_in(
     world = World(
         tuple(vector if vector and any(vector) else None for vector in vectors), origin, None
     )
-    parted, others = world.parted() if rank > 3 else (world, {})
+    without_time, others = world.without_time() if rank > 3 else (world, {})
     if origin is not None and not others and rank == 4 and frame and not world.spatial:
-        parted = parted.first(3)
-    world = World(parted.vectors, parted.origin, FRAME_OF.get(frame or "", frame))
+        without_time = without_time.first(3)
+    world = World(without_time.vectors, without_time.origin, FRAME_OF.get(frame or "", frame))
     for at, vector in enumerate(vectors):
         unit = _unit_of(vector, units)
         if at in others:
@@ -154,8 +154,8 @@ def _units(world: World, axes: Sequence[Axis]) -> list[str] | None:
     if not any(said):
         return None
     units = [unit or "" for unit in said]
-    told = [_unit_of(vector, units) for vector in world.vectors]
-    for axis, vector, unit in zip(axes, world.vectors, told, strict=True):
+    implied = [_unit_of(vector, units) for vector in world.vectors]
+    for axis, vector, unit in zip(axes, world.vectors, implied, strict=True):
         if vector is not None and unit != (axis.units or None):
             return None
     return units

@@ -215,7 +215,7 @@ class World(Record):
         known = self.origin is not None or any(origin)
         return World(tuple(vectors), tuple(origin) if known else None, self.frame)
 
-    def parted(self) -> tuple[World, dict[int, tuple[float, float]]]:
+    def without_time(self) -> tuple[World, dict[int, tuple[float, float]]]:
         """Return the first three axes of the world, and step and start of axes along the others.
 
         The reverse of `joined`; the world stays as it is if a step mixes the two.
