@@ -382,3 +382,101 @@ def test_a_notebook_shows_arrays_bundles_and_reports(tmp_path: Path) -> None:
     assert [str(fit) for fit in report.equivalent if str(fit) not in said] == []
     broken = raconvert.Array.unreadable("x", raconvert.errors.Corrupt("is <odd>"))
     assert "cannot be read: is <odd>" in cell(broken).words
+
+
+# What cannot be read ------------------------------------------------------------------------------
+
+
+def _middle(path: Path) -> None:
+    """Damage 40 bytes in the middle of a file."""
+    data = bytearray(path.read_bytes())
+    for place in range(len(data) // 2, len(data) // 2 + 40):
+        data[place] ^= 0xFF
+    path.write_bytes(data)
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def _damaged(folder: Path, suffix: str) -> Path:
+    """A file of one array whose header is sound, and whose elements are not."""
+    path = folder / f"x{suffix}"
+    wild = np.random.default_rng(3).integers(0, 256, (64, 90), "u1")
+    if suffix in (".h5", ".nc"):
+        with h5py.File(path, "w") as file:
+            dataset = file.create_dataset("x", data=wild, chunks=(64, 90), compression=9)
+            place = dataset.id.get_chunk_info(0).byte_offset
+        data = bytearray(path.read_bytes())
+        data[place + 2 : place + 90] = bytes(88)
+        path.write_bytes(data)
+    elif suffix == ".npz":
+        np.savez_compressed(path, x=wild)
+        _middle(path)
+    elif suffix == ".zarr":
+        raconvert.write(path, {"x": wild})
+        _cut(max((one for one in path.rglob("*") if one.is_file()), key=lambda f: f.stat().st_size))
+    else:
+        raconvert.write(path, wild)
+        _middle(path)
+    return path
+
+
+DAMAGED = (".h5", ".nc", ".npz", ".zarr", ".zip", ".png", ".gif", ".nii.gz")
+
+
+@pytest.mark.parametrize("suffix", DAMAGED)
+def test_a_page_of_what_cannot_be_read_promises_nothing(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], suffix: str
+) -> None:
+    path = _damaged(tmp_path, suffix)
+    for target in ("x.ra", "x.tif", "x.npy"):  # the judge: no conversion of it is done
+        with pytest.raises(raconvert.RaconvertError):
+            raconvert.convert(path, tmp_path / target)
+    found = check(page(path, capfdbinary))
+    kinds = [set((attributes.get("class") or "").split()) for _, attributes in found.tags]
+    assert not any({"outcome"} & kind for kind in kinds)
+    assert not any({"program"} & kind for kind in kinds)
+    assert "every conversion is refused" in found.words
+    assert "raconvert x" not in found.words
+    main(["peek", str(path)])
+    said = capfdbinary.readouterr()
+    assert b"mean" not in said.out
+    assert b"damaged" in said.err or b"cannot be" in said.out + said.err
+
+
+def test_a_page_promises_the_sound_arrays_beside_a_damaged_one(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    path = tmp_path / "x.npz"
+    wild = np.random.default_rng(3).integers(0, 256, 3000, "u1")
+    np.savez(path, small=np.arange(9), wild=wild)
+    data = bytearray(path.read_bytes())
+    data[data.index(wild[100:140].tobytes())] ^= 1
+    path.write_bytes(data)
+
+    found = check(page(path, capfdbinary))
+    classes = [attributes.get("class") for _, attributes in found.tags]
+    assert "outcome exact" not in classes  # as a whole it is refused, unless `wild` is left out
+    assert "outcome refused" in classes
+    assert "--allow arrays" in found.words
+    assert "The elements of wild of 2 arrays cannot be read" in found.words
+    assert "program" not in classes
+    with pytest.raises(WouldLose):
+        raconvert.convert(path, tmp_path / "x.h5")
+    raconvert.convert(path, tmp_path / "x.h5", allow="arrays")
+
+
+def test_a_page_names_what_is_known_to_be_unreadable(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    path = tmp_path / "x.h5"
+    layout = h5py.VirtualLayout((4,), "f4")
+    layout[:] = h5py.VirtualSource("nowhere.h5", "x", (4,))
+    with h5py.File(path, "w") as file:
+        file.create_virtual_dataset("b", layout)
+        file["c"] = np.arange(9)
+    found = check(page(path, capfdbinary))
+    assert "The elements of b of 2 arrays cannot be read (the source of a virtual" in found.words
+    assert "--allow arrays" in found.words
+    assert "np.fromfile" in found.words  # of the other one

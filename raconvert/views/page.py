@@ -14,7 +14,7 @@ from html import escape
 from textwrap import dedent
 
 from raconvert.arrays.dtypes import dtype_of, few_lengths, little, size
-from raconvert.errors import RaconvertError
+from raconvert.errors import RaconvertError, TooLarge
 from raconvert.files.places import is_remote
 from raconvert.files.quoting import operand
 from raconvert.inspect.digest import digest_array, manifest_line
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.arrays.array import Array
+    from raconvert.arrays.bundle import Bundle
     from raconvert.arrays.dtypes import Element
     from raconvert.conversion.read import Opened
-    from raconvert.views.sheet import Labels
 
 MOST_DIGEST = 64 << 20  # bytes that are read for a digest, unless all is to be read
 MOST_PIECES = 4000  # chunks and arrays of which the same is true
@@ -70,10 +70,17 @@ def page_of(opened: Opened, path: str, *, full: bool = False) -> Iterator[str]:
     Raises what reading elements raises.
     """
     bundle = opened.bundle
-    facts = describe(bundle, path, opened.reason, only=bundle.arrays[:_MOST_ARRAYS])
+    rows = bundle.arrays[:_MOST_ARRAYS]
+    facts = describe(bundle, path, opened.reason, only=rows)
     count = len(bundle.arrays)
     array = chosen_array(bundle)
     name = os.path.basename(bundle.path.rstrip("/")) or path
+    # Everything that reads comes first: what cannot be read is promised nowhere on the page.
+    places = list(_bytes(opened, facts))
+    held = [] if array is None else list(_held(array, bundle, full=full))
+    same = list(_same(opened, facts, full=full))
+    if any(one.problem is not None for one in rows):
+        facts["arrays"] = [describe_array(one, bundle) for one in rows]
     yield opening("page", name)
     yield f"<h1>{name_of(name)}</h1>\n"
     yield from _lead(facts, bundle.path, count)
@@ -85,12 +92,12 @@ def page_of(opened: Opened, path: str, *, full: bool = False) -> Iterator[str]:
         yield from _short(array, describe_array(array, bundle))
         yield _cube(array)
         yield "<h2>What it holds</h2>\n"
-        yield from _held(array, labels_beside(bundle, array), full=full)
-    yield from _bytes(opened, facts)
+        yield from held
+    yield from places
     yield from _passport(opened, array)
     if array is not None:
         yield from _programs(array, facts, bundle.path)
-    yield from _same(opened, facts, full=full)
+    yield from same
     yield from _metadata(facts)
     yield closing()
 
@@ -202,13 +209,22 @@ def _cube(array: Array) -> str:
     return f"<figure>\n{drawings.cube(sides)}</figure>\n{text}"
 
 
-def _held(array: Array, labels: Labels | None, *, full: bool) -> Iterator[str]:
-    """What an array holds; of one that is damaged, how."""
+def _held(array: Array, bundle: Bundle, *, full: bool) -> Iterator[str]:
+    """What an array holds; of one that is damaged, how, which is its problem from then on."""
     try:
-        yield from list(holds(array, full=full, labels=labels))
+        yield from list(holds(array, full=full, labels=labels_beside(bundle, array)))
     except RaconvertError as error:
-        said = ", ".join(part for part in (error.what, error.where) if part)
-        yield f'<p class="bad">The elements cannot be read: {text_of(said)}</p>\n'
+        _mark(array, error)
+        yield f'<p class="bad">The elements cannot be read: {_damage(error)}</p>\n'
+
+
+def _mark(array: Array, error: RaconvertError) -> None:
+    if not isinstance(error, TooLarge):  # which more memory would read
+        array.problem = error
+
+
+def _damage(error: RaconvertError) -> str:
+    return text_of(", ".join(part for part in (error.what, error.where) if part))
 
 
 # Where its bytes lie -----------------------------------------------------------------------------
@@ -239,7 +255,13 @@ def _bytes(opened: Opened, facts: dict[str, Any]) -> Iterator[str]:
 
 
 def _passport(opened: Opened, array: Array | None) -> Iterator[str]:
-    yield "<h2>Passport</h2>\n<p>What it would be in each format that raconvert writes: the same "
+    yield "<h2>Passport</h2>\n"
+    broken = [one for one in opened.bundle.arrays if one.problem is not None]
+    if broken:
+        yield from _broken(broken, len(opened.bundle.arrays))
+    if broken and len(broken) == len(opened.bundle.arrays):
+        return
+    yield "<p>What it would be in each format that raconvert writes: the same "
     yield "(exact), every value in another form (equivalent), or refused, unless a flag allows the "
     yield "loss.</p>\n"
     yield table_head("format", "outcome", "why")
@@ -255,9 +277,26 @@ def _passport(opened: Opened, array: Array | None) -> Iterator[str]:
     yield TABLE_END
 
 
+def _broken(arrays: list[Array], count: int) -> Iterator[str]:
+    """Which arrays cannot be read and why, before anything is said of the others."""
+    first = arrays[0]
+    why = "" if first.problem is None else _damage(first.problem)
+    if len(arrays) == count:
+        some = "The elements" if count == 1 else f"The elements of all {count} arrays"
+        yield f'<p class="bad">{some} cannot be read ({why}): no format gets anything of them, '
+        yield "and every conversion is refused.</p>\n"
+        return
+    more = f" and of {len(arrays) - 1} more" if len(arrays) > 1 else ""
+    yield f'<p class="bad">The elements of {name_of(first.name)}{more} of {count} arrays cannot be '
+    yield f"read ({why}): no format gets anything of them.</p>\n"
+
+
 def _programs(array: Array, facts: dict[str, Any], place: str) -> Iterator[str]:
     yield "<h2>Read it without raconvert</h2>\n"
-    if array.problem is not None or not array.nbytes:
+    if array.problem is not None:
+        yield "<p>No program is given: the elements cannot be read.</p>\n"
+        return
+    if not array.nbytes:
         yield "<p>There is nothing to read.</p>\n"
         return
     name = os.path.basename(place)
@@ -335,6 +374,7 @@ def _same(opened: Opened, facts: dict[str, Any], *, full: bool) -> Iterator[str]
         try:
             digits = digest_array(one)
         except RaconvertError as error:
+            _mark(one, error)
             yield f"{text_of(one.name)}: cannot be read: {text_of(error.what)}\n"
             continue
         spec = f"{name}#{one.name}" if facts["container"] else name
