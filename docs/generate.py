@@ -10,6 +10,7 @@ python -m docs.generate --check   write nothing; exit code 1 if anything is out 
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Sequence
@@ -40,6 +41,24 @@ PLACES = (
     ("plugins", "raconvert.plugins"),
 )
 CONVERT, MIGRATE = "raconvert/conversion/pipeline.py", "raconvert/migration/driver.py"
+# What the law of meaning has observed: format -> fact -> outcomes.
+MEANING: dict[str, dict[str, list[str]]] = json.loads(
+    (ROOT / "docs" / "formats" / "meaning.json").read_text(encoding="utf-8")
+)
+FACTS = {
+    "name": "names of axes",
+    "places": "labels and coordinates",
+    "units": "units of axes",
+    "positions": "positions in space",
+    "description": "description",
+    "array units": "units of the values",
+    "attributes": "attributes",
+}
+OUTCOMES = {
+    "seen": "other libraries see it",
+    "kept": "raconvert reads it back, others do not see it",
+    "named": "left out, and the report says so",
+}
 NOTE = "<!-- Written by `python -m docs.generate` from the plugin. Edit that instead. -->"
 LISTENER = "Callable[[Progress], object]"  # what a caller gives, and inside is called with bytes
 PATH_LIKE = " | os.PathLike[str]"  # what a path may be beside a text
@@ -279,6 +298,8 @@ def page(row: Row) -> str:
     module = import_module(row.module)
     format_: Format = module.FORMAT
     parts = [NOTE, f"# {format_.title}", facts(format_), prose(module)]
+    if row.name in MEANING:
+        parts += ["## What arrays are about", meaning(MEANING[row.name])]
     if format_.read_options or format_.write_options:
         parts.append("## Options")
     if format_.read_options:
@@ -286,6 +307,21 @@ def page(row: Row) -> str:
     if format_.write_options:
         parts.append(options("Writing, `--out-opt NAME=VALUE`", format_.write_options))
     return "\n\n".join(parts) + "\n"
+
+
+def meaning(observed: dict[str, list[str]]) -> str:
+    """Return the table of what became of each fact about arrays in the law of meaning."""
+    lines = [
+        "Observed by `python -m tests.meaning --table`, which writes random arrays and looks at the",
+        "files with other libraries:",
+        "",
+        "| Fact | What becomes of it |",
+        "|---|---|",
+    ]
+    for fact, title in FACTS.items():
+        found = [text for key, text in OUTCOMES.items() if key in observed.get(fact, [])]
+        lines.append(f"| {title} | {'; or '.join(found) or '-'} |")
+    return "\n".join(lines)
 
 
 def facts(format_: Format) -> str:

@@ -1,0 +1,237 @@
+"""What libraries that are not ours see of a file: values, facts of each axis, positions.
+
+Each reader gives the values in logical order, and for each axis a mapping of what it says; a fact
+that it has no word for is not in it. `positions` are those of corners, as ITK counts them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+
+@dataclass
+class Seen:
+    """What a reader sees."""
+
+    values: np.ndarray
+    axes: list[dict[str, Any]]
+    whole: dict[str, Any] = field(default_factory=dict)
+    positions: Any = None  # from an index to a position; None: it says none
+
+    def reversed(self) -> Seen:
+        """The same with the axes in the other order."""
+        at = self.positions and (lambda index: self.positions(index[::-1]))
+        return Seen(self.values.T, self.axes[::-1], self.whole, at)
+
+
+@contextlib.contextmanager
+def quiet() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def places_of(axis: dict[str, Any], length: int) -> list[Any] | None:
+    """Labels, or the numbers of spacing and origin."""
+    if axis.get("labels") is not None:
+        return list(axis["labels"])
+    if axis.get("spacing") is None:
+        return None
+    return [(axis.get("origin") or 0) + n * axis["spacing"] for n in range(length)]
+
+
+def by_numpy(path: Path) -> Seen:
+    found = np.load(path)
+    values = found["X"] if hasattr(found, "files") else found
+    return Seen(values, [{} for _ in values.shape])
+
+
+def by_safetensors(path: Path) -> Seen:
+    from safetensors.numpy import load_file
+
+    values = load_file(path)["X"]
+    return Seen(values, [{} for _ in values.shape])
+
+
+def by_scipy(path: Path) -> Seen:
+    from scipy.io import loadmat
+
+    values = loadmat(path)["X"]
+    return Seen(values, [{} for _ in values.shape])
+
+
+def by_yaml(path: Path) -> Seen:
+    """An .ra, and its sidecar if there is one."""
+    data = path.read_bytes()
+    kind, width, _, rank = np.frombuffer(data[16:48], "<u8").tolist()
+    dims = np.frombuffer(data[48 : 48 + 8 * rank], "<u8")
+    code = {1: "i", 2: "u", 3: "f", 4: "c", 5: "b"}[kind]
+    values = np.frombuffer(data[48 + 8 * rank :], f"<{code}{width}" if code != "b" else "?")
+    beside = path.with_name(f"{path.name}.yaml")
+    fields = yaml.safe_load(beside.read_text()) if beside.exists() else {}
+    values = values.reshape(dims[::-1])
+    axes = fields.get("axes", [{} for _ in dims])
+    column_major = fields.get("index_order") == "F"
+    values, axes = (values.T, axes) if column_major else (values, axes[::-1])
+    told = [
+        {
+            "name": axis.get("name"),
+            "units": axis.get("units"),
+            "places": places_of(axis, length) if axis.get("direction") is None else None,
+        }
+        for axis, length in zip(axes, values.shape, strict=True)
+    ]
+    whole = {key: fields.get(key) for key in ("description", "units", "attributes")}
+    return Seen(values, told, whole)
+
+
+def by_h5py(path: Path) -> Seen:
+    import h5py
+
+    with h5py.File(path) as file:
+        data = file["X"]
+        axes = []
+        for dim in data.dims:
+            told: dict[str, Any] = {"name": dim.label or None}
+            if len(dim):
+                scale = dim[0]
+                told["name"] = told["name"] or scale.name.rsplit("/", 1)[-1]
+                made_up = scale.attrs.get("NAME", b"")
+                made_up = made_up.decode() if isinstance(made_up, bytes) else made_up
+                if not made_up.startswith("This is a netCDF dimension but not a netCDF variable"):
+                    values = scale.asstr()[()] if scale.dtype.kind in "OS" else scale[()]
+                    if "units" in scale.attrs:
+                        told["units"] = text(scale.attrs["units"])
+                    told["places"] = values.tolist()
+            axes.append(told)
+        whole = {"units": text(data.attrs.get("units"))}
+        whole["description"] = text(data.attrs.get("description", data.attrs.get("long_name")))
+        return Seen(np.asarray(data[()]), axes, whole)
+
+
+def text(value: Any) -> Any:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def by_xarray(path: Path) -> Seen:
+    import xarray
+
+    with quiet():
+        if path.suffix == ".zarr":
+            dataset = xarray.open_zarr(path, consolidated=False, decode_cf=False)
+        else:
+            dataset = xarray.open_dataset(path, engine="h5netcdf", decode_cf=False)
+        with dataset:
+            data = dataset["X"]
+            axes = []
+            for number, dim in enumerate(data.dims):
+                usual = {f"X_dim_{number}", f"X.{number}", f"phony_dim_{number}"}
+                told: dict[str, Any] = {"name": None if dim in usual else str(dim)}
+                if dim in dataset.variables and dim != "X":
+                    scale = dataset[dim]
+                    told["places"] = scale.values.tolist()
+                    told["units"] = scale.attrs.get("units")
+                axes.append(told)
+            whole = {"units": data.attrs.get("units")}
+            whole["description"] = data.attrs.get("description", data.attrs.get("long_name"))
+            return Seen(np.asarray(data.values), axes, whole)
+
+
+def by_pynrrd(path: Path) -> Seen:
+    import nrrd
+
+    values, header = nrrd.read(str(path), index_order="F")
+    values, rank = values.T, values.ndim
+    names = header.get("labels", [None] * rank)
+    units = header.get("units", [None] * rank)
+    axes = [{"name": a or None, "units": b or None} for a, b in zip(names, units, strict=True)]
+    whole = {"description": header.get("content"), "units": header.get("sample units")}
+    positions = None
+    directions = header.get("space directions")
+    if directions is not None and header.get("space origin") is not None:
+        frame = str(header.get("space", "left-posterior-superior"))
+        signs = [
+            -1 if "right" in frame and k == 0 else 1 for k in range(len(header["space origin"]))
+        ]
+        if "anterior" in frame:
+            signs[1] = -1
+        vectors = np.nan_to_num(np.array(directions, float))[::-1]
+
+        def positions(index: tuple[int, ...]) -> np.ndarray:
+            return (np.array(header["space origin"]) + np.array(index) @ vectors) * signs
+
+    if header.get("kinds", [None])[0] == "complex":
+        values, axes = values[..., 0] + 1j * values[..., 1], axes[1:]
+        positions = None if positions is None else _without_last(positions)
+    return Seen(values, axes[::-1], whole, positions)
+
+
+def _without_last(positions: Any) -> Any:
+    return lambda index: positions((*index, 0))
+
+
+def by_nibabel(path: Path) -> Seen:
+    import nibabel
+
+    image = nibabel.load(path)
+    values = np.asarray(image.dataobj)
+
+    def positions(index: tuple[int, ...]) -> np.ndarray:
+        three = np.array([*index[:3], *[0] * (3 - len(index[:3]))], float)
+        return (image.affine[:3, :3] @ three + image.affine[:3, 3]) * [-1, -1, 1]
+
+    whole = {"description": text(image.header["descrip"].tobytes().rstrip(b"\0")) or None}
+    told = int(image.header["sform_code"]) or int(image.header["qform_code"])
+    return Seen(values, [{} for _ in values.shape], whole, positions if told else None)
+
+
+def by_simpleitk(path: Path) -> Seen:
+    import SimpleITK
+
+    if "\nNDims = 1\n" in path.read_bytes()[:400].decode("latin-1"):  # ITK has no lines
+        head, _, data = path.read_bytes().partition(b"LOCAL\n")
+        code = {"UCHAR": "u1", "CHAR": "i1", "SHORT": "i2", "USHORT": "u2", "INT": "i4",
+                "UINT": "u4", "LONG_LONG": "i8", "FLOAT": "f4", "DOUBLE": "f8"}  # fmt: skip
+        kind = head.decode("latin-1").partition("ElementType = MET_")[2].split()[0]
+        values = np.frombuffer(data, "<" + code[kind])
+        return Seen(values, [{}])
+    image = SimpleITK.ReadImage(str(path))
+    values = SimpleITK.GetArrayFromImage(image)
+    rank = image.GetDimension()
+
+    def positions(index: tuple[int, ...]) -> np.ndarray:
+        return np.array(image.TransformIndexToPhysicalPoint([int(n) for n in index[::-1][-rank:]]))
+
+    return Seen(values, [{} for _ in values.shape], {}, positions)
+
+
+def by_harpy(path: Path) -> Seen:
+    from harpy import HarFileIO
+
+    with quiet():
+        [array] = HarFileIO.readHeaderArraysFromFile(str(path))
+    sets = array.get("sets") or [{} for _ in array["array"].shape]
+    axes = []
+    for one in sets:
+        known = str(one.get("name") or "").strip()
+        told: dict[str, Any] = {"name": known if known and not known.startswith("Unk") else None}
+        if one.get("dim_desc"):
+            told["places"] = [str(label).strip() for label in one["dim_desc"]]
+        axes.append(told)
+    return Seen(np.asarray(array["array"]), axes, {})
+
+
+READERS = {
+    "npy": by_numpy, "npz": by_numpy, "safetensors": by_safetensors, "mat": by_scipy,
+    "ra": by_yaml, "h5": by_h5py, "nc": by_xarray, "zarr": by_xarray, "nrrd": by_pynrrd,
+    "nii": by_nibabel, "mha": by_simpleitk, "har": by_harpy,
+}  # fmt: skip
+MANY = {"npz", "safetensors", "mat", "h5", "nc", "zarr", "har"}
+ONLY_BETWEEN = ("zip", "tar", "h5", "zarr", "nrrd", "ra", "nii", "mha", "nc")

@@ -1,0 +1,219 @@
+"""Compare what raconvert reads of the files in a folder with what other libraries read.
+
+    python -m tests.sweep FOLDER [--verbose]
+
+prints a table: for each format the files, and of these how many are equal (every array that the
+other library reads has the same shape and the same bits), different, refused by raconvert, not read
+by the other library, and without another reader here. Exit code 1 if any file is different.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import raconvert
+from raconvert import Bundle
+from raconvert.errors import RaconvertError
+
+Arrays = dict[str, np.ndarray]
+OUTCOMES = ("equal", "different", "refused", "not read by the other", "no other reader")
+ONE = ""  # the name of the one array of a file
+
+
+def by_numpy(path: Path) -> Arrays:
+    found = np.load(path)
+    arrays = (
+        {name: found[name] for name in found.files} if hasattr(found, "files") else {ONE: found}
+    )
+    return {name: values for name, values in arrays.items() if values.dtype.kind in "iufcb"}
+
+
+def by_h5py(path: Path) -> Arrays:
+    import h5py
+
+    found: Arrays = {}
+
+    def visit(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and item.shape is not None and item.dtype.kind in "iufcb":
+            found[name] = item[()]
+
+    with h5py.File(path) as file:
+        file.visititems(visit)
+    return found
+
+
+def by_scipy(path: Path) -> Arrays:
+    from scipy.io import loadmat
+
+    found = loadmat(path, struct_as_record=True)
+    return {
+        name: values for name, values in found.items()
+        if not name.startswith("__") and isinstance(values, np.ndarray)
+        and values.dtype.kind in "iufcb"
+    }  # fmt: skip
+
+
+def by_pynrrd(path: Path) -> Arrays:
+    import nrrd
+
+    return {ONE: nrrd.read(str(path), index_order="F")[0].T}
+
+
+def by_nibabel(path: Path) -> Arrays:
+    import nibabel
+
+    return {ONE: np.asarray(nibabel.load(path).dataobj.get_unscaled())}
+
+
+def by_simpleitk(path: Path) -> Arrays:
+    import SimpleITK
+
+    return {ONE: SimpleITK.GetArrayFromImage(SimpleITK.ReadImage(str(path)))}
+
+
+def by_tifffile(path: Path) -> Arrays:
+    import tifffile
+
+    with tifffile.TiffFile(path) as file:
+        series = file.series[0]
+        values, axes = series.asarray(), series.axes
+    moved = "S" in axes and series.kind != "shaped"  # planes of samples, which nobody described
+    return {ONE: np.moveaxis(values, axes.index("S"), -1) if moved else values}
+
+
+def by_pillow(path: Path) -> Arrays:
+    from PIL import Image
+
+    if path.suffix == ".png" and path.read_bytes()[24:26] in (
+        b"\x10\x02",
+        b"\x10\x04",
+        b"\x10\x06",
+    ):
+        raise ValueError("Pillow has no colours of 16 bits")
+    with Image.open(path) as image:
+        if image.mode not in ("L", "RGB", "RGBA", "LA"):
+            raise ValueError(f"mode {image.mode}")
+        return {ONE: np.asarray(image)}
+
+
+def by_safetensors(path: Path) -> Arrays:
+    from safetensors.numpy import load_file
+
+    return dict(load_file(path))
+
+
+def by_zarr(path: Path) -> Arrays:
+    import zarr
+
+    opened = zarr.open(path, mode="r")
+    if isinstance(opened, zarr.Array):
+        return {ONE: opened[...]}
+    return {
+        name: item[...] for name, item in opened.members(max_depth=None)
+        if isinstance(item, zarr.Array) and item.dtype.kind in "iufcb"
+    }  # fmt: skip
+
+
+def by_harpy(path: Path) -> Arrays:
+    from harpy import HarFileIO
+
+    with contextlib.redirect_stderr(io.StringIO()):  # it prints where it was
+        found = HarFileIO.readHeaderArraysFromFile(str(path))
+    arrays = {one["name"]: np.asarray(one["array"]) for one in found}
+    return {
+        name: values for name, values in arrays.items()
+        if values.dtype.kind in "iuf" and not name.startswith("XX")  # of programs, not of people
+    }  # fmt: skip
+
+
+READERS: dict[str, Callable[[Path], Arrays]] = {
+    "npy": by_numpy, "npz": by_numpy, "hdf5": by_h5py, "mat": by_scipy, "nrrd": by_pynrrd,
+    "nifti": by_nibabel, "metaimage": by_simpleitk, "tiff": by_tifffile, "png": by_pillow,
+    "gif": by_pillow, "bmp": by_pillow, "jpeg": by_pillow, "netpbm": by_pillow,
+    "webp": by_pillow, "safetensors": by_safetensors, "zarr": by_zarr, "har": by_harpy,
+}  # fmt: skip
+
+
+def files_below(folder: Path) -> list[Path]:
+    """The files, and the Zarr stores as one each."""
+    found = []
+    for root, folders, names in os.walk(folder):
+        stores = [one for one in folders if one.endswith(".zarr")]
+        folders[:] = sorted(set(folders) - set(stores))
+        found += [Path(root, one) for one in (*stores, *names)]
+    return sorted(found)
+
+
+def compared(path: Path) -> tuple[str, str, str]:
+    """Format, outcome and reason for one file."""
+    try:
+        name = raconvert.probe(path).format or "unknown"
+    except RaconvertError as error:
+        return "unknown", "refused", str(error).splitlines()[0]
+    reader = READERS.get(name)
+    if reader is None:
+        return name, "no other reader", ""
+    try:
+        with raconvert.open(path) as opened:
+            if isinstance(opened, Bundle):
+                ours = {key: np.asarray(one) for key, one in opened.items() if one.problem is None}
+            else:
+                ours = {ONE: np.asarray(opened)}
+    except RaconvertError as error:
+        return name, "refused", str(error).splitlines()[0]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            theirs = reader(path)
+    except Exception as error:  # noqa: BLE001 - whatever another library raises
+        return name, "not read by the other", f"{type(error).__name__}: {error}"[:100]
+    for key, values in theirs.items():
+        own = ours.get(key)
+        if own is None or not _is_same(own, values):
+            shape = None if own is None else own.shape
+            return name, "different", f"array '{key}': {shape} here, {values.shape} there"
+    return name, "equal", ""
+
+
+def _is_same(own: np.ndarray, other: np.ndarray) -> bool:
+    """True for the same shape and bits, in whatever order of bytes."""
+    if own.shape not in (other.shape, other.T.shape):
+        return False
+    if own.shape != other.shape:
+        other = other.T  # a reader that lists axes the other way
+    if own.dtype.kind != other.dtype.kind:
+        return bool(np.array_equal(own, other))
+    return bool(np.array_equal(own, other, equal_nan=own.dtype.kind in "fc"))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.sweep", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--verbose", action="store_true", help="a line for each file that differs")
+    args = parser.parse_args(arguments)
+    table: dict[str, Counter[str]] = {}
+    for path in files_below(args.folder):
+        name, outcome, reason = compared(path)
+        table.setdefault(name, Counter())[outcome] += 1
+        if outcome == "different" or (args.verbose and reason):
+            print(f"{path}: {outcome}: {reason}")
+    print("format".ljust(14), "files".rjust(6), *(one.rjust(len(one) + 2) for one in OUTCOMES))
+    for name in sorted(table):
+        counts = [str(table[name][one]).rjust(len(one) + 2) for one in OUTCOMES]
+        print(name.ljust(14), str(table[name].total()).rjust(6), *counts)
+    return 1 if any(row["different"] for row in table.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""The law of meaning (`tests.meaning`) over a sample; all of it is a command of its own."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from meaning.cases import Known, array_of, made
+from meaning.judge import judged
+
+from raconvert import Metadata
+
+CASES, BLOCKS = 500, 20
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_what_an_array_is_about_arrives_or_is_named(block: int, tmp_path: Path) -> None:
+    pytest.importorskip("SimpleITK")
+    faults = []
+    for seed in range(block * CASES // BLOCKS, (block + 1) * CASES // BLOCKS):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        verdict = judged(seed, folder)
+        faults += [f"seed {seed}: {' '.join(verdict.chain)}: {fault}" for fault in verdict.faults]
+    assert faults == []
+
+
+def test_the_law_finds_facts_on_another_axis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault put in by hand, names on the wrong axes, is found."""
+    turned = Metadata.permuted
+    monkeypatch.setattr(Metadata, "permuted", lambda meta, order: turned(meta, order[::-1]))
+    found = []
+    for seed in range(60):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        found += judged(seed, folder).faults
+    assert found
+
+
+def test_cases_are_cut_as_arrays_are() -> None:
+    """The hand-written rule of the law and `slicer` agree."""
+    chance = random.Random(4)
+    for _ in range(200):
+        known: Known = made(chance)
+        key = tuple(
+            chance.choice([slice(None), slice(None, None, -1), slice(1, None), slice(0, n, 2)])
+            for n in known.values.shape
+        )
+        wanted, got = known.cut(key), array_of(known).slicer[key]
+        assert np.array_equal(wanted.values, got)
+        if wanted.values.size:
+            assert [a.values(n) is None for a, n in zip(wanted.axes, got.shape, strict=True)] == [
+                a.values(n) is None for a, n in zip(got.axes, got.shape, strict=True)
+            ]
