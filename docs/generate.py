@@ -312,8 +312,8 @@ def page(row: Row) -> str:
 def meaning(observed: dict[str, list[str]]) -> str:
     """Return the table of what became of each fact about arrays in the law of meaning."""
     lines = [
-        "Observed by `python -m tests.meaning --table`, which writes random arrays and looks at the",
-        "files with other libraries:",
+        "Observed by `python -m tests.meaning --table`, which writes random arrays and looks at",
+        "the files with other libraries:",
         "",
         "| Fact | What becomes of it |",
         "|---|---|",
