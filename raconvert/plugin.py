@@ -399,7 +399,7 @@ def file_fits(bundle: Bundle, title: str) -> list[Fit]:
 def array_exists(path: str, name: str, why: str = "") -> TargetExists:
     """Return the error for an array that a container has and that may not be replaced.
 
-    `why`: a relative clause for one that no flag lets be replaced.
+    `why`: a relative clause for one that no flag lets be replaced. Raises nothing.
     """
     if why:
         return TargetExists(
@@ -415,7 +415,10 @@ def array_exists(path: str, name: str, why: str = "") -> TargetExists:
 
 
 def not_an_array(path: str, name: str, what: str) -> TargetExists:
-    """Return the error for the name of something in a container that is not one of its arrays."""
+    """Return the error for the name of something in a container that is not one of its arrays.
+
+    Raises nothing.
+    """
     return TargetExists(
         f"has {what} of the name '{name}', which is not replaced by an array",
         path=path,

@@ -15,8 +15,8 @@ import pytest
 import raconvert
 from raconvert import errors
 from raconvert.cli import main
-from raconvert.files.nearest import read_failed
 from raconvert.files.places import write_failed
+from raconvert.files.source import read_failed
 
 
 @pytest.fixture(autouse=True)

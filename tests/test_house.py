@@ -188,6 +188,7 @@ HEAVY = ("numpy", "yaml", "argparse", "ctypes", "subprocess", "concurrent", "tem
 # Light modules that most runs do not need, and are imported where they are.
 RARELY = {
     "raconvert.files.hands": "large files",
+    "raconvert.files.limits": "files of which no parser counts what it takes",
     "raconvert.files.nearest": "a source that is not there",
     "raconvert.files.writeback": "large files",
     "raconvert.unsupported": "files and destinations that no format claims",
@@ -195,6 +196,7 @@ RARELY = {
     "raconvert.arrays.dtypes": "an .ra of usual numbers is read without",
     "raconvert.arrays.indexing": "reading a part of an array",
     "raconvert.arrays.memory": "an .ra of usual numbers is read without",
+    "raconvert.arrays.namespace": "arrays without what only RA knows",
     "raconvert.arrays.placed": "metadata that is not moved",
     "raconvert.arrays.seen": "--meta drop of user elements",
     "raconvert.arrays.shown": "arrays that nobody prints",

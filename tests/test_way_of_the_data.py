@@ -98,7 +98,7 @@ def hdf5(folder: Path) -> str:
 WAYS = {
     "npy": (npy, "b.ra", "npy", "ra", 20),
     "stack": (images, "m.ra", "png", "ra", 28),
-    "hdf5": (hdf5, "scan.mat", "hdf5", "mat", 38),
+    "hdf5": (hdf5, "scan.mat", "hdf5", "mat", 41),
 }
 
 

@@ -20,8 +20,7 @@ from collections import namedtuple
 from struct import Struct
 
 from raconvert.errors import Corrupt
-from raconvert.files.nearest import read_failed
-from raconvert.files.source import read_up_to
+from raconvert.files.source import read_failed, read_up_to
 
 from .header import BLANKS, DATA, POSITION
 

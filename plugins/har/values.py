@@ -21,7 +21,7 @@ from raconvert.arrays.memory import check_memory
 from raconvert.arrays.pieces import runs
 from raconvert.arrays.strided import range_of
 from raconvert.errors import Corrupt
-from raconvert.files.nearest import read_failed
+from raconvert.files.source import read_failed
 from raconvert.plugin import dtype_of
 
 if TYPE_CHECKING:

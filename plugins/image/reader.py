@@ -18,7 +18,7 @@ from PIL import Image, ImageFile
 
 from raconvert.arrays.memory import check_memory
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
-from raconvert.files.nearest import read_failed
+from raconvert.files.source import read_failed
 from raconvert.plugin import Array, Bundle, element, trailing_note
 
 from .metadata import EXIF, metadata_of

@@ -26,8 +26,8 @@ from collections import namedtuple
 from math import prod
 
 from raconvert.errors import Corrupt, Unsupported
-from raconvert.files.nearest import read_failed
 from raconvert.files.seal import MARK
+from raconvert.files.source import read_failed
 
 from .fields import (
     BLANKS,

@@ -299,8 +299,8 @@ class Array(Protocols):
         read as few regions.
 
         >>> with raconvert.open("grid.ra") as array:
-        ...     array[1:, 0], array[[2, 0], 1:3]
-        (array([4, 8], dtype=int32), array([[9, 10], [1,  2]], dtype=int32))
+        ...     array[1:, 0], array[[2, 0], 1]
+        (array([4, 8], dtype=int32), array([9, 1], dtype=int32))
 
         Raises `IndexError` as numpy does, `Corrupt` or `ReadFailed` for data that cannot be read.
         """

@@ -14,7 +14,7 @@ from raconvert.arrays.indexing import full_key, is_basic
 from raconvert.arrays.lazy import Decoded
 from raconvert.arrays.memory import check_memory
 from raconvert.arrays.strided import range_of, region
-from raconvert.files.nearest import read_failed
+from raconvert.files.source import read_failed
 
 if TYPE_CHECKING:
     from typing import Any

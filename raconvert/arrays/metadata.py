@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+RA = "ra"  # the namespace of the core itself (`raconvert.arrays.namespace`)
+
 
 class Frozen(dict):  # type: ignore[type-arg]  # a dict to JSON and YAML
     """A dict that cannot be changed; ``dict(frozen)`` is one that can."""
@@ -185,6 +187,8 @@ class Axis(_Value):
 
         >>> Axis("t", spacing=0.5, origin=1.0).sliced(range(2, 8, 3))
         Axis(t, spacing=1.5, origin=2.0)
+
+        Raises nothing.
         """
         labels = self.labels
         if labels is not None:
@@ -372,12 +376,20 @@ class Metadata(_Value):
 
         >>> Metadata().with_format("nrrd", number=1).formats
         {'nrrd': {'number': 1}}
+
+        Raises nothing.
         """
         own = {**self.formats.get(name, {}), **fields}
         return self.replace(formats={**self.formats, name: own})
 
     def without_format(self, name: str, *fields: str) -> Metadata:
-        """Return the metadata without some fields of a namespace, or without the namespace."""
+        """Return the metadata without some fields of a namespace, or without the namespace.
+
+        >>> Metadata(formats={"nrrd": {"min": 0, "max": 9}}).without_format("nrrd", "min").formats
+        {'nrrd': {'max': 9}}
+
+        Raises nothing.
+        """
         own = {k: v for k, v in self.formats.get(name, {}).items() if fields and k not in fields}
         others = {key: space for key, space in self.formats.items() if key != name}
         return self.replace(formats={**others, name: own} if own else others)
@@ -401,7 +413,12 @@ class Metadata(_Value):
     def permuted(self, order: Sequence[int]) -> Metadata:
         """Return the metadata of an array whose axes are taken in this order, as by transpose.
 
-        Items go once another axis is the first. Raises nothing.
+        Items go once another axis is the first.
+
+        >>> Metadata(axes=[Axis("y"), Axis("x")]).permuted((1, 0)).axes
+        (Axis(x), Axis(y))
+
+        Raises nothing.
         """
         return self._with_axes(
             lambda listed: [listed[axis] for axis in order],
@@ -410,7 +427,13 @@ class Metadata(_Value):
         )
 
     def with_axis(self, at: int, axis: Axis, ndim: int) -> Metadata:
-        """Return the metadata of an array of `ndim` axes with one more, before axis `at`."""
+        """Return the metadata of an array of `ndim` axes with one more, before axis `at`.
+
+        >>> Metadata(axes=[Axis("x")]).with_axis(0, Axis("y"), 1).axes
+        (Axis(y), Axis(x))
+
+        Raises nothing.
+        """
         meta = self._with_axes(lambda listed: [*listed[:at], None, *listed[at:]], ndim)
         if not meta.axes and axis:
             meta = meta.replace(axes=[Axis()] * (ndim + 1))
@@ -419,7 +442,13 @@ class Metadata(_Value):
         return meta.replace(axes=[*meta.axes[:at], axis, *meta.axes[at + 1 :]])
 
     def without_axis(self, at: int, ndim: int) -> Metadata:
-        """Return the metadata of an array of `ndim` axes without axis `at`."""
+        """Return the metadata of an array of `ndim` axes without axis `at`.
+
+        >>> Metadata(axes=[Axis("y"), Axis("x")]).without_axis(0, 2).axes
+        (Axis(x),)
+
+        Raises nothing.
+        """
         return self._with_axes(lambda listed: [*listed[:at], *listed[at + 1 :]], ndim)
 
     def sliced(self, key: Sequence[int | range]) -> Metadata:
@@ -432,6 +461,8 @@ class Metadata(_Value):
         >>> meta = Metadata(axes=[Axis("y", labels="abc"), Axis("x", spacing=0.5)])
         >>> meta.sliced([range(1, 3), range(0, 6, 2)]).axes
         (Axis(y, labels=['b', 'c']), Axis(x, spacing=1.0))
+
+        Raises nothing but what reading the items raises.
         """
         axes, space = [*self.axes], self.space
         if len(axes) == len(key):
@@ -464,7 +495,13 @@ class Metadata(_Value):
         return meta.merged(item if len(item.axes) == len(kept) else item.without_axes())
 
     def merged(self, more: Metadata) -> Metadata:
-        """Return the metadata with what a record, or an item, adds to it or says instead."""
+        """Return the metadata with what a record, or an item, adds to it or says instead.
+
+        >>> Metadata(units="m", description="a").merged(Metadata(units="km")).to_dict()
+        {'description': 'a', 'units': 'km'}
+
+        Raises nothing.
+        """
         axes = more.axes or self.axes
         if len(self.axes) == len(more.axes):
             pairs = zip(self.axes, more.axes, strict=True)
@@ -483,7 +520,13 @@ class Metadata(_Value):
         )
 
     def without_axes(self) -> Metadata:
-        """Return the metadata without what is parallel to the axes."""
+        """Return the metadata without what is parallel to the axes, and without the space.
+
+        >>> Metadata(units="m", axes=[Axis("y")]).without_axes().to_dict()
+        {'units': 'm'}
+
+        Raises nothing.
+        """
         formats = {
             name: {k: v for k, v in own.items() if k != "axes" or not isinstance(v, list)}
             for name, own in self.formats.items()

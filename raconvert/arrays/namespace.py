@@ -6,6 +6,8 @@ and complex32; ``trailer`` is what follows the data: an `Extent`, or the bytes t
 
 from __future__ import annotations
 
+from raconvert.arrays.metadata import RA
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
     from raconvert.arrays.metadata import Metadata
 
-NAME = "ra"
+NAME = RA
 PAIR_BYTES = 4  # of complex32, carried as pairs of float16 on a new fastest axis
 
 

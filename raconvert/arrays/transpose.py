@@ -28,8 +28,8 @@ from raconvert.arrays.indexing import full_key, slabs
 from raconvert.arrays.lazy import Decoded
 from raconvert.arrays.prefetch import ahead
 from raconvert.files.copy import check_extent, read_at, read_extent_into
-from raconvert.files.nearest import read_failed
 from raconvert.files.places import close_file
+from raconvert.files.source import read_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ import os
 
 from raconvert.cli.options import VERBS, Opt, Verb, one_of
 from raconvert.errors import UsageError, did_you_mean
-from raconvert.files.quoting import operand
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,6 +117,8 @@ def _refuse_option(verb: str, spec: Verb, word: str) -> NoReturn:
         raise UsageError(f"{verb} has no option '{flag}'", remedy=_HINTS[flag])
     names = [name[2:] for name in known]
     close = did_you_mean(flag.lstrip("-"), names, _CLOSE).replace("'", "'--", 1)
+    from raconvert.files.quoting import operand
+
     raise UsageError(
         f"{verb} has no option '{flag}'{close}",
         remedy=f"see raconvert {verb} --help; a file of that name is {operand(word)}",

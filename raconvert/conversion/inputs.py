@@ -23,8 +23,8 @@ from raconvert.conversion.below import (
 )
 from raconvert.declared import Record
 from raconvert.errors import NotFound, ReadFailed, UsageError
-from raconvert.files.nearest import read_failed
 from raconvert.files.places import folders_of, is_folder, is_in_doubt, is_remote, public_name
+from raconvert.files.source import read_failed
 from raconvert.metadata import ITEMS_SUFFIX, SUFFIX
 from raconvert.registry import by_suffix, names_folder, row_of_folder
 

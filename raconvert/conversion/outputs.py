@@ -15,9 +15,8 @@ from raconvert import registry
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import type_name
 from raconvert.errors import Corrupt, TargetExists, UsageError, WriteFailed, counted
-from raconvert.files.nearest import read_failed
 from raconvert.files.places import check_target, identity, is_remote, sync_folder, write_failed
-from raconvert.files.source import Source
+from raconvert.files.source import Source, read_failed
 from raconvert.files.target import Target
 from raconvert.metadata import SUFFIX
 

@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import is_float8
 from raconvert.arrays.metadata import Metadata
-from raconvert.arrays.namespace import own_only, with_trailer, without_trailer
 from raconvert.conversion.outputs import commit, is_addition, read_back
 from raconvert.errors import (
     UNREADABLE,
@@ -276,6 +275,7 @@ def _as_written(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
 
 def _stripped(bundle: Bundle) -> Bundle:
     """Return a bundle that says nothing but names, types and dimensions."""
+    from raconvert.arrays.namespace import own_only
     from raconvert.arrays.seen import undescribed
 
     arrays = []
@@ -363,6 +363,7 @@ def _with_trailer(bundle: Bundle, row: Row, settings: Settings) -> Bundle:
     if not row.trailer or settings.meta not in ("trailer", "drop"):
         return bundle
     array = bundle.arrays[0]
+    from raconvert.arrays.namespace import with_trailer, without_trailer
     from raconvert.metadata import sidecar
     from raconvert.metadata.roundtrip import record_of
 

@@ -12,9 +12,8 @@ import errno
 import os
 
 from raconvert.errors import Corrupt
-from raconvert.files.nearest import read_failed
 from raconvert.files.places import close_file
-from raconvert.files.source import check_unchanged
+from raconvert.files.source import check_unchanged, read_failed
 from raconvert.files.swap import copy_stretch, swap_in_place
 
 TYPE_CHECKING = False

@@ -10,8 +10,7 @@ import os
 import sys
 from contextlib import contextmanager
 
-from raconvert.errors import RaconvertError, UsageError
-from raconvert.files.nearest import read_failed
+from raconvert.errors import RaconvertError, ReadFailed, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,4 +125,6 @@ def _fill(file: IO[bytes], source: Any, shown: str) -> None:
                 )
             file.write(piece)
     except OSError as error:
-        raise read_failed(shown, error) from error
+        if isinstance(error, RaconvertError):
+            raise
+        raise ReadFailed(f"cannot be read: {error.strerror or error}", path=shown) from error

@@ -1,26 +1,14 @@
-"""Errors for files that cannot be read, with the closest name in the folder where there is none."""
+"""The closest name in a folder to that of a file which is not there."""
 
 from __future__ import annotations
 
 import os
 from itertools import islice
 
-from raconvert.errors import NotFound, RaconvertError, ReadFailed
 from raconvert.files.places import is_remote
 
 MOST_NAMES = 2000  # of a folder that are looked at
 CLOSE = 0.7  # of the letters of both names are the same, in order
-
-
-def read_failed(path: str, error: Exception) -> RaconvertError:
-    """Return the error for a file that the system does not let us read; an error of ours stays."""
-    if isinstance(error, RaconvertError):
-        return error
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    kind = NotFound if isinstance(error, FileNotFoundError) else ReadFailed
-    failed = kind(f"cannot be read: {reason}{did_you_mean_file(path, error)}", path=path)
-    failed.errno = getattr(error, "errno", None)
-    return failed
 
 
 def did_you_mean_file(path: str, error: Exception | None = None) -> str:

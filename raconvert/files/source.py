@@ -14,9 +14,7 @@ import os
 from stat import S_ISDIR, S_ISREG
 
 from raconvert.declared import Record
-from raconvert.errors import Corrupt, Unsafe, changed
-from raconvert.files.limits import DEFAULT, limits_of
-from raconvert.files.nearest import read_failed
+from raconvert.errors import Corrupt, NotFound, RaconvertError, ReadFailed, Unsafe, changed
 from raconvert.files.places import close_file, is_remote, without_ending
 
 TYPE_CHECKING = False
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     Identity = tuple[int, int, int, int]
 
 HEAD_BYTES = 4096  # enough for every magic and for most headers, in one page
-DEFAULT_MAX_MEMORY = DEFAULT.memory
+DEFAULT_MAX_MEMORY = 1 << 30  # as of `Limits.memory`
 HELD_AT_MOST = 64  # descriptors at once: systems allow 256 to 1024, and stacks have many files
 _held: set[Handle] = set()  # what sources keep open
 # `O_NONBLOCK` keeps the open itself from hanging on a pipe without a writer.
@@ -105,8 +103,8 @@ class Source:
     """
 
     __slots__ = (
-        "_file", "_head", "base", "folders", "limits", "path", "place", "seen", "stand_ins",
-        "trust_external", "used",
+        "_file", "_head", "_limits", "base", "folders", "max_memory", "path", "place", "seen",
+        "stand_ins", "trust_external", "used",
     )  # fmt: skip
 
     def __init__(
@@ -122,7 +120,8 @@ class Source:
         self._file: Handle = -1
         self.place: str = place or os.fspath(path)
         self.path: str = os.fspath(path)
-        self.limits: Limits = limits_of(max_memory) if limits is None else limits
+        self.max_memory: int = max_memory if limits is None else limits.memory
+        self._limits: Limits | None = limits
         self.trust_external: bool = trust_external
         self.stand_ins: dict[str, str] = stand_ins or {}
         self.used: set[str] = set()
@@ -132,9 +131,13 @@ class Source:
         self._head: bytes | None = None
 
     @property
-    def max_memory(self) -> int:
-        """The number of bytes that decoding may hold at once."""
-        return self.limits.memory
+    def limits(self) -> Limits:
+        """The bounds of what a parser may take, counted or read of this source."""
+        if self._limits is None:
+            from raconvert.files.limits import limits_of
+
+            self._limits = limits_of(self.max_memory)
+        return self._limits
 
     @property
     def name(self) -> str:
@@ -173,7 +176,9 @@ class Source:
 
     def at(self, path: str) -> Source:
         """The source of another file, with the same rules and the same `used`; raises nothing."""
-        other = Source(path, stand_ins=self.stand_ins, limits=self.limits)
+        other = Source(
+            path, max_memory=self.max_memory, stand_ins=self.stand_ins, limits=self._limits
+        )
         other.trust_external = self.trust_external
         other.used, other.seen = self.used, self.seen
         return other
@@ -353,6 +358,19 @@ def refuse_changed(seen: Mapping[str, Identity]) -> None:
             now = None
         if now != known:
             raise changed(path)
+
+
+def read_failed(path: str, error: Exception) -> RaconvertError:
+    """Return the error for a file that the system does not let us read; an error of ours stays."""
+    if isinstance(error, RaconvertError):
+        return error
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    kind = NotFound if isinstance(error, FileNotFoundError) else ReadFailed
+    from raconvert.files.nearest import did_you_mean_file
+
+    failed = kind(f"cannot be read: {reason}{did_you_mean_file(path, error)}", path=path)
+    failed.errno = getattr(error, "errno", None)
+    return failed
 
 
 def open_file(path: str) -> tuple[int, os.stat_result]:

@@ -9,7 +9,7 @@ from raconvert.arrays.memory import machine_memory
 from raconvert.catalogue import ROWS
 from raconvert.errors import Corrupt, RaconvertError, UsageError
 from raconvert.files.folders import walk
-from raconvert.files.nearest import read_failed
+from raconvert.files.source import read_failed
 from raconvert.metadata.json import parsed
 from raconvert.metadata.sidecar import added
 from raconvert.migration.certificate import KIND, VERSION

@@ -12,9 +12,9 @@ import re
 
 from raconvert.errors import TargetExists, Unsafe
 from raconvert.files.copy import write_all
-from raconvert.files.nearest import read_failed
 from raconvert.files.own import open_own
 from raconvert.files.places import write_failed
+from raconvert.files.source import read_failed
 from raconvert.files.target import Target
 from raconvert.inspect.digest import manifest_line
 from raconvert.metadata import ITEMS_SUFFIX, SUFFIX

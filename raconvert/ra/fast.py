@@ -86,7 +86,7 @@ def read(
         try:
             data = os.read(descriptor, _GUESS_BYTES)
         except OSError as error:
-            from raconvert.files.nearest import read_failed
+            from raconvert.files.source import read_failed
 
             raise read_failed(os.fspath(path), error) from error
         finally:
@@ -110,7 +110,7 @@ def _read_url(path: str, error: Exception, max_memory: int) -> np.ndarray[Any, A
     """Read what could not be opened as a local file, if its path is a URL."""
     place = public_name(path)
     if place == path and not is_remote(path):
-        from raconvert.files.nearest import read_failed
+        from raconvert.files.source import read_failed
 
         raise read_failed(path, error) from error
     return _read_any(place, None, max_memory)

@@ -26,7 +26,7 @@ import struct
 from math import prod
 
 from raconvert.arrays.dtypes import ELTYPES, KINDS, Element, element, little
-from raconvert.arrays.namespace import own_of
+from raconvert.arrays.metadata import RA
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsupported
 
@@ -354,5 +354,9 @@ def canonical_header(array: Array) -> bytes:
 
 def canonical(array: Array) -> Header:
     """The header of the canonical .ra file that the array would become."""
-    own = own_of(array.meta) if array.described else {}
+    own: Mapping[str, Any] = {}
+    if array.described and RA in array.meta.formats:
+        from raconvert.arrays.namespace import own_of
+
+        own = own_of(array.meta)
     return uncarried(header_of(little(array.element), array.dims), own)

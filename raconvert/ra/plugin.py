@@ -24,7 +24,7 @@ known type, sizes that contradict the dimensions, data that is cut off.
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import FLOAT8, MAX_SPAN, spanned
-from raconvert.arrays.namespace import NAME, own_of
+from raconvert.arrays.metadata import RA
 from raconvert.errors import TooLarge
 from raconvert.plugin import (
     NO,
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 _SAMPLE = pack(Header(0, 2, 1, 3, (3,))) + b"\x01\x02\x03"
 
 FORMAT = Format(
-    name=NAME,
+    name=RA,
     title="RA (RawArray)",
     raw_bools=True,
     float8=FLOAT8,
@@ -168,7 +168,7 @@ def read(source: Source, *, unknown_flags: bool = False, encoding: str = AUTO) -
         trailer.checksum = None  # it passes, and is compared, together with the data
         own["trailer"] = trailer
     if own:
-        array.meta = Metadata(formats={NAME: own})
+        array.meta = Metadata(formats={RA: own})
     return Bundle([array], notes=notes, header_tells=candidates == (RAW,))
 
 
@@ -268,7 +268,11 @@ def header_size(array: Array) -> int:
 
 def _own(array: Array) -> Mapping[str, Any]:
     """What the metadata says that only RA knows."""
-    return own_of(array.meta) if array.described else {}
+    if not array.described or RA not in array.meta.formats:
+        return {}
+    from raconvert.arrays.namespace import own_of
+
+    return own_of(array.meta)
 
 
 def _write_encoded(array: Array, header: Header, encoding: str, target: Target) -> FileIO:

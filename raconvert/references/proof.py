@@ -12,10 +12,9 @@ from raconvert.arrays.dtypes import little, type_name
 from raconvert.arrays.memory import check_memory
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsupported, changed
-from raconvert.files.nearest import read_failed
 from raconvert.files.places import is_remote
 from raconvert.files.references import resolve
-from raconvert.files.source import Source, identity_of, open_regular
+from raconvert.files.source import Source, identity_of, open_regular, read_failed
 from raconvert.metadata.json import parsed
 
 from . import KEY, KINDS, VERSION
