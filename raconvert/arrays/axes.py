@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.dtypes import little
+from raconvert.arrays.metadata import RA
 from raconvert.arrays.namespace import without_pairs
 from raconvert.arrays.transpose import Transposed
 from raconvert.errors import UsageError
@@ -82,7 +83,7 @@ def _moved(
     """Transpose the data, seen slowest axis first; `meta` is that of the logical axes after it."""
     shape = array.dims[::-1]
     new_shape = tuple(shape[axis] for axis in axes)
-    if axes[-1] != len(axes) - 1:
+    if axes[-1] != len(axes) - 1 and RA in meta.formats:
         meta = without_pairs(meta)
     return array.replace(
         element=little(array.element),
