@@ -18,19 +18,23 @@ Byte order is that of the header, little or big, as its first field (348 or 540)
 Mapping: column-major, as voxels are counted [i, j, k]; dims are ``dim[1..dim[0]]``. Values are as
 they are stored: ``scl_slope`` and ``scl_inter`` are not applied but kept in the namespace
 ``nifti``, and a note says so. ``pixdim`` and ``xyzt_units`` become spacing and units of the axes (a
-spacing of 1 without units says nothing), ``descrip`` the description. The namespace ``nifti`` has
-``sform`` and ``qform`` (the affine: three rows of four numbers; quaternion, offset and sign), their
-codes, the intent, slices, extensions, and every other field that is not 0; its ``axes`` follow the
-axes, so that ``--axes`` permutes the columns of ``sform`` (``qform`` is then dropped, and named).
-Its ``form`` keeps the fields whose bytes differ from those we write for the same meaning: text
-behind a NUL, trailing blanks, spacings of 0, a slope of 0, NaN. So each field of a header comes
-back with the bytes it had, but for those that say how the file lies (``vox_offset``, ``bitpix``).
+spacing of 1 without units says nothing), ``toffset`` the origin of the fourth axis, ``descrip`` the
+description. The place of the image becomes directions of the first three axes and the space: sform
+if its code is above 0, else qform if its code is, else spacings only. The code names the frame:
+scanner-RAS, aligned-RAS, talairach-RAS, MNI-RAS, template-RAS (1 to 5). The namespace ``nifti`` has
+the intent, slices, extensions, and every other field that is not 0. Its ``form`` keeps the fields
+whose bytes differ from those we write for the same meaning: a qform beside a sform, text behind
+a NUL, trailing blanks, spacings of 0, a slope of 0, NaN. So each field of a header comes back with
+the bytes it had, as long as the array lies where it lay, but for those that say how the file lies
+(``vox_offset``, ``bitpix``).
 RGB24 and RGBA32 are structures of bytes R, G, B and A.
 
 Writes: little-endian, NIfTI-1 where lengths are below 32768, else NIfTI-2 (also where the file came
 from one); inside gzip where the name ends with ``.gz``; a pair where the name is that of one
 (``x.img``, or ``x.hdr`` with ``--to nifti``), with a comment ``raconvert seal: …`` as the last
-extension, which ties the two together.
+extension, which ties the two together. LPS and LAS are turned into RAS; the frames of the codes
+keep theirs, others get code 2. sform is written, and an equal qform unless the axes are skewed.
+A frame that is not anatomical is taken for LPS, as ITK does, and named.
 
 Refused: ANALYZE 7.5, which has no magic and no sure axes, long doubles (1536, 2048) and bits (1),
 lengths below 1, data that is cut off. Writing: no more than 7 axes, none of length 0; bool becomes

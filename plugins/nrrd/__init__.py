@@ -24,7 +24,9 @@ or detached (``.nhdr``, with the data in a file of the same name beside it); enc
 bzip2, ascii (text) and hex.
 
 Mapping: `sizes` are `dims` (fastest first); NRRD says nothing of indices, so the index order is
-None. All fields become metadata and are written back: see ``plugins/nrrd/metadata.py``. A key/value
+None. All fields become metadata and are written back: see ``plugins/nrrd/metadata.py``. Space,
+directions and origin become the common ones. Three axes of space and one of time are written as
+ITK reads them: in a space with time, as LPS; a plane in a space of two axes. A key/value
 pair ``raconvert`` keeps what NRRD has no field for, so that nothing is lost on the way back: see
 ``plugins/nrrd/pair.py``.
 

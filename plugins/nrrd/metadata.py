@@ -7,21 +7,26 @@ r"""Header fields as metadata, and back.
 ``labels``        `Axis.name` (an empty label: none)
 ``kinds``         `Axis.kind`, in the spelling of the definition
 ``units``         `Axis.units`; an axis along one axis of the space has that axis's units
-``spacings``      `Axis.spacing` (``nan``: none); where it is not given, the length of the space
-                  direction, or along one axis of the space its signed component; or, where it is
-                  known whether samples are nodes or cells, what ``axis mins`` and ``axis maxs`` say
+``space``         the frame of `Metadata.space`: RAS, LAS, LPS, or the name as it stands
+``space origin``  the origin of `Metadata.space`
+``space           `Axis.direction` and, as its length, `Axis.spacing`; of time in a space with time
+directions``      `Axis.spacing` and `Axis.origin`
+``spacings``      `Axis.spacing` (``nan``: none); where it is not given, and it is known whether
+                  samples are nodes or cells, what ``axis mins`` and ``axis maxs`` say
 ``axis mins``     `Axis.origin`, the position of the first sample: the minimum itself where samples
-                  are nodes, half a spacing further where they are cells; with a space direction
-                  along one axis of the space, that component of the ``space origin``
+                  are nodes, half a spacing further where they are cells
 ================  ===================================================================
 
-Everything else of the header lies in the namespace ``nrrd``: ``space`` or ``space_dimension``,
-``space_units``, ``space_origin``, ``measurement_frame``, ``old_min``, ``old_max``, ``number``,
+Everything else of the header lies in the namespace ``nrrd``: ``measurement_frame``, ``old_min``, ``old_max``, ``number``,
 ``min``, ``max``, ``comments``, ``charset`` (``latin-1`` where the header is not UTF-8), ``endian``
 (of blocks, whose bytes are kept as they are) and ``axes``: one mapping per axis, parallel to
-`Metadata.axes`, of ``direction``, ``center``, ``min``, ``max``, ``thickness``, and ``spacing``
+`Metadata.axes`, of ``center``, ``min``, ``max``, ``thickness``, and ``spacing``
 where it is given and minimum and maximum say the same. ``complex_axis`` is the mapping of the axis
 that complex numbers were made of, with its ``name``, ``units``, ...
+
+Where we would write the space in another way (as LPS with time, without a name), ``space`` or
+``space_dimension``, ``space_units``, ``space_origin`` and each ``direction`` stay in the namespace
+as well; they are written as long as they mean what the common metadata says.
 
 What NRRD has no field for travels in one key/value pair: see ``pair.py``.
 """
