@@ -40,7 +40,7 @@ from types import ModuleType
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import Element, dtype_of, element, element_of, little, type_name
-from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.arrays.metadata import Axis, Metadata, Space
 from raconvert.declared import Record
 from raconvert.errors import TargetExists, Unsupported, listed, quoted
 from raconvert.files.source import Extent, Source
@@ -162,7 +162,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "API", "EQUIVALENT", "MAYBE", "NO", "PROPERTIES", "REFUSED", "SURE", "Array", "Axis", "Bundle",
-    "Element", "Extent", "Fit", "Format", "Metadata", "Option", "Plan", "Source", "Target",
+    "Element", "Extent", "Fit", "Format", "Metadata", "Option", "Plan", "Source", "Space", "Target",
     "array_exists", "dtype_of", "element", "element_of", "equivalent", "file_fits", "first_of",
     "little", "not_an_array", "refused", "refused_type", "type_name",
 ]  # fmt: skip

@@ -92,7 +92,7 @@ FIELD = {
         "write73": "writes v7.3",
     },
     "metaimage": {"datafiles": "where data lies, in one file or many"},
-    "nifti": {},
+    "nifti": {"space": "sform, qform and pixdim, from which the place of an image comes"},
     "npy": {},
     "npz": {},
     "nrrd": {
@@ -102,6 +102,7 @@ FIELD = {
         "listings": "programs of other languages and libraries that read an encoded file",
         "pair": "our own key/value pair for what NRRD has no field for",
         "sources": "the decoder of data, by its encoding",
+        "space": "space, directions and origin, from which the place of an image comes",
     },
     "png": {
         "alike": "small files that begin and end alike, one at a time",

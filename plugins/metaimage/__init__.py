@@ -14,13 +14,13 @@ written as text (``BinaryData = False``: the numbers exactly as they stand there
 Mapping: ``DimSize`` lists the fastest axis first, as RA does, and defines no index order; a field
 of our own, ``RaconvertIndexOrder = F``, keeps that an array was column-major (others ignore it).
 ``ElementSpacing`` and ``DistanceUnits`` become spacing and units of the axes, ``Comment`` the
-description. ``TransformMatrix`` and ``Offset`` become directions and the space, in LPS, as ITK reads
+description. ``TransformMatrix`` and ``Offset`` become directions and the space, in LPS, as ITK has
 them whatever ``AnatomicalOrientation`` says; an axis behind the third that runs along an axis of
 its own is not spatial and gets spacing and origin. The namespace ``metaimage`` keeps
 ``CenterOfRotation`` and all other fields as text, whatever their key (ITK writes ``dim[0] = 3``
-from the dictionaries of NIfTI and NRRD). Spacings of 1 alone say nothing. As in MetaIO, ``ElementSize`` alone is the spacing, a
-negative spacing turns its direction, and there are no comment lines. Text is UTF-8, or Latin-1 if
-it cannot be that; it is written as UTF-8.
+from the dictionaries of NIfTI and NRRD). Spacings of 1 alone say nothing. As in MetaIO,
+``ElementSize`` alone is the spacing, a negative spacing turns its direction, and there are no
+comment lines. Text is UTF-8, or Latin-1 if it cannot be that; it is written as UTF-8.
 
 Writes: little-endian, as it is or with ``compress=zlib``; ``.mhd`` gets its data in ``.raw`` or
 ``.zraw`` beside it, and a field ``RaconvertSeal`` that ties the two together. The fastest axis

@@ -17,12 +17,12 @@ directions``      `Axis.spacing` and `Axis.origin`
                   are nodes, half a spacing further where they are cells
 ================  ===================================================================
 
-Everything else of the header lies in the namespace ``nrrd``: ``measurement_frame``, ``old_min``, ``old_max``, ``number``,
-``min``, ``max``, ``comments``, ``charset`` (``latin-1`` where the header is not UTF-8), ``endian``
-(of blocks, whose bytes are kept as they are) and ``axes``: one mapping per axis, parallel to
-`Metadata.axes`, of ``center``, ``min``, ``max``, ``thickness``, and ``spacing``
-where it is given and minimum and maximum say the same. ``complex_axis`` is the mapping of the axis
-that complex numbers were made of, with its ``name``, ``units``, ...
+Everything else of the header lies in the namespace ``nrrd``: ``measurement_frame``, ``old_min``,
+``old_max``, ``number``, ``min``, ``max``, ``comments``, ``charset`` (``latin-1`` where the header
+is not UTF-8), ``endian`` (of blocks, whose bytes are kept as they are) and ``axes``: one mapping
+per axis, parallel to `Metadata.axes`, of ``center``, ``min``, ``max``, ``thickness``, and
+``spacing`` where it is given and minimum and maximum say the same. ``complex_axis`` is the mapping
+of the axis that complex numbers were made of, with its ``name``, ``units``, ...
 
 Where we would write the space in another way (as LPS with time, without a name), ``space`` or
 ``space_dimension``, ``space_units``, ``space_origin`` and each ``direction`` stay in the namespace
