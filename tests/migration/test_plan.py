@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import raconvert
-from raconvert.bundle.names import folded
+from raconvert.files.names import folded
 from raconvert.errors import UsageError
 from raconvert.migration.found import Found, Tree
 from raconvert.migration.plan import planned
