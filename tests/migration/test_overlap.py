@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import raconvert
-from raconvert.bundle.names import folded
+from raconvert.files.names import folded
 from raconvert.errors import TargetExists, UsageError
 from raconvert.migration import overlap
 from raconvert.migration.plan import planned
