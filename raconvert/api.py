@@ -275,7 +275,7 @@ def _write(
     stem = name or os.path.splitext(os.path.basename(place))[0]
     changes: list[tuple[str, str]] = []
     if kind_of(arrays):
-        bundle = bundle_of(arrays, stem, changes)
+        bundle = bundle_of(arrays, stem, changes, several=row.many and name is None)
     elif isinstance(arrays, Bundle):  # with what it says of itself: attributes, groups, aliases
         bundle = arrays.like([array_of(array) for array in arrays.arrays])
     elif isinstance(arrays, Group):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Bundle
 
+_UNNAMED = "__xarray_dataarray_variable__"  # xarray's, which looks for it by this name
 _DOCUMENTS = ("zarr.json", "bundle.yaml")  # files by which a folder is known
 
 
@@ -49,6 +50,8 @@ def same_on_disk(key: str) -> str:
 def _unreserved(name: str) -> str:
     """The name without parts that have a meaning in a hierarchy: they are escaped."""
     return "/".join(
-        f" {part}" if part.lower() in _DOCUMENTS or part.startswith("__") else part
+        f" {part}"
+        if part.lower() in _DOCUMENTS or (part.startswith("__") and part != _UNNAMED)
+        else part
         for part in name.split("/")
     )

@@ -35,6 +35,18 @@ def naming_coordinates(meta: Metadata, values: Any) -> Metadata:
     return meta
 
 
+def naming_all(attributes: dict[str, Any], dataset: Any) -> dict[str, Any]:
+    """Return attributes of a Dataset that name coordinates which no variable of it names.
+
+    So does xarray, for coordinates whose dimensions no variable has.
+    """
+    named = {key for name in dataset.data_vars for key in dataset[name].coords}
+    names = [str(key) for key in dataset.coords if key not in named and key not in dataset.dims]
+    if not names or "coordinates" in attributes or any(set(name) & set(" \t\n") for name in names):
+        return attributes
+    return {**attributes, "coordinates": " ".join(names)}
+
+
 def as_numbers(
     coordinate: Any, dim: Any, name: str, changes: list[tuple[str, str]]
 ) -> tuple[np.ndarray[Any, Any], str | None]:

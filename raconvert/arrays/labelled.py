@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.bundle import Bundle
-from raconvert.arrays.conventions import as_numbers, naming_coordinates
+from raconvert.arrays.conventions import as_numbers, naming_all, naming_coordinates
 from raconvert.arrays.delayed import Delayed, is_delayed
 from raconvert.arrays.dtypes import element_of, flattened
 from raconvert.arrays.metadata import Axis, Metadata
@@ -19,6 +19,7 @@ from raconvert.errors import UsageError, WouldLose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     import numpy as np
@@ -42,33 +43,39 @@ def kind_of(values: Any) -> str | None:
     return None
 
 
-def bundle_of(values: Any, name: str, changes: list[tuple[str, str]]) -> Bundle:
+def bundle_of(
+    values: Any, name: str, changes: list[tuple[str, str]], *, several: bool = False
+) -> Bundle:
     """Return a labelled array or table as a bundle; `name` is for arrays that have none.
 
     A Dataset becomes one array for each variable, and for each coordinate that is not a dimension's
-    own; a DataFrame one for each column, and one for its index if that is more than the row's
-    number. Of an index of several levels each is an axis, labelled in the order in which its labels
-    come first. `changes` gets (array, what changed) for everything that takes another form. Raises
-    `WouldLose` for what has no place: several coordinates of a DataArray, rows of a long table that
-    are missing or there twice, columns of mixed objects or with missing values.
+    own; with `several`, also for a dimension's own of which an axis does not say all; a DataFrame
+    one for each column, and one for its index if that is more than the row's number. Of an index of
+    several levels each is an axis, labelled in the order in which its labels come first. `changes`
+    gets (array, what changed) for everything that takes another form. Raises `WouldLose` for what
+    has no place: several coordinates of a DataArray, rows of a long table that are missing or there
+    twice, columns of mixed objects or with missing values.
     """
     kind = kind_of(values)
     if kind == "DataArray":
         others = [key for key in values.coords if key not in values.dims]
         if others:
             raise _lost(values, f"the coordinates {_listed(others)}", "write it as a Dataset, or ")
-        return Bundle([_data_array(values, _text(values.name, name), changes)])
+        coordinates, apart = _apart(values, changes, several=several)
+        return Bundle([_data_array(values, _text(values.name, name), changes, apart), *coordinates])
     if kind == "Dataset":
         names = [*values.data_vars, *(key for key in values.coords if key not in values.dims)]
         _refuse_twins(values, names)
-        arrays = [_data_array(values[key], str(key), changes) for key in names]
+        coordinates, apart = _apart(values, changes, several=several)
+        arrays = [_data_array(values[key], str(key), changes, apart) for key in names]
         for key, array in zip(values.data_vars, arrays, strict=False):
             array.meta = naming_coordinates(array.meta, values[key])
         empty = [key for key in values.coords if key in values.dims and not _used(values, key)]
-        arrays += [_data_array(values[key], str(key), changes) for key in empty]
+        arrays += [_data_array(values[key], str(key), changes) for key in empty if key not in apart]
+        arrays += coordinates
         own = values.encoding.get(KEEPS)
         formats = {key: dict(one) for key, one in own["formats"].items()} if own else {}
-        attributes = _attributes("", values.attrs, changes)
+        attributes = naming_all(_attributes("", values.attrs, changes), values)
         return Bundle(arrays, attributes=attributes, formats=formats)
     if kind == "NamedArray":
         axes = [Axis(name=str(dim)) for dim in values.dims]
@@ -143,14 +150,47 @@ def _refuse_twins(values: Any, names: list[Any]) -> None:
 # xarray ------------------------------------------------------------------------------------------
 
 
-def _data_array(values: Any, name: str, changes: list[tuple[str, str]]) -> Array:
+def _apart(
+    values: Any, changes: list[tuple[str, str]], *, several: bool
+) -> tuple[list[Array], set[Any]]:
+    """Return coordinates as arrays of their own, and their dimensions, where axes say less.
+
+    A file of `several` arrays holds them beside the others: attributes and types of their own.
+    """
+    found: list[Array] = []
+    for dim in values.dims if several else ():
+        if dim in values.coords and not _is_said(values.coords[dim]):
+            coord = values.coords[dim]
+            numbers, units = as_numbers(coord, dim, str(dim), changes)
+            made = _array(_without_objects(numbers, str(dim), values), str(dim), [Axis(str(dim))])
+            _describe(made, str(dim), coord.attrs, changes)
+            if units is not None:
+                made.meta = made.meta.replace(units=units)
+            found.append(made)
+    return found, {array.name for array in found}
+
+
+def _is_said(coord: Any) -> bool:
+    """True if an axis says all of a coordinate along its dimension: values, type and units."""
+    if KEEPS in coord.encoding:  # it was made of an axis
+        return True
+    units = coord.attrs.get("units", "")
+    plain = coord.dtype.kind in "MmOUT" or coord.dtype.str[1:] in ("i8", "f8")
+    return plain and isinstance(units, str) and not set(coord.attrs) - {"units"}
+
+
+def _data_array(
+    values: Any, name: str, changes: list[tuple[str, str]], apart: Collection[Any] = ()
+) -> Array:
     kept = values.encoding.get(KEEPS)
     kept = kept if isinstance(kept, dict) and "dims" in kept else {}  # a coordinate has an axis
     fresh = bool(kept) and (kept["dims"], kept["shape"]) == (values.dims, values.shape)
     axes = []
     for place, dim in enumerate(values.dims):
         known = [kept["axes"][place]] if fresh else []
-        if dim in values.coords:
+        if str(dim) in apart:  # an array of its own says it all
+            axes.append(Axis(name=str(dim)))
+        elif dim in values.coords:
             axes.append(_axis(values, dim, known, name, changes))
         else:
             axes.append(_without_coordinate(dim, known))
@@ -284,12 +324,14 @@ def _frame(values: Any, changes: list[tuple[str, str]]) -> Bundle:
         about = {} if len(pairs) == 1 else _attributes("", attrs, changes)
         return Bundle(_long(values, pairs, changes), attributes=about)
     columns = {str(key): values.iloc[:, place] for place, key in enumerate(values.columns)}
+    axes: list[Axis] = []
     if not _is_count(values.index) or values.index.name is not None:
         index = _text(values.index.name, "index")
         columns = {**columns, index: values.index} if index not in columns else {}
+        axes = [Axis(index)]  # so that the index is that of all columns when it is read
     if len(columns) < len(values.columns):
         raise _lost(values, "columns of the same name")
-    arrays = [_array(_column(one, key, values), key, []) for key, one in columns.items()]
+    arrays = [_array(_column(one, key, values), key, axes) for key, one in columns.items()]
     if values.columns.name is not None:
         changes.append(("", f"left out: the name of the columns, '{values.columns.name}'"))
     return Bundle(arrays, attributes=_attributes("", values.attrs, changes))

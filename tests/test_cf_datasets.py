@@ -1,0 +1,178 @@
+"""netCDF-4, Zarr and xarray: what xarray's own engines open is the same on both sides."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import cf_datasets
+import numpy as np
+import pytest
+
+import raconvert
+
+h5py = pytest.importorskip("h5py")
+xr = pytest.importorskip("xarray")
+pd = pytest.importorskip("pandas")
+for _name in ("h5netcdf", "netCDF4", "zarr"):
+    pytest.importorskip(_name)
+
+PIECES = 6
+# Datasets, each of which goes at least six ways; more with the environment variable.
+DATASETS = int(os.environ.get("RACONVERT_CF_DATASETS", "60"))
+
+
+@pytest.mark.parametrize("piece", range(PIECES))
+def test_random_datasets_are_identical_to_xarray(piece: int) -> None:
+    count = -(-DATASETS // PIECES)
+    assert cf_datasets.run(1000 + piece * count, count) == []
+
+
+def test_the_comparison_finds_what_differs(tmp_path: Path) -> None:
+    for name, value in (("a", 1), ("b", 2)):
+        made = xr.Dataset({"v": ("x", [1.0, 2.0], {"k": value})})
+        made.to_netcdf(tmp_path / f"{name}.nc", engine="h5netcdf")
+    (tmp_path / "b.said").write_text("")
+    args = tmp_path / "a.nc", tmp_path / "b.nc", "h5netcdf", "h5netcdf"
+    assert "Differing" in cf_datasets.differences(*args)
+    assert cf_datasets.differences(args[0], args[0], "h5netcdf", "raconvert") == ""
+
+
+def document(path: Path, name: str, version: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        (path / name / ("zarr.json" if version == "3" else ".zarray")).read_text()
+    )
+    return found
+
+
+@pytest.mark.parametrize("version", ["3", "2"])
+@pytest.mark.parametrize(
+    ("dtype", "fill", "stored", "attribute"),
+    [("i2", -999, -999, -999), ("f4", np.nan, "NaN", "AAAAAAAA+H8="), ("u1", 255, 255, 255)],
+)
+def test_the_value_of_missing_elements_is_a_number(
+    tmp_path: Path, version: str, dtype: str, fill: Any, stored: Any, attribute: Any
+) -> None:
+    values = xr.Variable(
+        "x", np.arange(3).astype(dtype), {"_FillValue": np.dtype(dtype).type(fill)}
+    )
+    xr.Dataset({"t": values}, {"x": [1.0, 2.0, 4.0]}).to_netcdf(
+        tmp_path / "a.nc", engine="h5netcdf"
+    )
+    raconvert.convert(
+        tmp_path / "a.nc", tmp_path / "a.zarr", out_opts={"format": version}, strict=True
+    )
+    found = document(tmp_path / "a.zarr", "t", version)
+    assert found["fill_value"] == stored
+    if version == "3":
+        assert found["attributes"]["_FillValue"] == attribute
+        assert found["dimension_names"] == ["x"]
+    with raconvert.open(tmp_path / "a.zarr") as bundle:
+        back = bundle["t"].meta.attributes["_FillValue"]
+        assert type(back) is (float if dtype == "f4" else int)
+        assert np.array_equal(back, fill, equal_nan=dtype == "f4")
+
+
+def test_long_name_and_description_both_survive(tmp_path: Path) -> None:
+    texts = {"long_name": "time", "description": "days since 1900-01-01"}
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        file["t"] = np.arange(3.0)
+        file["t"].attrs.update(texts)
+    raconvert.convert(tmp_path / "a.nc", tmp_path / "b", to="bundle")
+    raconvert.convert(tmp_path / "b", tmp_path / "b.nc")
+    raconvert.convert(tmp_path / "a.nc", tmp_path / "c.h5")
+    for name in ("b.nc", "c.h5"):
+        with h5py.File(tmp_path / name) as file:
+            assert {key: file["t"].attrs[key] for key in texts} == texts
+    raconvert.convert(tmp_path / "a.nc", tmp_path / "a.zarr")
+    assert document(tmp_path / "a.zarr", "t", "3")["attributes"] == texts
+
+
+def test_an_attribute_without_a_place_in_json_is_named(tmp_path: Path) -> None:
+    made = xr.Dataset({"v": ("x", [1.0, 2.0], {"missing_value": np.nan, "k": 1})})
+    made.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    report = raconvert.convert(tmp_path / "a.nc", tmp_path / "a.zarr")
+    assert [fit.reason for fit in report.equivalent] == [
+        "JSON cannot hold the attributes 'missing_value': only raconvert reads them"
+    ]
+    raconvert.convert(tmp_path / "a.zarr", tmp_path / "b.nc")
+    with h5py.File(tmp_path / "b.nc") as file:
+        assert np.isnan(file["v"].attrs["missing_value"])
+
+
+@pytest.mark.parametrize("name", ["a.nc", "a.zarr", "a.h5"])
+def test_attributes_of_a_coordinate_stay(tmp_path: Path, name: str) -> None:
+    given = xr.Dataset(
+        {"t": (("time", "y"), np.arange(6.0).reshape(3, 2), {"units": "K"})},
+        {
+            "time": (
+                "time", pd.date_range("2001-01-01", periods=3), {"long_name": "T", "axis": "T"}
+            ),
+            "y": ("y", np.array([1, 2], "f4"), {"standard_name": "latitude"}),
+        },
+    )  # fmt: skip
+    report = raconvert.write(tmp_path / name, given)
+    assert not any("left out" in fit.reason for fit in report.equivalent)
+    for engine in ("zarr" if name == "a.zarr" else "h5netcdf", "raconvert"):
+        with xr.open_dataset(tmp_path / name, engine=engine) as found:
+            found.attrs.pop("raconvert", None)
+            xr.testing.assert_identical(given, found.load())
+            assert found["y"].dtype == "f4"
+    # A format of one array has no place for them, and says so.
+    report = raconvert.write(tmp_path / "t.nrrd", given["t"])
+    assert any("'standard_name' of coordinate 'y'" in fit.reason for fit in report.equivalent)
+
+
+@pytest.mark.parametrize("name", ["d.nc", "d.zarr", "d.h5"])
+@pytest.mark.parametrize("index", [["p", "q"], pd.date_range("2001-01-01", periods=2), [0.5, 7.0]])
+def test_an_index_of_pandas_comes_back(tmp_path: Path, name: str, index: Any) -> None:
+    frame = pd.DataFrame({"a": [1, 2], "b": [0.5, 1.5]}, index=pd.Index(index, name="key"))
+    raconvert.write(tmp_path / name, frame)
+    with xr.open_dataset(tmp_path / name, engine="raconvert") as found:
+        pd.testing.assert_frame_equal(
+            found.to_dataframe(), frame, check_index_type=False, check_freq=False
+        )
+
+
+@pytest.mark.parametrize("version", ["3", "2"])
+def test_texts_are_texts_in_zarr_and_back(tmp_path: Path, version: str) -> None:
+    texts = np.array(["Rome", "grüße", "", "東京"], object)
+    xr.Dataset({"v": ("x", texts)}).to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    options = {"format": version, "chunks": "3"}
+    raconvert.convert(tmp_path / "a.nc", tmp_path / "a.zarr", out_opts=options, strict=True)
+    with xr.open_zarr(tmp_path / "a.zarr") as found:
+        assert found["v"].values.tolist() == texts.tolist()
+    before, after = (raconvert.open(tmp_path / f"a.{kind}") for kind in ("nc", "zarr"))
+    with before, after:
+        assert before["v"].element == after["v"].element
+    fixed = {"format": version, "strings": "fixed"}
+    raconvert.convert(tmp_path / "a.nc", tmp_path / "f.zarr", out_opts=fixed)
+    with xr.open_zarr(tmp_path / "f.zarr") as found:
+        assert found["v"].dtype.kind == "S"
+
+
+def test_a_text_narrower_than_its_type_keeps_the_type(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", data=[b"ab", b"c"], dtype=h5py.string_dtype("utf-8", 9))
+    raconvert.convert(tmp_path / "a.h5", tmp_path / "a.zarr")
+    with raconvert.open(tmp_path / "a.zarr") as bundle:
+        assert bundle["v"].element.descr == "|S9"
+
+
+def test_bytes_that_are_no_utf8_are_refused_as_text(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("v", data=[b"\xff", b"c"], dtype=h5py.string_dtype("utf-8", 2))
+    with pytest.raises(raconvert.errors.Unsupported, match="strings=fixed"):
+        raconvert.convert(tmp_path / "a.h5", tmp_path / "a.zarr")
+    assert not (tmp_path / "a.zarr").exists()
+    raconvert.convert(tmp_path / "a.h5", tmp_path / "a.zarr", out_opts={"strings": "fixed"})
+    assert raconvert.read(tmp_path / "a.zarr", "v").tolist() == [b"\xff", b"c"]
+
+
+def test_a_nameless_data_array_of_xarray_stays_nameless(tmp_path: Path) -> None:
+    xr.DataArray([1.0, 2.0], dims="x").to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    raconvert.convert(tmp_path / "a.nc", tmp_path / "a.zarr", strict=True)
+    with xr.open_dataarray(tmp_path / "a.zarr", engine="zarr") as found:
+        assert found.name is None
