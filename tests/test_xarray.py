@@ -479,7 +479,11 @@ def test_coordinates_of_xarray_stay_coordinates_in_netcdf(tmp_path: Path, suffix
                 one.attrs.pop(own, None)
         xr.testing.assert_identical(found, given)
     with raconvert.open(source) as before, raconvert.open(tmp_path / "y.nc") as after:
-        assert repr(after["T"].axes) == repr(before["T"].axes)
+        # HDF5 reads what stands along an axis from its scale; Zarr names the array that has it.
+        assert [axis.name for axis in after["T"].axes] == [axis.name for axis in before["T"].axes]
+        if suffix == ".nc":
+            assert repr(after["T"].axes) == repr(before["T"].axes)
+        assert after["T"].axes[1].labels == (10.0, 25.0, 30.0)
 
 
 def test_one_label_of_what_was_opened_is_written(tmp_path: Path) -> None:
