@@ -49,6 +49,7 @@ def open(  # noqa: A001 - the verb that every array library uses
     meta: str = "auto",
     index_order: str | None = None,
     trust: Sequence[str] = (),
+    unscale: bool = False,
     max_memory: int = DEFAULT_MAX_MEMORY,
 ) -> Array | Bundle:
     """Open a file lazily; nothing but headers is read.
@@ -68,8 +69,9 @@ def open(  # noqa: A001 - the verb that every array library uses
 
     The options: `from_` names the format; `in_opts` are options of that format; ``meta="ignore"``
     does not look at sidecars; `index_order` ("C" or "F") is how a bare .ra is indexed;
-    ``trust=["external"]`` reads files that a file names outside its own folder; `max_memory` is
-    the number of bytes that decoding may hold.
+    ``trust=["external"]`` reads files that a file names outside its own folder; `unscale` gives
+    physical values: slope, intercept and fill value of the file are applied, which are gone from
+    the metadata then; `max_memory` is the number of bytes that decoding may hold.
 
     >>> with raconvert.open("grid.ra") as lazy:
     ...     lazy.shape, lazy.dims, lazy[1, 2]
@@ -81,7 +83,7 @@ def open(  # noqa: A001 - the verb that every array library uses
     Raises `ReadFailed`, `UnknownFormat` or `Corrupt` for the file, `UsageError` for a name that is
     not there or matches several arrays, `Unsupported` for what `mmap` cannot map.
     """
-    return _open(path, array, mmap, from_, in_opts, meta, index_order, trust, max_memory)
+    return _open(path, array, mmap, from_, in_opts, meta, index_order, trust, unscale, max_memory)
 
 
 def _open(
@@ -93,6 +95,7 @@ def _open(
     meta: str,
     index_order: str | None,
     trust: Sequence[str],
+    unscale: bool,
     max_memory: int,
 ) -> Array | Bundle:
     """What `open` returns, of arguments that were checked."""
@@ -103,6 +106,7 @@ def _open(
         "meta": meta,
         "index_order": index_order,
         "trust": trust,
+        "unscale": unscale,
         "max_memory": max_memory,
     }
     if not isinstance(path, (str, os.PathLike)) and is_given(path):
@@ -166,6 +170,7 @@ def read(
     meta: str = "auto",
     index_order: str | None = None,
     trust: Sequence[str] = (),
+    unscale: bool = False,
     max_memory: int = 1 << 62,
 ) -> np.ndarray[Any, Any] | dict[str, np.ndarray[Any, Any]]:
     """Read a file into memory: an ndarray, or a dict of them for a container.
@@ -189,7 +194,7 @@ def read(
     max_memory = min(max_memory, machine_memory())
     try:
         with _open(
-            path, array, mmap, from_, in_opts, meta, index_order, trust, max_memory
+            path, array, mmap, from_, in_opts, meta, index_order, trust, unscale, max_memory
         ) as opened:
             if mmap:
                 return _views(opened)

@@ -97,9 +97,6 @@ def metadata_of(header: Header, start: Start, notes: list[str]) -> Metadata:
     own = dict(found.own)
     if header.version == 2:
         own["version"] = 2
-    slope, inter = own.get("scl_slope", 0), own.get("scl_inter", 0)
-    if slope:
-        notes.append(f"values are as stored; the header says: value * {slope:g} + {inter:g}")
     if odd := _not_finite(header.fields):
         notes.append(f"fields that are not finite were ignored: {', '.join(odd)}")
     if extensions := extensions_of(header, start, notes):

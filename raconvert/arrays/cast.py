@@ -57,7 +57,9 @@ class Converted:
     def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
         """Yield converted blocks in stored order."""
         done = 0
-        for block in blocks(self._array, max_bytes):
+        width = self._array.element.nbytes
+        wider = max(1, -(-self.dtype.itemsize // max(1, width)))
+        for block in blocks(self._array, max(1, max_bytes // wider)):
             yield self._convert(block, done)
             done += block.size
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raconvert.arrays.unscale import type_of_attribute
 from raconvert.errors import MissingDependency, UsageError, listed
 from raconvert.files.quoting import python
 
@@ -212,9 +213,7 @@ def _typed(key: str, value: Any, array: Any) -> Any:
     if key in _VALUES and array.dtype.kind in "iufc":
         descr: Any = array.dtype.newbyteorder("=")
     else:  # what its format remembers
-        known = (space.get("attributes") for space in array.meta.formats.values())
-        types = [one[key].get("type") for one in known if isinstance(one, dict) and key in one]
-        descr = next((one for one in types if isinstance(one, str)), None)
+        descr = type_of_attribute(array.meta, key)
     try:
         found = np.array(value, descr and np.dtype(descr).newbyteorder("="))
     except (TypeError, ValueError, OverflowError):

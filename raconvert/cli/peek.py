@@ -6,6 +6,7 @@ import os
 import re
 import sys
 
+from raconvert.arrays.unscale import scale_notes
 from raconvert.cli.console import colorful, one_line
 from raconvert.cli.info import array_text
 from raconvert.cli.looking import naming, opened_to_look
@@ -110,6 +111,7 @@ def _look(path: str, args: Any, screen: Screen, console: Console) -> list[str]:
             return lines
         name = f"{console.bold(one_line(array.name))}   " if row.many else ""
         lines.append(f"  {name}{array_text(describe_array(array, bundle))}")
+        lines += [f"  {one_line(note)}" for note in scale_notes([array])]
         with naming(path):
             labels = labels_beside(bundle, array)
             found = lines_of(array, screen, full=args.full, labels=labels)

@@ -122,6 +122,8 @@ OPTIONS = (
     _flag("skip_bad", "leave sources that cannot be read out of a stack", "--skip-bad"),
     _text("scale", "none | unit | minmax | LO:HI: map values to whole numbers", "--scale",
           "RANGE"),
+    _flag("unscale", "physical values: apply slope, intercept and fill value (as NaN)",
+          "--unscale"),
     Option("bits", "int", 8, "8 | 16: width of scaled values", "--bits", metavar="N",
            kind="width"),
     Option("jobs", "int | None", None, "processes that read the files of a stack (default 1)",
@@ -172,6 +174,7 @@ class Settings:
     name: str | None = None
     skip_bad: bool = False
     scale: str | None = None
+    unscale: bool = False
     bits: int = 8
     jobs: int | None = None
     max_memory: int = DEFAULT_MAX_MEMORY

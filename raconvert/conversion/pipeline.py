@@ -72,6 +72,7 @@ def convert(
     name: str | None = None,
     skip_bad: bool = False,
     scale: str | None = None,
+    unscale: bool = False,
     bits: int = 8,
     jobs: int | None = None,
     max_memory: int = DEFAULT_MAX_MEMORY,
@@ -137,6 +138,7 @@ def convert(
     * `name`: name of the array in a container, as of FILE#NAME
     * `skip_bad`: leave sources that cannot be read out of a stack
     * `scale`: none | unit | minmax | LO:HI: map values to whole numbers
+    * `unscale`: physical values: apply slope, intercept and fill value (as NaN)
     * `bits`: 8 | 16: width of scaled values
     * `jobs`: processes that read the files of a stack (default 1)
     * `max_memory`: most bytes of data in memory at once: 500M, 2G (default 1G)
@@ -179,6 +181,7 @@ def convert(
         name=name,
         skip_bad=skip_bad,
         scale=scale,
+        unscale=unscale,
         bits=bits,
         jobs=jobs,
         max_memory=max_memory,

@@ -6,6 +6,7 @@ import os
 import stat
 
 from raconvert import registry
+from raconvert.arrays.unscale import all_unscaled, scale_notes
 from raconvert.catalogue import ROWS
 from raconvert.conversion.options import Settings
 from raconvert.declared import Record
@@ -151,6 +152,7 @@ def open_found(found: Found, settings: Settings) -> Opened:
             bundle.arrays = select(bundle, patterns, literal=name is not None)
             opened.left_behind = _left_behind(bundle.arrays, names)
             _keep_of_chosen(bundle)
+        _take_scales(bundle, settings)
         if part is not None:
             from raconvert.arrays.slicing import part_of
 
@@ -159,6 +161,18 @@ def open_found(found: Found, settings: Settings) -> Opened:
         bundle.close()
         raise
     return opened
+
+
+def _take_scales(bundle: Bundle, settings: Settings) -> None:
+    """Have the arrays in physical values, if asked for, else say which are stored in others."""
+    if not settings.unscale:
+        bundle.notes.extend(scale_notes(bundle.arrays))
+        return
+    rounds = settings.allows("precision")
+    bundle.arrays, notes = all_unscaled(bundle.arrays, round_values=rounds)
+    bundle.notes.extend(notes)
+    if not notes:  # a header no longer tells what the elements are
+        bundle.header_tells, bundle.alike = False, None
 
 
 def _part_in(name: str, bundle: Bundle) -> tuple[str, str] | None:
