@@ -198,6 +198,7 @@ RARELY = {
     "raconvert.arrays.memory": "an .ra of usual numbers is read without",
     "raconvert.arrays.namespace": "arrays without what only RA knows",
     "raconvert.arrays.placed": "metadata that is not moved",
+    "raconvert.arrays.scales": "files of which some attribute is known",
     "raconvert.arrays.seen": "--meta drop of user elements",
     "raconvert.arrays.shown": "arrays that nobody prints",
     "raconvert.arrays.values": "an .ra of usual numbers is written without",

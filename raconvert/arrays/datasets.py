@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raconvert.arrays.unscale import type_of_attribute
+from raconvert.arrays.scales import type_of_attribute
 from raconvert.errors import MissingDependency, UsageError, listed
 from raconvert.files.quoting import python
 

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 
-from raconvert.arrays.unscale import scale_notes
+from raconvert.arrays.scales import scale_notes
 from raconvert.cli.console import colorful, one_line
 from raconvert.cli.info import array_text
 from raconvert.cli.looking import naming, opened_to_look

@@ -91,8 +91,8 @@ def open_stack(gathered: Gathered, settings: Settings, target: str = "") -> Open
     used = set(paths)
     missing: dict[str, str] = {}
     first_metadata = settings.axes or settings.meta == "trailer" or joined or settings.arrays
-    first_metadata = first_metadata or settings.unscale
-    if read_stack is not None and not first_metadata and not gathered.has_sidecars():
+    usual = not (first_metadata or settings.unscale)  # each file may have its own slope
+    if read_stack is not None and usual and not gathered.has_sidecars():
         first.source.close()
         options = registry.check_options(row, "read", settings.in_opts or {})
         array = read_stack(paths, max_memory=settings.max_memory, **options)

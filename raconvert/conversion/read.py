@@ -6,7 +6,6 @@ import os
 import stat
 
 from raconvert import registry
-from raconvert.arrays.unscale import all_unscaled, scale_notes
 from raconvert.catalogue import ROWS
 from raconvert.conversion.options import Settings
 from raconvert.declared import Record
@@ -165,9 +164,16 @@ def open_found(found: Found, settings: Settings) -> Opened:
 
 def _take_scales(bundle: Bundle, settings: Settings) -> None:
     """Have the arrays in physical values, if asked for, else say which are stored in others."""
+    told = (array.meta for array in bundle.arrays)
+    if not settings.unscale and not any(meta.attributes or meta.formats for meta in told):
+        return
     if not settings.unscale:
+        from raconvert.arrays.scales import scale_notes
+
         bundle.notes.extend(scale_notes(bundle.arrays))
         return
+    from raconvert.arrays.unscale import all_unscaled
+
     rounds = settings.allows("precision")
     bundle.arrays, notes = all_unscaled(bundle.arrays, round_values=rounds)
     bundle.notes.extend(notes)

@@ -1,0 +1,230 @@
+"""`Scale`: the slope, intercept and missing values that a file says of stored elements.
+
+`scale_of` finds them in the metadata, whatever the format: the attributes of netCDF and of those
+who follow it (``scale_factor``, ``add_offset``, ``_FillValue``, ``missing_value``, ``valid_range``,
+``_Unsigned``), and ``scl_slope`` and ``scl_inter`` in a namespace. Elements stay as stored unless
+`raconvert.arrays.unscale` is asked for physical values.
+"""
+
+from __future__ import annotations
+
+from math import isfinite, isnan
+
+from raconvert.declared import Record
+from raconvert.errors import RaconvertError, Unsupported, counted, listed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from raconvert.arrays.metadata import Metadata
+
+    Number = int | float
+
+_FACTORS = ("scale_factor", "add_offset")
+_MISSING = ("_FillValue", "missing_value")
+_RANGE = ("valid_range", "valid_min", "valid_max")
+_ATTRIBUTES = {*_FACTORS, *_MISSING, *_RANGE, "_Unsigned"}
+# In the namespace of a format: factors, and elements of the stored type that stand for none.
+_SLOPE, _INTERCEPT = "scl_slope", "scl_inter"
+_OWN = {_SLOPE, _INTERCEPT, "fill_value", "fillvalue"}
+_RECORDS = ("attributes", "form")  # of a namespace, by the names of attributes and fields
+_NUMBERS = ("int", "uint", "float", "bfloat", "complex")
+
+
+class Scale(Record):
+    """How stored elements become physical values: stored * slope + intercept.
+
+    Elements that equal one of `missing`, or lie outside `low` to `high`, are missing: NaN. Both are
+    stored numbers, the range one of physical values if `of_physical`. `unsigned` says that integers
+    are stored in the other signedness (None: in their own), `single` that both factors are float32.
+    """
+
+    slope: float | None = None
+    intercept: float | None = None
+    missing: tuple[Number, ...] = ()
+    low: Number | None = None
+    high: Number | None = None
+    of_physical: bool = False
+    unsigned: bool | None = None
+    single: bool = False
+
+    @property
+    def packs(self) -> bool:
+        """True if there is a slope or an intercept."""
+        return self.slope is not None or self.intercept is not None
+
+    @property
+    def masks(self) -> bool:
+        """True if some values stand for missing ones."""
+        return bool(self.missing) or self.low is not None or self.high is not None
+
+    @property
+    def formula(self) -> str:
+        """The factors in words, such as ``value * 0.5 + 10``."""
+        slope = "" if self.slope is None else f" * {self.slope:g}"
+        if not self.intercept:
+            return f"value{slope or ' * 1'}"
+        return f"value{slope} {'-' if self.intercept < 0 else '+'} {abs(self.intercept):g}"
+
+
+# What the metadata says ---------------------------------------------------------------------------
+
+
+def scale_of(array: Any) -> Scale | None:
+    """Return the scale of an array of numbers, None if it has none; no element is read.
+
+    Raises `Unsupported` for a scale that is said and cannot be understood.
+    """
+    meta = array.meta
+    if not _says_a_scale(meta) or array.element.kind not in _NUMBERS:
+        return None
+    return _of_attributes(array) or _of_namespaces(array)
+
+
+def _says_a_scale(meta: Metadata) -> bool:
+    if not _ATTRIBUTES.isdisjoint(meta.attributes):
+        return True
+    return any(_SLOPE in own for own in meta.formats.values())
+
+
+def _of_attributes(array: Any) -> Scale | None:
+    """The scale that attributes say, as the conventions of netCDF have it."""
+    said: Mapping[str, Any] = array.meta.attributes
+    if _ATTRIBUTES.isdisjoint(said):
+        return None
+    slope, intercept = (_factor(array, name, said.get(name)) for name in _FACTORS)
+    missing = [one for name in _MISSING for one in _numbers(array, name, said.get(name))]
+    bounds = _numbers(array, "valid_range", said.get("valid_range"))
+    if len(bounds) not in (0, 2):
+        raise _wrong(array, "valid_range", said["valid_range"], "two numbers")
+    low, high = bounds or (None, None)
+    for name in ("valid_min", "valid_max"):
+        if found := _numbers(array, name, said.get(name)):
+            low, high = (found[0], high) if name == "valid_min" else (low, found[0])
+    kind = array.element.kind
+    if kind == "complex" and (missing or low is not None or high is not None):
+        raise _wrong(array, "_FillValue or valid_range", "complex numbers", "real numbers")
+    whole = kind in ("int", "uint")
+    unsigned = {"true": True, "false": False}.get(str(said.get("_Unsigned", "")).lower())
+    if not whole or unsigned == (kind == "uint"):
+        unsigned = None
+    packs = slope is not None or intercept is not None
+    scale = Scale(
+        slope,
+        intercept,
+        tuple(dict.fromkeys(one for one in missing if not isnan(one))),
+        low,
+        high,
+        # A range of another type than the packed elements is one of what they stand for.
+        of_physical=packs and whole and any(type(bound) is float for bound in (low, high)),
+        unsigned=unsigned,
+        single=slope is not None
+        and all(type_of_attribute(array.meta, name) == "f4" for name in _FACTORS if name in said),
+    )
+    return None if scale == Scale(single=scale.single) else scale
+
+
+def _of_namespaces(array: Any) -> Scale | None:
+    """The scale that the fields of a header say, kept in the namespace of its format.
+
+    A slope of 0, or none, says that there is no scale, whatever the intercept is.
+    """
+    for own in array.meta.formats.values():
+        slope = _factor(array, _SLOPE, own.get(_SLOPE))
+        if not slope:
+            continue
+        intercept = _factor(array, _INTERCEPT, own.get(_INTERCEPT))
+        form = own.get("form")
+        if intercept is None and isinstance(form, dict) and isinstance(form.get(_INTERCEPT), str):
+            raise _wrong(array, _INTERCEPT, "a number that is not finite", "a finite number")
+        if (slope, intercept or 0) != (1, 0):
+            return Scale(slope, intercept)
+    return None
+
+
+def type_of_attribute(meta: Metadata, name: str) -> str | None:
+    """Return the type of an attribute that its format remembers, such as ``f4``, else None."""
+    for own in meta.formats.values():
+        known = own.get("attributes")
+        found = known.get(name) if isinstance(known, dict) else None
+        descr = found.get("type") if isinstance(found, dict) else None
+        if isinstance(descr, str):
+            return descr.lstrip("<>|=")
+    return None
+
+
+def _factor(array: Any, name: str, value: Any) -> float | None:
+    found = _numbers(array, name, value)
+    if value is None:
+        return None
+    if len(found) != 1 or not isfinite(found[0]):
+        raise _wrong(array, name, value, "a finite number")
+    return float(found[0])
+
+
+def _numbers(array: Any, name: str, value: Any) -> list[Number]:
+    found = value if isinstance(value, list | tuple) else [] if value is None else [value]
+    if any(type(one) not in (int, float) for one in found):
+        raise _wrong(array, name, value, "numbers")
+    return list(found)
+
+
+def _wrong(array: Any, name: str, value: Any, expected: str) -> Unsupported:
+    return Unsupported(
+        f"the scale of array '{array.name}' cannot be applied: {name} is not what it should be",
+        expected=expected,
+        got=str(value)[:60],
+        remedy="leave out unscale (--unscale): elements are then as stored",
+    )
+
+
+def without_scale(meta: Metadata) -> Metadata:
+    """Return the metadata of physical values: the unit stays, all that is of stored ones goes."""
+    gone = _ATTRIBUTES | _OWN
+    formats = {}
+    for name, own in meta.formats.items():
+        kept = {key: value for key, value in own.items() if key not in _OWN}
+        for record in _RECORDS:
+            if isinstance(kept.get(record), dict):
+                kept[record] = {k: v for k, v in kept[record].items() if k not in gone}
+                if not kept[record]:
+                    del kept[record]
+        if kept:
+            formats[name] = kept
+    attributes = {key: value for key, value in meta.attributes.items() if key not in _ATTRIBUTES}
+    return meta.replace(attributes=attributes, formats=formats)
+
+
+# What is told -------------------------------------------------------------------------------------
+
+
+def scale_notes(arrays: Sequence[Any]) -> list[str]:
+    """Return lines that say which arrays are stored in other values than they stand for."""
+    found: dict[str, list[str]] = {}
+    for array in arrays:
+        if array.problem is None and not array.pending and _says_a_scale(array.meta):
+            try:
+                scale = scale_of(array)
+            except RaconvertError as error:
+                found.setdefault(f"values are as stored; {error.what}", []).append(array.name)
+                continue
+            if scale is not None and scale.packs:
+                unit = f", in {array.meta.units}" if array.meta.units else ""
+                line = f"values are as stored; the header says: {scale.formula}{unit}"
+                found.setdefault(line, []).append(array.name)
+    if len(arrays) == 1:
+        return list(found)
+    if len(found) > 3:
+        names = [name for line in found.values() for name in line]
+        line = "values are as stored; slope, offset and unit are in the metadata of each"
+        return [f"{counted(len(names), 'array')}: {line}: {listed(names)}"]
+    return [
+        f"array{'s' * (len(names) > 1)} {listed([_in_quotes(name) for name in names])}: {line}"
+        for line, names in found.items()
+    ]
+
+
+def _in_quotes(name: str) -> str:
+    return f"'{name}'"
