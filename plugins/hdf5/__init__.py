@@ -54,7 +54,8 @@ the first that is missing.
 Metadata: the attributes ``units`` and ``long_name`` are the fields units and description, dimension
 scales and labels the axes; all other attributes stay attributes, their HDF5 types in the namespace.
  netCDF-4 files are read in the same way; nothing that their conventions say
-(scale_factor, _FillValue) is applied without ``--unscale``. What HDF5 has no place for (foreign namespaces, mixed lists)
+(scale_factor, _FillValue) is applied without ``--unscale``.
+What HDF5 has no place for (foreign namespaces, mixed lists)
 is one attribute ``raconvert`` of JSON text, taken away again on reading.
 
 Writes: superblock 0, readable since HDF5 1.8; contiguous data, or chunks with ``compress`` or
