@@ -164,8 +164,7 @@ def open_found(found: Found, settings: Settings) -> Opened:
 
 def _take_scales(bundle: Bundle, settings: Settings) -> None:
     """Have the arrays in physical values, if asked for, else say which are stored in others."""
-    told = (array.meta for array in bundle.arrays)
-    if not settings.unscale and not any(meta.attributes or meta.formats for meta in told):
+    if not settings.unscale and not any(map(_has_attributes, bundle.arrays)):
         return
     if not settings.unscale:
         from raconvert.arrays.scales import scale_notes
@@ -179,6 +178,10 @@ def _take_scales(bundle: Bundle, settings: Settings) -> None:
     bundle.notes.extend(notes)
     if not notes:  # a header no longer tells what the elements are
         bundle.header_tells, bundle.alike = False, None
+
+
+def _has_attributes(array: Array) -> bool:
+    return bool(array.meta.attributes or array.meta.formats)
 
 
 def _part_in(name: str, bundle: Bundle) -> tuple[str, str] | None:
