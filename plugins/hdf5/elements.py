@@ -14,10 +14,11 @@ from math import prod
 import numpy as np
 from h5py import h5d, h5s
 
-from raconvert.arrays.blocks import Feed, block_bytes, blocks
+from raconvert.arrays.blocks import Feed, block_bytes, blocks, index_of
 from raconvert.arrays.bools import checked_bools, has_bools
 from raconvert.arrays.memory import check_memory
-from raconvert.errors import Corrupt, Unsupported
+from raconvert.arrays.texts import LAST, beyond
+from raconvert.errors import Corrupt, Unsupported, WouldLose
 from raconvert.files.copy import copy_extent_to, reserve, write_all
 from raconvert.files.places import is_remote
 
@@ -63,8 +64,10 @@ def write_elements(raw: list[tuple[int, Array, Endings]], file: FileIO, target: 
 def raw_blocks(array: Array, target: Target, endings: Endings) -> Iterator[Values]:
     """Yield the bytes of an array as they stand in the file."""
     array = checked_bools(array)
+    done = 0
     for block in target.counted(blocks(array, block_bytes(target.max_memory))):
-        values = _encoded(block, array)
+        values = _encoded(block, array, done, target.path)
+        done += block.size
         if endings:
             values = _padded(values, endings, array.name, target.path)
         yield values.reshape(-1).view(np.uint8)
@@ -86,17 +89,21 @@ def _needs_encoding(array: Array) -> bool:
     return has_bools(array.dtype) or is_text(array.element)
 
 
-def _encoded(block: Values, array: Array) -> Values:
-    """A block in the bytes that the file has: text in UTF-8."""
-    if is_text(array.element):
-        try:
-            return encoded(block)
-        except ValueError as error:
-            raise Unsupported(
-                f"array '{array.name}' has elements that are not text: {error}",
-                remedy="no flag allows this",
-            ) from error
-    return block
+def _encoded(block: Values, array: Array, done: int, path: str) -> Values:
+    """A block in the bytes that the file has: text in UTF-8; `done` elements were before it."""
+    if not is_text(array.element):
+        return block
+    if (found := beyond(block)) is not None:
+        place, code = found
+        raise WouldLose(
+            f"array '{array.name}' holds a number that is no character",
+            path=path,
+            where=f"element {index_of(array, done + place)}",
+            expected=f"at most U+{LAST:X}",
+            got=f"U+{code:X}",
+            remedy="no flag allows this; NPY and Zarr can hold it; nothing was written",
+        )
+    return encoded(block)
 
 
 def _is_sparse(extent: Extent) -> bool:
@@ -119,7 +126,7 @@ def write_strings(
     dims = array.dims[::-1]
     limit = max(1, block_bytes(target.max_memory) // (array.element.nbytes + 64))
     for block in target.counted(blocks(array, limit * array.element.nbytes)):
-        values = _encoded(block, array).reshape(-1).astype(object)
+        values = _encoded(block, array, done, target.path).reshape(-1).astype(object)
         if any(b"\0" in value for value in values):
             raise Unsupported(
                 f"array '{array.name}' has strings with a NUL inside, which strings of "

@@ -34,7 +34,7 @@ def is_utf8(array: Array) -> bool:
 
 
 def encoded(values: Values) -> Values:
-    """Text (U) as UTF-8 of the same number of bytes (S); ValueError where it is not text.
+    """Text (U) as UTF-8 of the same number of bytes (S); it has no numbers beyond code points.
 
     `raconvert.arrays.texts.from_utf8` is the way back.
     """

@@ -15,6 +15,7 @@ from raconvert.arrays.conventions import as_numbers, naming_all, naming_coordina
 from raconvert.arrays.delayed import Delayed, is_delayed
 from raconvert.arrays.dtypes import element_of, flattened
 from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.arrays.texts import beyond
 from raconvert.errors import UsageError, WouldLose
 
 TYPE_CHECKING = False
@@ -443,6 +444,11 @@ def _with_places(
     axis: Axis, values: np.ndarray[Any, Any], name: str, changes: list[tuple[str, str]]
 ) -> Axis:
     """Return an axis with a coordinate: origin and spacing if they say it exactly, else labels."""
+    if beyond(values) is not None:
+        raise WouldLose(
+            f"the coordinate along axis '{axis.name}' holds a number that is no character",
+            remedy="drop it first; nothing was written",
+        )
     listed = values.tolist()
     if values.dtype.kind in "iuf" and len(listed) > 1:
         first, step = listed[0], listed[1] - listed[0]

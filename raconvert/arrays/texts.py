@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 UTF8 = "utf-8"
+LAST = 0x10FFFF  # code point of Unicode; NumPy keeps larger numbers in its text, which no text is
+_REPLACEMENT = 0xFFFD  # what is shown in the place of such a number
 
 
 def letter_of(element: Element) -> str:
@@ -131,6 +133,34 @@ def units_of(block: Values) -> Values:
     unit = _unit(block.dtype)
     width = block.dtype.itemsize // unit.itemsize
     return block.reshape(*block.shape, 1).view(unit).reshape(*block.shape, width)
+
+
+def beyond(values: Values) -> tuple[int, int] | None:
+    """The first element of text (U) with a number that is no code point: its place, the number."""
+    if values.dtype.kind != "U" or not values.dtype.itemsize:
+        return None
+    units = units_of(_contiguous(values))
+    wrong = units > LAST
+    if not wrong.any():
+        return None
+    first = int(wrong.argmax())
+    return first // units.shape[-1], int(units.reshape(-1)[first])
+
+
+def for_showing(values: Values) -> Values:
+    """Text (U) with U+FFFD for numbers that are no code points; any other values as they are."""
+    if beyond(values) is None:
+        return values
+    units = units_of(_contiguous(values)).copy()
+    units[units > LAST] = _REPLACEMENT
+    return units.view(values.dtype).reshape(values.shape)
+
+
+def _contiguous(values: Values) -> Values:
+    """Values as they are if they lie in one piece, else as a copy that does."""
+    import numpy as np
+
+    return np.ascontiguousarray(values).reshape(values.shape)
 
 
 def _packed(units: Values, width: int, dtype: Dtype) -> Values:

@@ -11,6 +11,7 @@ import numpy as np
 
 from raconvert.arrays.blocks import blocks
 from raconvert.arrays.dtypes import dtype_of, little
+from raconvert.arrays.texts import for_showing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def all_numbers(array: Array) -> Numbers:
     seen = 0
     for block in blocks(array, FULL_BLOCK):
         values = block.reshape(-1).view(dtype) if block.dtype != dtype else block.reshape(-1)
-        found.add(values)
+        found.add(for_showing(values))
         if values.dtype.kind in "SUV" or not values.size:
             continue
         part += [_extremes(values[at : at + step]) for at in range(0, values.size, step)]

@@ -16,6 +16,7 @@ import numpy as np
 from raconvert.arrays.array import Array
 from raconvert.arrays.layout import COLOR, COLUMNS, EMPTY, IMAGE, LINE, SCALAR, Layout, layout_of
 from raconvert.arrays.lazy import is_decoded_whole, some_rows
+from raconvert.arrays.texts import for_showing
 from raconvert.declared import Record
 from raconvert.errors import TooLarge
 from raconvert.files.places import is_remote
@@ -65,7 +66,7 @@ class Sample(Record):
     @property
     def values(self) -> list[Any]:
         """The values of all parts."""
-        return [frame.values for frame in self.frames]
+        return [for_showing(frame.values) for frame in self.frames]
 
 
 def sample(array: Array, *, budget: int = 0, frames: int = FRAMES, sheet: int = 0) -> Sample:

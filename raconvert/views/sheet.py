@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from raconvert.arrays.lazy import is_decoded_whole
+from raconvert.arrays.texts import for_showing
 from raconvert.declared import Record
 from raconvert.errors import RaconvertError
 
@@ -30,7 +31,7 @@ class Labels(Record):
     def of(self, numbers: Sequence[int]) -> list[str]:
         """What the pictures of these numbers are; empty texts where that cannot be read."""
         try:
-            found = [self.array[number] for number in numbers]
+            found = [for_showing(self.array[number : number + 1]) for number in numbers]
         except RaconvertError:
             return [""] * len(numbers)
         return [self._text(value) for value in found]
@@ -86,7 +87,7 @@ def _words(labels: Array, arrays: dict[str, Array], group: str) -> tuple[str, ..
             continue
         if found.element.kind == "user" and found.count <= _MOST_CLASSES:
             try:
-                values = found[:].tolist()
+                values = for_showing(found[:]).tolist()
             except RaconvertError:
                 continue
             if all(isinstance(value, str | bytes) for value in values):
