@@ -100,8 +100,8 @@ def element_named(text: str) -> Element:
     """The element type that a word names; `UsageError` for another word."""
     named, coded = _NAMED.fullmatch(text), _CODE.fullmatch(text)
     try:
-        if named and named[2] == "bfloat16" and named[1] != ">":
-            return element_from("bfloat16")
+        if named and named[2] == "bfloat16":
+            return element_from("bfloat16")._replace(order=">" if named[1] == ">" else "<")
         if named or coded:
             import numpy as np
 
