@@ -1,4 +1,4 @@
-"""Text of NumPy with numbers that are no code points: kept bit for bit, or refused by name."""
+"""Text of NumPy with numbers beyond the last code point: kept bit for bit, or refused by name."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def _encoded(block: Values, array: Array, done: int, path: str) -> Values:
     if (found := beyond(block)) is not None:
         place, code = found
         raise WouldLose(
-            f"array '{array.name}' holds a number that is no character",
+            f"array '{array.name}' holds a number that is not a character",
             path=path,
             where=f"element {index_of(array, done + place)}",
             expected=f"at most U+{LAST:X}",

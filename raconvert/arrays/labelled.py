@@ -446,7 +446,7 @@ def _with_places(
     """Return an axis with a coordinate: origin and spacing if they say it exactly, else labels."""
     if beyond(values) is not None:
         raise WouldLose(
-            f"the coordinate along axis '{axis.name}' holds a number that is no character",
+            f"the coordinate along axis '{axis.name}' holds a number that is not a character",
             remedy="drop it first; nothing was written",
         )
     listed = values.tolist()

@@ -136,7 +136,7 @@ def units_of(block: Values) -> Values:
 
 
 def beyond(values: Values) -> tuple[int, int] | None:
-    """The first element of text (U) with a number that is no code point: its place, the number."""
+    """The first element of text (U) with a number beyond the last code point: its place, the number."""
     if values.dtype.kind != "U" or not values.dtype.itemsize:
         return None
     units = units_of(_contiguous(values))
@@ -148,7 +148,7 @@ def beyond(values: Values) -> tuple[int, int] | None:
 
 
 def for_showing(values: Values) -> Values:
-    """Text (U) with U+FFFD for numbers that are no code points; any other values as they are."""
+    """Text (U) with U+FFFD for numbers beyond the last code point; any other values as they are."""
     if beyond(values) is None:
         return values
     units = units_of(_contiguous(values)).copy()
