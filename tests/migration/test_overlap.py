@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import raconvert
-from raconvert.files.names import folded
 from raconvert.errors import TargetExists, UsageError
+from raconvert.files.names import folded
 from raconvert.migration import overlap
 from raconvert.migration.plan import planned
 from raconvert.migration.tree import walk

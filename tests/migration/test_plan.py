@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import raconvert
-from raconvert.files.names import folded
 from raconvert.errors import UsageError
+from raconvert.files.names import folded
 from raconvert.migration.found import Found, Tree
 from raconvert.migration.plan import planned
 from raconvert.registry import by_name
