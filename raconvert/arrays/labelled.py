@@ -1,9 +1,9 @@
 """Arrays and tables of other libraries that name their axes, as arrays with metadata.
 
-xarray's DataArray, Dataset and Variable, pandas' Series, DataFrame, Index and arrays: known by the
-name of their class, so that neither library is imported here. Dimensions become names of axes; a
-coordinate along its own dimension becomes origin and spacing where its numbers are regular,
-exactly, else labels; attributes stay attributes. What has no place is refused, or named in
+xarray's DataArray, Dataset, DataTree and Variable, pandas' Series, DataFrame, Index and arrays:
+known by the name of their class, so that neither library is imported here. Dimensions become names
+of axes; a coordinate along its own dimension becomes origin and spacing where its numbers are
+regular, exactly, else labels; attributes stay attributes. What has no place is refused, or named in
 `changes`.
 """
 
@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     import numpy as np
 
 _KINDS = {
-    ("xarray", "DataArray"), ("xarray", "Dataset"), ("xarray", "NamedArray"),
+    ("xarray", "DataArray"), ("xarray", "Dataset"), ("xarray", "DataTree"),
+    ("xarray", "NamedArray"),
     ("pandas", "Series"), ("pandas", "DataFrame"), ("pandas", "Index"),
     ("pandas", "ExtensionArray"),
 }  # fmt: skip
 _PLAIN = {bool, int, float, complex, str, bytes}
 KEEPS = "raconvert"  # what `datasets` keeps in the encoding, and `frames` in the attributes
-_MANY = "Dataset", "DataFrame"  # of arrays, with attributes of their own
+_MANY = "Dataset", "DataTree", "DataFrame"  # of arrays, with attributes of their own
 
 
 def kind_of(values: Any) -> str | None:
@@ -78,6 +79,8 @@ def bundle_of(
         formats = {key: dict(one) for key, one in own["formats"].items()} if own else {}
         attributes = naming_all(_attributes("", values.attrs, changes), values)
         return Bundle(arrays, attributes=attributes, formats=formats)
+    if kind == "DataTree":
+        return _tree(values, name, changes, several=several)
     if kind == "NamedArray":
         axes = [Axis(name=str(dim)) for dim in values.dims]
         made = _array(_elements(values, name), name, axes)
@@ -178,6 +181,27 @@ def _is_said(coord: Any) -> bool:
     units = coord.attrs.get("units", "")
     plain = coord.dtype.kind in "MmOUT" or coord.dtype.str[1:] in ("i8", "f8")
     return plain and isinstance(units, str) and not set(coord.attrs) - {"units"}
+
+
+def _tree(tree: Any, name: str, changes: list[tuple[str, str]], *, several: bool) -> Bundle:
+    """Each node as a group; a coordinate stays with the node that has it, as xarray writes it.
+
+    A part of a larger tree takes what it inherits with it.
+    """
+    arrays: list[Array] = []
+    groups: dict[str, dict[str, Any]] = {}
+    top = Bundle([])
+    for node in tree.subtree:
+        own: list[tuple[str, str]] = []
+        made = bundle_of(node.to_dataset(inherit=node is tree), name, own, several=several)
+        inside = "" if node is tree else f"{node.relative_to(tree)}/"
+        if inside:
+            groups[inside[:-1]] = made.attributes
+        else:
+            top = made
+        arrays += [array.replace(name=inside + array.name) for array in made.arrays]
+        changes += [((inside + one).rstrip("/"), what) for one, what in own]
+    return Bundle(arrays, attributes=top.attributes, groups=groups, formats=top.formats)
 
 
 def _data_array(

@@ -136,7 +136,7 @@ def units_of(block: Values) -> Values:
 
 
 def beyond(values: Values) -> tuple[int, int] | None:
-    """The first element of text (U) with a number beyond the last code point: its place, the number."""
+    """The place of the first text (U) with a number beyond the last code point, and that number."""
     if values.dtype.kind != "U" or not values.dtype.itemsize:
         return None
     units = units_of(_contiguous(values))
