@@ -248,8 +248,8 @@ def write(
     written, and never held as a whole.
 
     A DataArray, Dataset, Series, DataFrame or Index keeps its dimensions, coordinates, attributes,
-    columns and index (`raconvert.arrays.labelled`); what has no place is refused or named in the
-    report.
+    columns and index (`raconvert.arrays.labelled`); each node of a DataTree becomes a group. What
+    has no place is refused or named in the report.
 
     >>> report = raconvert.write("new.npz", {"x": np.zeros((2, 3)), "y": np.arange(4)})
     >>> report.target_format, report.nbytes
