@@ -264,6 +264,9 @@ def test_without_it_elements_stay_and_the_scale_is_told(
         assert told in report.notes
         path = tmp_path / f"a.{suffix}"
     assert raconvert.info(path)["notes"] == [told]
+    assert main(["info", str(path), "--html", "-o", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.count(told) == 2  # a note, and a fact in the place of the unit
     assert main(["peek", str(path)]) == 0
     assert told in capsys.readouterr().out
     with raconvert.open(f"{path}" if suffix == "ra" else f"{path}#t") as array:

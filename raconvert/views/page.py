@@ -14,6 +14,7 @@ from html import escape
 from textwrap import dedent
 
 from raconvert.arrays.dtypes import dtype_of, few_lengths, little, size
+from raconvert.arrays.scales import scale_notes
 from raconvert.errors import RaconvertError, TooLarge
 from raconvert.files.places import is_remote
 from raconvert.files.quoting import operand
@@ -152,7 +153,10 @@ def _short(array: Array, row: dict[str, Any]) -> Iterator[str]:
         "elements", f"{array.count:,} of {array.element.nbytes} bytes, {size(row['nbytes'])}"
     )
     yield _fact("compressed", _compressed(array, row))
-    if array.described and array.meta.units:
+    stored = scale_notes([array])
+    for note in stored:  # no stored number beside a physical unit
+        yield _fact("values", text_of(note))
+    if array.described and array.meta.units and not stored:
         yield _fact("units", text_of(array.meta.units))
     yield "</dl>\n"
 
