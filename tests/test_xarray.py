@@ -176,6 +176,9 @@ def test_a_slice_of_a_deflated_member_reads_that_member(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.npz") as archive:
         compressed = archive.getinfo("values.npy").compress_size
         assert compressed < VALUES.nbytes // 2
+    np.savez_compressed(tmp_path / "first.npz", values=VALUES)
+    with xr.open_dataset(tmp_path / "first.npz", engine="raconvert") as dataset:
+        dataset["values"][10:12].load()  # what is imported on first use
     with xr.open_dataset(tmp_path / "x.npz", engine="raconvert") as dataset:
         before = bytes_read()
         found = dataset["values"][10:12].values

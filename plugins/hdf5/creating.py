@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 
 from h5py import h5f, h5p, h5t
 
-from raconvert.errors import WriteFailed
+from raconvert.errors import RaconvertError, WriteFailed
 
 from .files import FAILURES, system_reason
 
@@ -25,6 +25,8 @@ def library(path: str) -> Iterator[None]:
     """Turn what h5py raises while it writes into `WriteFailed`."""
     try:
         yield
+    except RaconvertError:  # some are `OSError` too
+        raise
     except FAILURES as error:
         raise WriteFailed(
             f"cannot be written: {system_reason(error)}",
