@@ -115,7 +115,8 @@ def _as_shown(array: Array) -> list[int]:
     picture = [layout.rows, layout.columns]
     if array.index_order == "F":  # the layout counts the slowest axis first
         picture.reverse()
-    picture += [layout.color] * (layout.color >= 0)
+    if layout.color >= 0 and (layout.outer or layout.color == array.ndim - 1):
+        picture.append(layout.color)  # of a single picture, colors before it are its planes
     frames = [axis for axis in range(array.ndim) if axis not in picture]
     last = array.ndim - 1
     return [last - axis if array.index_order == "F" else axis for axis in (*frames, *picture)]
