@@ -183,12 +183,20 @@ class Judge:
     def axes(self, known: Known, seen: Seen, axes: Any) -> None:
         """Judge the facts of each axis."""
         if not len(axes) == len(known.axes) == len(seen.axes):
-            self.check("name", "axes" if any(known.axes) else None, None, None)
+            facts = {
+                "name": [axis.name for axis in known.axes],
+                "units": [axis.units for axis in known.axes],
+                "places": [axis.labels or axis.spacing for axis in known.axes],
+            }
+            for fact, values in facts.items():
+                self.check(fact, values if any(values) else None, None, None, " of other axes")
             return
         for number, (axis, told, own) in enumerate(zip(known.axes, seen.axes, axes, strict=True)):
             length, where = known.values.shape[number], f" of axis {number}"
             self.check("name", axis.name, told.get("name"), own.name, where)
             self.check("units", axis.units, told.get("units"), own.units, where)
+            if axis.spacing == 1 and self.form in ("mha", "nii"):
+                continue  # what these say of every axis of which nothing is known
             if axis.direction is None:
                 wanted, others = _places(axis, length), told.get("places")
                 self.check("places", wanted, others, _places(own, length), where)
