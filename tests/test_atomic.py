@@ -664,11 +664,13 @@ def test_update_of_an_array_in_a_container(tmp_path: Path) -> None:
     assert convert(f"{tmp_path / 'x.npz'}#a", target, update=True).written == [str(target)]
 
 
-def test_adding_to_an_existing_container_is_overwriting(tmp_path: Path) -> None:
+def test_adding_to_an_existing_container_replaces_no_array(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", a=noise((3,)))
     source = save(tmp_path / "b.npy", noise((3,)))
     with unchanged(tmp_path), pytest.raises(TargetExists):
-        convert(source, f"{tmp_path / 'x.npz'}#b")
+        convert(source, f"{tmp_path / 'x.npz'}#a")
+    with unchanged(tmp_path), pytest.raises(TargetExists):
+        convert(source, tmp_path / "x.npz")
 
 
 # Source = destination ----------------------------------------------------------------------------

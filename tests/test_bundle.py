@@ -321,12 +321,12 @@ def test_a_stack_keeps_what_its_items_have_of_their_own(
 ) -> None:
     path = place(tmp_path, form)
     assert cli(stack / "*.png", "--stack", "--to", form, "-o", path, "-q") == 0
-    lines = members(path)["0.ra.items.jsonl"].splitlines()
+    lines = members(path)["x.ra.items.jsonl"].splitlines()
     assert len(lines) == 3
     assert all(b"number %d" % number in line for number, line in enumerate(lines))
     with open_bundle(path) as bundle:
-        assert bundle.names == ["0"]
-        assert [str(item).count("number") for item in bundle["0"].meta.items()] == [1, 1, 1]
+        assert bundle.names == ["x"]
+        assert [str(item).count("number") for item in bundle["x"].meta.items()] == [1, 1, 1]
     assert verify(path)["same"]
     again = place(tmp_path, "zip" if form == "tar" else "tar", "again")
     convert(path, again)
@@ -338,12 +338,12 @@ def test_a_stack_keeps_what_its_items_have_of_their_own(
 @EACH_FORM
 def test_items_that_are_gone_are_an_error(tmp_path: Path, stack: Path, form: str) -> None:
     convert(str(stack / "*.png"), tmp_path / "whole", stack=True, to="bundle")
-    (tmp_path / "whole" / "0.ra.items.jsonl").unlink()
+    (tmp_path / "whole" / "x.ra.items.jsonl").unlink()
     path = packed(tmp_path / "whole", place(tmp_path, form, "cut"))
-    with pytest.raises(Corrupt, match=r"0\.ra\.items\.jsonl.*missing"):
+    with pytest.raises(Corrupt, match=r"x\.ra\.items\.jsonl.*missing"):
         open_bundle(path)
     with open_bundle(path, meta="ignore") as bundle:
-        assert bundle["0"].shape == (3, 2, 4)
+        assert bundle["x"].shape == (3, 2, 4)
 
 
 def packed(folder: Path, path: Path) -> Path:
@@ -1100,7 +1100,7 @@ def test_dropping_also_drops_what_a_stack_learns_late(
 ) -> None:
     path = place(tmp_path, form)
     convert(str(stack / "*.png"), path, stack=True, to=form, meta="drop")
-    assert set(members(path)) == {"bundle.yaml", "0.ra"}
+    assert set(members(path)) == {"bundle.yaml", "x.ra"}
 
 
 @EACH_FORM

@@ -507,7 +507,7 @@ def test_the_number_of_members_is_that_of_the_end_record(
     if not said:
         assert len(zips.members(Source(str(tmp_path / "x.zip")))) == count
         return
-    with pytest.raises(Corrupt, match=f"expected {count + said} members.*got {count}"):
+    with pytest.raises(Corrupt, match=f"expected {count + said} members?\\b.*got {count}"):
         zips.members(Source(str(tmp_path / "x.zip")))
 
 

@@ -167,6 +167,8 @@ def _quaternion(columns: list[tuple[float, ...]]) -> tuple[list[float] | None, f
     )  # fmt: skip
     largest = max(range(4), key=lambda at: traces[at])
     root = sqrt(max(0.0, 1.0 + traces[largest])) * 2  # four times the part
+    if not root or not isfinite(root):  # no rotation, in numbers that are not apart
+        return [0.0, 0.0, 0.0], qfac
     xy, xz, yz = one[1] + two[0], one[2] + three[0], two[2] + three[1]
     u, v, w = two[2] - three[1], three[0] - one[2], one[1] - two[0]
     parts = [[root * root / 4, u, v, w], [u, root * root / 4, xy, xz],

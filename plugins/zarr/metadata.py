@@ -132,6 +132,8 @@ def _own(node: Node, attributes: dict[str, Any]) -> dict[str, Any]:
 
 def _take_missing(attributes: dict[str, Any], array: Array, node: Node, *, by_xarray: bool) -> None:
     """Put the value for missing elements among the attributes as the number that it is."""
+    if node.variable:  # texts, whose type is not looked for yet
+        return
     kind, found = array.element.kind, attributes.get(MISSING)
     if found is None and by_xarray and kind in ("int", "uint", "float"):
         number = _number(node.fill)
