@@ -24,7 +24,7 @@ PATIENCE = 60.0  # seconds after which a conversion is killed that waits for som
 MB = 1 << 20
 PEAK = 300 * MB
 REFUSALS = {"Corrupt", "Unsupported", "Unsafe", "TooLarge", "UnknownFormat", "NotSupportedYet",
-            "ReadFailed", "UsageError"}  # fmt: skip
+            "ReadFailed", "NotFound", "UsageError"}  # fmt: skip
 
 # Reads lines of JSON [source, target, options]; answers each with one: what the conversion, in a
 # forked child, ended in, and the child's peak. Without a target the source is verified.

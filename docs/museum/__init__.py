@@ -104,7 +104,9 @@ def reading(path: Path, *, index_order: str | None = None, of: str = "") -> Answ
     try:
         if of:
             metadata = raconvert.open(path).meta
-            return Answer(metadata.attributes if of == "attributes" else metadata.axes[0].spacing)
+            return Answer(
+                dict(metadata.attributes) if of == "attributes" else metadata.axes[0].spacing
+            )
         found = raconvert.read(path, index_order=index_order)
     except raconvert.RaconvertError as error:
         return Answer(None, reason(error, path), refused=True)
