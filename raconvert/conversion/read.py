@@ -181,7 +181,7 @@ def _take_scales(bundle: Bundle, settings: Settings) -> None:
 
 
 def _has_attributes(array: Array) -> bool:
-    return bool(array.meta.attributes or array.meta.formats)
+    return array.described and bool(array.meta.attributes or array.meta.formats)
 
 
 def _part_in(name: str, bundle: Bundle) -> tuple[str, str] | None:
