@@ -146,7 +146,7 @@ class _SystemError(RaconvertError, OSError):
 
     def __init__(self, what: str, **parts: Any) -> None:
         super().__init__(what, **parts)
-        self.errno = self._number
+        self.errno: int | None = self._number
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Keep the number as well, which `__dict__` does not hold."""

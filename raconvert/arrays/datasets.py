@@ -58,7 +58,7 @@ class LazyArray(_BackendArray):
     def __init__(self, array: Any, lock: SerializableLock) -> None:
         self.array = array
         self.shape: tuple[int, ...] = array.shape
-        self.texts = array.dtype.kind == "S" and array.meta.encoding == "utf-8"
+        self.texts: bool = array.dtype.kind == "S" and array.meta.encoding == "utf-8"
         self.dtype: np.dtype[Any] = _TEXT if self.texts else array.dtype
         self.lock = lock
 

@@ -54,7 +54,7 @@ class LateArray(Array):
         try:
             self._element = look()
         except RaconvertError as error:
-            self.problem = error
+            self.problem: RaconvertError | None = error
 
     def __reduce__(self) -> Any:
         """Pickle it as a plain array, whose type is known."""

@@ -16,10 +16,14 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    _Dict = dict[str, Any]
+else:
+    _Dict = dict
+
 RA = "ra"  # the namespace of the core itself (`raconvert.arrays.namespace`)
 
 
-class Frozen(dict):  # type: ignore[type-arg]  # a dict to JSON and YAML
+class Frozen(_Dict):
     """A dict that cannot be changed; ``dict(frozen)`` is one that can."""
 
     __slots__ = ()
@@ -30,8 +34,9 @@ class Frozen(dict):  # type: ignore[type-arg]  # a dict to JSON and YAML
             "array.meta = array.meta.replace(attributes={**array.meta.attributes, ...})"
         )
 
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse
+    if not TYPE_CHECKING:  # to type checkers it is a dict
+        __setitem__ = __delitem__ = __ior__ = _refuse
+        clear = pop = popitem = setdefault = update = _refuse
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Frozen, (dict(self),)
@@ -71,7 +76,6 @@ class _Value:
     """Base of values whose fields are set once, by `__init__`."""
 
     __slots__ = ()
-    FIELDS: ClassVar[tuple[str, ...]] = ()
 
     def __setattr__(self, name: str, value: object) -> None:
         kind = type(self).__name__
@@ -109,7 +113,7 @@ class Axis(_Value):
         "labels": (list, tuple),
         "direction": (list, tuple),
     }
-    FIELDS = tuple(TYPES)
+    FIELDS: ClassVar[tuple[str, ...]] = tuple(TYPES)
 
     def __init__(
         self,
@@ -320,7 +324,15 @@ class Metadata(_Value):
         "attributes", "axes", "description", "encoding", "formats", "items", "later", "space",
         "units",
     )  # fmt: skip
-    FIELDS = ("description", "units", "encoding", "axes", "space", "attributes", "formats")
+    FIELDS: ClassVar[tuple[str, ...]] = (
+        "description",
+        "units",
+        "encoding",
+        "axes",
+        "space",
+        "attributes",
+        "formats",
+    )
 
     def __init__(
         self,

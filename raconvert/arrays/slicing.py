@@ -92,7 +92,9 @@ class Sliced:
     def __init__(self, array: Any, stored: list[Part]) -> None:
         self._array = array
         self._stored = stored
-        self.shape = tuple(len(part) for part in stored if not isinstance(part, int))
+        self.shape: tuple[int, ...] = tuple(
+            len(part) for part in stored if not isinstance(part, int)
+        )
         self.dtype: np.dtype[Any] = dtype_of(array.element)
 
     def stream(self, max_bytes: int) -> Iterator[Values]:

@@ -202,7 +202,7 @@ class Added:
             if name in bundle.names
         }
         left = {file for files in self.gone.values() for file in files}
-        self.files = files_of(
+        self.files: list[str] = files_of(
             bundle.names, SUFFIX, known=known, paths=[file for file in there if file not in left]
         )
         pairs = zip(bundle.arrays, self.files, strict=True)

@@ -35,8 +35,8 @@ class Container:
 
     def __init__(self, run: Conversion) -> None:
         self.in_opts: dict[str, Any] = {}
-        self.identity = identity(run.path)
-        self.source = self._opened(run)
+        self.identity: tuple[int, int] | None = identity(run.path)
+        self.source: Source = self._opened(run)
         found = registry.detect(self.source).row
         if found.name != run.row.name:
             raise Unsupported(
@@ -44,8 +44,8 @@ class Container:
                 path=run.path,
                 remedy="name another file; -o FILE --overwrite replaces the whole file",
             )
-        self.bundle = self.read(run)
-        self.fields = _sidecar(run, self.source)
+        self.bundle: Bundle = self.read(run)
+        self.fields: dict[str, Any] | None = _sidecar(run, self.source)
 
     def _opened(self, run: Conversion) -> Source:
         place = run.path.rstrip("/" + os.sep) or run.path

@@ -25,12 +25,14 @@ class Found:
     def __init__(
         self, limits: Limits, nbytes: int, what: str, path: str, *, asked: bool = False
     ) -> None:
-        self.limits = limits
-        self.nbytes = nbytes
-        self.what = what
-        self.path = path
-        self.asked = asked
-        self.there = self.stored = self.absent = 0
+        self.limits: Limits = limits
+        self.nbytes: int = nbytes
+        self.what: str = what
+        self.path: str = path
+        self.asked: bool = asked
+        self.there: int = 0
+        self.stored: int = 0
+        self.absent: int = 0
         self._lock = Lock()
 
     def add(self, stored: int | None) -> None:
