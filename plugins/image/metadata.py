@@ -18,6 +18,7 @@ from raconvert.plugin import Array, Bundle, Fit, Metadata, equivalent, file_fits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 NAMESPACE = "image"
@@ -37,8 +38,13 @@ def field(array: Array, name: str, kind: type) -> Any:
     return value if isinstance(value, kind) and not isinstance(value, bool) else None
 
 
-def metadata_fits(bundle: Bundle, title: str, kept: set[str] | None = None) -> list[Fit]:
-    """What a format leaves out: all but what it has `kept`, fields as ``icc``, or ``axes``."""
+def metadata_fits(
+    bundle: Bundle, title: str, kept: set[str] | None = None, besides: Sequence[str] = ()
+) -> list[Fit]:
+    """What a format leaves out: all but what it has `kept`, fields as ``icc``, or ``axes``.
+
+    `besides` names what it leaves out of those.
+    """
     array = bundle.arrays[0]
     common = array.meta.to_dict()
     others = [name for name in common if name != "formats"]
@@ -47,6 +53,7 @@ def metadata_fits(bundle: Bundle, title: str, kept: set[str] | None = None) -> l
         others += [f"{name}.{field}" for field in space] if own else [name]
     others += ["items"] * (array.meta.items is not None)
     lost = [name for name in others if name.removeprefix(NAMESPACE + ".") not in (kept or ())]
+    lost += besides
     reason = f"{title} is written without {', '.join(lost)}"
     found = [equivalent(array.name, "metadata", reason)] if lost else []
     return [*found, *file_fits(bundle, title)]

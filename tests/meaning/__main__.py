@@ -15,7 +15,12 @@ from pathlib import Path
 from .judge import judged, written
 from .readers import READERS
 
-FORMATS = {"h5": "hdf5", "nii": "nifti", "mha": "metaimage"}  # suffix -> name, if it is another
+FORMATS = {
+    "h5": "hdf5",
+    "nii": "nifti",
+    "mha": "metaimage",
+    "tif": "tiff",
+}  # suffix -> name, if it is another
 
 
 def main() -> int:

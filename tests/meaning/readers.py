@@ -7,6 +7,7 @@ that it has no word for is not in it. `positions` are those of corners, as ITK c
 from __future__ import annotations
 
 import contextlib
+import json
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -228,10 +229,36 @@ def by_harpy(path: Path) -> Seen:
     return Seen(np.asarray(array["array"]), axes, {})
 
 
+def by_tifffile(path: Path) -> Seen:
+    import tifffile
+
+    with tifffile.TiffFile(path) as file:
+        series, said = file.series[0], file.pages[0].description
+        values = series.asarray()
+        if file.ome_metadata is None:
+            noted = json.loads(said) if said.startswith('{"shape":') else {"description": said}
+            whole = {"description": noted.get("description") or None}
+            return Seen(values, [{} for _ in noted.get("shape", values.shape)], whole)
+        ome = tifffile.xml2dict(file.ome_metadata)["OME"]
+    pixels = ome["Image"]["Pixels"]
+    letters, axes = series.axes, []
+    if "StructuredAnnotations" in ome:  # the axes of length 1 that are there
+        letters = ome["StructuredAnnotations"]["MapAnnotation"]["Value"]["M"]["value"]
+    for letter in letters:
+        told: dict[str, Any] = {"name": letter}
+        field = "TimeIncrement" if letter == "T" else f"PhysicalSize{letter}"
+        if field in pixels:
+            unit = pixels[f"{field}Unit"]
+            told["units"] = None if unit == "reference frame" else unit.replace("\u00b5", "u")
+            told["places"] = [n * pixels[field] for n in range(pixels[f"Size{letter}"])]
+        axes.append(told)
+    return Seen(values, axes, {"description": ome["Image"].get("Description")})
+
+
 READERS = {
     "npy": by_numpy, "npz": by_numpy, "safetensors": by_safetensors, "mat": by_scipy,
     "ra": by_yaml, "h5": by_h5py, "nc": by_xarray, "zarr": by_xarray, "nrrd": by_pynrrd,
-    "nii": by_nibabel, "mha": by_simpleitk, "har": by_harpy,
+    "nii": by_nibabel, "mha": by_simpleitk, "har": by_harpy, "tif": by_tifffile,
 }  # fmt: skip
 MANY = {"npz", "safetensors", "mat", "h5", "nc", "zarr", "har"}
 ONLY_BETWEEN = ("zip", "tar", "h5", "zarr", "nrrd", "ra", "nii", "mha", "nc")

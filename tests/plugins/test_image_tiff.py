@@ -15,7 +15,7 @@ import tifffile
 
 import raconvert
 from raconvert import convert
-from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.arrays.metadata import Axis, Metadata, Space
 from raconvert.errors import TooLarge, Unsupported
 from raconvert.files.source import Source
 
@@ -266,10 +266,106 @@ def test_a_text_of_imagej_that_speaks_of_other_images_is_not_written_as_such(
         meta = array.meta
         report = raconvert.write(tmp_path / "half.tif", array[:2], meta=meta)
 
-    assert "axes" in str(list(report.equivalent))
+    assert not list(report.equivalent)
     with tifffile.TiffFile(tmp_path / "half.tif") as opened:
         assert not opened.is_imagej
+        assert opened.series[0].axes == "ZYX"
         assert opened.asarray().shape == (2, 5, 6)
+
+
+def spatial(row: int, spacing: float) -> Axis:
+    return Axis(spacing=spacing, units="mm", direction=np.eye(3)[row].tolist())
+
+
+PLANE = [spatial(1, 1.5), spatial(0, 0.7)]
+TIME = Axis(spacing=2.5, units="s", origin=3.0)
+COLORS = Axis(kind="RGB-color")
+KNOWN = [  # shape, type, axes, letters as tifffile sees them, what OME has no word for
+    ((3, 4, 5), "u2", [spatial(2, 2.0), *PLANE], "ZYX", ["axes (direction)"]),
+    ((2, 3, 4, 5), "f4", [TIME, spatial(2, 2.0), *PLANE], "TZYX", ["axes (origin)"]),
+    ((2, 3, 4, 5), "i2", [Axis(), spatial(2, 2.0), *PLANE], "TZYX", ["unknown: written as T"]),
+    ((2, 1, 4, 5), "?", [Axis("C", labels="ab"), spatial(2, 2.0), *PLANE], "CYX", ["(labels)"]),
+    ((1, 1, 4, 3), "c8", [TIME, spatial(2, 2.0), *PLANE], "YX", ["axes (origin)"]),
+    ((6, 4, 5, 3), "u1", [spatial(2, 2.0), *PLANE, COLORS], "ZYXS", ["axes (kind)"]),
+    ((6, 4, 3), "u1", [spatial(2, 2.0), *PLANE], "ZYX", ["axes (direction)"]),
+    ((4, 5), "f8", [Axis("lat", spacing=2.0), Axis("X", spacing=1)], "YX", ["axes (name)"]),
+]
+
+
+@pytest.mark.parametrize(("shape", "dtype", "axes", "letters", "lost"), KNOWN)
+def test_sizes_are_written_as_ome(
+    shape: tuple[int, ...],
+    dtype: str,
+    axes: list[Axis],
+    letters: str,
+    lost: list[str],
+    tmp_path: Path,
+) -> None:
+    """Tifffile reads shape, sizes and units; what OME cannot say is named, field by field."""
+    values = (pages(*shape) % 2).astype(dtype) if dtype == "?" else pages(*shape).astype(dtype)
+    text = 'a <b> & "c"\r\n\u00b5'
+    meta = Metadata(text, axes=axes, space=Space("RAS", (1.0, 2.0, 3.0)))
+    report = raconvert.write(tmp_path / "x.tif", values, meta=meta)
+
+    (fit,) = map(str, report.equivalent)
+    assert all(word in fit for word in [*lost, "space (origin)", "space (frame)"])
+    with tifffile.TiffFile(tmp_path / "x.tif") as opened:
+        (series,) = opened.series
+        assert (series.kind, series.axes) == ("ome", letters)
+        assert np.array_equal(series.asarray(), values.squeeze())
+        ome = tifffile.xml2dict(opened.ome_metadata or "")["OME"]["Image"]
+    assert ome["Description"] == text
+    for letter, axis in zip("XYZ", axes[::-1][COLORS in axes :], strict=False):
+        assert ome["Pixels"][f"PhysicalSize{letter}"] == axis.spacing
+        assert ome["Pixels"][f"PhysicalSize{letter}Unit"] == (axis.units or "reference frame")
+    assert ome["Pixels"].get("TimeIncrement") == (2.5 if TIME in axes else None)
+    with raconvert.open(tmp_path / "x.tif") as back:
+        assert np.array_equal(np.asarray(back), values)
+        assert back.meta.description == text
+        assert [axis.spacing for axis in back.axes] == [axis.spacing for axis in axes]
+        assert [axis.units for axis in back.axes] == [axis.units for axis in axes]
+        assert not raconvert.write(tmp_path / "y.tif", back).equivalent
+    assert (tmp_path / "y.tif").read_bytes() == (tmp_path / "x.tif").read_bytes()
+    convert(tmp_path / "x.tif", tmp_path / "part.tif", slice="..., ::2, 1:")
+    with tifffile.TiffFile(tmp_path / "part.tif") as opened:
+        assert opened.series[0].kind == "ome"
+    with raconvert.open(tmp_path / "x.tif") as whole, raconvert.open(tmp_path / "part.tif") as part:
+        wanted = whole.slicer[..., ::2, 1:].axes
+        assert [axis.spacing for axis in part.axes] == [axis.spacing for axis in wanted]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "axes", "reason"),
+    [
+        ("i8", [spatial(2, 2.0), *PLANE], "none of OME"),
+        ("u1", [spatial(2, 2.0), spatial(1, 1.0), TIME], "last two axes"),
+        ("u1", [spatial(2, 2.0), Axis("C"), spatial(1, 1.0)], "--axes can move them"),
+    ],
+)
+def test_axes_that_ome_cannot_say_are_named_with_the_reason(
+    dtype: str, axes: list[Axis], reason: str, tmp_path: Path
+) -> None:
+    meta = Metadata(axes=axes)
+    report = raconvert.write(tmp_path / "x.tif", pages(3, 4, 5).astype(dtype), meta=meta)
+    assert reason in str(list(report.equivalent))
+    with tifffile.TiffFile(tmp_path / "x.tif") as opened:
+        assert not opened.is_ome
+
+
+def test_ome_of_ours_that_was_edited(tmp_path: Path) -> None:
+    """Another size is believed; what does not fit is a text as any other."""
+    meta = Metadata(axes=[spatial(2, 2.0), *PLANE])
+    raconvert.write(tmp_path / "x.tif", pages(1, 4, 5), meta=meta)
+    whole = (tmp_path / "x.tif").read_bytes()
+    (tmp_path / "x.tif").write_bytes(whole.replace(b'"2.0"', b'"3.5"'))
+    with raconvert.open(tmp_path / "x.tif") as array:
+        assert [axis.spacing for axis in array.axes] == [3.5, 1.5, 0.7]
+    for old, new in ((b'SizeX="5"', b'SizeX="4"'), (b">ZYX<", b">QYX<"), (b'"Image:0"', b'"a"')):
+        assert old in whole
+        (tmp_path / "y.tif").write_bytes(whole.replace(old, new.ljust(len(old))))
+        with raconvert.open(tmp_path / "y.tif") as array:
+            assert array.shape == (4, 5)
+            assert (array.meta.description or "").startswith("<?xml")
 
 
 def test_axes_that_nothing_tells_are_named_as_lost(tmp_path: Path) -> None:

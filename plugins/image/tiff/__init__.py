@@ -39,6 +39,11 @@ it has 1 to 4 elements and there are three axes or more (not of bool): 3 and 4 a
 grey, where black is zero. All axes before the image are pages. A shape that pages alone would not
 give back is noted in the description the way tifffile does. A description of tifffile, ImageJ or
 OME is written as it was where it still tells the axes; what is not written is named as lost.
+
+Axes that are known otherwise are written as OME-XML (see `ome`): the last two are the plane, with
+a physical size in units of length, or ``reference frame`` where the unit is not known; those before
+are Z, time with its increment, or channels. The field that OME has no word for is named: names but
+its letters, labels, directions, origins, the frame of the space. Lengths of 1 come back.
 """
 
 from __future__ import annotations
@@ -71,7 +76,7 @@ FORMAT = Format(
     write_options=(Option("compression", "none", ("none", "deflate"), "of the strips"),),
     samples={"grey_1x1.tif": _SAMPLE},
     spec="https://www.itu.int/itudoc/itu-t/com16/tiff-fx/docs/tiff6.pdf",
-    losses="only numbers and bool; metadata of axes",
+    losses="only numbers and bool; of axes what OME says: sizes, units, time",
 )
 
 
@@ -101,5 +106,5 @@ def plan(bundle: Bundle, *, compression: str = "none") -> Plan:
         found.append(refused(array.name, "shape", reason))
     elif max(array.shape[-3:] if array.ndim > 1 else (array.count,)) > 0xFFFFFFFF:
         found.append(refused(array.name, "shape", "a side is above TIFF's 4294967295"))
-    found += metadata_fits(bundle, "TIFF", kept_fields(array))
+    found += metadata_fits(bundle, "TIFF", *kept_fields(array))
     return Plan(found, lambda target: write_pages(array, target, compression), names=bundle.names)

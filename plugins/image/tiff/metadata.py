@@ -19,6 +19,7 @@ import numpy as np
 from raconvert.plugin import Axis
 
 from ..metadata import NAMESPACE, metadata_of
+from .ome import own_series, read_units
 
 if TYPE_CHECKING:
     from typing import Any
@@ -71,6 +72,8 @@ def described(file: Any, text: str, pages: int, page: Any) -> Any:
         sizes = [int(n) for n in re.findall(r'\bSize[ZCT]="([0-9]{1,9})"', text)]
         if len(sizes) != 3 or prod(sizes) not in (pages, pages * page.samplesperpixel):
             return None
+        if own := own_series(text, page.dtype.itemsize):
+            return own
     log = logging.getLogger("tifffile")
     log.disabled = True  # a text that was copied from another file is harmless
     try:
@@ -103,6 +106,12 @@ def _shaped(text: str, itemsize: int) -> Any:
 
 def with_axes(meta: Metadata, file: Any, series: Any, shape: tuple[int, ...]) -> Metadata:
     """Add the axes that a description tells, and what has to be true for it to tell them again."""
+    steps = getattr(series, "steps", None)
+    if steps is not None:  # of a description of ours, which is made anew
+        if series.shape != shape:
+            return meta
+        axes = [_axis(one, *steps.get(one, (None, ""))) for one in series.axes]
+        return meta.replace(axes=axes, description=series.text or None)
     text, meta = meta.description or "", meta.replace(description=series.text)
     if series.shape == shape and len(series.axes) == len(shape) > 0:
         resolution = meta.formats.get(NAMESPACE, {}).get("resolution")
@@ -116,7 +125,7 @@ def with_axes(meta: Metadata, file: Any, series: Any, shape: tuple[int, ...]) ->
 def _steps(text: str, imagej: Any, resolution: Any) -> dict[str, tuple[Any, Any]]:
     """Spacing and units of axes that a description of ImageJ or OME tells, by their names."""
     if imagej:
-        units = imagej.get("unit")
+        units = imagej.get("unit") or ""
         dots = zip("XY", resolution or (), strict=False)
         steps = {name: (unit / pixels if pixels else 0, units) for name, (pixels, unit) in dots}
         return steps | {"T": (imagej.get("finterval"), "s"), "Z": (imagej.get("spacing"), units)}
@@ -124,18 +133,21 @@ def _steps(text: str, imagej: Any, resolution: Any) -> dict[str, tuple[Any, Any]
     fields = dict(re.findall(r'(\w+)="([^"]*)"', tag[1] if tag else ""))
     words = {"T": "TimeIncrement"} | {name: f"PhysicalSize{name}" for name in "XYZ"}
     return {
-        name: (fields.get(word), unescape(fields.get(f"{word}Unit", "s" if name == "T" else "um")))
+        name: (
+            fields.get(word),
+            read_units(unescape(fields.get(f"{word}Unit", "s" if name == "T" else "um"))),
+        )
         for name, word in words.items()
     }
 
 
 def _axis(name: str, spacing: Any, units: Any) -> Axis:
-    """An axis; spacing and units only where both are known."""
+    """An axis; spacing only with its units, or where these are said to be unknown (None)."""
     try:
         step = float(spacing or 0)
     except (TypeError, ValueError):
         step = 0.0
-    units = "um" if units in MICRONS else str(units or "")
+    units = "um" if units in MICRONS else units and str(units)
     if not isfinite(step) or step <= 0 or units in NO_UNITS:
         return Axis(name=name)
     return Axis(name=name, spacing=step, units=units)

@@ -15,6 +15,7 @@ from raconvert.plugin import dtype_of
 
 from ..metadata import field
 from .metadata import RESOLUTION_UNITS
+from .ome import letters_of, lost_of, text_of
 
 if TYPE_CHECKING:
     from typing import Any
@@ -25,17 +26,28 @@ BIG_FROM = 0xF0000000  # bytes; above it the offsets of a classic TIFF may not b
 MAX_SAMPLES = 4  # a last axis that is longer is never taken for the samples
 
 
-def kept_fields(array: Array) -> set[str]:
-    """The metadata that come back: the axes only if the description tells them."""
+def kept_fields(array: Array) -> tuple[set[str], list[str]]:
+    """The metadata that come back, the axes only if the description tells them; and what is lost.
+
+    What is lost are the fields of axes and of their space that OME has no word for.
+    """
     kept = {"description", "series", "icc", "xmp", "orientation", "software"}
-    kept |= {"axes"} if _tells_axes(array) else set()
-    return kept | {"resolution"} if _resolution(array) else kept
+    kept |= {"resolution"} if _resolution(array) else set()
+    if _tells_axes(array):
+        return kept | {"axes"}, []
+    letters, made_up, reason = letters_of(array)
+    if letters:
+        return kept | {"axes", "space"}, [*lost_of(array, letters), *made_up]
+    return (kept | {"axes"}, [f"axes: {reason}"]) if reason else (kept, [])
 
 
 def page_shape(array: Array) -> tuple[int, ...]:
     """(height, width, samples) of the pages of an array."""
     shape = (1,) * (2 - array.ndim) + array.shape
     samples = array.ndim > 2 and shape[-1] <= MAX_SAMPLES and array.element.kind != "bool"
+    letters = "" if _tells_axes(array) else letters_of(array)[0]
+    if letters:
+        samples = letters.endswith("S")
     samples = samples and (not _tells_axes(array) or array.ra_axes[0].name == "S")
     return shape[-3:] if samples else (*shape[-2:], 1)
 
@@ -84,6 +96,9 @@ def _tells_axes(array: Array) -> bool:
 
 def _description(array: Array) -> bytes:
     """The text of the metadata, and the shape where pages do not say it."""
+    letters = "" if _tells_axes(array) else letters_of(array)[0]
+    if letters:
+        return text_of(array, letters).encode()
     text, page = array.meta.description or "", page_shape(array)
     pages = prod(array.shape) // prod(page)
     as_pages = (pages,) * (pages > 1) + (*page[:2], *page[2:] * (page[2] > 1))

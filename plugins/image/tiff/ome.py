@@ -1,0 +1,237 @@
+"""OME-XML in the description of a TIFF: the letters of axes, sizes and times along them, both ways.
+
+Specification: https://docs.openmicroscopy.org/ome-model/6.3.1/, schema 2016-06. A pixel has a size
+along X, Y and Z, and time goes on by an increment. Names of other axes, origins, directions and
+frames have no place there. The plane of a page is Y and X; T, C and Z are the pages.
+"""
+
+from __future__ import annotations
+
+import re
+from math import isfinite, prod
+from types import SimpleNamespace
+from xml.sax.saxutils import escape, unescape
+
+from raconvert.arrays.space import is_component
+from raconvert.plugin import Axis
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from raconvert.plugin import Array
+
+SCHEMA = "http://www.openmicroscopy.org/Schemas/OME/2016-06"
+TYPES = {
+    ("bool", 1): "bit", ("int", 1): "int8", ("int", 2): "int16", ("int", 4): "int32",
+    ("uint", 1): "uint8", ("uint", 2): "uint16", ("uint", 4): "uint32",
+    ("float", 4): "float", ("float", 8): "double", ("complex", 8): "complex",
+    ("complex", 16): "double-complex",
+}  # fmt: skip
+# Units of the schema, and how they are written here where that differs
+LENGTHS = frozenset({
+    "Ym", "Zm", "Em", "Pm", "Tm", "Gm", "Mm", "km", "hm", "dam", "m", "dm", "cm", "mm", "um", "nm",
+    "pm", "fm", "am", "zm", "ym", "thou", "in", "ft", "yd", "mi", "pt",
+})  # fmt: skip
+TIMES = frozenset({"s", "ds", "cs", "ms", "us", "ns", "ps", "fs", "min", "h", "d"})
+MICRO = "\N{MICRO SIGN}"
+ANY = "reference frame"  # the unit of sizes whose unit is not known
+MOST_SAMPLES = 4
+PAGES = "TCZ"
+_SIZES = {"X": "PhysicalSizeX", "Y": "PhysicalSizeY", "Z": "PhysicalSizeZ", "T": "TimeIncrement"}
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ESCAPES = {'"': "&quot;", "\r": "&#13;"}
+# Description, the attributes of Pixels, samples of a pixel, and the letters of the axes
+_OWN = re.compile(
+    r'Creator="raconvert"><Image ID="Image:0">(?:<Description>([^<]*)</Description>)?'
+    r'<Pixels ([^<>]*)><Channel ID="Channel:0:0" SamplesPerPixel="([1-4])"/>'
+    r'(?:.*<M K="axes">([A-Z]+)</M>)?', re.DOTALL,
+)  # fmt: skip
+
+
+def letters_of(array: Array) -> tuple[str, list[str], str]:
+    """Return the letters of the axes, slowest first; what is made up of them; or why none are.
+
+    There are none if OME could say nothing of the axes that is known.
+    """
+    axes = array.ra_axes if array.described else ()
+    if not any(axes):
+        return "", [], ""
+    if (array.element.kind, array.element.nbytes) not in TYPES:
+        return "", [], "its type is none of OME"
+    if _NO_XML.search(array.meta.description or ""):
+        return "", [], "the description has characters that XML cannot have"
+    samples = array.ndim > 2 and 1 < array.dims[0] <= MOST_SAMPLES and array.element.kind != "bool"
+    samples = samples and (is_component(axes[0]) or axes[0].name == "S")
+    plane, outer = axes[samples : samples + 2], axes[samples + 2 :]
+    if len(plane) < 2 or len(outer) > len(PAGES):
+        return "", [], "OME has two axes of a plane, and three of pages"
+    if any(_is_time(axis) or is_component(axis) or axis.name in (*PAGES, "S") for axis in plane):
+        named = "its last two axes have to be those of the plane"
+        return "", [], f"OME cannot say them: {named}; --axes can move them"
+    in_space = any(axis.direction is not None for axis in plane)
+    letters: list[str | None] = [_letter(axis) for axis in outer]
+    said = [letter for letter in letters if letter]
+    if len({*said}) < len(said):
+        return "", [], f"OME has no two axes {max(said, key=said.count)}"
+    made_up = []
+    for place, letter in enumerate(letters):
+        if letter is None:
+            free = [one for one in ("TCZ" if in_space else "ZTC") if one not in letters]
+            letters[place] = free[0]
+            made_up.append(f"the sort of an axis (unknown: written as {free[0]})")
+    found = "".join(filter(None, ("S" * samples, "XY", *letters)))
+    told = told_of(axes, found)
+    if not any(t.spacing is not None or t.name == a.name for t, a in zip(told, axes, strict=True)):
+        return "", [], ""
+    return found[::-1], made_up, ""
+
+
+def _is_time(axis: Axis) -> bool:
+    return axis.direction is None and (axis.kind == "time" or axis.units in TIMES)
+
+
+def _letter(axis: Axis) -> str | None:
+    """The letter of an axis of pages, if anything says which it is."""
+    if axis.direction is not None:
+        return "Z"
+    if _is_time(axis):
+        return "T"
+    if (axis.name or "").upper() in {*PAGES}:
+        return (axis.name or "").upper()
+    if axis.labels is not None or is_component(axis):
+        return "C"
+    return "Z" if axis.units in LENGTHS else None
+
+
+def told_of(axes: Sequence[Axis], letters: str) -> list[Axis]:
+    """What OME tells of axes that have these letters, in the same order."""
+    return [_told(axis, letter) for axis, letter in zip(axes, letters, strict=True)]
+
+
+def _told(axis: Axis, letter: str) -> Axis:
+    step = axis.spacing
+    units = LENGTHS if letter in "XYZ" else TIMES if letter == "T" else None
+    if units is None or step is None or not (isfinite(step) and step > 0):
+        return Axis(letter)
+    if axis.units in units:
+        return Axis(letter, spacing=step, units=axis.units)
+    return Axis(letter) if letter == "T" else Axis(letter, spacing=step)
+
+
+def lost_of(array: Array, letters: str) -> list[str]:
+    """What OME does not tell of the axes and of their space, field by field."""
+    axes, space = array.ra_axes, array.meta.space
+    told = told_of(axes, letters[::-1])
+    lost = [
+        f"axes ({field})"
+        for field in Axis.FIELDS
+        if any(getattr(a, field) not in (None, getattr(t, field))
+               for a, t in zip(axes, told, strict=True))
+    ]  # fmt: skip
+    if space is not None:
+        lost += ["space (frame)"] * (space.frame is not None)
+        lost += ["space (origin)"] * (space.origin is not None)
+    return lost
+
+
+# --- the text -------------------------------------------------------------------------------------
+
+
+def text_of(array: Array, letters: str) -> str:
+    """The OME-XML of an array whose axes have these letters, slowest first."""
+    told = told_of(array.ra_axes, letters[::-1])
+    sizes = dict(zip(letters[::-1], array.dims, strict=True))
+    kind = TYPES[array.element.kind, array.element.nbytes]
+    return _text(letters, sizes, kind, told, array.meta.description or "")
+
+
+def _text(
+    letters: str, sizes: dict[str, int], kind: str, told: Sequence[Axis], description: str
+) -> str:
+    samples, channels = sizes.get("S", 1), sizes.get("C", 1)
+    pages = [letter for letter in letters[::-1] if letter in PAGES]
+    order = "".join(["X", "Y", *pages, *(one for one in "ZCT" if one not in pages)])
+    fields = {"ID": "Pixels:0", "DimensionOrder": order, "Type": kind}
+    fields |= {f"Size{one}": str(sizes.get(one, 1)) for one in "XYZCT"}
+    fields["SizeC"] = str(samples * channels)
+    for axis in told:
+        if axis.spacing is not None:
+            word = _SIZES[axis.name or ""]
+            fields[word] = repr(float(axis.spacing))
+            fields[f"{word}Unit"] = _written(axis.units)
+    # Readers leave out axes of length 1; which are there is said where that matters.
+    hidden = any(sizes[one] == 1 for one in pages)
+    note = (
+        '<StructuredAnnotations><MapAnnotation ID="Annotation:0" Namespace="raconvert"><Value>'
+        f'<M K="axes">{letters}</M></Value></MapAnnotation></StructuredAnnotations>'
+    )
+    inside = "".join(
+        f'<Channel ID="Channel:0:{number}" SamplesPerPixel="{samples}"/>'
+        for number in range(channels)
+    )
+    said = escape(description, _ESCAPES)
+    said = said and f"<Description>{said}</Description>"
+    attributes = " ".join(f'{key}="{value}"' for key, value in fields.items())
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?><OME xmlns="{SCHEMA}" '
+        'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
+        f'xsi:schemaLocation="{SCHEMA} {SCHEMA}/ome.xsd" Creator="raconvert">'
+        f'<Image ID="Image:0">{said}<Pixels {attributes}>{inside}'
+        f'<TiffData IFD="0" PlaneCount="{prod(sizes.get(one, 1) for one in PAGES)}"/></Pixels>'
+        f"</Image>{note if hidden else ''}</OME>"
+    )
+
+
+def _written(units: str | None) -> str:
+    return ANY if units is None else units.replace("u", MICRO) if units in ("um", "us") else units
+
+
+def own_series(text: str, itemsize: int) -> Any:
+    """What a text of this module tells: shape, axes and their steps, and the description.
+
+    None for any other text: one that differs in a single letter says something of its own.
+    """
+    match = _OWN.search(text)
+    if match is None:
+        return None
+    description = unescape(match[1] or "", {value: key for key, value in _ESCAPES.items()})
+    fields = dict(re.findall(r'(\w+)="([^"]*)"', match[2]))
+    samples, listed = int(match[3]), match[4]
+    try:
+        sizes = {one: int(fields[f"Size{one}"]) for one in "XYZCT"}
+        kind, order = fields["Type"], fields["DimensionOrder"]
+    except (LookupError, ValueError):
+        return None
+    sizes["C"] //= samples
+    if samples > 1:
+        sizes["S"] = samples
+    usual = "".join(one for one in order[::-1] if one in "XY" or sizes.get(one, 1) > 1)
+    letters = listed or usual + "S" * (samples > 1)
+    steps = {
+        name: (fields.get(word), read_units(fields.get(f"{word}Unit", "")))
+        for name, word in _SIZES.items()
+    }
+    try:
+        told = [
+            Axis(one) if steps.get(one, (None,))[0] is None
+            else Axis(one, spacing=float(steps[one][0] or 0), units=steps[one][1])
+            for one in letters[::-1]
+        ]  # fmt: skip
+        same = _text(letters, sizes, kind, told, description) == text
+        shape = tuple(sizes[one] for one in letters)
+    except (LookupError, ValueError):
+        return None
+    if not same or len({*letters}) < len(letters):
+        return None
+    nbytes = prod(shape) * itemsize
+    return SimpleNamespace(
+        kind="ome", shape=shape, axes=letters, nbytes=nbytes, text=description, steps=steps
+    )
+
+
+def read_units(word: str) -> str | None:
+    """A unit as it is written here; None for sizes of an unknown unit."""
+    plain = word.replace(MICRO, "u").replace("\N{GREEK SMALL LETTER MU}", "u")
+    return None if word == ANY else plain if plain in ("um", "us") else word
