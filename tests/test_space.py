@@ -223,6 +223,109 @@ def test_common_metadata_says_the_points(tmp_path: Path) -> None:
             assert np.allclose(found[:, :rank], wanted[:, :rank], atol=NEAR), path
 
 
+# --- parts -----------------------------------------------------------------------------------------
+
+PARTS = ["1:, ::-1, ...", "..., ::2, -1", "-1, ..., 1:", "::-1, 0, ...", "..., ::-2"]
+
+
+@pytest.mark.parametrize("source", SUFFIXES)
+def test_a_part_keeps_the_point_of_each_element(source: str, tmp_path: Path) -> None:
+    """Cut by ITK's and nibabel's libraries as by us; a format without words for it says so."""
+    ends = ("nii", "nrrd", "mha")
+    for number, (ndim, key) in enumerate(itertools.product((3, 4), PARTS)):
+        image = numbered(600 + number, ndim)
+        first = tmp_path / f"{number}.{source}"
+        save(image, first)
+        wanted = dict(zip(sorted(itk.GetArrayFromImage(image).ravel()), places(first), strict=True))
+        for end in ends:
+            last = tmp_path / f"{number}-part.{end}"
+            report = raconvert.convert(first, last, slice=key)
+            found = points_of_elements(last)
+            said = "space" in str(list(report.equivalent))
+            if found is None:
+                assert said, (last, key)
+                continue
+            for value, point in found.items():
+                same = np.allclose(point[:3], wanted[value][:3], atol=NEAR)
+                assert same or (end == "mha" and said), (last, key)
+
+
+def points_of_elements(path: Path) -> dict[int, np.ndarray] | None:
+    """The point of each element as nibabel, pynrrd or ITK has it; None if the file says none."""
+    if path.suffix == ".mha":
+        image = itk.ReadImage(str(path))
+        values = np.sort(itk.GetArrayFromImage(image).ravel())
+        return dict(zip(values, np.pad(places(path), ((0, 0), (0, 1)))[:, :3], strict=True))
+    if path.suffix == ".nrrd":
+        nrrd = pytest.importorskip("nrrd")
+        values, header = nrrd.read(str(path), index_order="F")
+        if "space origin" not in header:
+            return None
+        steps, origin = np.nan_to_num(header["space directions"]), header["space origin"]
+        matrix = np.column_stack([*steps, origin])[:3]
+        matrix[:2] *= 1 if header.get("space", "left").startswith("left") else -1
+    else:
+        loaded = nib.load(path)
+        values, rank = np.asarray(loaded.dataobj), min(3, loaded.ndim)
+        if not int(loaded.header["sform_code"]):
+            return None
+        affine = np.diag([-1, -1, 1.0]) @ loaded.affine[:3]
+        blank = np.zeros((3, values.ndim - rank))
+        matrix = np.column_stack([affine[:, :rank], blank, affine[:, 3]])
+    return {int(values[at]): matrix @ (*at, 1) for at in np.ndindex(values.shape)}
+
+
+def test_slices_are_those_of_nibabel(tmp_path: Path) -> None:
+    """Nibabel's slicer and ours make the same affine, and nothing is lost of sform and qform."""
+    for seed, key in enumerate(
+        [np.s_[1:, ::2, :], np.s_[:, :, ::-1], np.s_[::-2, 1:2, :], np.s_[-1:, ::-1, 1:]]
+    ):
+        save(image_of(70 + seed, 3)[0], tmp_path / "a.nii")
+        text = ", ".join(
+            ":".join("" if n is None else str(n) for n in (k.start, k.stop, k.step)) for k in key
+        )
+        report = raconvert.convert(
+            tmp_path / "a.nii", tmp_path / "b.nii", slice=text, overwrite=True
+        )
+        whole, found = nib.load(tmp_path / "a.nii"), nib.load(tmp_path / "b.nii")
+        # Nibabel places a part right only if its start is said, as a number that is not negative.
+        said = [slice(*k.indices(n)) for k, n in zip(key, whole.shape, strict=True)]
+        wanted = whole.slicer[
+            *(slice(k.start, None if k.stop < 0 else k.stop, k.step) for k in said)
+        ]
+        assert np.array_equal(wanted.dataobj, found.dataobj)
+        assert np.allclose(wanted.affine, found.affine, atol=NEAR)
+        assert np.allclose(found.get_qform(), found.affine, atol=NEAR)
+        assert "qform" not in str(list(report.equivalent))
+        with raconvert.open(tmp_path / "a.nii") as array:
+            world = World.of(array.slicer[key].axes, array.slicer[key].meta.space)
+        assert world is not None
+        matrix = np.column_stack([*world.vectors, world.origin])
+        assert np.allclose(matrix, wanted.affine[:3], atol=NEAR)
+
+
+def test_a_slice_over_time_has_its_place_in_nifti(tmp_path: Path) -> None:
+    """Time is the fourth axis of NIfTI: axes of length 1 are added, and that is said."""
+    image = numbered(9, 4)
+    for source, key, more in (
+        ("nii", "0", 1), ("nii", ":, -1", 1), ("nii", "0, :, 0", 2), ("mha", "..., 1", 1),
+    ):  # fmt: skip
+        first, last = tmp_path / f"a.{source}", tmp_path / "b.nii"
+        save(image, first)
+        known = dict(zip(sorted(itk.GetArrayFromImage(image).ravel()), places(first), strict=True))
+        report = raconvert.convert(first, last, slice=key, overwrite=True, verify=True)
+        assert "axes of length 1 are added" in str(list(report.equivalent))
+        assert not any("not kept: space (NIfTI" in str(fit) for fit in report.equivalent)
+        found = nib.load(last)
+        assert found.ndim == 4
+        assert found.shape[3 - more : 3] == (1,) * more
+        assert found.header["pixdim"][4] == np.float32(image.GetSpacing()[3])
+        wanted = points_of_elements(last)
+        assert wanted is not None
+        for value, point in wanted.items():
+            assert np.allclose(point, known[value][:3], atol=NEAR), key
+
+
 # --- what a header says, and what it does not ------------------------------------------------------
 
 

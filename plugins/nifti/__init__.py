@@ -35,7 +35,9 @@ from one); inside gzip where the name ends with ``.gz``; a pair where the name i
 (``x.img``, or ``x.hdr`` with ``--to nifti``), with a comment ``raconvert seal: …`` as the last
 extension, which ties the two together. LPS and LAS are turned into RAS; the frames of the codes
 keep theirs, others get code 2. sform is written, and an equal qform unless the axes are skewed.
-A frame that is not anatomical is taken for LPS, as ITK does, and named.
+A frame that is not anatomical is taken for LPS, as ITK does, and named. One or two axes of space
+before others, as a slice over time has them, get axes of length 1 behind them, which is named; if
+another axis comes before those of space, the space is named as lost.
 
 Refused: ANALYZE 7.5, which has no magic and no sure axes, long doubles (1536, 2048) and bits (1),
 lengths below 1, data that is cut off. Writing: no more than 7 axes, none of length 0; bool becomes

@@ -287,8 +287,9 @@ def _take_form_of_space(
         found.update(of_space)
         return []
     lost = list(unplaced)
+    differ = _differ({**found, **of_space}, rank)
     pixdim = of_space.pop("pixdim", None)
-    if _differ({**found, **of_space}, rank):
+    if differ:
         lost.append("nifti qform_code, quatern and qoffset, which say another place than sform")
     if pixdim is not None:
         lost += _take_pixdim(pixdim, found, said.axes, places)
@@ -299,13 +300,14 @@ def _differ(fields: dict[str, Any], rank: int) -> bool:
     """True if a header has both a sform and a qform, which say different places."""
     if min(fields.get("sform_code", 0), fields.get("qform_code", 0)) <= 0:
         return False
-    worlds = [world_of({**fields, code: 0}, rank) for code in _CODES]
+    worlds = [world_of({**fields, code: 0}, 3) for code in _CODES]
     columns = [[*world.vectors, world.origin] for world in worlds if world is not None]
     if len(columns) < 2:
         return True
     return any(
         abs(x - y) > SLACK
-        for a, b in zip(*columns, strict=True)
+        for place, (a, b) in enumerate(zip(*columns, strict=True))
+        if place == 3 or place < rank or (a and b)
         for x, y in zip(a or (0.0,) * 3, b or (0.0,) * 3, strict=True)
     )
 
@@ -315,7 +317,7 @@ def _take_pixdim(
 ) -> list[str]:
     """Put the spacings back for which the axes have the same, and those of no axis."""
     if places is None:  # the spacings are those of other axes
-        return ["nifti form (pixdim)"] * (not all(number >= 0 for number in kept))
+        return ["nifti form (pixdim)"] * (not all(number >= 0 for number in kept[1:]))
     rank, pixdim = len(places), found["pixdim"]
     pixdim[0] = kept[0] if (kept[0] < 0) == (pixdim[0] < 0) else pixdim[0]
     pixdim[rank + 1 :] = kept[rank + 1 :]

@@ -22,6 +22,7 @@ from raconvert.plugin import (
 
 from .header import COMMENT, SEAL_BYTES, datatype_of, header_bytes, version_of
 from .metadata import NAMESPACE, fields_of
+from .space import NOT_FIRST, with_three_axes
 from .tables import DATA, GZ, GZIP_WBITS, HEADER, LAYOUTS, MAX_LENGTH_1, MAX_RANK
 
 TYPE_CHECKING = False
@@ -35,10 +36,16 @@ __all__ = ["plan"]
 
 def plan(bundle: Bundle, *, version: str = "auto") -> Plan:
     """The header with what it holds of the metadata, and the elements, little-endian."""
-    found = [fit for array in bundle.arrays for fit in _fits(array, version)]
+    array = bundle.arrays[0]
+    wide = with_three_axes(array)
+    found = _fits(array, version)
+    if wide is not array and any(NOT_FIRST in fit.reason for fit in found):
+        array, found = wide, _fits(wide, version)
+        reason = "axes of length 1 are added, so that the first three are those of space"
+        found.append(equivalent(array.name, "shape", reason))
     return Plan(
         [*found, *file_fits(bundle, "NIfTI")],
-        lambda target: _write(bundle.arrays[0], target, version),
+        lambda target: _write(array, target, version),
         names=bundle.names,
     )
 

@@ -13,7 +13,7 @@ from math import hypot, isfinite, sqrt
 from raconvert.arrays.space import World, directed, not_kept, orientation
 from raconvert.plugin import Axis
 
-from .tables import CODE_OF_FRAME, FRAME_OF_CODE, Layout
+from .tables import CODE_OF_FRAME, FRAME_OF_CODE, MAX_RANK, Layout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.arrays.metadata import Space
+    from raconvert.plugin import Array
 
 FIELDS = ("sform_code", "srow", "qform_code", "quatern", "qoffset")
+NOT_FIRST = "space (NIfTI's first three axes are those of space, no other is; --axes can move them)"
 SKEW = 1e-5  # of the cosine of two axes that a qform can still say
 _NO_SCALAR = 1e-7  # nifti1_io.h: a quaternion whose first part is below has none
 
@@ -88,6 +90,35 @@ def _rotation(b: float, c: float, d: float) -> list[list[float]]:
 # --- writing --------------------------------------------------------------------------------------
 
 
+def with_three_axes(array: Array) -> Array:
+    """The array with axes of length 1 behind its axes of space, if it has one or two before others.
+
+    So the others, such as time, are where NIfTI has them. Other arrays are returned as they are.
+    """
+    axes = array.ra_axes if array.described else ()
+    world = World.of(axes, array.meta.space) if any(axes) else None
+    count = len(world.spatial) if world is not None else 0
+    missing = 3 - count
+    if world is None or count not in (1, 2) or not count < array.ndim <= MAX_RANK - missing:
+        return array
+    if world.spatial != list(range(count)) or world.rank > 3:
+        return array
+    wide = world.padded(3)
+    columns = _three([vector for vector in wide.vectors if vector is not None])
+    meta, ndim = array.meta, array.ndim
+    # World axes as rows; a world of two axes has become one of three.
+    known = [directed(axis, vector) for axis, vector in zip(axes, wide.vectors, strict=True)]
+    meta = meta.replace(axes=known if array.index_order == "F" else known[::-1], space=wide.space)
+    for place in range(count, 3):
+        more = directed(Axis(units=axes[0].units), columns[place])
+        at = place if array.index_order == "F" else ndim - place
+        meta, ndim = meta.with_axis(at, more, ndim), ndim + 1
+    dims = (*array.dims[:count], *(1,) * missing, *array.dims[count:])
+    made = array.replace(dims=dims, meta=meta, extent=array.extent)
+    made.data = array.source
+    return made
+
+
 def fields_of_space(
     axes: Sequence[Axis], space: Space | None, rank: int, layout: Layout
 ) -> tuple[dict[str, Any], float, list[str]]:
@@ -99,8 +130,7 @@ def fields_of_space(
     if world is None or not world.spatial:
         return {}, 1.0, not_kept(world, axes, space)
     if world.spatial != list(range(min(rank, 3))):
-        named = "NIfTI's first three axes are those of space, no other is"
-        return {}, 1.0, [f"space ({named}; --axes can move them)"]
+        return {}, 1.0, [NOT_FIRST]
     if world.rank < 3 and orientation(world.frame) is None:
         world = world.padded(3)
     if world.rank != 3:
