@@ -18,12 +18,12 @@ from raconvert.metadata.reals import doubles, narrowed
 from raconvert.metadata.yaml import alike
 
 from .datatypes import Kind, kind_of, without_bools
+from .dense import stored_attributes
 from .descriptions import describe, type_of
 from .files import FAILURES, PROBLEMS, info_of, reason_of
 from .header import (
     ADDRESS_BYTES,
     REFERENCE_BYTES,
-    attribute_data,
     check_all_heaps,
     check_references,
     dense_data,
@@ -85,7 +85,7 @@ def value_of(oid: Any, file: File, name: bytes) -> Any:
 
 
 class Stored:
-    """The attributes of one object as they lie in its header, looked up when first needed."""
+    """The attributes of one object as they lie in the file, looked up when first needed."""
 
     __slots__ = ("_data", "file", "oid")
 
@@ -95,11 +95,11 @@ class Stored:
         self._data: dict[bytes, bytes] | None = None
 
     def data(self, name: bytes) -> bytes | None:
-        """The stored bytes of an attribute; None if they are not in the header."""
+        """The stored bytes of an attribute; None if only the library finds them."""
         if self.file.address_bytes != ADDRESS_BYTES:
             return None
         if self._data is None:
-            self._data = attribute_data(self.file, info_of(self.oid).address)
+            self._data = stored_attributes(self.file, info_of(self.oid).address)
         return self._data.get(name)
 
     def check(self, name: bytes, count: int, width: int) -> None:

@@ -243,8 +243,9 @@ class File:
     """One open file: its identifier, its source, and its size for checks."""
 
     __slots__ = (
-        "_end", "_fid", "_handle", "address_bytes", "attributes", "dense", "heaps", "last",
-        "places", "remote", "searched", "sorted", "source", "trees", "unwritten", "userblock",
+        "_end", "_fid", "_handle", "address_bytes", "attributes", "dense", "dense_bytes", "heaps",
+        "last", "last_dense", "places", "remote", "searched", "sorted", "source", "trees",
+        "unwritten", "userblock",
     )  # fmt: skip
 
     def __init__(self, source: Source, cache: int | None = None) -> None:
@@ -259,6 +260,8 @@ class File:
         self.searched = False  # the whole file was searched for heaps
         # Of `header.dense_data`.
         self.dense: dict[bytes, tuple[int, list[tuple[int, int]]]] | None = None
+        self.dense_bytes = 0  # of attributes that were read from heaps
+        self.last_dense: tuple[int, dict[bytes, Any]] = -1, {}  # those of the object asked last
         self.attributes = 0  # bytes that its attributes take as plain values
         self.unwritten: dict[str, int] = {}  # bytes of datasets that are only a fill value
         if source.base:

@@ -219,21 +219,28 @@ def attributes_in(file: File, address: int) -> tuple[dict[bytes, Attribute], boo
     found = {}
     dense = False
     for kind, body in messages(file, address):
-        if kind == ATTRIBUTE and len(body) > _ATTRIBUTE.size:
-            version, flags, *sizes = _ATTRIBUTE.unpack_from(body)
-            at = _ATTRIBUTE.size + (1 if version == 3 else 0)  # a character set
-            step = 8 if version == 1 else 1  # in version 1 each part is padded
-            parts = []
-            for size in sizes:
-                parts.append(body[at : at + size])
-                at += size + -size % step
-            name, datatype, space = parts
-            own = not (version > 1 and flags & SHARED_TYPE)
-            found[name.split(b"\0")[0]] = Attribute(datatype if own else b"", space, body[at:])
+        if kind == ATTRIBUTE and (one := attribute_of(body)) is not None:
+            found[one[0]] = one[1]
         elif kind == ATTRIBUTE_INFO and len(body) > 1:
             heap = body[4 if body[1] & 1 else 2 :][:ADDRESS_BYTES]
             dense = int.from_bytes(heap, "little") != NOWHERE
     return found, dense
+
+
+def attribute_of(body: bytes) -> tuple[bytes, Attribute] | None:
+    """The name and the parts of the message of an attribute; None if it is too short for one."""
+    if len(body) <= _ATTRIBUTE.size:
+        return None
+    version, flags, *sizes = _ATTRIBUTE.unpack_from(body)
+    at = _ATTRIBUTE.size + (1 if version == 3 else 0)  # a character set
+    step = 8 if version == 1 else 1  # in version 1 each part is padded
+    parts = []
+    for size in sizes:
+        parts.append(body[at : at + size])
+        at += size + -size % step
+    name, datatype, space = parts
+    own = not (version > 1 and flags & SHARED_TYPE)
+    return name.split(b"\0")[0], Attribute(datatype if own else b"", space, body[at:])
 
 
 def single_value(attribute: Attribute) -> int | bytes:

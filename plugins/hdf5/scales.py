@@ -19,12 +19,11 @@ import numpy as np
 from h5py import h5a, h5r, h5t
 
 from raconvert.arrays.blocks import as_ndarray
-from raconvert.errors import RaconvertError
 from raconvert.plugin import Axis
 
 from .attributes import Stored, value_of
 from .files import PROBLEMS, key_of
-from .header import REFERENCE_BYTES, check_references, dense_data, sequences
+from .header import sequences
 from .netcdf import numbers_of
 from .tables import NAMESPACE
 
@@ -163,32 +162,10 @@ def _addresses(dataset: h5d.DatasetID, file: File) -> list[list[int]]:
             np.frombuffer(found[: len(found) // 8 * 8], "<u8").tolist()
             for found in sequences(raw, aid.shape[0], file, 8)
         ]
-    found = _addresses_apart(name, aid.shape[0], file)
-    if found is not None:
-        return found
     stored.check(name, aid.shape[0], 8)
     values = np.empty(aid.shape, aid.dtype)
     aid.read(values)
     return [[key_of(h5r.dereference(one, dataset))[1] for one in part] for part in values.tolist()]
-
-
-def _addresses_apart(name: bytes, count: int, file: File) -> list[list[int]] | None:
-    """The addresses in an attribute that lies outside the header, where there are many attributes.
-
-    Earlier versions of it may lie there, too, from before all scales were attached: the last of
-    those with the most scales is taken. None if there is none.
-    """
-    best: list[list[int]] | None = None
-    for raw in dense_data(file, name, count * REFERENCE_BYTES):
-        try:
-            check_references(raw, file, 8)
-            parts = sequences(raw, count, file, 8)
-        except RaconvertError:  # an earlier version of the attribute
-            continue
-        made = [np.frombuffer(one[: len(one) // 8 * 8], "<u8").tolist() for one in parts]
-        if any(made) and (best is None or sum(map(bool, made)) >= sum(map(bool, best))):
-            best = made
-    return best
 
 
 def axes_of(

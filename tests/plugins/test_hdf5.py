@@ -1578,3 +1578,28 @@ def test_a_limit_of_the_file_size_is_told_by_its_reason(
 )  # fmt: skip
 def test_the_reason_of_the_system_is_told(error: Exception, reason: str) -> None:
     assert system_reason(error) == reason
+
+
+def test_many_attributes_of_several_arrays_are_each_their_own(tmp_path: Path) -> None:
+    """In dense storage earlier versions stay in the file; those of other arrays look the same."""
+    path, random = tmp_path / "x.h5", np.random.default_rng(5)
+    with h5py.File(path, "w", libver="v108") as file:
+        for name, length in (("x", 2), ("y", 2), ("z", 2)):
+            file[name] = np.arange(float(length))
+            file[name].make_scale(name)
+        for name, dims in (("c", "xy"), ("b", "yz"), ("a", "zx")):
+            made = file.create_dataset(name, data=np.zeros((2, 2)))
+            for number in range(150 if name == "b" else 12):
+                texts = ["a" * int(random.integers(1, 900)), f"{name} {number}"]
+                made.attrs[f"a{number}"] = texts if number % 2 else np.arange(number)
+            for axis, dim in enumerate(dims):  # a version of DIMENSION_LIST for each
+                made.dims[axis].attach_scale(file[dim])
+            made.attrs["large"] = np.arange(3000.0)
+            made.attrs["a3"] = f"{name} again"
+    with read(path) as bundle, h5py.File(path) as file:
+        for name, dims in (("c", "xy"), ("b", "yz"), ("a", "zx")):
+            assert [axis.name for axis in bundle[name].meta.axes] == list(dims)
+            found, wanted = bundle[name].meta.attributes, dict(file[name].attrs)
+            del wanted["DIMENSION_LIST"]
+            assert list(found) == list(wanted)
+            assert all(found[key] == np.asarray(one).tolist() for key, one in wanted.items())
