@@ -21,7 +21,7 @@ from raconvert.plugin import Source
 STRINGS = h5py.string_dtype()
 WORDS = ["Halifax", "Sable", "Gander"]
 
-# 200 sequences of calls; arguments: seed, files. What a bundle shows must never change.
+# 60 sequences of calls; arguments: seed, files. What a bundle shows must never change.
 SEQUENCES = """
 import faulthandler, gc, random, sys
 faulthandler.enable()
@@ -43,7 +43,7 @@ def touched(file):
             found.append((file[name], file[name][()]))
     return found
 
-for sequence in range(200):
+for sequence in range(60):
     opened, beside, sets = [], [], []
     for step in range(chance.randrange(2, 12)):
         path = chance.choice(paths)
