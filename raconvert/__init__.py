@@ -45,6 +45,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # for type checkers, what `_PUBLIC` says at run time
     from raconvert import ra as ra
     from raconvert.api import open as open
+    from raconvert.api import open_array as open_array
+    from raconvert.api import open_bundle as open_bundle
     from raconvert.api import read as read
     from raconvert.api import write as write
     from raconvert.arrays.array import Array as Array
@@ -115,6 +117,8 @@ _PUBLIC = {
     "info": "raconvert.inspect.info",
     "migrate": "raconvert.migration.driver",
     "open": "raconvert.api",
+    "open_array": "raconvert.api",
+    "open_bundle": "raconvert.api",
     "probe": "raconvert.inspect.info",
     "query": "raconvert.ra.description",
     "read": "raconvert.api",

@@ -33,9 +33,35 @@ from raconvert.plugin import equivalent
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
+    from typing import Any, TypedDict, Unpack, overload
 
     from raconvert.declared import Readable
+
+    Sources = Readable | Sequence[str | os.PathLike[str]]
+
+    class Reading(TypedDict, total=False):
+        """The options of reading, as `open` lists them."""
+
+        mmap: bool
+        from_: str | None
+        in_opts: dict[str, Any] | None
+        meta: str
+        index_order: str | None
+        trust: Sequence[str]
+        unscale: bool
+        max_memory: int
+
+
+# Without a name the file decides what it gives, which type checkers cannot know: `Any`, as
+# numpy.load has it. `open_array` and `open_bundle` say it.
+if TYPE_CHECKING:
+
+    @overload
+    def open(path: Sources, array: str, **options: Unpack[Reading]) -> Array: ...  # noqa: A001
+    @overload
+    def open(  # noqa: A001
+        path: Sources, array: None = None, **options: Unpack[Reading]
+    ) -> Any: ...
 
 
 @checked
@@ -84,6 +110,56 @@ def open(  # noqa: A001 - the verb that every array library uses
     not there or matches several arrays, `Unsupported` for what `mmap` cannot map.
     """
     return _open(path, array, mmap, from_, in_opts, meta, index_order, trust, unscale, max_memory)
+
+
+def open_array(
+    path: Readable | Sequence[str | os.PathLike[str]],
+    array: str | None = None,
+    **options: Unpack[Reading],
+) -> Array:
+    """Open one array lazily, by `array` or ``FILE#name`` if its file holds several.
+
+    Type checkers know the result, which for `open` depends on the file. `path` and the options are
+    those of `open`.
+
+    >>> with raconvert.open_array("two.npz", "b") as lazy:
+    ...     lazy.shape
+    (2,)
+
+    Raises what `open` does, and `UsageError` for a file that does not hold one array, if none was
+    named.
+    """
+    opened: Array | Bundle = open(path, array, **options)
+    if not isinstance(opened, Bundle):
+        return opened
+    if len(opened.arrays) == 1:
+        return opened.only()
+    opened.close()
+    raise UsageError(
+        f"holds {counted(len(opened.arrays), 'array')}",
+        path=shown(path),
+        expected="one array",
+        remedy=f"name one of them: {listed(opened.names)}" if opened.arrays else None,
+    )
+
+
+def open_bundle(
+    path: Readable | Sequence[str | os.PathLike[str]], **options: Unpack[Reading]
+) -> Bundle:
+    """Open a file lazily as a `Bundle`, a mapping of names to arrays, also if it holds only one.
+
+    Type checkers know the result, which for `open` depends on the file. `path` and the options are
+    those of `open`.
+
+    >>> with raconvert.open_bundle("grid.ra") as bundle:
+    ...     bundle.names
+    ['grid']
+
+    Raises what `open` does.
+    """
+    opened: Array | Bundle = open(path, **options)
+    bundle: Bundle = opened if isinstance(opened, Bundle) else opened.owner
+    return bundle
 
 
 def _open(
@@ -157,6 +233,14 @@ def _opened(bundle: Bundle, path: str, array: str | None) -> Array | Bundle:
 
 def _is_container(bundle: Bundle) -> bool:
     return registry.by_name(bundle.format).many
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def read(path: Sources, array: str, **options: Unpack[Reading]) -> np.ndarray[Any, Any]: ...
+    @overload
+    def read(path: Sources, array: None = None, **options: Unpack[Reading]) -> Any: ...
 
 
 @checked

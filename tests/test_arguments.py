@@ -34,6 +34,8 @@ CALLS: dict[str, tuple[Callable[..., Any], list[Any], dict[str, Any]]] = {
     "info": (raconvert.info, ["x.ra"], {}),
     "migrate": (raconvert.migrate, ["d", "e"], {"to": "npy", "jobs": 1}),
     "open": (raconvert.open, ["x.ra"], {}),
+    "open_array": (raconvert.open_array, ["x.ra"], {}),
+    "open_bundle": (raconvert.open_bundle, ["x.ra"], {}),
     "query": (raconvert.query, ["x.ra"], {}),
     "refs": (raconvert.refs, ["x.ra", "v.json"], {"overwrite": True}),
     "read": (raconvert.read, ["x.ra"], {}),

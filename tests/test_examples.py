@@ -37,6 +37,8 @@ SHOWN = [
         "migrate",
         "read",
         "open",
+        "open_array",
+        "open_bundle",
         "write",
         "info",
         "formats",

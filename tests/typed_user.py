@@ -29,8 +29,7 @@ def write_files(folder: Path) -> Path:
 
 def look(path: Path) -> str:
     """Open a file lazily and describe it."""
-    opened = raconvert.open(path)
-    assert_type(opened, Array | Bundle)
+    opened: Array | Bundle = raconvert.open(path)
     if isinstance(opened, Bundle):
         return ", ".join(opened.names)
     with opened as array:
@@ -44,6 +43,18 @@ def look(path: Path) -> str:
         assert_type(array.meta.units, str | None)
         whole: Values = np.asarray(array)
         return f"{array.name}: {array.element.kind} {array.shape}, sum {whole.sum()}"
+
+
+def doors(path: Path) -> None:
+    """Open by the functions of which the result is known, and by a name."""
+    with raconvert.open_array(path) as array:
+        assert_type(array, Array)
+        assert_type(array.shape, tuple[int, ...])
+    with raconvert.open_bundle(path, max_memory=1 << 20) as bundle:
+        assert_type(bundle, Bundle)
+        assert_type(bundle.names, list[str])
+    assert_type(raconvert.open(path, "grid"), Array)
+    assert_type(raconvert.read(path, "grid"), Values)
 
 
 def show(now: Progress) -> None:
@@ -84,6 +95,7 @@ def main(folder: Path) -> int:
     assert_type(fit.flag, str | None)
     assert_type(element("float", 8), Element)
     raconvert.ra.write(folder / "fast.ra", np.ones(3))
+    doors(path)
     print(look(path), raconvert.ra.read(folder / "fast.ra").sum())
     try:
         raconvert.read(folder / "missing.ra")
