@@ -293,10 +293,6 @@ def written(here: Path, there: Path, own: str) -> str:
     try:
         with opened(here, own) as tree:
             given = tree.to_dataset().load()
-        if there.suffix == ".nc":  # netCDF has no dates but in coordinates
-            given = given.drop_vars([name for name in given if given[name].dtype.kind in "mM"])
-            given = given.drop_vars([k for k in given.coords if k not in given.dims
-                                     and given[k].dtype.kind in "mM"])  # fmt: skip
         said = str(raconvert.write(there, given).equivalent)
         with opened(there, engine_of(there, "")) as tree:
             found = tree.to_dataset().load()

@@ -176,3 +176,41 @@ def test_a_nameless_data_array_of_xarray_stays_nameless(tmp_path: Path) -> None:
     raconvert.convert(tmp_path / "a.nc", tmp_path / "a.zarr", strict=True)
     with xr.open_dataarray(tmp_path / "a.zarr", engine="zarr") as found:
         assert found.name is None
+
+
+@pytest.mark.parametrize("dtype", ["<M8[ns]", ">M8[us]", "<M8[s]", "<M8[D]", "<m8[ns]", ">m8[h]"])
+@pytest.mark.parametrize("chunks", ["none", "1,3"])
+def test_dates_in_a_nc_are_numbers_with_units(tmp_path: Path, dtype: str, chunks: str) -> None:
+    numbers = np.array([[5, 77, -3], [-(1 << 63), 0, 20_000]], dtype[0] + "i8")
+    values = numbers.view(dtype)
+    raconvert.write(tmp_path / "a.nc", {"t": values}, out_opts={"chunks": chunks})
+    with h5py.File(tmp_path / "a.nc") as file:
+        assert file["t"].dtype == dtype[0] + "i8"
+        assert np.array_equal(file["t"][()], numbers)
+    with xr.open_dataset(tmp_path / "a.nc", engine="h5netcdf") as found:
+        assert found["t"].dtype.kind == dtype[1]
+        assert np.array_equal(found["t"].values, values, equal_nan=True)
+    for name in ("a.nc", "b.nc", "c.h5", "c.nc", "c.zarr", "c.npy"):
+        if name != "a.nc":
+            source = "a.nc#t" if name == "c.npy" else "a.nc"
+            raconvert.convert(tmp_path / source, tmp_path / name)
+        with raconvert.open(tmp_path / name) as bundle:
+            found = np.asarray(bundle["t"] if name != "c.npy" else bundle)
+            assert found.dtype == np.dtype(dtype).newbyteorder(found.dtype.byteorder)
+            assert np.array_equal(found, values, equal_nan=True)
+            if name != "c.npy":
+                assert not bundle["t"].meta.attributes
+                assert not bundle["t"].meta.units
+
+
+def test_other_units_of_a_date_are_believed(tmp_path: Path) -> None:
+    raconvert.write(tmp_path / "a.nc", {"t": np.array(["2001-01-02"], "M8[D]")})
+    with h5py.File(tmp_path / "a.nc", "a") as file:
+        file["t"].attrs["units"] = "days since 2000-01-01"
+    with raconvert.open(tmp_path / "a.nc") as bundle:
+        assert bundle["t"].dtype == np.int64
+        assert bundle["t"].meta.units == "days since 2000-01-01"
+    for unit in ("Y", "2s", "ps"):  # which CF has no words for
+        values = np.array([1, 2]).view(f"M8[{unit}]")
+        raconvert.write(tmp_path / f"{unit}.nc", {"t": values})
+        assert np.array_equal(raconvert.read(tmp_path / f"{unit}.nc", "t"), values)

@@ -92,8 +92,9 @@ need 128 MiB as plain values (the others are noted and left out); ``--max-memory
 is little more than a fill value.
 
 Writing keeps everything but the metadata that single items of a stack have. Text and
-dates are equivalent: other programs see UTF-8 strings and opaque bytes. More than 32 axes are
-refused.
+dates are equivalent: other programs see UTF-8 strings and opaque bytes, which h5py takes for dates.
+In a ``.nc`` dates and durations are integers with the units of the CF conventions, as they are in
+NumPy: ``nanoseconds since 1970-01-01``. More than 32 axes are refused.
 """
 
 from __future__ import annotations

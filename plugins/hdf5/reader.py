@@ -572,6 +572,7 @@ _usual_type = lru_cache(64)(type_of_element)  # only to be compared
 def _described(array: Array, attributes: Attributes, record: dict[str, Any], found: Found) -> Array:
     """An array with what its attributes say: common fields, the others, and how to write them."""
     own = {}
+    netcdf.take_times(attributes, record)
     values = attributes.values
     common = {}
     for name, field in FIELDS.items():

@@ -11,6 +11,7 @@ from .datatypes import is_text, is_variable, kind_of, without_bools
 from .descriptions import MAX_TYPE_BYTES, type_of, type_of_element
 from .files import PROBLEMS, reason_of
 from .links import alias_links, link_names
+from .netcdf import times_of
 from .paddings import endings_of
 from .tables import MAX_LENGTH, MAX_RANK, NAMESPACE
 from .text import utf8_type
@@ -105,6 +106,12 @@ def _type_fits(array: Array, tid: Any) -> Iterator[Fit]:
         yield refused(name, "type", f"its description needs {nbytes} bytes, HDF5 takes 64 KiB")
     elif is_text(element):
         yield equivalent(name, "type", "text becomes strings in UTF-8")
+    elif times_of(array) is not None:
+        reason = (
+            "dates and durations become integers with units of CF in a .nc, elsewhere opaque bytes "
+            "with h5py's tag, which other tools do not read"
+        )
+        yield equivalent(name, "type", reason)
     elif _has_tags(element.descr):
         reason = (
             "dates and texts become opaque bytes with h5py's tag, which other tools do not read"

@@ -28,6 +28,7 @@ from .elements import raw_blocks, write_chunks, write_elements, write_strings
 from .files import PROBLEMS
 from .links import component, kept_links, may_be_group, parents
 from .metadata import common_names, divided, write_each, write_record
+from .netcdf import times_of, type_of_times
 from .options import chunk_of
 from .paddings import endings_of
 from .tables import NAMESPACE
@@ -76,6 +77,11 @@ class Writer:
             for array in bundle.arrays:
                 if is_text(array.element) or is_utf8(array):
                     self.types[array.name] = string_type(None, "nullterm", "utf-8")
+        self.times: dict[str, dict[str, Any]] = {}  # attributes of dates and durations, by array
+        for array in bundle.arrays if self.netcdf else ():
+            times = times_of(array)
+            if times is not None:
+                self.times[array.name], self.types[array.name] = times, type_of_times(array)
         self.raw: list[tuple[int, Array, Endings]] = []
         self.held: list[h5d.DatasetID] = []  # with data that the library may still have to write
         space = bundle.formats.get(NAMESPACE)
@@ -377,6 +383,7 @@ class Writer:
         values, others = divided(fields, common, array.name in self.scales)
         if self.netcdf or self.made or self.numbered:  # the dimensions are others
             values = _unnumbered(values)
+        write_each(dataset, self.times.get(array.name, {}), {})
         left = write_each(dataset, values, _mapping(own.get("attributes")))
         again = {field: fields[field] for name, field in common.items() if name in left}
         rest = {**others, **{name: value for name, value in left.items() if name not in common}}

@@ -20,6 +20,7 @@ from raconvert.arrays.seen import Reshaped, are_pairs, as_complex, is_void, seen
 from raconvert.arrays.texts import UTF8, as_text, as_utf8, from_utf8, letter_of
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsupported, WouldLose
+from raconvert.files.source import Extent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _as_user(array: Array, element: Element, terms: Terms) -> Array | None:
     same_width = array.element.nbytes == element.nbytes
     if array.element.kind != "user":
         is_count = little(array.element) == _COUNT and letters[1] in "Mm"
-        return seen_as(array, element) if is_count and same_width else None
+        return _as_times(array, element) if is_count and same_width else None
     if letters == "US" and terms.encoding == UTF8:
         return as_utf8(array, element, terms.path)
     if letters == "SU" and array.meta.encoding == UTF8 and element.nbytes <= MAX_TEXT_BYTES:
@@ -91,6 +92,22 @@ def _as_user(array: Array, element: Element, terms: Terms) -> Array | None:
         return seen_as(array, element)
     of_bytes = is_void(array.element) or isinstance(array.element.descr, tuple)
     return seen_as(array, element) if of_bytes and same_width else None
+
+
+def _as_times(array: Array, element: Element) -> Array:
+    """Integers as dates or durations: as they lie in a file, else little-endian."""
+    code, extent = str(element.descr)[1:], array.extent
+    if extent is None:
+        from raconvert.arrays.cast import Converted
+
+        own = element._replace(descr=f"<{code}")
+        dtype = dtype_of(own)
+        data = Converted(array, dtype, lambda block, _: block.astype("<i8", copy=False).view(dtype))
+        return array.replace(element=own, data=data)
+    # Numbers are reversed while they are read, dates are not: their type has the byte order.
+    own = element._replace(descr=f"{'<' if extent.swap == 1 else '>'}{code}")
+    plain = Extent(extent.path, extent.offset, extent.nbytes, 1, extent.identity, extent.checksum)
+    return array.replace(element=own, extent=plain, data=None)
 
 
 # What the code of a type may raise that is none.
