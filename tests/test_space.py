@@ -21,6 +21,7 @@ import raconvert
 from raconvert import Array, Axis, Metadata
 from raconvert.arrays.metadata import Space
 from raconvert.arrays.space import World, coordinates, signs, split
+from raconvert.cli import main
 
 itk = SimpleITK
 SUFFIXES = ("nii", "nii.gz", "nrrd", "nhdr", "mha", "mhd")
@@ -324,6 +325,25 @@ def test_a_slice_over_time_has_its_place_in_nifti(tmp_path: Path) -> None:
         assert wanted is not None
         for value, point in wanted.items():
             assert np.allclose(point, known[value][:3], atol=NEAR), key
+
+
+@pytest.mark.parametrize("suffix", ["nhdr", "mhd"])
+def test_views_keep_the_place(
+    suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A header of another program over the bytes where they lie, of any format."""
+    for number, (source, ndim) in enumerate(itertools.product(("nii", "mha", "h5"), (2, 3, 4))):
+        save(numbered(40 + number, ndim), tmp_path / "a.nrrd")
+        first, view = tmp_path / f"{number}.{source}", tmp_path / f"{number}-view.{suffix}"
+        raconvert.convert(tmp_path / "a.nrrd", first)
+        assert main(["refs", str(first), "-o", str(view)]) == 0
+        assert np.allclose(places(view), places(tmp_path / "a.nrrd"), atol=NEAR), first
+    axes = [Axis(spacing=2.0, direction=(0, 0.6, 0.8)), Axis(spacing=3.0, direction=(1, 0, 0))]
+    meta = Metadata(axes=axes, space=Space("LPS", (1.0, 2, 3)))
+    raconvert.write(tmp_path / "flat.ra", np.zeros((2, 3), "i2"), meta=meta)
+    capsys.readouterr()
+    assert main(["refs", str(tmp_path / "flat.ra"), "-o", str(tmp_path / f"flat.{suffix}")]) == 0
+    assert ("space (its axes" in capsys.readouterr().err) is (suffix == "mhd")
 
 
 # --- what a header says, and what it does not ------------------------------------------------------

@@ -9,14 +9,7 @@ from __future__ import annotations
 import re
 from math import isfinite
 
-from raconvert.arrays.space import (
-    World,
-    directed,
-    is_component,
-    not_kept,
-    orientation,
-    split,
-)
+from raconvert.arrays.space import OF_ONE, World, as_itk, directed, is_component, split
 from raconvert.metadata.reals import are_reals, is_real
 from raconvert.plugin import Array, Axis, Metadata
 
@@ -247,6 +240,11 @@ def _take_axes(array: Array, first: bool, found: dict[str, str], lost: list[str]
             found["DistanceUnits"] = str(unit)
         else:
             lost.append("axes (units)")
+    if "DistanceUnits" not in found:
+        ones = [axis for axis in axes[first:] if axis.spacing == 1 and axis.direction is None]
+        placed = any(axis.direction is not None for axis in axes[first:])
+        if ones and (placed or all(spacing in (None, 1) for spacing in spacings)):
+            lost.append(f"axes (spacing) {OF_ONE}")
     rest = ["name", "labels", "kind"]
     others = axes[first:] if first and axes[:1] and axes[0].kind == "vector" else axes
     lost += [f"axes ({f})" for f in rest if any(getattr(axis, f) is not None for axis in others)]
@@ -265,24 +263,13 @@ def _length(axis: Axis) -> float | None:
 
 def _take_space(array: Array, first: bool, found: dict[str, str], lost: list[str]) -> None:
     """Put matrix, offset and anatomy into the fields: the world of ITK, which is LPS."""
-    axes, space = array.ra_axes[first:], array.meta.space
-    world = World.of(axes, space)
-    origins = any(axis.origin is not None and axis.direction is None for axis in axes)
-    if world is None or not world.spatial:
-        lost += not_kept(world, axes, space) + ["axes (origin)"] * origins
+    axes = array.ra_axes[first:]
+    wide, missing = as_itk(axes, array.meta.space)
+    lost += missing
+    if wide is None:
+        origins = any(axis.origin is not None and axis.direction is None for axis in axes)
+        lost += ["axes (origin)"] * origins
         return
-    if orientation(world.frame) is None:
-        lost.append(f"frame of the space ({world.frame or 'unknown'}: taken for LPS, as ITK does)")
-    world = world.to(FRAME) or world
-    count = len(world.spatial)
-    if not world.is_flat(count):
-        lost.append(f"space (its axes do not lie in the first {count} of the world)")
-        return
-    if world.origin is not None and any(world.origin[count:]):
-        lost.append(f"origin beyond the first {count} axes of the world")
-    if len(axes) > count < 3:
-        lost.append("axes that are not spatial: ITK takes them for such")
-    wide = world.padded(max(count, world.rank)).first(count).joined(axes)
     rows, steps = [], []
     for axis, vector in zip(axes, wide.vectors, strict=True):
         length, parts = _row(axis, vector or ())
@@ -292,7 +279,8 @@ def _take_space(array: Array, first: bool, found: dict[str, str], lost: list[str
     found[MATRIX] = " ".join(map(repr, rows))
     if wide.origin is not None:
         found[OFFSET] = " ".join(map(repr, map(float, wide.origin)))
-    if letters := anatomy_of([directed(Axis(), vector) for vector in world.vectors if vector]):
+    steps_in_space = zip(axes, wide.vectors, strict=True)
+    if letters := anatomy_of([directed(a, v) for a, v in steps_in_space if a.vector]):
         found[ANATOMY] = letters
 
 

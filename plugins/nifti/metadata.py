@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from math import isfinite
 
-from raconvert.arrays.space import World, same
+from raconvert.arrays.space import OF_ONE, World, same
 from raconvert.declared import Record
 from raconvert.metadata.reals import are_reals, is_real
 from raconvert.plugin import Array, Axis, Metadata
@@ -384,6 +384,7 @@ def fields_of(
     unplaced: list[str] = []
     found = _fields(said, array.ndim, layout, lost, unplaced)
     lost += _take_form(said, found, max(array.ndim, 1), layout, unplaced)
+    lost += _ones(said.axes, found)
     lost += [name for name in ("units", "encoding", "attributes") if getattr(meta, name)]
     lost += ["items"] * (meta.items is not None)
     lost += [name for name, space in meta.formats.items() if space and name != NAMESPACE]
@@ -486,6 +487,20 @@ def _take_axes(
     ]
     rest &= ~(7 if units & 7 else 0) & ~(56 if units & 56 else 0)
     found["xyzt_units"] = units | rest
+
+
+def _ones(axes: Sequence[Axis], found: dict[str, Any]) -> list[str]:
+    """What is lost since a `pixdim` of 1 is a spacing if its units are said, and nothing if not."""
+    placed = bool(found.get("sform_code") or found.get("qform_code"))
+    lost = []
+    for axis, written in zip(axes[:MAX_RANK], _axes(found, len(axes[:MAX_RANK])), strict=True):
+        if axis.direction is not None and placed:
+            continue
+        if axis.spacing is None and written.spacing is not None:
+            lost.append("axes (spacing) of which it is unknown: written as 1")
+        elif axis.spacing == 1 and written.spacing is None:
+            lost.append(f"axes (spacing) {OF_ONE}")
+    return lost
 
 
 def _take_text(

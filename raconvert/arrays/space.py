@@ -32,6 +32,8 @@ _OPPOSITE = {"R": "L", "A": "P", "S": "I", "L": "R", "P": "A", "I": "S"}
 PLACES = frozenset(["space", "domain", "time"])
 TOLERANCE = 1e-12  # of numbers that are the same but for their last digits
 NEAR_UNIT = 1e-6  # how far the spacing of a header may be from the length of its vector
+# Of a spacing of 1 in formats that say so of every axis of which nothing is known
+OF_ONE = "of 1 without units, as of axes of which nothing is known"
 _STEPS = 24  # neighbouring doubles that `split` tries
 
 
@@ -260,6 +262,30 @@ def directed(axis: Axis, vector: Sequence[float] | None, spacing: float | None =
     if parts is None:
         return axis
     return axis.replace(spacing=parts[0], direction=parts[1], origin=None)
+
+
+def as_itk(axes: Sequence[Axis], space: Space | None) -> tuple[World | None, list[str]]:
+    """Return a world of as many axes as an array has, in LPS, as ITK has it; and what is lost.
+
+    None if there is no place, or it cannot be said so.
+    """
+    world = World.of(axes, space)
+    if world is None or not world.spatial:
+        return None, not_kept(world, axes, space)
+    lost = []
+    if orientation(world.frame) is None:
+        lost.append(f"frame of the space ({world.frame or 'unknown'}: taken for LPS, as ITK does)")
+    world = world.to("LPS") or world
+    count = len(world.spatial)
+    if not world.is_flat(count):
+        keeps = "a slice of length 1, as 3:4, keeps them"
+        lost.append(f"space (its axes do not lie in the first {count} of the world; {keeps})")
+        return None, lost
+    if world.origin is not None and any(world.origin[count:]):
+        lost.append(f"origin beyond the first {count} axes of the world")
+    if len(axes) > count < 3:
+        lost.append("axes that are not spatial: ITK takes them for such")
+    return world.padded(max(count, world.rank)).first(count).joined(axes), lost
 
 
 def not_kept(world: World | None, axes: Sequence[Axis], space: Space | None) -> list[str]:

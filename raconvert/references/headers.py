@@ -9,10 +9,11 @@ import os
 from math import isfinite
 
 from raconvert.arrays.dtypes import type_name
+from raconvert.arrays.space import World, as_itk, is_component, not_kept, orientation, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from raconvert.files.source import Extent
@@ -107,8 +108,12 @@ def _lost(kind: str, array: Placed) -> list[str]:
         for field in fields
         if field not in kept.get(kind, ()) and any(getattr(a, field) is not None for a in axes)
     ]
-    if meta.space is not None or any(axis.direction is not None for axis in axes):
-        lost.append("space")
+    if kind == "nrrd":
+        lost += _placed_in_nrrd(array)[2]
+    elif kind == "mhd":
+        lost += as_itk(axes, meta.space)[1]
+    else:
+        lost += not_kept(World.of(axes, meta.space), axes, meta.space)
     if meta.description and kind == "vrt":
         lost.append("description")
     lost += [name for name in ("units", "attributes") if getattr(meta, name)]
@@ -147,6 +152,46 @@ def _numbers(values: list[Any], missing: str) -> str:
     )
 
 
+def _placed_in_nrrd(array: Placed) -> tuple[list[str], World | None, list[str]]:
+    """Return the lines that place an array in space, the world they say, and what is lost.
+
+    As LPS where the frame is anatomical; three axes of space and one other in a space with time, as
+    ITK has it; two axes in a plane of LPS in a space of two axes.
+    """
+    axes, space = array.ra_axes, None if array.meta is None else array.meta.space
+    world = World.of(axes, space)
+    if world is None or not world.spatial:
+        return [], None, not_kept(world, axes, space)
+    frame, lost, name = world.frame, [], ""
+    if orientation(frame) is not None:
+        world, name = world.to("LPS") or world, "left-posterior-superior"
+    if frame not in ("LPS", "RAS", "LAS"):
+        lost.append(f"frame of the space ({frame or 'unknown'})")
+    others = [axis for axis in axes if axis.direction is None]
+    units = [axis.units for axis in axes if axis.direction is not None]
+    said = [units[0] or ""] * world.rank
+    if len(world.spatial) == 3 == world.rank and len(others) == 1 and not is_component(others[0]):
+        world, name = world.joined(axes), name and f"{name}-time"
+        said.append(others[0].units or "")
+    elif name and len(axes) == len(units) == 2 and world.is_flat(2):
+        flat = not any((world.origin or (0.0,) * 3)[2:])
+        world, name, said = (world.first(2), "", said[:2]) if flat else (world, name, said)
+    lines = [f"space: {name}" if name else f"space dimension: {world.rank}"]
+    pairs = ["none"] * (array.element.kind == "complex")
+    lines.append("space directions: " + " ".join([*pairs, *map(_vector, world.vectors)]))
+    if len({*units}) > 1:
+        lost.append("axes (units)")
+    elif any(said):
+        lines.append(f"space units: {_quoted(said)}")
+    if world.origin is not None:
+        lines.append(f"space origin: {_vector(world.origin)}")
+    return lines, world, lost
+
+
+def _vector(vector: Sequence[float] | None) -> str:
+    return "none" if vector is None else f"({','.join(repr(float(part)) for part in vector)})"
+
+
 def _quoted(values: list[Any]) -> str:
     return " ".join('"' + _line(value or "").replace('"', "'") + '"' for value in values)
 
@@ -159,11 +204,21 @@ def _nrrd(array: Placed, extent: Extent, word: str) -> list[str]:
         lines.append(f"kinds: complex{' ???' * len(array.dims)}")
     if array.meta is not None and array.meta.description:
         lines.append(f"content: {_line(array.meta.description)}")
+    placing, world, _ = _placed_in_nrrd(array)
+    in_space = (
+        [False] * len(array.dims) if world is None else [v is not None for v in world.vectors]
+    )
+    lines += placing
     for field, name in (("spacing", "spacings"), ("origin", "axis mins")):
-        if values := _per_axis(array, field):
+        values = _per_axis(array, field)
+        values = [None if placed else v for v, placed in zip(values, in_space, strict=False)]
+        if any(value is not None for value in values):
             lines.append(f"{name}: {'NaN ' * pairs}{_numbers(values, 'NaN')}")
     for field, name in (("name", "labels"), ("units", "units")):
-        if values := _per_axis(array, field):
+        values = _per_axis(array, field)
+        if field == "units":  # those of the axes in space are units of the space
+            values = [None if placed else v for v, placed in zip(values, in_space, strict=False)]
+        if any(value is not None for value in values):
             blank = '"" ' * pairs
             lines.append(f"{name}: {blank}{_quoted(values)}")
     if array.element.nbytes > 1:
@@ -177,9 +232,17 @@ def _mhd(array: Placed, extent: Extent, word: str) -> list[str]:
     lines.append(f"BinaryDataByteOrderMSB = {_is_big(array)}")
     if array.meta is not None and array.meta.description:
         lines.append(f"Comment = {_line(array.meta.description)}")
-    if values := _per_axis(array, "origin"):
-        lines.append(f"Offset = {_numbers(values, '0')}")
-    spacings = _per_axis(array, "spacing") or [1] * len(array.dims)
+    space = None if array.meta is None else array.meta.space
+    world, _ = as_itk(array.ra_axes, space)
+    origins, spacings = _per_axis(array, "origin"), _per_axis(array, "spacing")
+    if world is not None:
+        parts = [split(vector or ()) or (1.0, vector or ()) for vector in world.vectors]
+        spacings, rows = [step for step, _ in parts], [list(row) for _, row in parts]
+        origins = list(world.origin or ())
+        lines.append(f"TransformMatrix = {_numbers([n for row in rows for n in row], '0')}")
+    if origins:
+        lines.append(f"Offset = {_numbers(origins, '0')}")
+    spacings = spacings or [1] * len(array.dims)
     lines.append(f"ElementSpacing = {_numbers(spacings, '1')}")
     lines.append(f"DimSize = {' '.join(map(str, array.dims))}")
     lines += [f"HeaderSize = {extent.offset}", f"ElementType = {word}"]

@@ -107,13 +107,13 @@ def made(chance: random.Random) -> Known:
         if chance.random() < 0.7:
             facts["name"] = name
         if spatial and number >= rank - len(directions):
-            facts["spacing"] = chance.choice([0.5, 1.25, 2.0, 3.0])
+            facts["spacing"] = chance.choice([0.5, 1.0, 2.0, 3.0])
             facts["direction"] = directions[number - (rank - len(directions))]
             facts["units"] = "mm"
         elif chance.random() < 0.35:
             facts["labels"] = [f"{name[:2]}{n}" for n in range(length)]
         elif chance.random() < 0.5:
-            facts["spacing"] = chance.choice([0.5, 2.0, 3.0])
+            facts["spacing"] = chance.choice([0.5, 1.0, 3.0])
             if chance.random() < 0.7:
                 facts["origin"] = float(chance.randrange(-4, 9))
             facts["units"] = chance.choice(UNITS)

@@ -195,8 +195,6 @@ class Judge:
             length, where = known.values.shape[number], f" of axis {number}"
             self.check("name", axis.name, told.get("name"), own.name, where)
             self.check("units", axis.units, told.get("units"), own.units, where)
-            if axis.spacing == 1 and self.form in ("mha", "nii"):
-                continue  # what these say of every axis of which nothing is known
             if axis.direction is None:
                 wanted, others = _places(axis, length), told.get("places")
                 self.check("places", wanted, others, _places(own, length), where)
