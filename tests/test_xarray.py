@@ -18,7 +18,7 @@ from pairs import quiet
 
 import raconvert
 from raconvert.errors import Corrupt, RaconvertError, UsageError
-from raconvert.plugin import Axis
+from raconvert.plugin import Axis, Metadata, Space
 
 xr = pytest.importorskip("xarray")
 nrrd = pytest.importorskip("nrrd")
@@ -502,3 +502,70 @@ def test_one_label_of_what_was_opened_is_written(tmp_path: Path) -> None:
     found = np.load(tmp_path / "y.npz")
     assert found["V"].tolist() == [2, 3]
     assert found["REG"] == "US"
+
+
+AROUND = np.array([[0, 0, 1], [-np.sqrt(0.75), 0.5, 0], [0.5, np.sqrt(0.75), 0]])  # oblique
+PARTS: dict[str, Callable[[Any], Any]] = {
+    "whole": lambda d: d,
+    "slices": lambda d: d.isel(z=slice(1, None), y=slice(0, 3, 2), x=slice(1, 4, 2)),
+    "backward": lambda d: d.isel(z=slice(None, None, -1), x=slice(3, 0, -2)),
+    "transposed": lambda d: d.transpose("x", "t", "z", "y"),
+    "transposed part": lambda d: d.transpose("x", "t", "z", "y").isel(x=slice(2, 4), t=[1]),
+    "list": lambda d: d.isel(x=[0, 3], y=[1]),
+    "by value": lambda d: d.sel(y=d.y[1:].values),
+    "index": lambda d: d.isel(x=2, t=0, drop=False).drop_vars("t", errors="ignore"),
+    "computed": lambda d: d.isel(y=slice(1, 3)) * 1.0,
+    "renamed": lambda d: d.isel(x=slice(1, 3)).rename(x="column"),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("oblique", [False, True])
+def test_parts_of_what_lies_in_space_stay_where_they_are(
+    tmp_path: Path, part: str, oblique: bool
+) -> None:
+    directions = AROUND if oblique else [(0, 0, 1), (0, -1, 0), (1, 0, 0)]
+    steps = [step * np.array(one) for step, one in zip((3, 2, 1.5), directions, strict=True)]
+    axes = [Axis("t")] + [
+        Axis(name, spacing=float(step), direction=tuple(map(float, one)))
+        for name, step, one in zip("zyx", (3, 2, 1.5), directions, strict=True)
+    ]
+    meta = Metadata(axes=axes, space=Space("LPS", (10.0, 20.0, 30.0)))
+    values = np.arange(48.0).reshape(2, 2, 3, 4)
+    raconvert.write(tmp_path / "a.ra", values, meta=meta)
+    with raconvert.open(tmp_path / "a.ra") as array:
+        opened = array.to_xarray()
+        if not oblique:  # as every reader of CF sees them
+            assert opened.coords["y"].values.tolist() == [20.0, 18.0, 16.0]
+        given = PARTS[part](opened).load()
+        report = raconvert.write(tmp_path / "b.ra", given.rename("v"))
+    assert not any("place in the world" in fit.reason for fit in report.equivalent)
+    with raconvert.open(tmp_path / "b.ra") as found:
+        vectors = [axis.vector or (0, 0, 0) for axis in found.meta.axes]
+        origin = np.array(found.meta.space.origin)
+        for at, value in np.ndenumerate(np.asarray(found)):
+            was = np.unravel_index(int(value), values.shape)[1:]
+            wanted = np.array([10, 20, 30]) + sum(n * s for n, s in zip(was, steps, strict=True))
+            place = origin + sum(n * np.array(s) for n, s in zip(at, vectors, strict=True))
+            assert np.allclose(place, wanted)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d.isel(x=2, drop=True),
+        lambda d: d.assign_coords(x=[5.0, 6.0, 8.0, 9.0]),
+        lambda d: d.drop_vars("x").isel(x=slice(1, None)),
+        lambda d: d.isel(x=[0, 1, 3]),
+    ],
+)
+def test_a_place_in_space_that_is_not_known_any_more_is_named(tmp_path: Path, change: Any) -> None:
+    axes = [Axis(name, spacing=2.0, direction=one) for name, one in (("y", (0, 1)), ("x", (1, 0)))]
+    meta = Metadata(axes=axes, space=Space(None, (1.0, 2.0)))
+    raconvert.write(tmp_path / "a.ra", np.zeros((3, 4)), meta=meta)
+    with raconvert.open(tmp_path / "a.ra") as array:
+        report = raconvert.write(tmp_path / "b.ra", change(array.to_xarray().load()).rename("v"))
+    assert any("place in the world" in fit.reason for fit in report.equivalent)
+    with raconvert.open(tmp_path / "b.ra") as found:
+        assert found.meta.space is None
+        assert all(a.direction is None for a in found.meta.axes)

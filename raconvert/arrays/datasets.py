@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raconvert.arrays.scales import type_of_attribute
+from raconvert.arrays.space import shown_along
 from raconvert.errors import MissingDependency, UsageError, listed
 from raconvert.files.quoting import python
 
@@ -193,17 +194,24 @@ def _variable(array: Any, own: str, dims: tuple[str, ...], lock: SerializableLoc
         if value:
             attributes[_free(name, attributes)] = value
     kept = {
-        "dims": dims,
-        "shape": array.shape,
-        "axes": [axis.to_dict() for axis in array.axes],
+        **_whole(array, dims),
         "formats": {name: dict(own) for name, own in meta.formats.items() if own},
-        "space": meta.space,
         "encoding": meta.encoding,
     }
     data: Any = indexing.LazilyIndexedArray(LazyArray(array, lock))
     if dims == (own,) and array.dtype.kind == "S" and meta.encoding == "utf-8":
         data = _as_texts(array[...])
     return Variable(dims, data, attributes, encoding={KEY: kept})
+
+
+def _whole(array: Any, dims: tuple[str, ...]) -> dict[str, Any]:
+    """What is kept of the axes of an array, so that a part of it is known for what it is."""
+    return {
+        "dims": dims,
+        "shape": array.shape,
+        "axes": [axis.to_dict() for axis in array.axes],
+        "space": array.meta.space,
+    }
 
 
 def _typed(key: str, value: Any, array: Any) -> Any:
@@ -244,6 +252,8 @@ class _Dimensions:
         self._arrays = arrays
         self._lengths: dict[str, int] = {}
         self._axes: dict[str, Any] = {}  # what an axis says of its places, if anything
+        self._shown: dict[str, Any] = {}  # the same with the numbers that stand along it
+        self._first: dict[str, Any] = {}  # the array whose axis it is
         self._numbered: dict[str, Any] = {}  # axes of which a format says more: where they lie
         self._found: dict[str, tuple[str, ...]] = {}
         used = {axis.name for one in arrays.values() if one.ndim for axis in one.axes if axis.name}
@@ -263,10 +273,12 @@ class _Dimensions:
         """The coordinates that axes amount to, by dimension."""
         found = {}
         for dim, axis in self._axes.items():
-            values = axis.values(self._lengths[dim])
+            values = self._shown[dim].values(self._lengths[dim])
             if values is not None:
                 attributes = {"units": axis.units} if axis.units else {}
-                kept = {KEY: {"axis": axis.to_dict(), "dim": dim}}
+                first = self._first[dim]
+                of = _whole(self._arrays[first], self._found[first])
+                kept = {KEY: {"axis": axis.to_dict(), "dim": dim, "of": of}}
                 found[dim] = Variable((dim,), values, attributes, encoding=kept)
         for dim, axis in self._numbered.items():  # so that it shows when they are moved
             if dim not in found and self._found.get(dim) != (dim,):
@@ -279,27 +291,31 @@ class _Dimensions:
         array = self._arrays[name]
         placed = any("axes" in space for space in array.meta.formats.values())
         dims: list[str] = []
+        shown = shown_along(array.axes, array.meta.space)
         for place, axis in enumerate(array.axes):
             many = len(self._arrays) > 1
             unnamed = f"{name}_dim_{place}" if many else f"dim_{place}"
             for dim in _proposals(name, axis.name, unnamed, axis.name in dims):
-                if dim not in dims and self._takes(dim, array.shape[place], axis):
+                if dim not in dims and self._takes(dim, array.shape[place], axis, shown[place]):
+                    self._first.setdefault(dim, name)
                     dims.append(dim)
                     if placed:
                         self._numbered.setdefault(dim, axis)
                     break
         return tuple(dims)
 
-    def _takes(self, dim: str, length: int, axis: Any) -> bool:
+    def _takes(self, dim: str, length: int, axis: Any, shown: Any) -> bool:
         """True if an axis can be the dimension of this name; it is, from now on."""
         if dim in self._arrays and self._found.get(dim) != (dim,):
             return False  # a variable of another shape has the name
         if self._lengths.get(dim, length) != length:
             return False
         if self._found.get(dim) != (dim,) and _says(axis):  # else an array says what stands there
-            if dim in self._axes and _says(self._axes[dim]) != _says(axis):
+            if dim in self._axes and (
+                _says(self._axes[dim]) != _says(axis) or _says(self._shown[dim]) != _says(shown)
+            ):
                 return False
-            self._axes[dim] = axis
+            self._axes[dim], self._shown[dim] = axis, shown
         self._lengths[dim] = length
         return True
 

@@ -14,8 +14,10 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.conventions import as_numbers, naming_all, naming_coordinates
 from raconvert.arrays.delayed import Delayed, is_delayed
 from raconvert.arrays.dtypes import element_of, flattened
-from raconvert.arrays.metadata import Axis, Metadata
+from raconvert.arrays.metadata import Axis, Metadata, Space
+from raconvert.arrays.space import part_of, shown_along
 from raconvert.arrays.texts import beyond
+from raconvert.declared import Record
 from raconvert.errors import UsageError, WouldLose
 
 TYPE_CHECKING = False
@@ -60,7 +62,9 @@ def bundle_of(
     """
     kind = kind_of(values)
     if kind == "DataArray":
+        placed = _place_of(values, _kept_of(values))
         others = [key for key in values.coords if key not in values.dims]
+        others = [key for key in others if placed is None or key not in placed.indices]
         if others:
             raise _lost(values, f"the coordinates {_listed(others)}", "write it as a Dataset, or ")
         coordinates, apart = _apart(values, changes, several=several)
@@ -209,6 +213,7 @@ def _data_array(
 ) -> Array:
     kept = values.encoding.get(KEEPS)
     kept = kept if isinstance(kept, dict) and "dims" in kept else {}  # a coordinate has an axis
+    placed = _place_of(values, _kept_of(values))
     fresh = bool(kept) and (kept["dims"], kept["shape"]) == (values.dims, values.shape)
     axes = []
     for place, dim in enumerate(values.dims):
@@ -219,6 +224,9 @@ def _data_array(
             axes.append(_axis(values, dim, known, name, changes))
         else:
             axes.append(_without_coordinate(dim, known))
+        if placed is not None and dim in placed.axes and str(dim) not in apart:
+            own = {"name": axes[-1].name, "units": axes[-1].units}
+            axes[-1] = placed.axes[dim].replace(**own)
     made = _array(_elements(values, name), name, axes)
     _describe(made, name, values.attrs, changes)
     if kept:
@@ -231,9 +239,89 @@ def _data_array(
             encoding=kept["encoding"],
             space=kept["space"],
         )
-        if not fresh or moved:
-            made.meta = _without_place(made.meta, kept, name, changes)
+    if placed is not None:
+        made.meta = made.meta.replace(space=placed.space)
+    elif kept and (not fresh or moved):
+        made.meta = _without_place(made.meta, kept, name, changes)
+    elif any(axis.direction is not None for axis in axes) and not kept:
+        made.meta = _without_place(made.meta, _kept_of(values), name, changes)
     return made
+
+
+class _Placed(Record):
+    """Where a part of an array lies in space.
+
+    `axes` and `indices` are those of its spatial axes by dimension: what is left of them, and the
+    index of each that is gone.
+    """
+
+    axes: dict[Any, Axis]
+    space: Space | None
+    indices: dict[Any, int]
+
+
+def _kept_of(values: Any) -> dict[str, Any]:
+    """What is kept of the array that an object was, or was computed from."""
+    for one in (values, *values.coords.values()):
+        kept = one.encoding.get(KEEPS)
+        if isinstance(kept, dict):
+            whole: dict[str, Any] = kept.get("of", kept)
+            if "dims" in whole and any("direction" in axis for axis in whole["axes"]):
+                return whole
+    return {}
+
+
+def _place_of(values: Any, kept: dict[str, Any]) -> _Placed | None:
+    """Where an object lies in space, by what its coordinates say of the axes of the whole array.
+
+    None if it has no place there, or coordinates are gone or others.
+    """
+    if not kept:
+        return None
+    whole = Metadata(axes=[Axis(**axis) for axis in kept["axes"]], space=kept["space"])
+    dims = _names_now(values, kept["dims"])
+    parts = [
+        _part_along(values, dim, length, axis)
+        for dim, length, axis in zip(
+            dims, kept["shape"], shown_along(whole.axes, whole.space), strict=True
+        )
+    ]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    made = whole.sliced(known)
+    axes = dict(zip((d for d, one in zip(dims, known, strict=True) if isinstance(one, range)),
+                    made.axes or [Axis()] * len(dims), strict=False))  # fmt: skip
+    spatial = [
+        dim for dim, axis in zip(dims, whole.axes, strict=True) if axis.direction is not None
+    ]
+    indices = {dim: one for dim, one in zip(dims, known, strict=True) if isinstance(one, int)}
+    return _Placed(
+        {dim: axes[dim] for dim in spatial if dim in axes},
+        made.space,
+        {dim: indices[dim] for dim in spatial if dim in indices},
+    )
+
+
+def _names_now(values: Any, dims: tuple[Any, ...]) -> list[Any]:
+    """The names that the dimensions of an array have now: their coordinates remember them."""
+    names = {}
+    for key, coord in values.coords.items():
+        was = coord.encoding.get(KEEPS)
+        if isinstance(was, dict) and "of" in was:
+            names[was["dim"]] = key
+    return [names.get(dim, dim) for dim in dims]
+
+
+def _part_along(values: Any, dim: Any, length: int, axis: Axis) -> int | range | None:
+    """The index or the indices of an axis that are left; None if that is not known."""
+    if axis.direction is None:  # it moves nothing in space
+        return range(length) if dim in values.dims else 0
+    coord = values.coords.get(dim)
+    if coord is None or coord.dtype.kind not in "if":
+        return None
+    part = part_of(coord.values.reshape(-1).tolist(), axis, length)
+    return part[0] if part is not None and not coord.ndim else part
 
 
 def _without_place(

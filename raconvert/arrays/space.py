@@ -314,3 +314,29 @@ def coordinates(axes: Sequence[Axis], space: Space | None) -> list[Axis]:
         else:
             found.append(axis if vector is None else axis.replace(spacing=None, origin=None))
     return found
+
+
+def shown_along(axes: Sequence[Axis], space: Space | None) -> list[Axis]:
+    """Return axes with the numbers that stand along them: as of `coordinates`, else from 0."""
+    return [
+        axis if along.spacing is None else along
+        for axis, along in zip(axes, coordinates(axes, space), strict=True)
+    ]
+
+
+def part_of(numbers: Sequence[Any], axis: Axis, length: int) -> range | None:
+    """Return the indices of an axis at which these numbers stand; None unless they are regular.
+
+    >>> part_of([1.5, 0.5], Axis(spacing=0.5), 4)
+    range(3, -1, -2)
+    """
+    whole = axis.values(length)
+    places = {} if whole is None else {value: at for at, value in enumerate(whole.tolist())}
+    found = [places.get(number, -1) for number in numbers]
+    if not found:
+        return range(0)
+    if min(found) < 0:
+        return None
+    step = found[1] - found[0] if len(found) > 1 else 1
+    part = range(found[0], found[-1] + (1 if step > 0 else -1), step) if step else range(0)
+    return part if [*part] == found else None

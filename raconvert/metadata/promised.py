@@ -106,8 +106,8 @@ def _as_times(array: Array, element: Element) -> Array:
         return array.replace(element=own, data=data)
     # Numbers are reversed while they are read, dates are not: their type has the byte order.
     own = element._replace(descr=f"{'<' if extent.swap == 1 else '>'}{code}")
-    plain = Extent(extent.path, extent.offset, extent.nbytes, 1, extent.identity, extent.checksum)
-    return array.replace(element=own, extent=plain, data=None)
+    stored = Extent(extent.path, extent.offset, extent.nbytes, 1, extent.identity, extent.checksum)
+    return array.replace(element=own, extent=stored, data=None)
 
 
 # What the code of a type may raise that is none.
