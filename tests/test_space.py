@@ -327,6 +327,28 @@ def test_a_slice_over_time_has_its_place_in_nifti(tmp_path: Path) -> None:
             assert np.allclose(point, known[value][:3], atol=NEAR), key
 
 
+@pytest.mark.parametrize("suffix", ["mha", "nrrd", "nii"])
+def test_a_stack_of_slices_has_their_places(suffix: str, tmp_path: Path) -> None:
+    """Slices of ITK that lie evenly apart; of others each item says its place."""
+    image = numbered(21, 3)
+    save(image, tmp_path / f"whole.{suffix}")
+    wanted = places(tmp_path / f"whole.{suffix}")
+    folder = tmp_path / "slices"
+    folder.mkdir()
+    for number in range(image.GetSize()[2]):
+        save(image[:, :, number : number + 1], folder / f"{number}.{suffix}")
+    for end in ("mha", "ra"):
+        raconvert.convert(folder, tmp_path / f"a.{end}")
+        raconvert.convert(tmp_path / f"a.{end}", tmp_path / f"{end}.mha")
+        assert np.allclose(places(tmp_path / f"{end}.mha")[:, :3], wanted, atol=NEAR)
+    save(image[:, :, :1], folder / f"9.{suffix}")
+    report = raconvert.convert(folder, tmp_path / "b.mha")
+    assert "the files lie at different places" in str(report.notes)
+    assert "items" in str(list(report.equivalent))
+    with raconvert.open(tmp_path / "b.mha") as array:
+        assert array.meta.space is None or array.meta.space.origin is None
+
+
 @pytest.mark.parametrize("suffix", ["nhdr", "mhd"])
 def test_views_keep_the_place(
     suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

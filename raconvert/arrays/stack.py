@@ -3,7 +3,7 @@
 The first file decides shape and type; every other file is opened when its turn comes, and an odd
 one is an error that names the first file, the odd file, and both. Metadata that all items share is
 kept once, fields that differ are kept per item, in a temporary file, so that memory stays that of
-one block whatever the number of files.
+one block whatever the number of files. Slices that lie evenly apart make an axis of space.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from raconvert.arrays.blocks import blocks, region_of
 from raconvert.arrays.dtypes import dtype_of, little, opaque, opaque_dtype, type_name
 from raconvert.arrays.indexing import full_key
 from raconvert.arrays.memory import check_memory
-from raconvert.arrays.metadata import Axis, Metadata, in_dims_order
+from raconvert.arrays.metadata import Axis, Metadata, Space, in_dims_order
 from raconvert.arrays.namespace import carried, take_trailer
+from raconvert.arrays.space import directed, is_vector
 from raconvert.errors import UsageError, WriteFailed, changed
 from raconvert.files.processes import can_fork
 from raconvert.files.source import DEFAULT_MAX_MEMORY, refuse_changed
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 
+UNEVEN = 1e-3  # of the distance of two slices, how far one may be from its place
 SHARED_BYTES = 1 << 19  # bytes of items that another process reads at once
 
 
@@ -66,7 +68,17 @@ def stack(
     source = Stack(paths, first, open_one, max_memory)
     one = source.first
     meta = Metadata.from_dict(in_dims_order(source.items_meta.common, "C"))
-    meta = meta.with_axis(0, Axis(), one.ndim).replace(items=source.items_meta.items)
+    meta = meta.with_axis(0, Axis(), one.ndim)
+    placed = _evenly_placed(meta, source.origins, one)
+    if placed is not None:
+        meta = placed
+        source.items_meta.settle(("space", "origin"))
+    elif not source.items_meta.agree_on(("space", "origin")):
+        source.notes = [
+            *source.notes,
+            "the files lie at different places, which stay with each item",
+        ]
+    meta = meta.replace(items=source.items_meta.items)
     return Array(
         little(one.element),
         (*one.dims, len(paths)),
@@ -75,6 +87,35 @@ def stack(
         meta=meta,
         data=source,
     )
+
+
+def _evenly_placed(meta: Metadata, origins: array[float], one: Array) -> Metadata | None:
+    """The metadata of a stack of slices that lie evenly apart: its first axis is one of space.
+
+    An axis of length 1, across each slice, is no longer one then: the slices are along the other.
+    None if nothing is known of their places, or they are not those of a stack of slices.
+    """
+    axes, count = list(meta.axes), len(origins) // 3
+    if count < 2 or len(axes) != one.ndim + 1:
+        return None
+    places = np.array(origins).reshape(count, 3)
+    step = (places[-1] - places[0]) / (count - 1)
+    even = places[0] + np.arange(count)[:, None] * step
+    if not step.any() or np.abs(places - even).max() > UNEVEN * np.linalg.norm(step):
+        return None
+    spatial = [number for number, axis in enumerate(axes) if axis.vector is not None]
+    across = [number for number in spatial if one.dims[::-1][number - 1] == 1]
+    if len(spatial) == 3 and across:
+        axes[across[0]] = axes[across[0]].replace(direction=None)
+        spatial.remove(across[0])
+    matrix = np.array([*(axes[number].vector for number in spatial), step])
+    if len(spatial) != 2 or matrix.shape != (3, 3) or np.linalg.matrix_rank(matrix) < 3:
+        return None
+    units = {axes[number].units for number in spatial}
+    axis = Axis(units=units.pop() if len(units) == 1 else None)
+    axes[0] = directed(axis, [float(part) for part in step])
+    frame = None if meta.space is None else meta.space.frame
+    return meta.replace(axes=axes, space=Space(frame, tuple(origins[:3])))
 
 
 class Stack:
@@ -97,11 +138,16 @@ class Stack:
         self._open_one = open_one
         self._max_memory = max_memory
         self._marks = array("q")  # of what the files were: 8 bytes each, there may be many
+        self.origins = array("d")  # of the items in space, three numbers each; none if one has none
+        known = True
         for number, path in enumerate(paths):
             with first if number == 0 else open_one(path) as opened:
                 item = self._checked(opened, path)
                 self._marks.append(_mark(opened))
                 fields = in_dims_order(item.meta.to_dict(), item.index_order)
+                origin = None if item.meta.space is None else item.meta.space.origin
+                known = known and is_vector(origin, 3)
+                self.origins.extend((origin or ()) if known else ())
                 if take_trailer(fields) is not None:
                     self.notes = ["the trailers of the stacked files are not kept"]
                 if item.meta.items is not None:
@@ -109,6 +155,8 @@ class Stack:
                         "what the items of the stacked files have of their own is left out"
                     ]
                 self.items_meta.add(fields)
+        if not known:
+            self.origins = array("d")
 
     def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
         """Yield blocks of at most `max_bytes`, one item after the other."""
@@ -208,6 +256,18 @@ class ItemMetadata:
         self._spool: Any = None
         self._common: dict[tuple[Any, ...], Any] = {}
         self._texts: dict[tuple[Any, ...], str] = {}
+        self._odd: set[tuple[Any, ...]] = set()  # what differs
+        self._settled: set[tuple[Any, ...]] = set()
+
+    def agree_on(self, path: tuple[Any, ...]) -> bool:
+        """True if all items say the same of a field, or nothing."""
+        return path not in self._odd
+
+    def settle(self, path: tuple[Any, ...]) -> None:
+        """Leave a field out of the items, since it is said otherwise."""
+        self._settled.add(path)
+        if self._odd <= self._settled and self._spool is not None:
+            self._spool = None
 
     def add(self, fields: dict[str, Any]) -> None:
         """Add the metadata of the next item; nothing is stored while all items agree."""
@@ -220,7 +280,9 @@ class ItemMetadata:
                 self._write(flat)
             except OSError as error:
                 raise _spool_failed(error) from error
-            self._texts = {k: v for k, v in self._texts.items() if texts.get(k) == v}
+            same = {k: v for k, v in self._texts.items() if texts.get(k) == v}
+            self._odd |= (self._texts.keys() | texts.keys()) - same.keys()
+            self._texts = same
             self._common = {k: self._common[k] for k in self._texts}
         self._count += 1
 
@@ -252,7 +314,11 @@ class ItemMetadata:
             raise _spool_failed(error) from error
         for number, line in enumerate(self._spool):
             pairs = [(tuple(path), value) for path, value in json.loads(line)]
-            odd = [(path, value) for path, value in pairs if path not in self._texts]
+            odd = [
+                (path, value)
+                for path, value in pairs
+                if path not in self._texts and path not in self._settled
+            ]
             yield {"item": number, "file": os.path.basename(self._paths[number]), **_nested(odd)}
 
 
