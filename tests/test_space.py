@@ -586,7 +586,7 @@ def points_of_mrtrix(mrinfo: str, path: Path) -> np.ndarray:
     (size,), (spacing,), (strides,) = asked("-size"), asked("-spacing"), asked("-strides")
     points = []
     order = np.argsort(np.abs(strides[:3]))  # which of its axes is that of the file
-    for corner in corners(nib.load(path).shape[:3]):
+    for corner in corners((*nib.load(path).shape[:3], 1)[:3]):
         index = np.zeros(3)
         for place, axis in enumerate(order):
             step = corner[place]
@@ -599,15 +599,25 @@ def points_of_mrtrix(mrinfo: str, path: Path) -> np.ndarray:
 def test_mrtrix_sees_the_same_points(suffix: str, tmp_path: Path, tool: Callable[..., str]) -> None:
     """Files of ITK by us to NIfTI, and by `mrconvert` to another NIfTI and by us back."""
     mrinfo, mrconvert = tool("mrinfo"), tool("mrconvert")
-    for seed in range(5):
-        image, _ = image_of(50 + seed, 3, oblique=seed > 1)
+    for seed in range(7):
+        ndim = (3, 3, 3, 4, 4, 2, 2)[seed]
+        image, _ = image_of(50 + seed, ndim, oblique=seed > 1)
+        if seed % 2:  # of the other handedness
+            turned = np.reshape(image.GetDirection(), (ndim, ndim)) @ np.diag(
+                [-1.0] + [1] * (ndim - 1)
+            )
+            image.SetDirection(turned.ravel().tolist())
         first, made = tmp_path / f"{seed}.{suffix}", tmp_path / f"{seed}.nii"
         save(image, first)
-        wanted = points_of_itk(first)
+        wanted = np.unique(np.pad(points_of_itk(first), ((0, 0), (0, 1)))[:, :3].round(3), axis=0)
         raconvert.convert(first, made)
-        assert np.allclose(points_of_mrtrix(mrinfo, made), wanted, atol=NEAR)
+        found = np.unique(points_of_mrtrix(mrinfo, made).round(3), axis=0)
+        assert np.allclose(found, wanted, atol=NEAR)
+        if ndim == 2:  # MRtrix makes three axes of it, the third of a spacing of its own
+            continue
         theirs, back = tmp_path / f"{seed}-mrtrix.nii", tmp_path / f"{seed}-back.{suffix}"
         subprocess.run([mrconvert, "-quiet", made, theirs], check=True, timeout=60)
         raconvert.convert(theirs, back)
         assert np.allclose(points_of_itk(back), points_of_itk(theirs), atol=NEAR)
-        assert np.allclose(points_of_mrtrix(mrinfo, theirs), points_of_itk(back), atol=NEAR)
+        found = np.unique(points_of_mrtrix(mrinfo, theirs).round(2), axis=0)
+        assert np.allclose(found, np.unique(points_of_itk(back)[:, :3].round(2), axis=0), atol=0.02)
