@@ -15,6 +15,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
+from hashlib import sha256
 from typing import NamedTuple
 
 import numpy as np
@@ -1342,6 +1343,78 @@ def zarr_word(size: int) -> bytes:
     step = {"name": "numcodecs.astype", "configuration": {
         "encode_dtype": "i1," * (size // 3) + "i1", "decode_dtype": "i1"}}  # fmt: skip
     return zarr_json(codecs=["bytes", step])
+
+
+# References: views of arrays where they lie, with their proof ---------------------------------------
+
+
+def view(files: list[object], arrays: list[object], refs: dict[str, object] | None = None) -> bytes:
+    """Return references with the proof of what these files were."""
+    refs = {} if refs is None else refs
+    text = json.dumps(refs, sort_keys=True, separators=(",", ":")).encode()
+    proof = {"references": 1, "kind": "kerchunk", "view": "", "sha256": sha256(text).hexdigest()}
+    said = {"version": 1, "raconvert": {**proof, "files": files, "arrays": arrays}, "refs": refs}
+    return json.dumps(said, separators=(",", ":")).encode()
+
+
+def seen_file(number: int, **more: object) -> dict[str, object]:
+    return {"path": f"/nowhere/{number}", "size": 80, "mtime_ns": 1, **more}
+
+
+def seen_array(number: int, files: list[int], **more: object) -> dict[str, object]:
+    return {"name": f"a{number}", "type": "uint8", "byte_order": None, "shape": [80],
+            "index_order": "C", "pieces": 1, "nbytes": 80, "files": files, **more}  # fmt: skip
+
+
+@shape(".json")
+def view_of_files(size: int) -> bytes:
+    return view([seen_file(n) for n in range(size // 60)], [seen_array(0, [0])])
+
+
+@shape(".json")
+def view_of_one_file_with_a_digest(size: int) -> bytes:
+    """One file by very many names: each would be read to its end."""
+    files = [{"path": f"/{'./' * n}dev/null", "size": 0, "mtime_ns": 1, "sha256": "0" * 64}
+             for n in range(int((size / 2) ** 0.5))]  # fmt: skip
+    return view(files, [])
+
+
+@shape(".json")
+def view_of_arrays(size: int) -> bytes:
+    return view([seen_file(0)], [seen_array(n, [0]) for n in range(size // 130)])
+
+
+@shape(".json")
+def view_of_an_array_in_files(size: int) -> bytes:
+    return view([seen_file(0)], [seen_array(0, [0] * (size // 2))])
+
+
+@shape(".json")
+def view_of_axes(size: int) -> bytes:
+    return view([seen_file(0)], [seen_array(0, [0], shape=[1] * (size // 2))])
+
+
+@shape(".json")
+def view_of_references(size: int) -> bytes:
+    refs = {f"a/{n}": ["file:///nowhere/0", 0, 8] for n in range(size // 36)}
+    return view([seen_file(0)], [seen_array(0, [0])], refs)
+
+
+@shape(".json")
+def view_of_texts(size: int) -> bytes:
+    return view([seen_file(0)], [seen_array(0, [0])], {"a/.zattrs": "x" * size})
+
+
+@shape(".json")
+def view_of_nested_lists(size: int) -> bytes:
+    return view([seen_file(0)], [seen_array(0, [0])]).replace(
+        b'"refs":{}', b'"refs":{"a":' + b"[" * (size // 2) + b"]" * (size // 2) + b"}"
+    )
+
+
+@shape(".json")
+def view_of_empty_lists(size: int) -> bytes:
+    return view([[] for _ in range(size // 3)], [])
 
 
 # CIFAR -------------------------------------------------------------------------------------------

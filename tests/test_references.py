@@ -39,6 +39,7 @@ from raconvert.errors import (
     Unsupported,
     UsageError,
     WouldLose,
+    WriteFailed,
 )
 from raconvert.references import pieces
 from raconvert.references.virtual import Parser
@@ -793,6 +794,63 @@ def test_envi_beside_its_data_needs_no_link(here: Path) -> None:
         raconvert.refs("x.npy", "y.hdr", overwrite=True)
     assert Path("y.img").read_bytes() == b"mine"
     assert not os.path.exists("y.hdr")
+
+
+def test_envi_and_its_link_appear_together(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is full for the link, or for what follows it: everything is as it was."""
+    for number, name in enumerate("xy"):
+        np.save(f"{name}.npy", np.full((2, 3), number, "f4"))
+    os.mkdir("v")
+    rename = os.replace
+    failing = [""]
+
+    def full(source: str, target: str) -> None:
+        if str(target) == failing[0] and not source.endswith("-old.tmp"):
+            raise OSError(28, "No space left on device")
+        rename(source, target)
+
+    def there() -> dict[str, object]:
+        return {one.name: (one.is_symlink(), one.read_bytes()) for one in Path("v").iterdir()}
+
+    raconvert.refs("x.npy", "v/v.hdr")
+    before = there()
+    monkeypatch.setattr("os.replace", full)
+    for name in ("v/v.img", "v/v.hdr", "v/v.hdr.refs.json"):
+        failing[0] = name
+        with pytest.raises(WriteFailed, match="as it was before"):
+            raconvert.refs("y.npy", "v/v.hdr", overwrite=True)
+        assert there() == before
+    failing[0] = ""
+    raconvert.refs("y.npy", "v/v.hdr", overwrite=True)
+    np.testing.assert_array_equal(by_gdal("v/v.img").squeeze(), np.ones((2, 3)))
+    assert raconvert.verify("v/v.hdr")["same"]
+
+
+@pytest.mark.parametrize("change", ["gone", "elsewhere"])
+def test_envi_whose_link_is_another_is_not_what_it_was(here: Path, change: str) -> None:
+    np.save("x.npy", VALUES.astype("f4"))
+    np.save("y.npy", VALUES.astype("f4"))
+    raconvert.refs("x.npy", "v.hdr")
+    assert raconvert.verify("v.hdr")["same"]
+    os.unlink("v.img")
+    if change == "elsewhere":
+        os.symlink("y.npy", "v.img")
+    (problem,) = raconvert.verify("v.hdr")["problems"]
+    words = "to the data is gone" if change == "gone" else "leads to another file"
+    assert words in problem["found"]
+
+
+def test_a_proof_that_lists_a_file_twice_is_damaged(here: Path) -> None:
+    """Each would be read to its end for its digest."""
+    np.save("x.npy", VALUES)
+    raconvert.refs("x.npy", "v.json", digest=True)
+    said = json.loads(Path("v.json").read_text())
+    again = {**said["raconvert"]["files"][0]}
+    again["path"] = again["path"].replace("/x.npy", "/./x.npy")
+    said["raconvert"]["files"].append(again)
+    Path("v.json").write_text(json.dumps(said, separators=(",", ":")))
+    with pytest.raises(Corrupt, match="listed twice"):
+        raconvert.verify("v.json")
 
 
 REFUSED = {

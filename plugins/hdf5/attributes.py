@@ -18,15 +18,13 @@ from raconvert.metadata.reals import doubles, narrowed
 from raconvert.metadata.yaml import alike
 
 from .datatypes import Kind, kind_of, without_bools
-from .dense import stored_attributes
+from .dense import dense_attribute
 from .descriptions import describe, type_of
 from .files import FAILURES, PROBLEMS, info_of, reason_of
 from .header import (
     ADDRESS_BYTES,
-    REFERENCE_BYTES,
+    attribute_data,
     check_all_heaps,
-    check_references,
-    dense_data,
     sequences,
     total_length,
 )
@@ -95,23 +93,16 @@ class Stored:
         self._data: dict[bytes, bytes] | None = None
 
     def data(self, name: bytes) -> bytes | None:
-        """The stored bytes of an attribute; None if only the library finds them."""
+        """The stored bytes of an attribute; None if they cannot be seen."""
         if self.file.address_bytes != ADDRESS_BYTES:
             return None
+        address = info_of(self.oid).address
         if self._data is None:
-            self._data = stored_attributes(self.file, info_of(self.oid).address)
-        return self._data.get(name)
-
-    def check(self, name: bytes, count: int, width: int) -> None:
-        """Refuse elements of variable length that the file cannot hold, or damaged heaps."""
-        raw = self.data(name)
-        if raw is not None:
-            check_references(raw[: count * REFERENCE_BYTES], self.file, width)
-            return
-        for found in dense_data(self.file, name, count * REFERENCE_BYTES):
-            check_references(found, self.file, width)
-            self.spend(total_length(found, count) * width)
-        check_all_heaps(self.file)
+            self._data = attribute_data(self.file, address)
+        if name in self._data:
+            return self._data[name]
+        found = dense_attribute(self.file, address, name)
+        return None if found is None else found.data
 
     def spend(self, nbytes: int) -> None:
         """Take so many bytes of what all attributes of the file may need as plain values."""
@@ -154,7 +145,7 @@ def _read_texts(aid: h5a.AttrID, name: bytes, stored: Stored, buffer: Values, ki
     """Fill a buffer with texts of variable length, without the library where they can be seen."""
     raw = stored.data(name)
     if raw is None:
-        stored.check(name, buffer.size, 1)
+        check_all_heaps(stored.file)
         aid.read(buffer, mtype=kind.memory)
         return
     stored.spend(2 * total_length(raw, buffer.size))

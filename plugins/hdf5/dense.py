@@ -1,156 +1,244 @@
-"""Attributes in dense storage: where an object has more than eight of them, or large ones.
+"""Attributes in dense storage, found where the library finds them, and read without it.
 
-File format specification 3.0, IV.A.2.v "The Attribute Info Message", III.A.2 "Version 2 B-trees",
-kinds 1 and 8, and III.G "Fractal Heap". A tree lists the identifiers of the attributes; a fractal
-heap holds their messages, in blocks that double from row to row, or apart from it if they are
-large. Earlier versions of a message stay in the file behind the one that counts, so that no search
-can tell them apart.
+File format specification 3.0, III.G "Disk Format: Level 1G - Fractal Heap", III.A.2 "Disk Format:
+Level 1A2 - Version 2 B-trees" (records of type 8, 1 and 7), III.I "Disk Format: Level 1I - Shared
+Object Header Message Table" and IV.A.2.v "The Attribute Info Message".
+
+An object with more than eight attributes, or with large ones, keeps their messages in a fractal
+heap, and a B-tree has the place of each. Of the bytes of a heap only those mean something that a
+record of the tree leads to: what was deleted or replaced lies there still.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections import namedtuple
 from struct import Struct
-from struct import error as struct_error
 
-from raconvert.errors import Corrupt, Unsupported
+from raconvert.errors import Corrupt, TooLarge, Unsupported
 
-from . import header
 from .header import (
     ADDRESS_BYTES,
+    ATTRIBUTE,
     ATTRIBUTE_INFO,
     NOWHERE,
     SHARED,
-    Attribute,
     attribute_of,
-    attributes_in,
     messages,
+    shared_attributes,
 )
-from .trees import ATTRIBUTE_NAMES, HUGE_OBJECTS, records_of
+from .trees import ATTRIBUTE_NAMES, HUGE_PLACES, check_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .files import File
+    from .header import Attribute
 
-# signature, version, bytes of an identifier, of what filters need; flags, most bytes of an object,
-# next identifier, tree of large objects, ten numbers of room and objects; blocks in a row, bytes of
-# the first, of the largest that holds objects, bits of an offset, rows at first, root, its rows
-_HEAP = Struct("<4sBHHBIQQ80xHQQHHQH")
-_RECORD = Struct("<8sBII")  # identifier, flags of the message, order of creation, hash
-_HUGE = Struct("<QQQ")  # address, bytes, number
-_NUMBER = Struct("<Q")
-_BLOCK_START = 5 + ADDRESS_BYTES  # of a block: signature, version, address of the heap
-MANAGED, HUGE = 0, 1  # kinds of objects
-MAX_LEVELS = 64
-MOST_READ = 32  # times that the bytes of a file may be read as attributes: an object is asked often
+MANAGED, HUGE, TINY = 0, 1, 2  # kinds of objects of a heap, in the first byte of what names them
+SHARED_TABLE = 0x0F  # message of the extension of the superblock
+_EXTENSION_FROM = 2  # versions of the superblock that have one
+_EXTENSION_AT = 20
+MOST_READ = 32  # times that the bytes of a file may be read as attributes: objects share a heap
+MAX_INDIRECT = 64  # blocks of places inside each other; the library needs as many as bits of a size
 
+# Signature, version, bytes of what names an object, of filters, flags, most bytes of a managed
+# object, number and tree of huge objects, ten sizes and counts, width of the table, bytes of the
+# first and of the largest block, bits of the heap, rows at first, root, its rows.
+_HEAP = Struct("<4sBHHBIQQ10QHQQHHQH")
+_BLOCK = Struct("<4sBQ")  # signature, version, address of the heap
+_HUGE = Struct("<QQQ")  # where a huge object lies, its bytes, its number
+_TABLE_ENTRY = Struct("<BBHIHHHQQ")  # ..., which messages, ..., index, heap
 
-def stored_attributes(file: File, address: int) -> dict[bytes, bytes]:
-    """The stored bytes of each attribute of an object that can be seen without the library."""
-    found, dense = attributes_in(file, address)
-    if dense and file.last_dense[0] != address:
-        file.last_dense = address, {}
-        with suppress(Corrupt, struct_error, ValueError):  # the library has the last word
-            file.last_dense[1].update(_dense(file, address))
-    if dense:
-        found = {**found, **file.last_dense[1]}
-    return {name: one.data for name, one in found.items()}
+# One attribute: what names it in its heap, and True for the heap of messages that are shared.
+Named = namedtuple("Named", "id shared")
 
 
-def _dense(file: File, address: int) -> Iterator[tuple[bytes, Attribute]]:
-    """Yield the attributes in the heap of an object; Corrupt for what is not as it must be."""
-    for kind, body in messages(file, address):
-        if kind != ATTRIBUTE_INFO or len(body) < 2:
-            continue
-        at = 4 if body[1] & 1 else 2  # behind the largest order of creation
-        heap, tree = (_NUMBER.unpack_from(body, at + step)[0] for step in (0, ADDRESS_BYTES))
-        if NOWHERE in (heap, tree):
-            continue
-        held = _Heap(file, heap)
-        records = records_of(file, tree, ATTRIBUTE_NAMES)
-        if len(records) > header.MAX_DENSE:
-            raise Unsupported(f"an object has more than {header.MAX_DENSE} attributes")
+class Dense:
+    """The attributes of one object that do not lie in its header: name to message."""
+
+    __slots__ = ("_file", "_found", "_heap", "_names", "_shared")
+
+    def __init__(self, file: File, heap: int, tree: int) -> None:
+        self._file = file
+        self._heap = Heap(file, heap)
+        self._shared: Heap | None = None
+        records: list[bytes] = []
+        check_tree(file, tree, ATTRIBUTE_NAMES, records=records)
+        self._names = {}
+        # Sound objects share no bytes, so that the file is larger than all of them.
+        left = file.source.size
         for record in records:
-            identifier, flags, _, _ = _RECORD.unpack(record)
-            message = (None if flags & SHARED else held.object(identifier)) or b""
-            file.dense_bytes += _RECORD.size + len(message)
+            named = Named(record[:8], bool(record[8] & SHARED))
+            message = self._message(named)
+            left -= len(message)
+            file.dense_bytes += len(record) + len(message)
             if file.dense_bytes > MOST_READ * file.source.size:
-                return
+                raise TooLarge(
+                    "attributes in dense storage are those of very many objects", path=file.path,
+                    expected=f"at most {MOST_READ} times the bytes of the file",
+                )  # fmt: skip
+            if left < 0:
+                raise Corrupt(
+                    "attributes in dense storage are larger than the file", path=file.path,
+                    expected=f"at most {file.source.size} bytes",
+                )  # fmt: skip
             found = attribute_of(message)
             if found is not None:
-                yield found
+                self._names[found[0]] = named
+
+    def get(self, name: bytes) -> Attribute | None:
+        """The attribute of a name; None if there is none."""
+        named = self._names.get(name)
+        found = attribute_of(self._message(named)) if named is not None else None
+        return None if found is None else found[1]
+
+    def _message(self, named: Named) -> bytes:
+        if not named.shared:
+            return self._heap.get(named.id)
+        if self._shared is None:
+            self._shared = shared_heap(self._file)
+        return self._shared.get(named.id)
 
 
-class _Heap:
-    """A fractal heap whose blocks go through no filters."""
+def dense_attribute(file: File, address: int, name: bytes) -> Attribute | None:
+    """An attribute of an object that lies outside its header; None if there is none.
+
+    Raises `Corrupt` where the library could not find it either.
+    """
+    for raw in shared_attributes(file, address):  # in the header, where they are
+        message = shared_heap(file).get(raw)
+        found = attribute_of(message)
+        if found is not None and found[0] == name:
+            return found[1]
+    for kind, body in messages(file, address):
+        if kind == ATTRIBUTE_INFO and len(body) > 1:
+            at = 4 if body[1] & 1 else 2
+            heap, tree = (
+                int.from_bytes(body[at + n : at + n + ADDRESS_BYTES], "little") for n in (0, 8)
+            )
+            if NOWHERE not in (heap, tree):
+                if (heap, tree) not in file.dense:  # objects are asked one after the other
+                    file.dense = {(heap, tree): Dense(file, heap, tree)}
+                return file.dense[heap, tree].get(name)
+    return None
+
+
+def shared_heap(file: File) -> Heap:
+    """The heap of the attributes that objects of a file share."""
+    for place, size in _shared_tables(file):
+        raw = file.source.read_exact(file.userblock + place, 4 + size, "the shared messages")
+        if not raw.startswith(b"SMTB"):
+            break
+        for entry in _TABLE_ENTRY.iter_unpack(raw[4:]):
+            if entry[2] >> ATTRIBUTE & 1 and entry[8] != NOWHERE:
+                return Heap(file, entry[8])
+    raise Corrupt("an attribute is shared, and the file has no shared ones", path=file.path)
+
+
+def _shared_tables(file: File) -> Iterator[tuple[int, int]]:
+    """Address and bytes of the entries of the table of shared messages."""
+    head = file.source.read_at(file.userblock, _EXTENSION_AT + ADDRESS_BYTES)
+    if len(head) < _EXTENSION_AT + ADDRESS_BYTES or head[8] < _EXTENSION_FROM:
+        return
+    extension = int.from_bytes(head[_EXTENSION_AT:], "little")
+    for kind, body in messages(file, extension) if extension != NOWHERE else ():
+        if kind == SHARED_TABLE and len(body) >= 2 + ADDRESS_BYTES:
+            yield int.from_bytes(body[1:9], "little"), body[9] * _TABLE_ENTRY.size
+
+
+class Heap:
+    """A fractal heap, of which the objects are read by what names them."""
+
+    __slots__ = (
+        "_first", "_huge", "_huge_tree", "_largest", "_length_bytes", "_offset_bytes", "_root",
+        "_root_rows", "_width", "address", "file",
+    )  # fmt: skip
 
     def __init__(self, file: File, address: int) -> None:
+        self.file, self.address = file, address
         raw = file.source.read_at(file.userblock + address, _HEAP.size)
-        (mark, version, _, filters, _, most, _, tree, width, first, largest, bits, _, root,
-         rows) = _HEAP.unpack(raw)  # fmt: skip
-        blocks = first and not first & (first - 1) and first <= largest <= 1 << 32
-        if mark != b"FRHP" or version or filters or not (width and blocks and 0 < bits <= 64):
-            raise Corrupt("its attributes lie in a heap of another kind")
-        self.file, self.address, self.tree = file, address, tree
-        self.width, self.first, self.root, self.rows = width, first, root, rows
-        self.direct = largest.bit_length() - first.bit_length() + 2  # rows of blocks of objects
-        self.offset_bytes = (bits + 7) // 8
-        self.length_bytes = 1 + (min(largest, most or 1).bit_length() - 1) // 8
-        self.huge: dict[int, tuple[int, int]] | None = None
-        self.starts: dict[int, bytes] = {}  # of indirect blocks, by address
+        if len(raw) < _HEAP.size:
+            raise self._damaged("lies outside the file")
+        mark, version, _, filters, _, most, _, self._huge_tree, *rest = _HEAP.unpack(raw)
+        self._width, self._first, self._largest, bits, _, self._root, self._root_rows = rest[10:]
+        powers = (self._first, self._largest, self._width)
+        if (mark, version) != (b"FRHP", 0) or not all(n and n & n - 1 == 0 for n in powers):
+            raise self._damaged("has a header of another kind")
+        if filters:
+            raise Unsupported("attributes in dense storage have filters", path=file.path)
+        self._offset_bytes = -(-bits // 8)
+        largest = -(-(self._largest.bit_length() - 1) // 8)
+        self._length_bytes = min(largest, -(-most.bit_length() // 8) or 1)
+        self._huge: dict[int, tuple[int, int]] | None = None
 
-    def object(self, identifier: bytes) -> bytes | None:
-        """The bytes of an object; None for a kind that is not read here."""
-        kind = identifier[0] >> 4
-        if kind == MANAGED:
-            middle = 1 + self.offset_bytes
-            offset = int.from_bytes(identifier[1:middle], "little")
-            length = int.from_bytes(identifier[middle : middle + self.length_bytes], "little")
-            return self._read(self._place(offset), length)
+    def get(self, name: bytes) -> bytes:
+        """The bytes of an object; `Corrupt` if it is not there."""
+        kind = name[0] >> 4 & 3
+        if kind == TINY:
+            return name[1:][: (name[0] & 15) + 1]
         if kind == HUGE:
-            if self.huge is None:
-                large = records_of(self.file, self.tree, HUGE_OBJECTS)
-                parts = (_HUGE.unpack(record) for record in large)
-                self.huge = {number: (place, length) for place, length, number in parts}
-            found = self.huge.get(int.from_bytes(identifier[1:], "little"))
-            return None if found is None else self._read(*found)
-        return None
+            return self._read(*self._huge_place(int.from_bytes(name[1:], "little")))
+        end = 1 + self._offset_bytes
+        offset = int.from_bytes(name[1:end], "little")
+        nbytes = int.from_bytes(name[end : end + self._length_bytes], "little")
+        if kind != MANAGED or not nbytes:
+            raise self._damaged("has an object of an unknown kind")
+        block, start, size = self._block(offset)
+        if offset - start + nbytes > size:
+            raise self._damaged("has an object that is longer than its block")
+        self._check(block, b"FHDB")
+        return self._read(block + offset - start, nbytes)
 
-    def _read(self, place: int, length: int) -> bytes:
-        raw = self.file.source.read_at(self.file.userblock + place, length)
-        if len(raw) < length:
-            raise Corrupt("an attribute reaches beyond the file")
-        return raw
+    def _huge_place(self, number: int) -> tuple[int, int]:
+        if self._huge is None:
+            records: list[bytes] = []
+            check_tree(self.file, self._huge_tree, HUGE_PLACES, records=records)
+            places = (_HUGE.unpack(record) for record in records)
+            self._huge = {one: (address, nbytes) for address, nbytes, one in places}
+        if number not in self._huge:
+            raise self._damaged("has no object of this number")
+        return self._huge[number]
 
-    def _place(self, offset: int) -> int:
-        """The address of an offset into the blocks of the heap."""
-        block, rows, start = self.root, self.rows, 0
-        for _ in range(MAX_LEVELS):
-            if not rows:
-                self._check(block, b"FHDB")
-                return block + offset - start
+    def _block(self, offset: int) -> tuple[int, int, int]:
+        """The direct block that has an offset: its address, where it begins, its bytes.
+
+        The blocks of the first two rows of a table are of one size, and those of each further row
+        are twice as large; up to the largest size they hold objects, then further tables.
+        """
+        if not self._root_rows:
+            if offset >= self._first:
+                raise self._damaged("has an object behind its end")
+            return self._root, 0, self._first
+        table, start, rows = self._root, 0, self._root_rows
+        for _ in range(MAX_INDIRECT):
             inside = offset - start
-            row = max(0, (inside // (self.width * self.first)).bit_length())
-            if row >= rows:
-                break
-            size = self.first << max(0, row - 1)
-            before = self.width * size if row else 0
+            row = max(0, (inside // (self._first * self._width)).bit_length())
+            size = self._first << max(0, row - 1)
+            before = self._first * self._width << row - 1 if row else 0
             column = (inside - before) // size
+            if row >= rows:
+                raise self._damaged("has an object behind its end")
+            self._check(table, b"FHIB")
+            entry = ADDRESS_BYTES * (row * self._width + column)
+            place = table + _BLOCK.size + self._offset_bytes + entry
+            address = int.from_bytes(self._read(place, ADDRESS_BYTES), "little")
             start += before + column * size
-            at = _BLOCK_START + self.offset_bytes + ADDRESS_BYTES * (row * self.width + column)
-            self._check(block, b"FHIB")
-            block = _NUMBER.unpack(self._read(block + at, ADDRESS_BYTES))[0]
-            rows = 0
-            if row >= self.direct:
-                rows = (size // (self.width * self.first)).bit_length()
-        raise Corrupt("an attribute lies outside its heap")
+            if size <= self._largest:
+                return address, start, size
+            table, rows = address, (size // (self._first * self._width)).bit_length()
+        raise self._damaged("has too many tables inside each other")
 
-    def _check(self, block: int, mark: bytes) -> None:
-        """Compare the beginning of a block with what it is to be."""
-        if block not in self.starts:
-            self.starts[block] = self._read(block, _BLOCK_START)
-        wanted = mark + b"\0" + _NUMBER.pack(self.address)
-        if block == NOWHERE or self.starts[block] != wanted:
-            raise Corrupt("the attributes lie in a damaged heap")
+    def _check(self, address: int, mark: bytes) -> None:
+        found = _BLOCK.unpack(self._read(address, _BLOCK.size))
+        if found != (mark, 0, self.address):
+            raise self._damaged("has a block of another kind")
+
+    def _read(self, address: int, nbytes: int) -> bytes:
+        if address + nbytes > self.file.source.size - self.file.userblock:
+            raise self._damaged("lies outside the file")
+        return self.file.source.read_at(self.file.userblock + address, nbytes)
+
+    def _damaged(self, what: str) -> Corrupt:
+        where = f"address {self.address}"
+        return Corrupt(f"the heap of the attributes {what}", path=self.file.path, where=where)

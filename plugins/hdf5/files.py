@@ -243,9 +243,8 @@ class File:
     """One open file: its identifier, its source, and its size for checks."""
 
     __slots__ = (
-        "_end", "_fid", "_handle", "address_bytes", "attributes", "dense", "dense_bytes", "heaps",
-        "last", "last_dense", "places", "remote", "searched", "sorted", "source", "trees",
-        "unwritten", "userblock",
+        "_end", "_fid", "_handle", "address_bytes", "attributes", "dense", "dense_bytes", "heaps", "last",
+        "places", "remote", "searched", "sorted", "source", "trees", "unwritten", "userblock",
     )  # fmt: skip
 
     def __init__(self, source: Source, cache: int | None = None) -> None:
@@ -258,10 +257,8 @@ class File:
         self.sorted: tuple[int, Any] = -1, ()  # of how many of them, and these
         self.last: tuple[int, list[tuple[int, bool, bytes]]] | None = None  # header that was read
         self.searched = False  # the whole file was searched for heaps
-        # Of `header.dense_data`.
-        self.dense: dict[bytes, tuple[int, list[tuple[int, int]]]] | None = None
-        self.dense_bytes = 0  # of attributes that were read from heaps
-        self.last_dense: tuple[int, dict[bytes, Any]] = -1, {}  # those of the object asked last
+        self.dense: dict[tuple[int, int], Any] = {}  # of `dense.dense_attribute`: those asked last
+        self.dense_bytes = 0  # that were read of them
         self.attributes = 0  # bytes that its attributes take as plain values
         self.unwritten: dict[str, int] = {}  # bytes of datasets that are only a fill value
         if source.base:

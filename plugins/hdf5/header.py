@@ -8,13 +8,12 @@ a number in it (4). The library reserves, and clears, as much memory as the leng
 looks whether the heap has it, and it runs in circles in a heap with an empty piece of free space;
 one damaged bit is gigabytes, or forever. So references and heaps are looked at first.
 
-Where attributes are in dense storage (more than eight of them, or large ones), their messages and
+Where references cannot be seen (chunks in a filter that only the library has, or in other files),
 heaps are looked for in the whole file, as long as it is not too large for that.
 """
 
 from __future__ import annotations
 
-import re
 from collections import namedtuple
 from contextlib import suppress
 from itertools import chain
@@ -24,7 +23,7 @@ from struct import error as struct_error
 
 import numpy as np
 
-from raconvert.errors import Corrupt, Unsupported
+from raconvert.errors import Corrupt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,12 +44,11 @@ CONTIGUOUS, CHUNKED, VIRTUAL = 1, 2, 3  # layout classes
 BTREE = 5  # the chunk index that is a B-tree of version 2
 PARTIAL_UNFILTERED = 1  # flag of a chunked layout
 SHARED = 0x02  # message flag: the message lies elsewhere
-IN_OBJECT = 2  # namely in the header of another object
+IN_HEAP, IN_OBJECT = 1, 2  # namely in a heap of the file, in the header of another object
 MAX_BLOCKS = 1000
 MAX_BLOCK_BYTES = 1 << 20
 
 MAX_SEARCH_BYTES = 64 << 20
-MAX_DENSE = 200_000  # messages of attributes that such a search may find
 
 HEAP_SIGNATURE = b"GCOL\1\0\0\0"  # and version 1
 _HEAP = Struct("<8sQ")  # signature, bytes in all
@@ -75,13 +73,7 @@ _V2_START = 6  # signature, version, flags
 _DATATYPE = Struct("<BB2xI")  # version and class, flags, bytes of an element
 _BLOCK = Struct("<QQ")  # address, length
 _ATTRIBUTE = Struct("<BBHHH")  # version, flags, bytes of name, datatype and dataspace
-# Version 3, flags, a name, at least 8 bytes of datatype and 4 of dataspace, a character set.
-_DENSE = re.compile(
-    rb"\x03(?=[\0-\3]..(?:[\x08-\xff].|.[^\0])(?:[\x04-\xff].|.[^\0])[\0\1])", re.DOTALL
-)
 SHARED_TYPE = 1  # flag of an attribute: its datatype is a named one
-SHARED_SPACE = 2  # and its dataspace is kept elsewhere
-MAYBE_VARIABLE = (6, VARIABLE, 10)  # datatype classes: compound, variable length, array
 HEAD_BYTES = 512  # that most headers do not exceed
 KEPT_BYTES = 1 << 16  # of the header of an object: looked at several times in a row
 
@@ -218,17 +210,20 @@ def attributes_in(file: File, address: int) -> tuple[dict[bytes, Attribute], boo
     """The attributes that lie in the header of an object; True if there are others, elsewhere."""
     found = {}
     dense = False
-    for kind, body in messages(file, address):
-        if kind == ATTRIBUTE and (one := attribute_of(body)) is not None:
-            found[one[0]] = one[1]
+    for kind, shared, body in _messages(file, address):
+        if kind == ATTRIBUTE:
+            dense |= shared
+            one = None if shared else attribute_of(body)
+            if one is not None:
+                found[one[0]] = one[1]
         elif kind == ATTRIBUTE_INFO and len(body) > 1:
             heap = body[4 if body[1] & 1 else 2 :][:ADDRESS_BYTES]
-            dense = int.from_bytes(heap, "little") != NOWHERE
+            dense |= int.from_bytes(heap, "little") != NOWHERE
     return found, dense
 
 
 def attribute_of(body: bytes) -> tuple[bytes, Attribute] | None:
-    """The name and the parts of the message of an attribute; None if it is too short for one."""
+    """The name and the attribute of a message; None if it is not whole. IV.A.2.m."""
     if len(body) <= _ATTRIBUTE.size:
         return None
     version, flags, *sizes = _ATTRIBUTE.unpack_from(body)
@@ -241,6 +236,16 @@ def attribute_of(body: bytes) -> tuple[bytes, Attribute] | None:
     name, datatype, space = parts
     own = not (version > 1 and flags & SHARED_TYPE)
     return name.split(b"\0")[0], Attribute(datatype if own else b"", space, body[at:])
+
+
+def shared_attributes(file: File, address: int) -> Iterator[bytes]:
+    """Yield what names, in the heap of shared messages, attributes that a header refers to there.
+
+    IV.A.2, "Shared Message", version 3.
+    """
+    for kind, shared, body in _messages(file, address):
+        if kind == ATTRIBUTE and shared and len(body) >= 10 and body[:2] == bytes((3, IN_HEAP)):
+            yield body[2:10]
 
 
 def single_value(attribute: Attribute) -> int | bytes:
@@ -312,45 +317,6 @@ def chunked(body: bytes) -> Chunked | None:
     places = range(_CHUNKED.size, end, width or 1)
     lengths = tuple(int.from_bytes(body[at : at + width], "little") for at in places)
     return Chunked(flags, lengths, body[end], body[end + 1 :])
-
-
-def dense_data(file: File, name: bytes, nbytes: int) -> Iterator[bytes]:
-    """Yield the bytes behind whatever in a file looks like the message of this attribute.
-
-    The whole file is searched once; of each name so many bytes are yielded once, but no more than
-    its own dataspace says: what comes behind them is something else.
-    """
-    if file.source.size > MAX_SEARCH_BYTES:
-        return
-    if file.dense is None:
-        file.dense = _dense_places(file)
-    seen, places = file.dense.get(name, (0, []))
-    if nbytes <= seen:
-        return
-    file.dense[name] = (nbytes, places)
-    for place, most in places:
-        yield file.source.read_at(place, min(nbytes, most))
-
-
-def _dense_places(file: File) -> dict[bytes, tuple[int, list[tuple[int, int]]]]:
-    """Place and length of the data of what looks like attributes of variable length, by name."""
-    whole = file.source.read_at(0, file.source.size)
-    found: dict[bytes, tuple[int, list[tuple[int, int]]]] = {}
-    for count, match in enumerate(_DENSE.finditer(whole)):
-        if count > MAX_DENSE:
-            raise Unsupported(f"the file has more than {MAX_DENSE} attributes in dense storage")
-        start = match.start()
-        _, flags, *sizes = _ATTRIBUTE.unpack_from(whole, start)
-        start += _ATTRIBUTE.size + 1
-        name = whole[start : start + sizes[0] - 1]
-        datatype = whole[start + sizes[0] : start + sizes[0] + 1]
-        known = flags & SHARED_TYPE or (datatype and datatype[0] & 15 in MAYBE_VARIABLE)
-        if known and b"\0" not in name:
-            at = start + sum(sizes)
-            lengths = lengths_of(whole[at - sizes[2] : at]) if not flags & SHARED_SPACE else None
-            most = MAX_SEARCH_BYTES if lengths is None else prod(lengths) * REFERENCE_BYTES
-            found.setdefault(name, (0, []))[1].append((at, most))
-    return found
 
 
 def check_references(raw: Any, file: File, width: int = 1) -> int:
@@ -472,6 +438,12 @@ def check_dataset_header(file: File, address: int) -> None:
             place, nbytes = _BLOCK.unpack_from(body, 2)
             if body[0] in (3, 4) and place != NOWHERE:
                 file.places[place] = min(nbytes, file.source.size)
+
+
+def fills(file: File, address: int) -> list[bytes]:
+    """The bytes of the fill values of a dataset, of each message that has one."""
+    found = (_fill_data(*one) for one in messages(file, address) if one[0] in (OLD_FILL, FILL))
+    return [data for data in found if data]
 
 
 def _fill_data(kind: int, body: bytes) -> bytes:

@@ -406,7 +406,7 @@ def _array(
         element = element_of(fixed_dtype(kind.buffer, {}))
         if problem is None and prod(shape + kind.dims):
             values = _values(found, kind, shape, storage, element, virtual, [], tid)
-            element = fixed_width(values, dataset, plist, storage, virtual)
+            element = fixed_width(values, dataset, plist, storage, virtual and virtual.longest)
     extent = None if problem else extent_of(kind, element, storage, pieces, nbytes, file)
     if extent is not None and not pieces:  # few ask for more than its bytes
         source = partial(_contiguous, found, kind, shape, storage, element, nbytes)

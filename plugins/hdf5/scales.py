@@ -23,7 +23,7 @@ from raconvert.plugin import Axis
 
 from .attributes import Stored, value_of
 from .files import PROBLEMS, key_of
-from .header import sequences
+from .header import check_all_heaps, sequences
 from .netcdf import numbers_of
 from .tables import NAMESPACE
 
@@ -162,7 +162,7 @@ def _addresses(dataset: h5d.DatasetID, file: File) -> list[list[int]]:
             np.frombuffer(found[: len(found) // 8 * 8], "<u8").tolist()
             for found in sequences(raw, aid.shape[0], file, 8)
         ]
-    stored.check(name, aid.shape[0], 8)
+    check_all_heaps(file)
     values = np.empty(aid.shape, aid.dtype)
     aid.read(values)
     return [[key_of(h5r.dereference(one, dataset))[1] for one in part] for part in values.tolist()]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
+from h5py import h5p
 
 from raconvert.arrays.dtypes import element_of
 from raconvert.files.copy import extent_slabs
@@ -21,20 +22,22 @@ from .header import (
     check_all_heaps,
     check_references,
     compact_data,
+    fills,
 )
+from .storage import space_of
 from .values import Dataset, check_width, widest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from h5py import h5d, h5p
+    from h5py import h5d
 
     from raconvert.arrays.dtypes import Element
 
+    from .datatypes import Kind
     from .files import File
     from .storage import Storage
-    from .virtual import Virtual
 
 
 def fixed_width(
@@ -42,53 +45,66 @@ def fixed_width(
     dataset: h5d.DatasetID,
     plist: h5p.PropDCID,
     storage: Storage,
-    virtual: Virtual | None,
+    mapped: int | None = None,
 ) -> Element:
-    """The element in which variable strings are read, alone or in structures."""
+    """The element in which variable strings are read, alone or in structures.
+
+    `mapped`: of a virtual dataset the longest string in its sources, which were looked at.
+    """
     kind, file = values.kind, values.file
     count = prod(values.shape)
-    if kind.buffer.names and (virtual is not None or storage.pieces):
+    if kind.buffer.names and (mapped is not None or storage.pieces):
         raise cannot("its structures hold strings of variable length that lie in other files")
-    longest = _longest(values, dataset, plist, storage, count)
-    if longest is None:
+    longest = mapped
+    if longest is None and (longest := longest_of(file, kind, dataset, plist, storage)) is None:
         check_all_heaps(file)
-        longest = int(file.source.size) if virtual is None else virtual.longest
-    elif not kind.buffer.names:
+        longest = int(file.source.size)
+    elif mapped is None and not kind.buffer.names:
         check_width(count, longest, file.source.max_memory)
-    if storage.layout in ("contiguous", "chunked") and not storage.stored:
+    if _is_unwritten(storage):
         values.space = (1,) * len(values.space)  # all of them are the fill value
     return element_of(widest(values, longest, count))
 
 
-def _longest(
-    values: Dataset,
-    dataset: h5d.DatasetID,
-    plist: h5p.PropDCID,
-    storage: Storage,
-    count: int,
+def _is_unwritten(storage: Storage) -> bool:
+    return storage.layout in ("contiguous", "chunked") and not storage.stored
+
+
+def longest_of(
+    file: File, kind: Kind, dataset: h5d.DatasetID, plist: h5p.PropDCID, storage: Storage
 ) -> int | None:
-    """The largest length in the references of a dataset; None if they cannot be seen."""
-    file = values.file
-    if file.address_bytes != ADDRESS_BYTES or values.kind.dims:
+    """The largest length in the references of a dataset; None if they cannot be seen.
+
+    All of them are checked, and the heaps that they lead to.
+    """
+    if file.address_bytes != ADDRESS_BYTES:
         return None
+    address = info_of(dataset).address
     size, places = in_file(dataset.get_type())
-    compact = compact_data(file, info_of(dataset).address)
+    filled = max((_largest(raw, size, places, file) for raw in fills(file, address)), default=0)
+    compact = compact_data(file, address)
     if compact is not None:
-        return _largest(compact, size, places, file)
+        return max(filled, _largest(compact, size, places, file))
+    if _is_unwritten(storage):
+        return filled
+    space = space_of(dataset) or ()
     step = max(1, (1 << 20) // size)
     if storage.offset is not None and not storage.filters:
-        extent = file.source.extent(storage.offset, count * size)
+        extent = file.source.extent(storage.offset, prod(space) * size)
         slabs = extent_slabs(extent, step * size)
-        return max(_largest(slab, size, places, file) for slab in slabs)
-    references = values.kind._replace(
-        buffer=np.dtype(f"V{size}"), memory=None, finish=None, endings=()
+        return max(filled, *(_largest(slab, size, places, file) for slab in slabs))
+    references = kind._replace(
+        buffer=np.dtype(f"V{size}"), memory=None, finish=None, endings=(), dims=()
     )
-    raw = Dataset(file, b"", references, values.space, storage.chunk, element_of(references.buffer))
-    raw.chunks = chunks_of(raw, dataset, plist, storage)
+    raw = Dataset(file, b"", references, space, storage.chunk, element_of(references.buffer))
+    unfilled = h5p.create(
+        h5p.DATASET_CREATE
+    )  # what was not written refers to nothing, but for fills
+    raw.chunks = chunks_of(raw, dataset, unfilled, storage)
     if raw.chunks is None:
         return None
     pieces = raw.stream(step * size)
-    return max(_largest(piece.view(np.uint8), size, places, file) for piece in pieces)
+    return max(filled, *(_largest(piece.view(np.uint8), size, places, file) for piece in pieces))
 
 
 def _largest(raw: Any, size: int, places: tuple[int, ...], file: File) -> int:

@@ -51,11 +51,11 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
 
 LINK_INFO = 0x02  # message
-HUGE_OBJECTS = 1  # kinds of trees: of the large objects of a heap
-LINK_NAMES, LINK_ORDER, ATTRIBUTE_NAMES, ATTRIBUTE_ORDER = 5, 6, 8, 9
+LINK_NAMES, LINK_ORDER, ATTRIBUTE_NAMES, ATTRIBUTE_ORDER = 5, 6, 8, 9  # kinds of trees
 FILTERED_CHUNKS = 11
+HUGE_PLACES = 1  # where the large objects of a heap lie
 RECORD_BYTES = {
-    HUGE_OBJECTS: 24, LINK_NAMES: 11, LINK_ORDER: 15, ATTRIBUTE_NAMES: 17, ATTRIBUTE_ORDER: 13
+    HUGE_PLACES: 24, LINK_NAMES: 11, LINK_ORDER: 15, ATTRIBUTE_NAMES: 17, ATTRIBUTE_ORDER: 13,
 }  # fmt: skip
 _CREATION_BYTES = {LINK_INFO: 8, ATTRIBUTE_INFO: 2}  # of the largest creation index
 _KINDS = {
@@ -89,25 +89,18 @@ def check_trees(file: File, address: int) -> None:
                     check_tree(file, place, _KINDS[kind][number])
 
 
-def records_of(file: File, address: int, kind: int) -> list[bytes]:
-    """The records of a tree as they are stored; Corrupt for one that is not sound."""
-    found: list[bytes] = []
-    check_tree(file, address, kind, found=found)
-    return found
-
-
 def check_tree(
-    file: File, address: int, kind: int, rank: int = 0, found: list[bytes] | None = None
+    file: File, address: int, kind: int, rank: int = 0, records: list[bytes] | None = None
 ) -> None:
     """Compare the header of a tree with its nodes; `rank`: of the dataset, for chunks.
 
-    `found` gets the records.
+    Appends all records of the tree to `records`.
     """
     raw = file.source.read_at(file.userblock + address, _HEADER.size)
     if len(raw) < _HEADER.size:
         raise _damaged(file, address, "lies outside the file")
-    mark, version, of_kind, node, record, depth, _, _, root, count, total = _HEADER.unpack(raw)
-    if (mark, version, of_kind) != (b"BTHD", 0, kind) or record not in _record_sizes(kind, rank):
+    mark, version, found, node, record, depth, _, _, root, count, total = _HEADER.unpack(raw)
+    if (mark, version, found) != (b"BTHD", 0, kind) or record not in _record_sizes(kind, rank):
         raise _damaged(file, address, "has a header of another kind")
     most = max(file.source.size, MAX_EMPTY_NODE)  # of an empty tree no node was written
     if depth > MAX_DEPTH or not _AROUND + record <= node <= most:
@@ -116,7 +109,7 @@ def check_tree(
         if total or count:
             raise _damaged(file, address, "has records, and no place for them")
         return
-    tree = _Tree(file, address, kind, node, record, depth, found)
+    tree = _Tree(file, address, kind, node, record, depth, records)
     if tree.count(root, count, depth) != total:
         raise _damaged(file, address, "has another number of records than it says")
 
@@ -133,11 +126,16 @@ class _Tree:
     """The layout of the nodes of one tree, and how many there can be."""
 
     def __init__(
-        self, file: File, address: int, kind: int, node: int, record: int, depth: int,
-        found: list[bytes] | None = None,
-    ) -> None:  # fmt: skip
-        self.file, self.address, self.kind = file, address, kind
-        self.found = found
+        self,
+        file: File,
+        address: int,
+        kind: int,
+        node: int,
+        record: int,
+        depth: int,
+        found: list[bytes] | None,
+    ) -> None:
+        self.file, self.address, self.kind, self.found = file, address, kind, found
         self.node, self.record = node, record
         self.left = file.source.size // node + 1  # nodes that the file has room for
         most = (node - _AROUND) // record  # records of a node, at each level from the leaves up
@@ -163,12 +161,12 @@ class _Tree:
         mark = b"BTIN" if level else b"BTLF"
         if len(raw) < self.node or _NODE.unpack_from(raw) != (mark, 0, self.kind):
             raise _damaged(self.file, self.address, "has a node of another kind")
+        at = _NODE.size + records * self.record
         if self.found is not None:
-            ends = range(_NODE.size, _NODE.size + records * self.record, self.record)
-            self.found += [raw[at : at + self.record] for at in ends]
+            places = range(_NODE.size, at, self.record)
+            self.found += [raw[place : place + self.record] for place in places]
         if not level:
             return records
-        at = _NODE.size + records * self.record
         widths = ADDRESS_BYTES, self.widths[0], self.totals[level - 1]
         total = records
         for _ in range(records + 1):

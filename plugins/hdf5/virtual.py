@@ -23,7 +23,7 @@ from raconvert.errors import Corrupt, RaconvertError, ReadFailed, Unsupported
 from raconvert.files.copy import extent_slabs
 from raconvert.plugin import Extent
 
-from .datatypes import in_file
+from .datatypes import in_file, kind_of
 from .files import FAILURES, guarded, info_of, name_in_link, reason_of
 from .header import check_all_heaps
 from .indexes import check_index
@@ -49,6 +49,7 @@ from .storage import (
     storage_of,
     stored_bytes,
 )
+from .strings import longest_of
 from .values import Dataset, read_box
 
 TYPE_CHECKING = False
@@ -391,7 +392,7 @@ class Resolver:
             if storage.layout == "virtual":
                 part.virtual = self.virtual(dataset, file, depth + 1)
                 part.shape, part.reads = part.virtual.shape, part.virtual.reads
-                part.longest = max(part.longest, part.virtual.longest)
+                part.longest = part.virtual.longest
                 storage = stored_of(storage, part.virtual, item)
             else:
                 part.shape = space_of(dataset) or ()
@@ -400,8 +401,13 @@ class Resolver:
                 part.pieces = external_pieces(storage, nbytes, file)
             check_filters(storage, file.path)
             check_size(storage, nbytes, item, file)
-            if in_file(part.tid)[1]:
-                check_all_heaps(file)
+            if in_file(part.tid)[1] and part.virtual is None:
+                plist = dataset.get_create_plist()
+                longest = longest_of(file, kind_of(part.tid), dataset, plist, storage)
+                if longest is None:
+                    check_all_heaps(file)
+                else:
+                    part.longest = longest
         return part
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import os
 from math import prod
 
 from raconvert.arrays.dtypes import MAX_SPAN, spanned
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
+from raconvert.metadata.json import parsed
 from raconvert.plugin import Element
 
 from .datatypes import type_of_2, type_of_3
@@ -72,11 +73,14 @@ class Node(Record):
 
 
 def document(text: bytes, path: str, limits: Limits) -> dict[str, Any]:
-    """The JSON object that a metadata file holds; `Corrupt` for anything else."""
+    """The JSON object that a metadata file holds; `Corrupt` for anything else.
+
+    `TooLarge` where its values need more than `Limits.memory`: counted before it is parsed.
+    """
     try:
-        found = json.loads(text.decode("utf-8"), object_pairs_hook=_unique)
+        found = parsed(text, limits.memory, f"metadata '{os.path.basename(path)}'", _unique)
         _check_nesting(found, limits.nesting)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise Corrupt(f"metadata is not JSON as Zarr has it: {error}"[:300], path=path) from error
     if not isinstance(found, dict):
         raise Corrupt("metadata is not a JSON object", path=path, got=short(found))
@@ -356,6 +360,11 @@ def _checked(node: Node, path: str) -> Node:
 def chunk_count(node: Node) -> int:
     """How many keys the array has, if all are there."""
     return prod(-(-n // high) for n, high in zip(node.shape, node.grid, strict=True))
+
+
+def part_count(node: Node) -> int:
+    """How many chunks the array is cut into; of shards those that are in them."""
+    return prod(-(-n // high) for n, high in zip(node.shape, inner_of(node), strict=True))
 
 
 def absent_note(name: str, absent: int, total: int, node: Node) -> str:

@@ -119,8 +119,8 @@ def _array(
     described: bool,
     tell: Callable[[str], object],
 ) -> Array:
-    present = store.count(key, node)
-    total = header.chunk_count(node)
+    present = _present(store, key, node)
+    total = header.part_count(node)
     path = store.path(key)
     data = partial(_values, store, key, name, node, tell, known=present is not None)
     storage: dict[str, Any] = {
@@ -140,6 +140,16 @@ def _array(
     else:
         array = Array(node.element, dims, name=name, index_order="C", data=data, storage=storage)
     return metadata.describe(array, node, stem, path) if described else array
+
+
+def _present(store: Store, key: str, node: Node) -> int | None:
+    """How many chunks of an array are there, those in shards one by one; None if not counted."""
+    found = store.count(key, node)
+    if not found or node.variable or node.grid == header.inner_of(node):
+        return found
+    from .values import counted  # with numpy
+
+    return counted(store, key, node, found)
 
 
 def _texts(

@@ -22,7 +22,7 @@ from raconvert.plugin import dtype_of
 
 from .codecs import Pipeline, spans_of
 from .fills import fill_of
-from .header import Codec, Node, absent_note, chunk_count
+from .header import Codec, Node, absent_note, chunk_count, part_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,6 +52,7 @@ LARGE = 1 << 20  # bytes of a region from which chunks are decoded by several th
 THREADS = min(4, os.cpu_count() or 1)
 TASKS = 64  # chunks that are handed to them at once
 NOT_THERE = (1 << 64) - 1  # offset and length in the index of a shard
+PAGE = 4096  # bytes that the index of a shard costs at least
 DIRECT = 1000  # chunks of a region that are looked for one by one, without listing the folder
 
 
@@ -119,6 +120,7 @@ class Form:
         not a chunk, `TooLarge` where its parts have far more bytes than it.
         """
         if self.inner is None:
+            work.parts += not any(start)
             values = self.decoded(data)
             key: Any = tuple(slice(a, a + n) for a, n in zip(start, out.shape, strict=True))
             opaque(out)[...] = opaque(values[(*key, ...)])  # a scalar has forgotten its byte order
@@ -143,6 +145,19 @@ class Form:
                     expected=f"at most {data.size}", got=offset + nbytes,
                 )  # fmt: skip
             self.inner.fill(out[part], low, Part(data, offset, nbytes), work)
+
+    def count(self, data: Bytes, inside: tuple[int, ...]) -> int:
+        """How many chunks of a shard are there, of those that begin in its first elements.
+
+        `inside` is the shape of these: elements beyond the border of the array have no chunks.
+        """
+        if self.inner is None:
+            return 1
+        box = tuple(
+            slice(0, -(-n // high)) for n, high in zip(inside, self.inner.shape, strict=True)
+        )
+        there = (self._index(data)[box] != NOT_THERE).any(axis=-1)
+        return int(there.sum())
 
     def decoded(self, data: Bytes) -> Values:
         """The whole chunk; for texts of variable length its bytes."""
@@ -260,7 +275,6 @@ class Chunks:
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield one-dimensional pieces in stored order, read in slabs of whole chunks."""
         found, total = self._found(), chunk_count(self.node)
-        listed = self._all() if total > DIRECT else None
         item = self.dtype.itemsize
         if prod(self.shape) * item > self.max_memory:
             self._check_declared(found, total)
@@ -273,9 +287,9 @@ class Chunks:
                 found.check()
             for at in range(0, values.size, step):
                 yield values[at : at + step]
-        absent = found.absent if listed is None else total - len(listed.places)
-        if absent and not self.known:
-            self._tell(absent_note(self.name, absent, total, self.node))
+        parts = part_count(self.node)
+        if found.parts < parts and not self.known:
+            self._tell(absent_note(self.name, parts - found.parts, parts, self.node))
 
     def _found(self) -> Found:
         return Found(
@@ -380,7 +394,7 @@ class Chunks:
         return (overlap(place, start, count, grid) for place in listed.inside(start, count, grid))
 
     def _take(
-        self, task: Task, found: Found, use: Callable[[Values, tuple[int, ...], Source], None]
+        self, task: Task, found: Found, use: Callable[[Values, tuple[int, ...], Source], int]
     ) -> None:
         """Read one chunk; what is wrong with it says which one."""
         place, low, out = task
@@ -391,7 +405,7 @@ class Chunks:
             return
         try:
             found.add(source.size)
-            use(out, low, source)
+            found.add_parts(use(out, low, source))
         except RaconvertError as error:
             error.path = error.path or self.store.path(self.key)
             where = f"chunk {key} of array '{self.name}'"
@@ -400,8 +414,40 @@ class Chunks:
         finally:
             source.close()
 
-    def _fill(self, out: Values, low: tuple[int, ...], source: Source) -> None:
-        self.form.fill(out, low, source, Work(self.limits.repeats * source.size + (1 << 16)))
+    def _fill(self, out: Values, low: tuple[int, ...], source: Source) -> int:
+        """Fill a box from one stored piece; return how many of its chunks begin there."""
+        work = Work(self.limits.repeats * source.size + (1 << 16))
+        self.form.fill(out, low, source, work)
+        return work.parts
+
+
+def counted(store: Store, key: str, node: Node, shards: int) -> int | None:
+    """How many chunks of an array of shards are there, by the indexes of these; None if unknown.
+
+    Raises nothing: reading says what is wrong with a shard.
+    """
+    try:
+        form = Form(node.codecs, node.grid, dtype_of(node.element), store.path(key))
+        nested = form.inner is None or form.inner.inner is not None
+        if nested or shards * max(PAGE, form.index_bytes) > store.source.limits.indexes:
+            return None
+        found = 0
+        for place, _ in store.chunks(key, node):
+            name = node.key(place)
+            source = store.find(f"{key}/{name}" if key else name, f"chunk {name}")
+            if source is None:
+                return None
+            inside = tuple(
+                min(high, n - at * high)
+                for n, at, high in zip(node.shape, place, node.grid, strict=True)
+            )
+            try:
+                found += form.count(source, inside)
+            finally:
+                source.close()
+    except RaconvertError:
+        return None
+    return found
 
 
 class Listed:
@@ -514,7 +560,7 @@ class Texts(Chunks):
             self._check_touched(found)
         zero = (0,) * len(self.shape)
 
-        def look(out: Any, low: tuple[int, ...], source: Source) -> None:
+        def look(out: Any, low: tuple[int, ...], source: Source) -> int:
             nonlocal longest
             data = self._data(source)
             inside = self._last(out) + 1
@@ -522,6 +568,7 @@ class Texts(Chunks):
                 if end > begin and data[end - 1] == 0:
                     raise _ends_with_nul()
                 longest = max(longest, end - begin)
+            return not any(low)
 
         for place, low, part in self._pieces(zero, self.shape, total) if total else ():
             shape = tuple(one.stop - one.start for one in part[:-1])
@@ -538,7 +585,7 @@ class Texts(Chunks):
             flat = flat * high + length - 1
         return flat
 
-    def _fill(self, out: Values, low: tuple[int, ...], source: Source) -> None:
+    def _fill(self, out: Values, low: tuple[int, ...], source: Source) -> int:
         data = self._data(source)
         grid = self.node.grid
         wanted = (
@@ -557,6 +604,7 @@ class Texts(Chunks):
             flat[number] = data[begin:end].tobytes()
         if not whole:
             out[...] = flat.reshape(out.shape)
+        return not any(low)
 
 
 def _ends_with_nul() -> Unsupported:

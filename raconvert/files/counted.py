@@ -17,10 +17,13 @@ class Found:
     """Pieces of one array that were looked for: how many there are, and how many there are not.
 
     Counted while the array is read, for all threads that read it. `nbytes` is the size of a piece
-    when it is decoded; `asked` says that each absent piece costs a request to a server.
+    when it is decoded; `asked` says that each absent piece costs a request to a server. `parts`
+    counts the smallest units that are there: chunks, also those of a shard.
     """
 
-    __slots__ = ("_lock", "absent", "asked", "limits", "nbytes", "path", "stored", "there", "what")
+    __slots__ = (
+        "_lock", "absent", "asked", "limits", "nbytes", "parts", "path", "stored", "there", "what",
+    )  # fmt: skip
 
     def __init__(
         self, limits: Limits, nbytes: int, what: str, path: str, *, asked: bool = False
@@ -33,6 +36,7 @@ class Found:
         self.there: int = 0
         self.stored: int = 0
         self.absent: int = 0
+        self.parts: int = 0
         self._lock = Lock()
 
     def add(self, stored: int | None) -> None:
@@ -49,6 +53,11 @@ class Found:
         most = max(self.limits.absent, self.limits.sparse * (self.there + 1))
         if self.asked and self.absent > most:
             raise self.too_many(most)
+
+    def add_parts(self, count: int) -> None:
+        """Count units that are there. Raises nothing."""
+        with self._lock:
+            self.parts += count
 
     def too_many(self, most: int) -> TooLarge:
         """The error for an array of which nearly no piece was found. Raises nothing."""
@@ -82,12 +91,16 @@ class Found:
 
 
 class Work:
-    """Bytes that may still be decoded for one stored piece; `spend` counts them."""
+    """Bytes that may still be decoded for one stored piece; `spend` counts them.
 
-    __slots__ = ("_left", "_most")
+    `parts` are the units of the piece that began in what was read of it.
+    """
+
+    __slots__ = ("_left", "_most", "parts")
 
     def __init__(self, most: int) -> None:
         self._left = self._most = most
+        self.parts: int = 0
 
     def spend(self, nbytes: float, what: str, **where: Any) -> None:
         """Count bytes that are decoded; `TooLarge` where all of them are spent."""

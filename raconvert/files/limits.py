@@ -24,6 +24,7 @@ class Limits(Record):
     shards: int = 3  # shards inside shards
     counted: int = 100_000  # files of a folder that are counted when it is opened
     listed: int = 1_000_000  # files of a folder of which the names are kept
+    indexes: int = 16 << 20  # bytes of indexes of shards that are read to count their chunks
     repeats: int = 16  # times that the bytes of a shard may be decoded, as parts may overlap
     ratio: int = 1 << 18  # bytes that stored bytes may become beyond `memory`; Zstandard: 1 << 15
     sparse: int = 1000  # pieces that may be absent for each piece that is stored

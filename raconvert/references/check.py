@@ -12,7 +12,8 @@ from raconvert.files.folders import walk
 from raconvert.files.source import Source
 
 from . import PROOF_SUFFIX, proof_beside
-from .proof import Proof, compared, load, problem_of_refs, sha256_of, state_of
+from .link import problem_of_link
+from .proof import File, Proof, compared, load, problem_of_refs, sha256_of, state_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +101,14 @@ def _own_problem(view: View) -> str:
         same = sha256_of(view.path) == view.proof.sha256
     except RaconvertError as error:
         return error.what
+    if same and view.proof.kind == "envi":
+        return next(filter(None, (problem_of_link(view.path, f.path) for f in _data(view))), "")
     return "" if same else "it was edited"
+
+
+def _data(view: View) -> list[File]:
+    """The files in which the arrays of a view lie."""
+    return [view.proof.files[n] for array in view.proof.arrays for n in array["files"]]
 
 
 def _arrays_by_file(proof: Proof) -> dict[int, list[str]]:

@@ -3,45 +3,83 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, suppress
 
 from raconvert.errors import TargetExists
-from raconvert.files.places import make_folders, temporary, write_failed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from raconvert.files.places import exists, identity, write_failed
+from raconvert.files.target import Target
 
 SUFFIX = ".img"
 
 
-@contextmanager
-def linked(header: str, data: str, *, overwrite: bool) -> Iterator[None]:
-    """Make the link beside a header that is written meanwhile; it is gone if that fails.
+class Link(Target):
+    """A link that appears together with the file whose partner it is, or not at all."""
 
-    A header beside the data, ``scan.npy.hdr`` or ``scan.hdr`` for ``scan.npy``, needs none.
+    __slots__ = ("_data",)
+
+    def __init__(self, path: str, data: str, *, overwrite: bool) -> None:
+        super().__init__(path, overwrite=overwrite, follow=False)
+        self._data = data
+
+    def make(self) -> None:
+        """Make the link under its temporary name. Raises `WriteFailed`."""
+        if not self.overwrite:  # it is made in its place at once, where nothing is
+            return
+        try:
+            os.symlink(self._data, self.temp)
+            self._used = True
+            self._identity = identity(self.temp, follow=False)
+        except OSError as error:
+            raise write_failed(self.path, error) from error
+
+    def _close(self) -> None:
+        """Do nothing: a link has no permissions of its own."""
+
+    def _take_place(self, *, keep: bool) -> None:
+        if self.overwrite:
+            super()._take_place(keep=keep)
+            return
+        try:
+            os.symlink(self._data, self.place)
+        except FileExistsError as error:
+            raise exists(self.path, "appeared while it was written") from error
+        except OSError as error:
+            raise write_failed(self.path, error) from error
+        self._identity = identity(self.place, follow=False)
+
+
+def add_link(header: Target, data: str, *, overwrite: bool) -> None:
+    """Add the link to the data to what is written together with a header.
+
     Raises `TargetExists` where another file has its name, `WriteFailed`.
     """
-    stem, data = os.path.splitext(header)[0], os.path.abspath(data)
-    if os.path.abspath(stem) in (data, os.path.splitext(data)[0]):
-        yield
+    place = place_of(header.path, data)
+    if place is None:
         return
-    place = stem + SUFFIX
     if os.path.lexists(place) and not (overwrite and os.path.islink(place)):
         raise TargetExists("exists already, and would become the link to the data", path=place,
                            remedy="choose another name")  # fmt: skip
-    made = temporary(place)
+    link = Link(place, os.path.abspath(data), overwrite=overwrite)
+    header.partners.append(link)
+    link.make()
+
+
+def place_of(header: str, data: str) -> str | None:
+    """The path of the link beside a header; None where it needs none.
+
+    That is a header beside its data: ``scan.npy.hdr`` or ``scan.hdr`` for ``scan.npy``.
+    """
+    stem, data = os.path.splitext(header)[0], os.path.abspath(data)
+    return None if os.path.abspath(stem) in (data, os.path.splitext(data)[0]) else stem + SUFFIX
+
+
+def problem_of_link(header: str, data: str) -> str:
+    """How the link beside a header is not the one to its data; empty if it is."""
+    place = place_of(header, data)
+    if place is None:
+        return ""
     try:
-        if os.path.dirname(place):
-            make_folders(os.path.dirname(place))
-        os.symlink(data, made)
-    except OSError as error:
-        raise write_failed(place, error) from error
-    try:
-        yield
-        os.replace(made, place)
-    except OSError as error:
-        raise write_failed(place, error) from error
-    finally:
-        with suppress(OSError):
-            os.unlink(made)
+        found = os.readlink(place)
+    except OSError:
+        return f"its link '{os.path.basename(place)}' to the data is gone"
+    same = os.path.abspath(os.path.join(os.path.dirname(place), found)) == os.path.abspath(data)
+    return "" if same else f"its link '{os.path.basename(place)}' leads to another file"

@@ -20,7 +20,7 @@ from raconvert.files.target import Target
 
 from . import KEY, KINDS, PROOF_SUFFIX, external, headers, kerchunk, kind_of_suffix
 from .collect import Collection
-from .link import linked
+from .link import add_link
 from .pieces import Placed, files_of
 from .proof import File, Proof, facts_of, files_as_seen, text_of_refs
 
@@ -174,14 +174,10 @@ class _Views:
         if extent is None:
             raise TypeError(f"array {array.name!r} is not one stretch of a file")
         content = headers.text_of(self._kind, array, extent, path)
-        if self._kind != "envi":
-            self._write(path, content, [array])
-            return
-        with linked(path, extent.path, overwrite=self._overwrite):
-            self._write(path, content, [array])
+        self._write(path, content, [array], extent.path if self._kind == "envi" else "")
 
-    def _write(self, path: str, content: bytes, arrays: Sequence[Placed]) -> None:
-        """Write a view, and its proof beside it."""
+    def _write(self, path: str, content: bytes, arrays: Sequence[Placed], linked: str = "") -> None:
+        """Write a view, its proof beside it, and the link to the file `linked`, if it needs one."""
         folder = os.path.dirname(path)
         if folder:
             make_folders(folder)
@@ -194,6 +190,8 @@ class _Views:
             _put(target, content)
             beside = target.beside(PROOF_SUFFIX, appended=True)
             _put(beside, _json({"version": 1, KEY: facts_of(proof, arrays)}))
+            if linked:
+                add_link(target, linked, overwrite=self._overwrite)
             target.commit()
         self.proofs.append(path + PROOF_SUFFIX)
 

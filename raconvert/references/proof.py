@@ -157,6 +157,8 @@ def _proof(said: dict[str, Any], whole: dict[str, Any]) -> Proof:
     ]  # fmt: skip
     if any(not os.path.isabs(file.path) for file in files):
         raise ValueError("a path is not whole")
+    if len({os.path.normpath(file.path) for file in files}) != len(files):
+        raise ValueError("a file is listed twice")  # each is read for its digest
     view = _text(said["view"])
     if view != os.path.basename(view) or view in (".", ".."):
         raise ValueError("the view is not beside its proof")

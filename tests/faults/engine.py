@@ -63,7 +63,7 @@ class Engine:
             os.chdir(here)
         place = self.folder / "here"
         shutil.rmtree(place, ignore_errors=True)
-        shutil.copytree(template, place)
+        shutil.copytree(template, place, symlinks=True)
         return place
 
     def _run(self, case: Case, place: Path, old: bool, at: int, kind: int) -> Outcome:
@@ -90,10 +90,10 @@ class Engine:
         os.chdir(place)
         self.shim.fault_arm(ctypes.c_long(at), kind)
         try:
-            report = convert(case, self.sources[1], 1, overwrite=old)
+            failed = convert(case, self.sources[1], 1, overwrite=old)
             how, text = "done", ""
-            if report.failed:  # of one file for each source the others are there
-                how, text = "part", f"{type(report.failed[0][1]).__name__}: {report.failed[0][1]}"
+            if failed:  # of one file for each source the others are there
+                how, text = "part", f"{type(failed[0][1]).__name__}: {failed[0][1]}"
         except RaconvertError as error:
             how, text = "error", f"{type(error).__name__}: {error}"
         except BaseException as error:  # noqa: BLE001 - that is what is looked for
@@ -154,7 +154,10 @@ def contents(folder: Path) -> tuple[dict[str, bytes], list[str]]:
         if any(part.startswith(".raconvert-") and part.endswith(".tmp") for part in parts):
             left.append("/".join(parts))
         else:
-            found["/".join(parts)] = b"" if path.is_dir() else path.read_bytes()
+            found["/".join(parts)] = (
+                os.fsencode(os.readlink(path)) if path.is_symlink()
+                else b"" if path.is_dir() else path.read_bytes()
+            )  # fmt: skip
     return found, left
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import shapes
 from raconvert.plugins.hdf5.files import UNTOLD
 
+import raconvert
 from raconvert.arrays.blocks import blocks
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import RaconvertError
@@ -45,6 +46,8 @@ def place(name: str, data: bytes, folder: Path) -> Path:
 
 def told(path: Path, from_: str | None) -> list[Any] | str:
     """Return everything that a file is, in values that compare; or the text of the refusal."""
+    if from_ is None and path.suffix == ".json":
+        return told_of_view(path)
     try:
         with open_bundle(path, from_=from_, max_memory=MAX_MEMORY) as bundle:
             found: list[Any] = [json.dumps(describe(bundle, "x"), sort_keys=True)]
@@ -60,6 +63,16 @@ def told(path: Path, from_: str | None) -> list[Any] | str:
             return [*found, list(bundle.notes)]
     except RaconvertError as error:
         return f"{type(error).__name__}: {error}"
+
+
+def told_of_view(path: Path) -> list[Any] | str:
+    """Return what is said of references and of the files that they name; or why nothing is."""
+    try:
+        facts = raconvert.info(path, max_memory=MAX_MEMORY)
+        found = raconvert.verify(path, max_memory=MAX_MEMORY)
+    except RaconvertError as error:
+        return f"{type(error).__name__}: {error}"
+    return [json.dumps(one, sort_keys=True) for one in (facts, found)]
 
 
 def _text(value: object) -> str:

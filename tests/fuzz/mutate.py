@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import random
 import re
 import struct
@@ -10,6 +11,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable
+from typing import Any
 
 ODD = (0, 1, 2, 3, 7, 8, 16, 31, 32, 63, 64, 100, 127, 128, 255, 256, 1000, 1024, 4096, 32767, 32768, 65535,
        65536, 2**24, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**40, 2**62, 2**63 - 1, 2**63, 2**64 - 1)  # fmt: skip
@@ -243,6 +245,39 @@ def npy(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
     text = changed(data[start : start + length], rng, others)
     size = len(text).to_bytes(start - 8, "little")
     return data[:8] + size + text + data[start + length :]
+
+
+def json_text(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:
+    """Replace, repeat or leave out a value of JSON; what comes out is JSON."""
+    whole = json.loads(data)
+    places: list[tuple[Any, Any]] = []
+    left = [whole]
+    while left:
+        inside = left.pop()
+        keys = list(inside) if isinstance(inside, dict) else range(len(inside))
+        places += [(inside, key) for key in keys]
+        left += [inside[key] for key in keys if isinstance(inside[key], (dict, list))]
+    inside, key = rng.choice(places)
+    way = rng.randrange(6)
+    if way == 0:
+        del inside[key]
+    elif way == 1 and isinstance(inside, list):
+        inside[key:key] = [inside[key]] * rng.choice((1, 3, 100))
+    elif way == 2:
+        other, place = rng.choice(places)
+        if isinstance(other, dict) or place < len(other):
+            inside[key] = json.loads(json.dumps(other[place]))
+    elif way == 3 and isinstance(inside[key], str):
+        inside[key] = changed(inside[key].encode(), rng, others).decode("latin-1")
+    else:
+        inside[key] = rng.choice((*_ODD_VALUES, rng.choice(ODD), -rng.choice(ODD)))
+    return json.dumps(whole).encode()
+
+
+_ODD_VALUES = (
+    None, True, 1.5, float("nan"), 1e308, "", "..", "/", "\0", "\x1b]0;x\x07", "\u202e", "\ud800", [], {},
+    [[]], [0] * 9, {"": []}, 1 << 70,
+)  # fmt: skip
 
 
 def described(data: bytes, rng: random.Random, others: list[bytes]) -> bytes:

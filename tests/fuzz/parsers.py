@@ -60,8 +60,9 @@ PARSERS: dict[str, Parser] = {
     "metaimage": Parser(("x.mha",), "volumes/*.mha", None, "metaimage"),
     "cfl": Parser(("x.hdr", "x.cfl"), "", None, "cfl"),
     "cifar": Parser(("x.cifar.bin",), "learning/*.cifar.bin", None, "cifar"),
-    "zarr-3": Parser(("zarr.json",), "", None, "zarr"),
-    "zarr-2": Parser((".zarray",), "", None, "zarr"),
+    "refs": Parser(("x.json",), "", mutate.json_text),
+    "zarr-3": Parser(("zarr.json",), "", mutate.json_text, "zarr"),
+    "zarr-2": Parser((".zarray",), "", mutate.json_text, "zarr"),
     "zarr-chunk": Parser(("0.0", "zarr.json"), "", None, "zarr"),
     "zarr-chunk-2": Parser(("0.0", ".zarray"), "", None, "zarr"),
     "detect": Parser(("x.dat",), "*/*"),
@@ -104,6 +105,9 @@ def _made(name: str) -> list[bytes]:
         return [
             files[end] for files in made if isinstance(files, dict) and end in files
         ] + _OURS.get(name, [])
+    if name == "refs":
+        made = [s.make(SHAPE_BYTES) for n, s in shapes.SHAPES.items() if n.startswith("view_of")]
+        return [data for data in made if isinstance(data, bytes)]
     if name.startswith("zarr-chunk"):
         return _zarr_chunks(3 if name == "zarr-chunk" else 2)
     if name.startswith("zarr"):

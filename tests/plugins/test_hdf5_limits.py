@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from h5py import h5t
 from raconvert.plugins import hdf5
-from raconvert.plugins.hdf5 import attributes, header, walk
+from raconvert.plugins.hdf5 import attributes, walk
 from raconvert.plugins.hdf5 import values as hdf5_values
 from raconvert.plugins.hdf5.reader import MAX_NOTES
 
@@ -308,14 +308,6 @@ def test_one_text_many_times_has_a_total(
     with read(tmp_path / "x.h5") as bundle:
         assert 0 < len(bundle["x"].meta.attributes) < 10
         assert any("the attributes of the file need more" in note for note in bundle.notes)
-
-
-def test_dense_attributes_have_a_total(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = texts(tmp_path / "x.h5", 50)
-    monkeypatch.setattr(header, "MAX_DENSE", 20)
-    with read(path) as bundle:
-        assert any("more than 20 attributes" in note for note in bundle.notes)
-        assert bundle["x"].meta.attributes == {}
 
 
 def test_many_datasets_are_not_kept_open_while_they_are_written(tmp_path: Path) -> None:

@@ -449,6 +449,52 @@ def test_absent_chunks_are_counted_where_a_person_looks(
     assert line in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("depth", "counted"), [(1, True), (1, False), (2, False)])
+def test_absent_chunks_of_shards_are_counted(
+    depth: int, counted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chunks that zarr leaves out: in shards, with them, and at the border of the array.
+
+    When it is opened, where the indexes are few; else when the elements were read.
+    """
+    chunk, shard, shape = (5, 2), (10, 8), (25, 17)
+    codecs: Any = {"shards": shard, "chunks": chunk}
+    if depth == 2:
+        inner = zarr.codecs.ShardingCodec(chunk_shape=chunk)
+        outer = zarr.codecs.ShardingCodec(chunk_shape=(5, 4), codecs=[inner])
+        codecs = {"chunks": shard, "serializer": outer, "compressors": None}
+    rng = np.random.default_rng(depth)
+    for number in range(5):
+        path = tmp_path / f"{number}.zarr"
+        array = zarr.create_array(path, shape=shape, dtype="i4", fill_value=7, **codecs)
+        chosen = rng.random((5, 9)) < (0, 0.03, 0.3, 0.9, 1)[number]
+        for row, column in np.argwhere(chosen):
+            array[5 * row : 5 * row + 5, 2 * column : 2 * column + 2] = 1
+        absent = chosen.size - int(chosen.sum())
+        notes = [f"array '{number}': {absent} of 45 chunks absent: fill value 7"] * bool(absent)
+        limits = Limits(indexes=(16 << 20) * counted)
+        monkeypatch.setattr("raconvert.files.limits.DEFAULT", limits)
+        with raconvert.open(path) as bundle:
+            told = bundle.arrays[0].storage.get("missing_chunks", 0)
+            known = counted or absent == chosen.size
+            assert (told, bundle.notes) == ((absent, notes) if known else (0, []))
+        report = raconvert.convert(path, tmp_path / f"{number}.npy")
+        assert report.notes == notes
+        assert np.array_equal(np.load(tmp_path / f"{number}.npy"), array[...])
+
+
+def test_an_index_that_is_damaged_is_no_reason_to_open_nothing(tmp_path: Path) -> None:
+    """It is told when the elements are read."""
+    path = tmp_path / "x.zarr"
+    zarr.create_array(path, shape=(8,), shards=(8,), chunks=(2,), dtype="i4")[:4] = 1
+    data = bytearray((path / "c" / "0").read_bytes())
+    data[-1] ^= 1
+    (path / "c" / "0").write_bytes(data)
+    assert "missing_chunks" not in raconvert.info(path)["arrays"][0]["storage"]
+    with pytest.raises(Corrupt, match="the index of the shard"):
+        raconvert.read(path)
+
+
 def test_many_absent_chunks_cost_no_work(tmp_path: Path) -> None:
     path = store(tmp_path / "x.zarr", {str(n): b"x" for n in range(0, 1000, 7)}, shape=[10**6],
                  chunks=[1])  # fmt: skip
