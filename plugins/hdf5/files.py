@@ -243,8 +243,9 @@ class File:
     """One open file: its identifier, its source, and its size for checks."""
 
     __slots__ = (
-        "_end", "_fid", "_handle", "address_bytes", "attributes", "dense", "dense_bytes", "heaps", "last",
-        "places", "remote", "searched", "sorted", "source", "trees", "unwritten", "userblock",
+        "_end", "_fid", "_handle", "address_bytes", "attributes", "dense", "dense_bytes", "heaps",
+        "last", "places", "remote", "searched", "sorted", "source", "trees", "unwritten",
+        "userblock",
     )  # fmt: skip
 
     def __init__(self, source: Source, cache: int | None = None) -> None:

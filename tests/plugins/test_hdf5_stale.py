@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-LIVES = int(os.environ.get("RACONVERT_HDF5_LIVES", "24"))
+LIVES = int(os.environ.get("RACONVERT_HDF5_LIVES", "16"))
 TEXT = h5py.string_dtype()
 # HDF5 2.0 writes the fill value of texts while it reads chunks that are absent, or cannot.
 UNREAD = "no write intent on file"

@@ -17,17 +17,19 @@ from raconvert.plugins.hdf5.files import File, _handles
 import raconvert
 from raconvert.errors import Changed, ReadFailed
 from raconvert.plugin import Source
+from tests.remote import webserver
 
 STRINGS = h5py.string_dtype()
 WORDS = ["Halifax", "Sable", "Gander"]
 
-# 60 sequences of calls; arguments: seed, files. What a bundle shows must never change.
+# Sequences of calls; arguments: their number, seed, files, or URLs of files. What a bundle shows
+# must never change.
 SEQUENCES = """
 import faulthandler, gc, random, sys
 faulthandler.enable()
 import h5py, numpy as np, raconvert, xarray
 
-seed, *paths = sys.argv[1:]
+count, seed, *paths = sys.argv[1:]
 chance = random.Random(int(seed))
 first = {}
 
@@ -43,7 +45,7 @@ def touched(file):
             found.append((file[name], file[name][()]))
     return found
 
-for sequence in range(60):
+for sequence in range(int(count)):
     opened, beside, sets = [], [], []
     for step in range(chance.randrange(2, 12)):
         path = chance.choice(paths)
@@ -62,9 +64,9 @@ for sequence in range(60):
         elif what == "read":
             raconvert.read(path)
         elif what == "convert":
-            raconvert.convert(path, sys.argv[2] + ".npz", overwrite=True)
+            raconvert.convert(path, "converted.npz", overwrite=True)
         elif what == "h5py":
-            file = h5py.File(path)
+            file = h5py.File(path.rpartition("/")[2])
             beside.append((file, touched(file)))
         elif what == "h5py-read" and beside:
             touched(chance.choice(beside)[0])
@@ -124,17 +126,29 @@ def of_h5py(path: Path, libver: str) -> None:
         file["numbers"].dims[0].label = "n"
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_sequences_of_calls_end_no_process(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "place"), [(0, "disk"), (1, "disk"), (2, "web")])
+def test_sequences_of_calls_end_no_process(tmp_path: Path, seed: int, place: str) -> None:
     of_netcdf(tmp_path / "netcdf4.nc", "netcdf4")
     of_netcdf(tmp_path / "h5netcdf.nc", "h5netcdf")
     of_netcdf4(tmp_path / "types.nc")
     of_h5py(tmp_path / "earliest.h5", "earliest")
     of_h5py(tmp_path / "latest.h5", "latest")
-    paths = sorted(map(str, tmp_path.iterdir()))
-    call = [sys.executable, "-c", SEQUENCES, str(seed), *paths]
-    done = subprocess.run(call, check=False, capture_output=True, text=True, timeout=600)
-    assert (done.returncode, done.stdout) == (0, "all done\n"), done.stderr[-3000:]
+    names = sorted(path.name for path in tmp_path.iterdir())
+
+    def run(count: int, paths: list[str]) -> None:
+        call = [sys.executable, "-c", SEQUENCES, str(count), str(seed), *paths]
+        done = subprocess.run(
+            call, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=600
+        )
+        assert (done.returncode, done.stdout) == (0, "all done\n"), done.stderr[-3000:]
+
+    if place == "disk":
+        run(60, [str(tmp_path / name) for name in names])
+        return
+    pytest.importorskip("aiohttp")
+    pytest.importorskip("fsspec")
+    with webserver.running(tmp_path) as server:
+        run(15, [server.url(name) for name in names])
 
 
 def test_a_file_is_opened_once_and_closed_with_its_last_reader(tmp_path: Path) -> None:
