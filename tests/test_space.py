@@ -444,12 +444,14 @@ def test_time_keeps_spacing_and_start(tmp_path: Path) -> None:
         assert np.allclose(found.GetSpacing(), (2, 2, 2, 0.5))
 
 
-def test_components_of_samples_stay_components(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ndim", [2, 3])
+def test_components_of_samples_stay_components(ndim: int, tmp_path: Path) -> None:
     values = np.arange(2 * 3 * 4 * 3, dtype="f4").reshape(2, 3, 4, 3)
+    values = values if ndim == 3 else values[1]
     image = itk.GetImageFromArray(values, isVector=True)
-    image.SetOrigin((5, 6, 7))
-    image.SetSpacing((1, 2, 3))
-    image.SetDirection((0, 1, 0, 1, 0, 0, 0, 0, -1))
+    image.SetOrigin((5, 6, 7)[:ndim])
+    image.SetSpacing((1, 2, 3)[:ndim])
+    image.SetDirection((0, 1, 0, 1, 0, 0, 0, 0, -1) if ndim == 3 else (0.6, -0.8, 0.8, 0.6))
     for source, target in itertools.permutations(("nrrd", "nhdr", "mha", "mhd"), 2):
         save(image, tmp_path / f"a.{source}")
         raconvert.convert(tmp_path / f"a.{source}", tmp_path / f"b.{target}", overwrite=True)

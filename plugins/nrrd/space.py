@@ -91,8 +91,8 @@ def fields_of(
     """Return fields of the namespace, the directions of axes, the frame, and what is lost.
 
     The frame is that of the metadata where the fields do not name it. Three axes of space and one
-    of another sort are written as ITK does and reads it: in a space with time, as LPS; two axes in
-    a plane of LPS in a space of two axes.
+    of another sort are written as ITK does and reads it: in a space with time, as LPS; two axes,
+    and components, in a plane of LPS in a space of two axes.
     """
     world = World.of(axes, space)
     blank = [None] * len(axes)
@@ -106,7 +106,7 @@ def fields_of(
         return written, blank, None if _frame_of(name) == world.frame else world.frame, []
     count, known = len(world.spatial), orientation(world.frame) is not None
     others = [axis for axis in axes if axis.direction is None]
-    if known and count == len(axes) == 2:
+    if known and count == 2 and all(map(is_component, others)):
         turned = world.to(ITK) or world
         if turned.is_flat(2) and not any((turned.origin or (0.0,) * 3)[2:]):
             return _named(turned.first(2), None, axes, world.frame)

@@ -173,7 +173,7 @@ def _placed_in_nrrd(array: Placed) -> tuple[list[str], World | None, list[str]]:
     if len(world.spatial) == 3 == world.rank and len(others) == 1 and not is_component(others[0]):
         world, name = world.joined(axes), name and f"{name}-time"
         said.append(others[0].units or "")
-    elif name and len(axes) == len(units) == 2 and world.is_flat(2):
+    elif name and len(units) == 2 and all(map(is_component, others)) and world.is_flat(2):
         flat = not any((world.origin or (0.0,) * 3)[2:])
         world, name, said = (world.first(2), "", said[:2]) if flat else (world, name, said)
     lines = [f"space: {name}" if name else f"space dimension: {world.rank}"]
