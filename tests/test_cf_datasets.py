@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import raconvert
+from raconvert.plugin import Axis, Metadata, Space
 
 h5py = pytest.importorskip("h5py")
 xr = pytest.importorskip("xarray")
@@ -214,3 +215,56 @@ def test_other_units_of_a_date_are_believed(tmp_path: Path) -> None:
         values = np.array([1, 2]).view(f"M8[{unit}]")
         raconvert.write(tmp_path / f"{unit}.nc", {"t": values})
         assert np.array_equal(raconvert.read(tmp_path / f"{unit}.nc", "t"), values)
+
+
+def test_attributes_that_name_what_is_called_otherwise_or_left_out(tmp_path: Path) -> None:
+    given = xr.Dataset(
+        {
+            "v": ("x", [1.0, 2.0], {"ancillary_variables": "con flag", "grid_mapping": "crs: x"}),
+            "con": ("x", [1.0, 3.0]), "flag": ("x", [0, 1]), "crs": ((), 0),
+            "b": (("x", "n"), np.zeros((2, 2))), "area": ("x", [1.0, 1.0]),
+        },
+        {"x": ("x", [1.0, 2.0], {"bounds": "b"}), "aux": ("x", [5.0, 6.0])},
+    )  # fmt: skip
+    given["v"].attrs["cell_measures"] = "area: area volume: none"
+    given.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    for name in ("a.h5", "b.nc"):  # names as they are: nothing to say
+        assert raconvert.convert(tmp_path / "a.nc", tmp_path / name, strict=True).notes == []
+    report = raconvert.convert(tmp_path / "a.nc", tmp_path / "a.zarr")  # no folder can be `con`
+    said = {(fit.array, fit.reason) for fit in report.equivalent if "attribute" in fit.reason}
+    assert ("v", "the attribute 'ancillary_variables' names 'con', which is '%63on' in the file: "
+            "only raconvert finds it") in said  # fmt: skip
+    assert all("'aux', which" in reason or "'con', which" in reason for _, reason in said)
+    notes = raconvert.convert(tmp_path / "a.nc#v", tmp_path / "v.nc").notes
+    for name, attribute in (("con", "ancillary_variables"), ("crs", "grid_mapping"),
+                            ("aux", "coordinates"), ("area", "cell_measures")):  # fmt: skip
+        note = f"'{name}' is not chosen, and the attribute '{attribute}' of 'v' names it"
+        assert note in notes
+    assert len(notes) == 5
+    assert raconvert.convert(tmp_path / "a.nc#x", tmp_path / "x.nc").notes == [
+        "'b' is not chosen, and the attribute 'bounds' of 'x' names it"
+    ]
+
+
+@pytest.mark.parametrize("name", ["a.nc", "a.h5", "a.zarr"])
+def test_oblique_axes_are_named_and_others_have_coordinates(tmp_path: Path, name: str) -> None:
+    axes = [
+        Axis("z", spacing=3.0, direction=(0.0, 0.0, -1.0)),
+        Axis("y", spacing=2.0, direction=(0.6, 0.8, 0.0)),
+        Axis("x", spacing=1.5, direction=(0.8, -0.6, 0.0)),
+    ]
+    meta = Metadata(axes=axes, space=Space("LPS", (10.0, 20.0, 30.0)))
+    raconvert.write(tmp_path / "v.ra", np.zeros((2, 3, 4)), meta=meta)
+    report = raconvert.convert(tmp_path / "v.ra", tmp_path / name)
+    assert [fit.reason for fit in report.equivalent] == [
+        "CF has no oblique axes: other programs see 'y', 'x' without coordinates, only raconvert "
+        "finds where they lie"
+    ]
+    with raconvert.open(tmp_path / name) as bundle:
+        assert bundle["v"].meta.space == meta.space
+        assert bundle["v"].meta.axes == meta.axes
+    with xr.open_dataset(
+        tmp_path / name, engine="zarr" if "z" in name[-4:] else "h5netcdf"
+    ) as found:
+        assert found["z"].values.tolist() == [30.0, 27.0]
+        assert [*found.coords] == ["z"]

@@ -196,6 +196,7 @@ RARELY = {
     "raconvert.arrays.dtypes": "an .ra of usual numbers is read without",
     "raconvert.arrays.indexing": "reading a part of an array",
     "raconvert.arrays.memory": "an .ra of usual numbers is read without",
+    "raconvert.arrays.conventions": "files of which all arrays are read",
     "raconvert.arrays.namespace": "arrays without what only RA knows",
     "raconvert.arrays.placed": "metadata that is not moved",
     "raconvert.arrays.scales": "files of which some attribute is known",

@@ -52,6 +52,7 @@ FIELD = {
         "chunks": "chunks decoded past the library",
         "creating": "properties that make equal arrays equal files",
         "datatypes": "datatypes as element types",
+        "dense": "attributes that lie in a heap beside their object",
         "descriptions": "datatypes as plain values",
         "direct": "whether chunks can be decoded past the library",
         "elements": "elements on their way into a file",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 
+from raconvert.arrays.conventions import renamed, without_coordinates
 from raconvert.arrays.dtypes import little
 from raconvert.plugin import equivalent, refused
 
@@ -51,6 +52,9 @@ def fits_of(bundle: Bundle, options: Options, structure: Structure) -> list[Fit]
     """What HDF5 keeps in another form, or cannot hold."""
     found: list[Fit] = []
     names: set[str] = set()
+    links = dict(zip(bundle.names, structure.links, strict=True))
+    for name, reason in renamed(bundle.arrays, links):
+        found.append(equivalent(name, "metadata", reason))
     for array, link, tid in zip(bundle.arrays, structure.links, structure.types, strict=True):
         if array.name in names:
             found.append(refused(array.name, "names", "the name is used twice"))
@@ -79,6 +83,9 @@ def _array_fits(array: Array, tid: Any, options: Options) -> Iterator[Fit]:
         reason = f"chunks of {len(options.chunk)} axes do not fit its {array.ndim}"
         yield refused(name, "storage", reason)
     yield from _type_fits(array, tid)
+    oblique = without_coordinates(array.meta)
+    if oblique is not None:
+        yield equivalent(name, "metadata", oblique)
     if array.meta.items is not None:
         yield equivalent(
             name, "metadata", "what the items of a stack have of their own is left out"

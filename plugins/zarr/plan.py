@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from raconvert.arrays.conventions import renamed, without_coordinates
 from raconvert.arrays.dtypes import MAX_SPAN, element_of_code, is_float8, spanned, type_name
 from raconvert.plugin import Array, Bundle, Element, Fit, Plan, equivalent, refused
 
@@ -157,6 +158,9 @@ def _has_padding(descr: Any) -> bool:
 def fits_of(bundle: Bundle, forms: list[Form], options: Options) -> Iterator[Fit]:
     """What of the arrays is changed or cannot be held. Raises nothing."""
     seen: set[str] = set()
+    keys = {array.name: form.key for array, form in zip(bundle.arrays, forms, strict=True)}
+    for name, reason in renamed(bundle.arrays, keys):
+        yield equivalent(name, "metadata", reason)
     for array, form in zip(bundle.arrays, forms, strict=True):
         name = array.name
         try:
@@ -200,6 +204,9 @@ def _array_fits(array: Array, form: Form, options: Options) -> Iterator[Fit]:
 
 def _metadata_fits(array: Array) -> Iterator[Fit]:
     name = array.name
+    oblique = without_coordinates(array.meta)
+    if oblique is not None:
+        yield equivalent(name, "metadata", oblique)
     hidden = metadata.unheld(array)
     if hidden:
         shown = ", ".join(f"'{key[:80]}'" for key in hidden[:5]) + " …" * (len(hidden) > 5)

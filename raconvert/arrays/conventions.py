@@ -1,19 +1,24 @@
 """What xarray says of an array in the words of CF, so that files can: dates, coordinates.
 
 Specification: NetCDF Climate and Forecast (CF) Metadata Conventions: 4.4 "Time Coordinate", dates
-as numbers, ``hours since 2020-01-01``; 5 "Coordinate Systems", the attribute ``coordinates``.
+as numbers, ``hours since 2020-01-01``; 5 "Coordinate Systems", the attribute ``coordinates``;
+appendix A "Attributes", those that name other variables.
 """
 
 from __future__ import annotations
 
 import re
 
+from raconvert.arrays.space import coordinates
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Any
 
     import numpy as np
 
+    from raconvert.arrays.array import Array
     from raconvert.arrays.metadata import Metadata
 
 _NANOSECONDS = {
@@ -24,6 +29,82 @@ _UNITS = re.compile(r"(\w+?)s? since (\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d(?:\
 _CALENDARS = {"standard", "gregorian", "proleptic_gregorian"}
 # Before this day the calendar that CF takes for granted is the Julian one.
 _GREGORIAN = "1582-10-15"
+
+# Attributes that name other variables, in a list with blanks; in some of them words with a colon
+# are terms, and in `grid_mapping` names.
+_NAMING = (
+    "ancillary_variables", "bounds", "cell_measures", "climatology", "coordinates", "formula_terms",
+    "geometry", "grid_mapping", "interior_ring", "node_coordinates", "node_count",
+    "part_node_count",
+)  # fmt: skip
+
+
+def named_by(array: Array, names: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield (attribute, name) for each array that an attribute of another one names, as CF does.
+
+    `names` are those of all arrays of the file. A name without a path is looked for in the group of
+    the array and in those around it.
+    """
+    for attribute in _NAMING:
+        text = array.meta.attributes.get(attribute)
+        for word in text.split() if isinstance(text, str) else ():
+            if word.endswith(":") and attribute != "grid_mapping":
+                continue
+            own = word.rstrip(":")
+            around = array.name.split("/")[:-1] if not own.startswith("/") else []
+            own = own.strip("/")
+            ways = ("/".join([*around[:depth], own]) for depth in range(len(around), -1, -1))
+            found = next((way for way in ways if way in names), None)
+            if found is not None and found != array.name:
+                yield attribute, found
+
+
+def left_out(chosen: Sequence[Array], names: Collection[str]) -> Iterator[str]:
+    """Yield a note for each array that chosen ones name in an attribute, and that is not chosen.
+
+    The coordinate of an axis is not among them: the axis says it.
+    """
+    taken = {array.name for array in chosen}
+    found: dict[str, tuple[str, str]] = {}
+    for array in chosen:
+        for attribute, name in named_by(array, names):
+            own = {axis.name for axis in array.meta.axes}
+            if name not in taken and name.rpartition("/")[2] not in own:
+                found.setdefault(name, (array.name, attribute))
+    for name, (by, attribute) in found.items():
+        yield f"'{name}' is not chosen, and the attribute '{attribute}' of '{by}' names it"
+
+
+def renamed(arrays: Sequence[Array], places: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield (array, reason) for attributes that name an array of another name in a file.
+
+    `places` maps the name of each array to the one that it has there.
+    """
+    for array in arrays:
+        for attribute, name in named_by(array, places):
+            there = places[name].rpartition("/")[2]
+            if there != name.rpartition("/")[2]:
+                reason = (
+                    f"the attribute '{attribute}' names '{name}', which is '{there}' in the file"
+                )
+                yield array.name, f"{reason}: only raconvert finds it"
+
+
+def without_coordinates(meta: Metadata) -> str | None:
+    """Return the reason that names the oblique axes of an array; None if it has none."""
+    names = [
+        f"'{axis.name}'" if axis.name else str(place)
+        for place, (axis, along) in enumerate(
+            zip(meta.axes, coordinates(meta.axes, meta.space), strict=True)
+        )
+        if axis.vector is not None and along.spacing is None and sum(map(bool, axis.vector)) > 1
+    ]
+    if not names:
+        return None
+    return (
+        f"CF has no oblique axes: other programs see {', '.join(names)} without coordinates, only "
+        "raconvert finds where they lie"
+    )
 
 
 def naming_coordinates(meta: Metadata, values: Any) -> Metadata:

@@ -151,6 +151,9 @@ def open_found(found: Found, settings: Settings) -> Opened:
             bundle.arrays = select(bundle, patterns, literal=name is not None)
             opened.left_behind = _left_behind(bundle.arrays, names)
             _keep_of_chosen(bundle)
+            from raconvert.arrays.conventions import left_out
+
+            bundle.notes.extend(left_out(bundle.arrays, names))
         _take_scales(bundle, settings)
         if part is not None:
             from raconvert.arrays.slicing import part_of
