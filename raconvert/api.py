@@ -316,17 +316,27 @@ def write(
     arrays: Any | Mapping[str, Any],
     *,
     to: str | None = None,
-    overwrite: bool = False,
-    meta: Metadata | None = None,
-    sync: bool = False,
     out_opts: dict[str, Any] | None = None,
+    overwrite: bool = False,
+    skip_existing: bool = False,
+    allow: Sequence[str] = (),
+    strict: bool = False,
+    dtype: str | None = None,
+    axes: str | None = None,
+    meta: Metadata | str | None = None,
+    scale: str | None = None,
+    bits: int = 8,
+    max_memory: int = DEFAULT_MAX_MEMORY,
+    verify: bool = False,
+    sync: bool = False,
 ) -> Report:
     """Write an ndarray (or an `Array`, a `Bundle`, or a mapping of names to them) to a file.
 
     The same checks and the same atomic rename as `convert`; `sync` also waits for the disk.
     numpy arrays are written in C order, so that an RA file lists their shape reversed. `meta` as of
     another array (``array.meta``) keeps what it says of each axis on the axis of that number; where
-    that cannot be (another rank, labels of another length), `UsageError`.
+    that cannot be (another rank, labels of another length), `UsageError`. As a word, such as
+    ``meta="drop"``, it says where metadata goes; this and the other options are those of `convert`.
 
     A dask array, also that of a DataArray or Dataset, is computed block by block while it is
     written, and never held as a whole.
@@ -346,21 +356,35 @@ def write(
     Raises `TargetExists`, `WouldLose` (type, names, metadata with `meta`), `UnknownFormat` for a
     suffix that no format has, `WriteFailed`; the destination is untouched then.
     """
-    settings = Settings(overwrite=overwrite, sync=sync, out_opts=out_opts)
+    settings = Settings(
+        to=to,
+        out_opts=out_opts,
+        overwrite=overwrite,
+        skip_existing=skip_existing,
+        allow=allow,
+        strict=strict,
+        dtype=dtype,
+        axes=axes,
+        meta=meta if isinstance(meta, str) else "auto",
+        scale=scale,
+        bits=bits,
+        max_memory=max_memory,
+        verify=verify,
+        sync=sync,
+    )
+    own = None if isinstance(meta, str) else meta
     word = os.fspath(path)
     if "://" in word:
         from raconvert.conversion.remote import write_to_url
 
-        local = settings.replace(overwrite=False, sync=False)
-        return write_to_url(word, settings, lambda made: _write(made, arrays, to, meta, local))
-    return _write(word, arrays, to, meta, settings)
+        local = settings.replace(overwrite=False, skip_existing=False, sync=False)
+        return write_to_url(word, settings, lambda made: _write(made, arrays, own, local))
+    return _write(word, arrays, own, settings)
 
 
-def _write(
-    word: str, arrays: Any, to: str | None, meta: Metadata | None, settings: Settings
-) -> Report:
-    place, name = target_spec(word, to)
-    row = registry.target_row(place, to, container=name is not None)
+def _write(word: str, arrays: Any, meta: Metadata | None, settings: Settings) -> Report:
+    place, name = target_spec(word, settings.to)
+    row = registry.target_row(place, settings.to, container=name is not None)
     stem = name or os.path.splitext(os.path.basename(place))[0]
     changes: list[tuple[str, str]] = []
     if kind_of(arrays):
@@ -378,7 +402,8 @@ def _write(
     for array in bundle.arrays:
         array.meta = meta_for(array, array.meta if meta is None else meta)
     report = Report([])
-    prepare_target(place, row, [], settings, report, name)
+    if not prepare_target(place, row, [], settings, report, name):
+        return report
     report.equivalent.add(equivalent(one, "metadata", what) for one, what in changes)
     return write_bundle(Conversion(place, row, settings, report, name=name), bundle)
 

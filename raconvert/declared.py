@@ -191,7 +191,10 @@ _DECLARED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "float": (lambda value: isinstance(value, int | float), "a number"),
     "dict[str, Any]": (_is_options, "a dict with names of options"),
     "bool | str | tuple[str, int]": (_is_stack, "True, a name, or a name and an axis"),
-    "Metadata": (_is_metadata, "a Metadata"),
+    "Metadata | str": (
+        lambda value: _is_metadata(value) or _is_text(value),
+        "a Metadata, or a word that says where metadata goes",
+    ),
     "Callable[[Progress], object]": (callable, "a function"),
     "Callable[[Event], object]": (callable, "a function"),
 }
@@ -269,5 +272,5 @@ def chosen(option: Any, value: Any, flag: str) -> Any:
         except (ValueError, TypeError, OverflowError):
             expected = {int: "a whole number", float: "a number"}.get(choices, choices.__name__)
     raise UsageError(
-        f"{flag} {option.name}={value} is not allowed", expected=expected, got=f"'{value}'"
+        f"`{flag} {option.name}={value}` is not allowed", expected=expected, got=f"'{value}'"
     )

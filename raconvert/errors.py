@@ -23,6 +23,11 @@ Those with a name in parentheses are also exceptions of Python of that kind, wit
 
 A message is one sentence made of parts, so that none of them is forgotten: what is wrong, in which
 file, where in it, what was expected, what was got, and what to do.
+
+A message names an option between backticks, as the command line has it: ```--overwrite```,
+```--allow names```. It is shown so while the command line runs, and as a keyword else:
+``overwrite=True``, ``allow=["names"]`` (`worded`). An error keeps the text as it was written, so
+that one from another process is shown in the words of the process that shows it.
 """
 
 from __future__ import annotations
@@ -65,6 +70,53 @@ def _escaped(letter: str) -> str:
     return f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
 
 
+# Options in messages ----------------------------------------------------------------------------
+
+_as_flags = False  # while the command line runs
+
+
+def flags_named() -> bool:
+    """True if messages name options as flags of the command line."""
+    return _as_flags
+
+
+def name_flags(as_flags: bool) -> bool:
+    """Choose how messages name options, as flags or keywords; return what it was before."""
+    global _as_flags
+    before, _as_flags = _as_flags, as_flags
+    return before
+
+
+def worded(text: str) -> str:
+    """Return a message in which options are flags on the command line, and else keywords.
+
+    >>> print(worded("use `--overwrite` to replace it"))
+    use overwrite=True to replace it
+    """
+    if "`-" not in text:
+        return text
+    import re
+    from importlib import import_module
+
+    # Looked up by name, when a message is shown: the table of options needs this module.
+    form = str if _as_flags else import_module("raconvert.cli.options").keywords
+    return re.sub("`(--?[a-z][^`\\n]*)`", lambda option: form(option[1]), text)
+
+
+class _Part:
+    """A part of a message: kept as it was written, shown by `worded`."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, error: Any, owner: type) -> Any:
+        value = error.__dict__[self._name]
+        return worded(value) if isinstance(value, str) else value
+
+    def __set__(self, error: Any, value: Any) -> None:
+        error.__dict__[self._name] = value
+
+
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun, ``1 array``, ``2 arrays``."""
     return f"{count} {noun}{'s' * (count != 1)}"
@@ -95,6 +147,14 @@ class RaconvertError(Exception):
     """
 
     exit_code = 1
+    if TYPE_CHECKING:
+        what: str
+        where: str | None
+        expected: object
+        got: object
+        remedy: str | None
+    else:
+        what, where, expected, got, remedy = _Part(), _Part(), _Part(), _Part(), _Part()
 
     def __init__(
         self,
@@ -131,7 +191,12 @@ class RaconvertError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Keep the parts when the error crosses a process border."""
-        return (type(self), (self.what,), self.__dict__)
+        return (type(self), (self.__dict__["what"],), self.__dict__)
+
+    def as_written(self, part: str) -> str | None:
+        """Return a part of the message as text, with options between backticks."""
+        value = self.__dict__[part]
+        return None if value is None else str(value)
 
     @property
     def kind(self) -> str:
@@ -150,7 +215,7 @@ class _SystemError(RaconvertError, OSError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Keep the number as well, which `__dict__` does not hold."""
-        return (type(self), (self.what,), {**self.__dict__, "errno": self.errno})
+        return (type(self), (self.__dict__["what"],), {**self.__dict__, "errno": self.errno})
 
     @property
     def filename(self) -> str | None:

@@ -42,7 +42,7 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import Element, dtype_of, element, element_of, little, type_name
 from raconvert.arrays.metadata import Axis, Metadata, Space
 from raconvert.declared import Record
-from raconvert.errors import TargetExists, Unsupported, listed, quoted
+from raconvert.errors import TargetExists, Unsupported, listed, quoted, worded
 from raconvert.files.source import Extent, Source
 
 TYPE_CHECKING = False
@@ -254,8 +254,8 @@ class Fit(Record):
     """One thing that writing `array` would change, or the reason why it cannot be written.
 
     `outcome` is `EQUIVALENT` or `REFUSED`; `property` is one of `PROPERTIES`; `reason` is a clause
-    without the array's name; `flag` is what would allow a refused one (None: no flag can). Byte
-    order is not part of the value: a change of it makes no fit.
+    without the array's name; `flag` is what would allow a refused one, as the command line has it
+    (None: no flag can). Byte order is not part of the value: a change of it makes no fit.
     """
 
     outcome: str
@@ -265,11 +265,21 @@ class Fit(Record):
     flag: str | None
 
     def __str__(self) -> str:
+        return worded(self.as_written())
+
+    def as_written(self) -> str:
+        """Return the line for the message of an error: with options between backticks."""
         text = f"array '{self.array}': " if self.array else ""
         text = quoted(text + f"{self.property}: {self.reason}")
         if self.outcome == REFUSED and self.flag:
-            text += f" (allow with {self.flag})"
+            text += f" (allow with {_marked(self.flag)})"
         return text
+
+
+def _marked(flags: str) -> str:
+    """Options with backticks around each: ``--dtype uint8, --dtype uint16 or --scale``."""
+    text = flags.replace(", --", "`, `--").replace(" or --", "` or `--")
+    return f"`{text.replace(' and --', '` and `--')}`"
 
 
 def equivalent(array: str, property: str, reason: str) -> Fit:
@@ -282,19 +292,19 @@ def equivalent(array: str, property: str, reason: str) -> Fit:
 
 
 def refused(array: str, property: str, reason: str, flag: str | None = None) -> Fit:
-    """Values, elements or whole arrays would be lost. Raises nothing.
+    r"""Values, elements or whole arrays would be lost. Raises nothing.
 
     >>> str(refused("x", "type", "TOY has no complex64", "--dtype float64"))
-    "array 'x': type: TOY has no complex64 (allow with --dtype float64)"
+    "array 'x': type: TOY has no complex64 (allow with dtype=\"float64\")"
     """
     return Fit(REFUSED, array, property, reason, flag)
 
 
 def refused_type(array: Array, title: str, dtype: str) -> Fit:
-    """Format `title` has no such elements; numbers may become `dtype`. Raises nothing.
+    r"""Format `title` has no such elements; numbers may become `dtype`. Raises nothing.
 
     >>> str(refused_type(Array(element("float", 2), (3,), name="x"), "TOY", "float64"))
-    "array 'x': type: TOY has no float16 (allow with --dtype float64)"
+    "array 'x': type: TOY has no float16 (allow with dtype=\"float64\")"
     """
     flag = None if array.element.kind == "user" else f"--dtype {dtype}"
     return refused(array.name, "type", f"{title} has no {type_name(little(array.element))}", flag)
@@ -410,7 +420,8 @@ def array_exists(path: str, name: str, why: str = "") -> TargetExists:
     return TargetExists(
         f"has an array '{name}' already, and is left as it was",
         path=path,
-        remedy="use --overwrite to replace this array and no other, or --skip-existing to keep it",
+        remedy="use `--overwrite` to replace this array and no other, or `--skip-existing` to keep "
+        "it",
     )
 
 

@@ -332,7 +332,7 @@ def _by_content(source: Source, rows: Any, candidates: list[Candidate]) -> tuple
             raise UnknownFormat(
                 f"formats {names} claim this file with equal right",
                 path=source.path,
-                remedy=f"choose with --from {group[0][0].name} (or another of them)",
+                remedy=f"choose with `--from {group[0][0].name}` (or another of them)",
             )
         if group:
             return group[0]
@@ -394,7 +394,7 @@ def check_options(row: Row, kind: str, options: dict[str, Any]) -> dict[str, Any
             raise UsageError(
                 f"format {row.name} has no {kind} option '{name}'"
                 f"{did_you_mean(name, list(declared))}",
-                remedy=f"{flag} options of {row.name}: {known}",
+                remedy=f"`{flag}` options of {row.name}: {known}",
             )
         checked[name] = chosen(declared[name], value, flag)
     return checked

@@ -46,7 +46,7 @@ def unknown_target(path: str, broken: Sequence[str]) -> UnknownFormat:
             "videos are not written",
             path=path,
             expected=f"one of {known}",
-            remedy="\n".join(["one file for each frame: -o 'frame{:05d}.png'", *others]),
+            remedy="\n".join(["one file for each frame: `-o 'frame{:05d}.png'`", *others]),
         )
     written = [suffix for row in ROWS if row.writes for suffix in row.suffixes]
     ending = os.path.splitext(name)[1]
@@ -58,7 +58,7 @@ def unknown_target(path: str, broken: Sequence[str]) -> UnknownFormat:
         what + (did_you_mean(ending, swapped or written) if ending else ""),
         path=path,
         expected=f"one of {known}",
-        remedy="\n".join(["or name the format with --to", *others]),
+        remedy="\n".join(["or name the format with `--to`", *others]),
     )
 
 

@@ -277,7 +277,7 @@ def test_big_endian_sources(dtype: str) -> None:
 
 @pytest.mark.parametrize("name", ["text", "", "U4", "datetime64[ns]", "object", "void", "i4,f8"])
 def test_a_type_that_is_no_number_is_a_usage_error(name: str) -> None:
-    with pytest.raises(UsageError, match=r"--dtype|element type") as caught:
+    with pytest.raises(UsageError, match=r'dtype="|element type') as caught:
         casting.cast(array_of(np.zeros(3), "x"), name)
     assert caught.value.exit_code == 2
 
@@ -394,7 +394,7 @@ def test_a_value_outside_the_scale_is_refused_with_its_index(scale: str, value: 
     values[1, 2] = value
     with pytest.raises(WouldLose, match=r"index \[1, 2\]") as caught:
         scaled(values, scale, 8)
-    assert "--scale" in str(caught.value)
+    assert "scale=" in str(caught.value)
 
 
 @pytest.mark.parametrize("scale", ["", "x", "1", "1:", ":1", "1:2:3", "a:b", "2:1", "1:1", "nan:1",
@@ -405,7 +405,7 @@ def test_a_scale_that_is_none_is_a_usage_error(scale: str) -> None:
 
 
 def test_bits_other_than_8_and_16_are_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="--bits"):
+    with pytest.raises(UsageError, match="bits takes 8 or 16"):
         scaling.scaled(array_of(np.zeros(3)), "unit", 12)
 
 
@@ -553,7 +553,7 @@ def test_another_index_order_keeps_every_index(
 @pytest.mark.parametrize("axes", ["0,0", "0,1,2", "0", "-1,0", "1,2", "x", "0;1", "0.5,1"])
 def test_what_is_no_permutation_is_a_usage_error(tmp_path: Path, axes: str) -> None:
     np.save(tmp_path / "x.npy", np.zeros((2, 3)))
-    with pytest.raises(UsageError, match="--axes"):
+    with pytest.raises(UsageError, match='axes="'):
         convert(tmp_path / "x.npy", tmp_path / "y.npy", axes=axes)
 
 

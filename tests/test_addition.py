@@ -380,7 +380,7 @@ def test_an_array_that_is_there_is_refused(kind: Kind) -> None:
     before = everything()
     np.save("x.npy", MORE)
     name = names_in(kind)["aaaa"]
-    with pytest.raises(TargetExists, match=rf"array '{name}'.*\n.*--overwrite"):
+    with pytest.raises(TargetExists, match=rf"array '{name}'.*\n.*overwrite=True"):
         raconvert.convert("x.npy", f"{kind.path}#{name}")
     assert main(["x.npy", "-o", f"{kind.path}#{name}", "-q"]) == 5
     if kind.to is None:  # a folder without a suffix is one for many files

@@ -596,8 +596,8 @@ def test_an_existing_file_is_refused_and_the_ways_out_are_named(tmp_path: Path) 
 
     assert caught.value.exit_code == 5
     assert str(tmp_path / "x.ra") in str(caught.value)
-    assert "--overwrite" in str(caught.value)
-    assert "--skip-existing" in str(caught.value)
+    assert "overwrite=True" in str(caught.value)
+    assert "skip_existing=True" in str(caught.value)
 
 
 def test_the_refusal_comes_before_the_source_is_read(tmp_path: Path) -> None:

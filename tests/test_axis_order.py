@@ -191,7 +191,7 @@ def test_strict_refuses_a_bare_ra_unless_an_index_order_is_given(
     target = tmp_path / "out" / f"t{row.suffixes[0]}"
     target.parent.mkdir()
     for _ in range(4):  # the third call alike may go another way
-        with pytest.raises(WouldLose, match=r"bare \.ra.*refused by --strict"):
+        with pytest.raises(WouldLose, match=r"bare \.ra.*refused by strict=True"):
             raconvert.convert(source, target, to=row.name, strict=True)
         assert os.listdir(target.parent) == []
     report = raconvert.convert(source, target, to=row.name)

@@ -1088,7 +1088,7 @@ def test_metadata_can_be_left_out(tmp_path: Path, form: str, mode: str) -> None:
 @EACH_FORM
 def test_dropping_the_dtype_must_be_allowed(tmp_path: Path, form: str) -> None:
     bundle = Bundle([array_of(np.array(["2020"], "M8[Y]"), "x")])
-    with pytest.raises(WouldLose, match="--allow dtype"):
+    with pytest.raises(WouldLose, match=r'allow=\["dtype"\]'):
         save(place(tmp_path, form), bundle, meta="drop")
     save(place(tmp_path, form), bundle, meta="drop", allow=["dtype"])
     assert raconvert.read(place(tmp_path, form))["x"].dtype == np.dtype("V8")
@@ -1148,7 +1148,7 @@ def test_a_changed_array_is_noticed_by_its_sidecar(tmp_path: Path, form: str) ->
 def test_metadata_too_large_to_be_read_is_not_written(tmp_path: Path, form: str) -> None:
     bundle = small()
     bundle["x"].meta = Metadata(attributes={"x": "y" * (17 << 20)})
-    with pytest.raises(Unsupported, match="--meta drop"):
+    with pytest.raises(Unsupported, match='meta="drop"'):
         save(place(tmp_path, form), bundle)
     assert os.listdir(tmp_path) == []
 

@@ -171,7 +171,7 @@ def test_lzma_dictionaries_are_bounded(tmp_path: Path) -> None:
     data[head + 3 : head + 7] = b"\xff\xff\xff\xff"  # a dictionary of 4 GiB: as large as the data
     path.write_bytes(data)
     assert not raconvert.read(path, "a").any()
-    with pytest.raises(TooLarge, match="--max-memory"):
+    with pytest.raises(TooLarge, match="max_memory"):
         raconvert.read(path, "a", max_memory=500_000)
     whole = 128 + 800_000
     assert len(decoded(path, max_memory=whole)) == whole

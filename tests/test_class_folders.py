@@ -78,7 +78,7 @@ def test_names(train: Path) -> None:
     raconvert.convert("train/cat/0.png", "one.npz", name="pixels")
     with np.load("one.npz") as got:
         assert got.files == ["pixels"]
-    with pytest.raises(UsageError, match="--name"):
+    with pytest.raises(UsageError, match="with name and labels"):
         raconvert.convert("train/cat/0.png", "one.npy", name="pixels")
     with pytest.raises(UsageError, match="two names"):
         raconvert.convert("train/cat/0.png", "two.npz#a", name="b")
@@ -130,7 +130,7 @@ def test_nothing_is_left_and_one_file_for_each(train: Path) -> None:
         path.write_bytes(b"\x89PNG\r\n\x1a\n")
     with pytest.raises(Corrupt):
         raconvert.convert("train/cat", "x.npy", skip_bad=True)
-    with pytest.raises(UsageError, match="--skip-bad"):
+    with pytest.raises(UsageError, match="skip_bad=True"):
         raconvert.convert("train/*/*.png", out_dir="out", to="npy", skip_bad=True)
     with (train / "dog" / "9.png").open("wb") as file:
         pypng.Writer(5, 5, greyscale=True).write(file, [[0] * 5] * 5)
@@ -229,7 +229,7 @@ def test_many_arrays_alike_hint_at_a_stack(train: Path) -> None:
     for number in range(100):
         np.save(folder / f"{number}.npy", np.zeros(3))
     notes = raconvert.convert("many", "many.npz").notes
-    assert any("100 arrays" in note and "--stack" in note for note in notes)
+    assert any("100 arrays" in note and "stack=True" in note for note in notes)
     assert raconvert.convert("many", "one.npz", stack=True).arrays[0][2] == (100, 3)
     np.save(folder / "5.npy", np.zeros(4))
     assert not raconvert.convert("many", "other.npz").notes

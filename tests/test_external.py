@@ -115,7 +115,7 @@ def test_outside_is_refused(surrounded: Path, name: str) -> None:
         find(surrounded, name)
     assert f"'{surrounded}'" in str(caught.value)
     assert f"got '{name}'" in str(caught.value)
-    assert "--trust external" in str(caught.value)
+    assert 'trust=["external"]' in str(caught.value)
     assert caught.value.exit_code == 4
 
 

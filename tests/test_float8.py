@@ -73,7 +73,7 @@ def test_others_refuse_them_and_name_who_holds_them(tmp_path: Path, row: str, ki
         pytest.skip("holds it, or needs a package")
     raconvert.write(tmp_path / "a.ra", every(kind))
     path = tmp_path / f"b{found.suffixes[0]}"
-    with pytest.raises(WouldLose, match="--dtype float32") as caught:
+    with pytest.raises(WouldLose, match='dtype="float32"') as caught:
         raconvert.convert(tmp_path / "a.ra", path, to=row)
     assert kind in str(caught.value)
     assert "bundle" in str(caught.value)

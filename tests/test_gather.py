@@ -261,7 +261,7 @@ def test_a_folder_without_files_is_named(recursive: bool) -> None:
     Path("in/notes.txt").write_text("no array")
     with pytest.raises(ReadFailed, match="no file of a known format") as caught:
         gather(["in"], recursive=recursive)
-    assert ("--recursive" in str(caught.value)) == (not recursive)
+    assert ("recursive=True" in str(caught.value)) == (not recursive)
 
 
 def test_include_and_exclude() -> None:

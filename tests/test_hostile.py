@@ -476,7 +476,9 @@ def test_files_cut_anywhere(attempt: Callable[..., Answer], tmp_path: Path, row:
 
 def is_refusal(found: Answer) -> bool:
     """True if a file, or one of its arrays, was refused because it cannot be read."""
-    return found.kind in REFUSALS or (found.kind == "WouldLose" and "--allow arrays" in found.text)
+    return found.kind in REFUSALS or (
+        found.kind == "WouldLose" and 'allow=["arrays"]' in found.text
+    )
 
 
 def contents(path: Path) -> dict[str, bytes]:

@@ -196,7 +196,7 @@ def test_a_refused_batch_leaves_no_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("value", "dtype", "word"),
-    [(1.5, "uint8", "--allow precision"), (-3.0, "uint8", "range"), (np.nan, "int32", "floating"),
+    [(1.5, "uint8", r'allow=\["precision"\]'), (-3.0, "uint8", "range"), (np.nan, "int32", "floating"),
      (1e300, "float32", "range"), (1 + 2j, "float32", "complex")],
     ids=str,
 )  # fmt: skip

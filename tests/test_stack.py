@@ -194,7 +194,7 @@ def test_the_first_odd_file_is_named_with_the_first_file(
     assert f"4{suffix}" not in text
     assert said in text
     assert "uint8 (4, 5)" in text
-    assert "--each" in text
+    assert 'stack="each"' in text
     assert not Path("out.ra").exists()
 
 
@@ -264,7 +264,7 @@ def test_concat_joins_along_an_axis(axis: int, suffix: str) -> None:
 @pytest.mark.parametrize("axis", [3, -4])
 def test_concat_along_an_axis_that_is_not_there(axis: int) -> None:
     series(".npy", 3, (2, 3, 4))
-    with pytest.raises(UsageError, match="--concat"):
+    with pytest.raises(UsageError, match=r'stack=\("concat", -?\d+\) is not an axis'):
         convert("?.npy", "out.ra", stack=("concat", axis))
 
 
@@ -458,7 +458,7 @@ def test_several_arrays_for_one_are_an_error_that_lists_them() -> None:
         with pytest.raises(UsageError, match="2 arrays") as caught:
             convert("x.npz", target)
         assert "first, second" in str(caught.value)
-        assert "--array" in str(caught.value)
+        assert 'arrays=["NAME"]' in str(caught.value)
     assert tree() == ["x.npz"]
 
 
@@ -562,14 +562,14 @@ def test_a_folder_needs_a_format(dst: str) -> None:
     series(".npy")
     if dst == "out":
         os.mkdir("out")
-    with pytest.raises(UsageError, match="--to") as caught:
+    with pytest.raises(UsageError, match="name it with to: ra or npy") as caught:
         convert("?.npy", dst)
     assert caught.value.exit_code == 2
 
 
 def test_each_needs_a_folder_or_a_template() -> None:
     series(".npy")
-    with pytest.raises(UsageError, match="--out-dir"):
+    with pytest.raises(UsageError, match='out_dir="DIR"'):
         convert("?.npy", "out.ra", stack="each")
 
 
@@ -604,7 +604,7 @@ def test_existing_files_are_skipped_one_by_one() -> None:
 
 def test_no_destination_is_a_usage_error() -> None:
     series(".npy")
-    with pytest.raises(UsageError, match="--out-dir"):
+    with pytest.raises(UsageError, match='out_dir="DIR"'):
         convert("?.npy")
 
 

@@ -197,9 +197,9 @@ def test_large_items_are_read_by_as_many_as_the_memory_is_for(
 def test_a_number_of_processes_is_at_least_one(jobs: int, tmp_path: Path) -> None:
     images(tmp_path / "x", ".npy", 3)
 
-    with pytest.raises(UsageError, match="--jobs"):
+    with pytest.raises(UsageError, match="jobs is not a valid number"):
         raconvert.convert(f"{tmp_path / 'x'}/*.npy", tmp_path / "y.ra", jobs=jobs)
-    with pytest.raises(UsageError, match="--jobs"):
+    with pytest.raises(UsageError, match="jobs is not a valid number"):
         raconvert.migrate(tmp_path / "x", tmp_path / "y", to="ra", jobs=jobs)
     assert os.listdir(tmp_path) == ["x"]
 

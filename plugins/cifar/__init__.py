@@ -68,7 +68,7 @@ def read(source: Source, *, classes: str = "auto") -> Bundle:
         raise Unsafe(
             "is the pickled version of CIFAR; reading it would run whatever it contains",
             path=source.path, where="byte 0",
-            remedy="no flag allows this; the same page has the binary version: "
+            remedy="no option allows this; the same page has the binary version: "
             "cifar-10-binary.tar.gz, cifar-100-binary.tar.gz",
         )  # fmt: skip
     layout = layout_of(source) if classes == "auto" else LAYOUTS[classes]

@@ -264,8 +264,8 @@ def _check_ratio(walk: Walk, header: Header, nbytes: int, stored: int) -> None:
             f"header '{header.name}' promises {nbytes} bytes of zeros in {stored} bytes",
             path=walk.source.path,
             where=f"byte {header.offset}",
-            expected=f"at most {walk.source.max_memory} (--max-memory)",
-            remedy=f"if that is right, allow it with --max-memory {-(-nbytes // (1 << 20))}M",
+            expected=f"at most {walk.source.max_memory} (`--max-memory`)",
+            remedy=f"if that is right, allow it with `--max-memory {-(-nbytes // (1 << 20))}M`",
         )
 
 

@@ -189,7 +189,7 @@ def _leave_out(walk: Walk, header: Header, *, skip_unknown: bool) -> None:
             path=walk.source.path,
             where=f"byte {header.offset}",
             expected=known,
-            remedy="leave such headers out with --in-opt unknown=skip",
+            remedy="leave such headers out with `--in-opt unknown=skip`",
         )
     while walk.more():
         walk.next("data")
@@ -284,7 +284,7 @@ def _labels(walk: Walk, size: int, name: str, splits: list[int]) -> tuple[str, .
             f"labels need more than {walk.label_count * LABEL_MEMORY} bytes",
             path=walk.source.path,
             where=f"header '{walk.header}'",
-            expected=f"at most {walk.source.max_memory} (--max-memory)",
+            expected=f"at most {walk.source.max_memory} (`--max-memory`)",
         )
     pieces = [
         walk.records.bytes_at(offset, WORD_CHARS * count)

@@ -104,7 +104,7 @@ class Solution:
             where=f"header '{name}'",
             expected=expected,
             got=got,
-            remedy="read the headers as they are with --in-opt solution=headers",
+            remedy="read the headers as they are with `--in-opt solution=headers`",
         )
 
     def expect(self, name: str, got: int, expected: int) -> None:
@@ -197,7 +197,7 @@ class Solution:
                     f"labels need more than {labels * LABEL_MEMORY} bytes",
                     path=self.source.path,
                     where="header 'STEL'",
-                    expected=f"at most {self.source.max_memory} (--max-memory)",
+                    expected=f"at most {self.source.max_memory} (`--max-memory`)",
                 )
             found.append((name, size, own))
         return found

@@ -269,7 +269,7 @@ class _Elements:
                 f"string {bytes(block[at])!r} of array '{self.header.array.name}' ends with a "
                 "blank, which is padding in HAR and would not come back",
                 where=f"[{self._strings + at}]",
-                remedy="nothing was written; --allow elements leaves such blanks out; npy, npz "
+                remedy="nothing was written; `--allow elements` leaves such blanks out; npy, npz "
                 "and h5 hold them",
             )
         if not self._cut:

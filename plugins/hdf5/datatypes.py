@@ -64,7 +64,7 @@ REFERENCE_BYTES = 16  # what lies in the file in the place of such a text: lengt
 
 def cannot(what: str) -> Unsupported:
     """The error for a type that no array can have."""
-    return Unsupported(what, remedy="no flag allows this; rewrite it with a numeric type")
+    return Unsupported(what, remedy="no option allows this; rewrite it with a numeric type")
 
 
 def kind_of(tid: h5t.TypeID, *, bits_are_bools: bool = False) -> Kind:
@@ -420,7 +420,7 @@ def checked_bools(values: Values) -> Values:
             odd = np.flatnonzero(raw > 1)
             raise Corrupt(
                 "bools hold values that are neither FALSE (0) nor TRUE (1) "
-                "(--in-opt bools=integers keeps them)",
+                "(`--in-opt bools=integers` keeps them)",
                 expected="0 or 1",
                 got=f"{int(raw.reshape(-1)[odd[0]])}, {odd.size} such among {raw.size}",
             )

@@ -81,7 +81,7 @@ def _padded(values: Values, endings: Endings, name: str, path: str) -> Values:
         raise Unsupported(
             f"array '{name}' has strings that its type in the file cannot hold: {error}",
             path=path,
-            remedy="write them null-padded with --out-opt strings=fixed",
+            remedy="write them null-padded with `--out-opt strings=fixed`",
         ) from error
 
 
@@ -101,7 +101,7 @@ def _encoded(block: Values, array: Array, done: int, path: str) -> Values:
             where=f"element {index_of(array, done + place)}",
             expected=f"at most U+{LAST:X}",
             got=f"U+{code:X}",
-            remedy="no flag allows this; NPY and Zarr can hold it; nothing was written",
+            remedy="no option allows this; NPY and Zarr can hold it; nothing was written",
         )
     return encoded(block)
 
@@ -132,7 +132,7 @@ def write_strings(
                 f"array '{array.name}' has strings with a NUL inside, which strings of "
                 "variable length cannot hold",
                 path=target.path,
-                remedy="write them in a fixed width with --out-opt strings=fixed",
+                remedy="write them in a fixed width with `--out-opt strings=fixed`",
             )
         with library(target.path):
             for start, count in _boxes(done, len(values), dims):

@@ -210,16 +210,16 @@ def check_size(storage: Storage, nbytes: int, item: int, file: File) -> None:
         raise TooLarge(
             f"dataset declares {nbytes} bytes, of which the file stores {storage.stored}",
             path=source.path,
-            expected=f"at most {MAX_RATIO} times as many, or {source.max_memory} (--max-memory)",
-            remedy=f"if that is meant, allow it with --max-memory {-(-nbytes // (1 << 20))}M",
+            expected=f"at most {MAX_RATIO} times as many, or {source.max_memory} (`--max-memory`)",
+            remedy=f"if that is meant, allow it with `--max-memory {-(-nbytes // (1 << 20))}M`",
         )
     need = 2 * prod(storage.chunk or ()) * item  # the chunk, and what is taken out of it
     if storage.filters and need > source.max_memory:
         raise TooLarge(
             f"a chunk of the dataset needs {need} bytes to be decoded",
             path=source.path,
-            expected=f"at most {source.max_memory} (--max-memory)",
-            remedy=f"allow it with --max-memory {-(-need // (1 << 20))}M",
+            expected=f"at most {source.max_memory} (`--max-memory`)",
+            remedy=f"allow it with `--max-memory {-(-need // (1 << 20))}M`",
         )
 
 

@@ -134,10 +134,10 @@ class Dataset:
                 f"{sum(counted.values())} in other datasets",
                 path=self.file.path,
                 where=self.place,
-                expected=f"at most {self.file.source.max_memory} in all (--max-memory)",
+                expected=f"at most {self.file.source.max_memory} in all (`--max-memory`)",
                 got=f"a file of {self.file.source.size}",
                 remedy="choose one of them (FILE#NAME), or allow it with "
-                f"--max-memory {-(-total // (1 << 20))}M",
+                f"`--max-memory {-(-total // (1 << 20))}M`",
             )
         counted[self.place] = self.unwritten
 

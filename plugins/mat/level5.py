@@ -18,7 +18,7 @@ from functools import partial
 from io import BytesIO
 from math import prod
 
-from raconvert.errors import Corrupt, RaconvertError
+from raconvert.errors import Corrupt, RaconvertError, worded
 from raconvert.files.inflate import MAX_RATIO
 from raconvert.files.source import read_up_to
 
@@ -520,9 +520,9 @@ def _load_text(tree: Tree, path: str, part: Any, dims: tuple[int, ...], code: in
     except UnicodeDecodeError as error:
         raise Corrupt(f"text is not UTF-8 ({error.reason})") from error
     if code == MI_UINT16 and tree.char == "strings" and is_packed(units):
-        tree.note(
+        tree.note(worded(
             f"text of '{path}' has two bytes of UTF-8 in one unit of 16 bits, as MATLAB writes it "
-            "with -v6, and was read as UTF-8; --in-opt char=units gives the units"
-        )
+            "with -v6, and was read as UTF-8; `--in-opt char=units` gives the units"
+        ))  # fmt: skip
         return unpacked(units)
     return units

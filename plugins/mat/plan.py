@@ -33,7 +33,7 @@ def plan(bundle: Bundle, *, version: str = DEFAULT_VERSION, compress: str = "aut
             from .writer import write
         if version == "6" and compress not in ("auto", "none"):
             raise UsageError(
-                "version 6 of MAT is not compressed", remedy="use --out-opt version=7, or 7.3"
+                "version 6 of MAT is not compressed", remedy="use `--out-opt version=7`, or 7.3"
             )
         write(contents, target, level)
 

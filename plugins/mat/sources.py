@@ -376,9 +376,9 @@ class Sparse(Elements):
             raise TooLarge(
                 f"'{self.path}': sparse variable '{self.name}' needs {nbytes} bytes as a dense "
                 "array",
-                expected=f"at most {self.max_memory} (--max-memory)",
-                remedy="read its parts instead with --in-opt sparse=parts, or allow it with "
-                f"--max-memory {-(-nbytes // (1 << 20))}M",
+                expected=f"at most {self.max_memory} (`--max-memory`)",
+                remedy="read its parts instead with `--in-opt sparse=parts`, or allow it with "
+                f"`--max-memory {-(-nbytes // (1 << 20))}M`",
             )
         try:
             places, values = self._load_elements()

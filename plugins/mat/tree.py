@@ -118,8 +118,8 @@ class Tree:
             raise Unsupported(
                 "holds too many values in cells and structs for the memory allowed",
                 path=self.source.path,
-                expected=f"at most {limit} (--max-memory)",
-                remedy="allow more with --max-memory",
+                expected=f"at most {limit} (`--max-memory`)",
+                remedy="allow more with `--max-memory`",
             )
 
     def _count_name(self, path: str) -> None:

@@ -91,7 +91,7 @@ def write_variable(
         raise WouldLose(
             f"variable '{name}' has {node.nbytes} bytes",
             expected=f"at most {MAX_V5_BYTES} in version {contents.version}",
-            remedy="write it with --out-opt version=7.3",
+            remedy="write it with `--out-opt version=7.3`",
         )
     sink = _Uncompressed(file, target) if level is None else _Deflated(file, target, level)
     _matrix(sink, node, name)
@@ -321,7 +321,7 @@ def _as_class(leaf: Leaf, values: Values) -> Values:
             wrong = values[np.argmax(found != values)]
             raise WouldLose(
                 f"array '{leaf.array.name}' was {leaf.cls} in MATLAB and holds {wrong} now",
-                remedy="cast it to another complex type, or drop its metadata with --meta ignore",
+                remedy="cast it to another complex type, or drop its metadata with `--meta ignore`",
             )
     return found
 
@@ -352,7 +352,7 @@ def _decoded(leaf: Leaf, strings: Values) -> Values:
         raise WouldLose(
             f"array '{leaf.array.name}' holds bytes that are not UTF-8, as its metadata says",
             got=repr(error.object[:40]),
-            remedy="write them as the bytes they are with --meta drop",
+            remedy="write them as the bytes they are with `--meta drop`",
         ) from error
 
 
@@ -399,7 +399,7 @@ def _check_characters(leaf: Leaf, points: Values, done: int) -> None:
             f"array '{leaf.array.name}' holds a character that UTF-16 cannot tell from others",
             where=f"element {_index(leaf.array, done + row)}, character {column}",
             got=f"U+{code:04X}",
-            remedy="no flag allows this; NPY can hold it",
+            remedy="no option allows this; NPY can hold it",
         )
 
 

@@ -115,7 +115,7 @@ def read_header(source: Readable) -> Header:
             path=source.path,
             where=f"byte {start}",
             got=_shown(descr),
-            remedy="no flag allows this; save it with numpy.save(path, array)",
+            remedy="no option allows this; save it with numpy.save(path, array)",
         )
     fortran_order = fortran_order and len(shape) > 1
     dims = subshape[::-1] + (shape if fortran_order else shape[::-1])
@@ -136,7 +136,7 @@ def _read_version(source: Readable) -> Layout:
             "is a Python pickle, not an NPY file; reading it would run whatever it contains",
             path=source.path,
             where="byte 0",
-            remedy="no flag allows this",
+            remedy="no option allows this",
         )
     if magic != MAGIC:
         raise Corrupt(
@@ -302,7 +302,7 @@ def _refuse_objects(descr: Any, source: Readable, start: int) -> NoReturn:
         path=source.path,
         where=f"byte {start}",
         got=_shown(descr),
-        remedy="no flag allows this; ask for the data as a numeric or fixed-width text type",
+        remedy="no option allows this; ask for the data as a numeric or fixed-width text type",
     )
 
 
@@ -312,7 +312,7 @@ def _refuse_type(reason: str, descr: Any, source: Readable, start: int) -> NoRet
         path=source.path,
         where=f"byte {start}",
         got=_shown(descr),
-        remedy="no flag allows this; save it with a portable type first, for instance float64",
+        remedy="no option allows this; save it with a portable type first, for instance float64",
     )
 
 

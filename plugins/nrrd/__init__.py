@@ -43,7 +43,7 @@ array, fields repeated as they were, unknown fields and unknown kinds of axes ar
 note.
 
 Refused when writing: axes of length 0, more than 16 axes (15 for complex numbers), float16 and
-bfloat16 (cast them with ``--dtype float32``, which is exact).
+bfloat16 (cast them with `--dtype float32`, which is exact).
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ NAMESPACE = "nrrd"
 # Parsing costs up to 24 times the length in memory; escaped, it fits one line of the header.
 MAX_RECORD_BYTES = 1 << 20
 _POSITIONAL = ("was", "axes")  # these depend on type and sizes
-_REMEDY = "read the numbers as they are with --in-opt restore=no"
+_REMEDY = "read the numbers as they are with `--in-opt restore=no`"
 
 
 def facts_of(type: str, sizes: Any) -> Record:

@@ -112,7 +112,7 @@ def _watched(
             raise WouldLose(
                 f"a NaN of array '{array.name}' has a sign or a payload, which text does not keep",
                 where=f"index {list(index_of(array, done + int(places[0])))}",
-                remedy="nothing was written; --allow precision makes it a plain nan; the other "
+                remedy="nothing was written; `--allow precision` makes it a plain nan; the other "
                 "encodings hold it",
             )
         odd_nans += places[:1].tolist()

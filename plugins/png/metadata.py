@@ -27,7 +27,7 @@ from collections import namedtuple
 from functools import partial
 from struct import Struct
 
-from raconvert.errors import Unsupported
+from raconvert.errors import Unsupported, worded
 from raconvert.files.inflate import inflated
 
 from .tables import GREY, MAX_ANCILLARY_BYTES, MAX_METADATA_BYTES, PALETTE, RGB, RULES
@@ -289,7 +289,7 @@ def animation_notes(png: Png) -> list[str]:
     if count < 2 and (not png.frames or png.frames[0].spans is png.idat):
         return []
     what = f"animated PNG of {count} frames: only its default image is read"
-    return [f"{what} (--in-opt frames=all reads them all)"]
+    return [worded(f"{what} (`--in-opt frames=all` reads them all)")]
 
 
 # -------------------------------------------------------------------------- fields to chunks
@@ -358,7 +358,7 @@ def _formatted(key: str, form: Callable[[Any], Any], value: Any, path: str) -> A
             f"the metadata field png.{key} cannot be written: {error}",
             path=path,
             got=repr(value)[:80],
-            remedy="correct the field, or leave the metadata out with --meta drop",
+            remedy="correct the field, or leave the metadata out with `--meta drop`",
         ) from error
 
 

@@ -69,7 +69,7 @@ def _shape_fits(array: Array) -> list[Fit]:
     if array.ndim < 2:
         return [refused(array.name, "shape", reason)]
     if array.ndim == 3 and shape[0] <= MAX_CHANNELS:
-        reason += "; a first axis is never taken for the channels: move it with --axes 1,2,0"
+        reason += "; a first axis is never taken for the channels: move it with `--axes 1,2,0`"
     return [refused(array.name, "shape", reason, "--planes")]
 
 

@@ -70,7 +70,7 @@ def read_images(paths: list[str], *, frames: str, max_memory: int, **options: st
         raise UsageError(
             "frames=all reads the images of one file, it cannot be combined with a stack of files",
             path=paths[0],
-            remedy="convert each file on its own with --each",
+            remedy="convert each file on its own with `--each`",
         )
     images = PngStack(paths, max_memory=max_memory, **options)
     return Array(
@@ -290,7 +290,7 @@ class PngStack:
         kind = _kind(opened)
         if kind == self._kind:
             return
-        remedy = "leave it out, or convert each file on its own with --each"
+        remedy = "leave it out, or convert each file on its own with `--each`"
         if PALETTE in (opened.png.header.color_type, self._header.color_type):
             remedy += "; a palette gives RGB, or RGBA if any of its colours is transparent"
         raise UsageError(

@@ -71,11 +71,11 @@ def read(
     if not dtype:
         raise UsageError(
             "plain bytes need a type", path=source.path,
-            remedy="say what they are: --in-opt dtype=float32 --in-opt shape=480,640",
+            remedy="say what they are: `--in-opt dtype=float32 --in-opt shape=480,640`",
         )  # fmt: skip
     element = element_named(dtype)
     if not 0 <= offset <= source.size:
-        raise UsageError("--in-opt offset is not in the file", path=source.path,
+        raise UsageError("`--in-opt offset` is not in the file", path=source.path,
                          expected=f"0 to {source.size}", got=offset)  # fmt: skip
     lengths = lengths_of(shape, (source.size - offset) // element.nbytes, source)
     nbytes = prod(lengths) * element.nbytes
@@ -114,7 +114,7 @@ def element_named(text: str) -> Element:
     except (RaconvertError, TypeError, ValueError, SyntaxError, OverflowError):
         pass
     raise UsageError(
-        f"--in-opt dtype={text[:40]} is not a type of plain bytes",
+        f"`--in-opt dtype={text[:40]}` is not a type of plain bytes",
         expected="float32, uint16, >i4, complex64, bool, S8, ...",
     )
 
@@ -126,11 +126,11 @@ def lengths_of(shape: str, count: int, source: Source) -> tuple[int, ...]:
         return (count,)
     if not all(_SHAPE.fullmatch(word) for word in words) or len(words) > MAX_RANK:
         raise UsageError(
-            f"--in-opt shape={shape[:60]} is not a shape", expected="480,640 or -1,640"
+            f"`--in-opt shape={shape[:60]}` is not a shape", expected="480,640 or -1,640"
         )
     lengths = [int(word) for word in words]
     if min(lengths) < -1 or lengths.count(-1) > 1:
-        raise UsageError(f"--in-opt shape={shape[:60]} has a length below 0",
+        raise UsageError(f"`--in-opt shape={shape[:60]}` has a length below 0",
                          expected="at most one -1")  # fmt: skip
     if -1 in lengths:
         rest = prod(length for length in lengths if length != -1)

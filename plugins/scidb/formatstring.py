@@ -85,7 +85,7 @@ def size_of(kind: str, sizes: dict[str, int], text: str, at: int) -> int:
         f"type '{kind}' is unknown{did_you_mean(kind, known)}",
         text,
         at,
-        f"one of {', '.join(known)}; or, if it is {hint}, its bytes: --in-opt types={kind}=16",
+        f"one of {', '.join(known)}; or, if it is {hint}, its bytes: `--in-opt types={kind}=16`",
     )
 
 

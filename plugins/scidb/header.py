@@ -19,7 +19,7 @@ import os
 import re
 from collections import namedtuple
 
-from raconvert.errors import Corrupt, RaconvertError, Unsupported, UsageError
+from raconvert.errors import Corrupt, RaconvertError, Unsupported, UsageError, worded
 from raconvert.files.references import first_there
 from raconvert.files.seal import MARK, check_seal
 from raconvert.files.source import Source
@@ -72,7 +72,7 @@ class Text(namedtuple("Text", "value name path")):
             return Corrupt(
                 what, path=self.path, where=fault.place, expected=fault.expected, got=fault.got
             )
-        what = f"--in-opt {self.name} is wrong: {fault.what}"
+        what = f"`--in-opt {self.name}` is wrong: {fault.what}"
         return UsageError(what, where=fault.place, expected=fault.expected, got=fault.got)
 
 
@@ -155,7 +155,7 @@ def _refuse_by_name(source: Source) -> None:
             path=source.path,
             where="byte 0",
             remedy="save it anew in SciDB: save(ARRAY, '/path/x.scidb', -2, '(double null, int64)')"
-            "; if it is binary nevertheless, give its --in-opt schema= or format=",
+            "; if it is binary nevertheless, give its `--in-opt schema=` or `--in-opt format=`",
         )
 
 
@@ -164,8 +164,8 @@ def _nothing_known(source: Source) -> UsageError:
     return UsageError(
         "SciDB binary files do not say what they hold, and no schema was given",
         path=source.path,
-        remedy="add for instance --in-opt 'schema=<a:double NOT NULL, b:string>[i=0:*]' or "
-        f"--in-opt 'format=(double, string null)'; or write such a schema to '{name}{SUFFIX}' "
+        remedy="add for instance `--in-opt 'schema=<a:double NOT NULL, b:string>[i=0:*]'` or "
+        f"`--in-opt 'format=(double, string null)'`; or write such a schema to '{name}{SUFFIX}' "
         f"beside it, or to '{FOLDER_FILE}' for all files of the folder",
     )
 
@@ -254,11 +254,11 @@ def _columns_of(
     said = {attribute.null for attribute in schema.attributes}
     if default == "auto" and True in said and None in said and False not in said:
         bare = [a.name for a in schema.attributes if a.null is None]
-        notes.append(
+        notes.append(worded(
             f"the schema says NULL but never NOT NULL, as those of SciDB before 15.12, in which "
             f"{_listed(bare)} would not be nullable; if so, add "
-            "--in-opt 'nullable_default=not null'"
-        )
+            "`--in-opt 'nullable_default=not null'`"
+        ))  # fmt: skip
     return columns
 
 
@@ -278,8 +278,8 @@ def _unnamed(columns: list[Column], coords: str) -> Schema:
     """The schema of a format string alone: attributes a0, a1, …, one open dimension."""
     if coords != "none":
         raise UsageError(
-            f"--in-opt coords={coords} needs a schema that names the dimensions",
-            remedy="add --in-opt 'schema=<a:double>[i=0:*; j=0:*]'",
+            f"`--in-opt coords={coords}` needs a schema that names the dimensions",
+            remedy="add `--in-opt 'schema=<a:double>[i=0:*; j=0:*]'`",
         )
     kinds = [column for column in columns if not column.is_skip]
     attributes = [Attribute(f"a{n}", c.type, 0, c.nullable) for n, c in enumerate(kinds)]
@@ -329,8 +329,8 @@ def _counts_differ(
     remedy = "name an attribute in the schema for every column but skip in the format string"
     if coords == "none" and columns == len(schema.attributes) + len(schema.dims):
         remedy = (
-            "if the dimensions are columns too, add --in-opt coords=after (behind the attributes: "
-            "aio_save, SciDB-R) or --in-opt coords=before (SciDB-Py)"
+            "if the dimensions are columns too, add `--in-opt coords=after` (behind the "
+            "attributes: aio_save, SciDB-R) or `--in-opt coords=before` (SciDB-Py)"
         )
     return UsageError(
         "format string and schema do not belong together",

@@ -253,7 +253,7 @@ def _anew(groups: list[Group], coords: str) -> tuple[RecordPlan, list[Fit]]:
     settings = {}
     if coords in ("after", "before") and any(out.column.size is None for out in outs):
         reason = "coordinates as columns beside strings and binaries cannot be put back into place"
-        fits.append(refused("", "shape", reason + "; leave out --out-opt coords"))
+        fits.append(refused("", "shape", reason + "; leave out `--out-opt coords`"))
     if coords in ("after", "before"):
         extra = [
             Out(Column("int64", 8, False), dim.name, None, None, None, None, n, "view")
@@ -344,7 +344,7 @@ def _common_shape(
                     group.first.name,
                     "shape",
                     f"attributes of one SciDB array have one shape, not {what}; choose arrays of "
-                    "one shape with --array",
+                    "one shape with `--array`",
                 )
             )
     if not shape:

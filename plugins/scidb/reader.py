@@ -9,7 +9,7 @@ import numpy as np
 
 from raconvert.arrays.dtypes import MAX_SPAN, spanned
 from raconvert.arrays.memory import MAX_RANK, check_memory
-from raconvert.errors import Corrupt, Unsupported
+from raconvert.errors import Corrupt, Unsupported, worded
 from raconvert.plugin import Array, Axis, Bundle, Element, Metadata, Source, element
 
 from . import content
@@ -97,7 +97,7 @@ class _Reader:
             raise Unsupported(
                 f"{reason}, since their records differ in width",
                 path=self.source.path,
-                remedy="read the records in their order with --in-opt layout=flat",
+                remedy="read the records in their order with `--in-opt layout=flat`",
             )
         self.notes.append(f"{reason}: the arrays hold the records in the order of the file")
         return False
@@ -115,10 +115,10 @@ class _Reader:
             return
         if not in_c_order(self.shape, declared.schema.chunks):
             chunks = " x ".join(map(str, declared.schema.chunks))
-            self.notes.append(
+            self.notes.append(worded(
                 f"the cells lie chunk after chunk ({chunks}) in the file, as the schema says, and "
-                "are put into row-major order; --in-opt order=C takes them as they lie"
-            )
+                "are put into row-major order; `--in-opt order=C` takes them as they lie"
+            ))  # fmt: skip
 
     def _check_shape(self) -> None:
         total = prod(self.shape)
@@ -135,9 +135,10 @@ class _Reader:
                 expected=f"{total} records",
                 got=self.count,
                 remedy="SciDB leaves out empty cells, and then the places of the others are "
-                "unknown: save with the coordinates as columns and read with --in-opt "
-                "coords=after, or read the records as a table with --in-opt layout=flat; "
-                "otherwise the file is cut off, or the schema is of another",
+                "unknown: save with the coordinates as columns and read with "
+                "`--in-opt coords=after`, or read the records as a table with "
+                "`--in-opt layout=flat`; otherwise the file is cut off, or the schema is of "
+                "another",
             )
         chunked = self.dense and declared.order == "chunk"
         rank = 2 * len(self.shape) if chunked else len(self.shape)
@@ -146,7 +147,7 @@ class _Reader:
                 f"array has {len(self.shape)} dimensions",
                 path=self.source.path,
                 expected=f"fewer than {MAX_RANK // 2 if chunked else MAX_RANK}",
-                remedy="read the records as a table with --in-opt layout=flat",
+                remedy="read the records as a table with `--in-opt layout=flat`",
             )
         if spanned(self.shape, self.layout.width or 1) > MAX_SPAN:
             raise Unsupported(
@@ -204,7 +205,7 @@ class _Reader:
                 f"records {one} and {two} (counted from 0) have the same coordinates",
                 path=self.source.path,
                 where=f"byte {two * (self.layout.width or 0)}",
-                remedy="read the records as a table with --in-opt layout=flat",
+                remedy="read the records as a table with `--in-opt layout=flat`",
             )
 
     # --- arrays ---

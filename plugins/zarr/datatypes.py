@@ -101,7 +101,7 @@ def type_of_2(declared: Any, names: set[str], path: str, limits: Limits) -> tupl
         raise Unsafe(
             "array has elements that are Python objects", path=path,
             expected="numbers, texts, dates, bytes or structures",
-            remedy="no flag allows this; write it with a type of its own, such as text",
+            remedy="no option allows this; write it with a type of its own, such as text",
         )  # fmt: skip
     if declared == "bfloat16":  # tensorstore's
         return ELEMENTS["bfloat16"], ""

@@ -257,7 +257,7 @@ def _check_codec(name: str, known: frozenset[str], path: str) -> None:
     if name.removeprefix("numcodecs.") in UNSAFE:
         raise Unsafe(
             f"array is encoded by '{name}', which makes objects of bytes", path=path,
-            remedy="no flag allows this; write it with another codec",
+            remedy="no option allows this; write it with another codec",
         )  # fmt: skip
     if name not in known:
         raise Unsupported(

@@ -55,7 +55,7 @@ class Store:
         if os.path.islink(self.path(key)) and not self.source.trust_external:
             raise Unsafe(
                 "metadata is a link, which may lead out of the folder", path=self.path(key),
-                remedy="copy the file, or follow links with --trust external",
+                remedy="copy the file, or follow links with `--trust external`",
             )  # fmt: skip
 
     def path(self, key: str) -> str:

@@ -532,7 +532,7 @@ class Texts(Chunks):
         if 64 * self._per_chunk > self.max_memory:
             raise TooLarge(
                 f"array '{name}' has too many texts in a chunk", path=store.path(key),
-                expected="their lengths in --max-memory", got=self._per_chunk,
+                expected="their lengths in `--max-memory`", got=self._per_chunk,
             )  # fmt: skip
         element = _width(max(1, self._longest()))
         self.node = self.node._replace(element=element)

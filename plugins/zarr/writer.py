@@ -294,7 +294,7 @@ class Writer:
             raise Unsupported(
                 f"array '{form.key}' has strings that are not UTF-8, as its metadata says they are",
                 path=self.target.path,
-                remedy="write them in a fixed width, as bytes, with --out-opt strings=fixed",
+                remedy="write them in a fixed width, as bytes, with `--out-opt strings=fixed`",
             ) from error
         return data
 

@@ -25,7 +25,7 @@ def check_axes(axes: str) -> tuple[int, ...]:
         return tuple(int(part) for part in axes.split(","))
     except ValueError as error:
         raise UsageError(
-            f"--axes {axes} is not understood", expected="c | fortran | keep-memory | 2,0,1"
+            f"`--axes {axes}` is not understood", expected="c | fortran | keep-memory | 2,0,1"
         ) from error
 
 
@@ -46,7 +46,7 @@ def permuted(array: Array, axes: tuple[int, ...], max_memory: int = DEFAULT_MAX_
     """Return the array with its logical axes in the order `axes` (as numpy.transpose)."""
     if sorted(axes) != list(range(array.ndim)):
         raise UsageError(
-            f"--axes {','.join(map(str, axes))} does not permute the axes of '{array.name}'",
+            f"`--axes {','.join(map(str, axes))}` does not permute the axes of '{array.name}'",
             expected=f"each of 0 to {array.ndim - 1} once",
         )
     if list(axes) == sorted(axes):

@@ -60,10 +60,10 @@ def checked_bools(array: Array) -> Array:
 
 def _is_odd(array: Array, field: str, number: int, got: Any) -> WouldLose:
     inside = f"in field '{field}' " if field else ""
-    way = "no flag allows this; .npy, .npz and .ra keep it" if field else ""
+    way = "no option allows this; .npy, .npz and .ra keep it" if field else ""
     return WouldLose(
         f"bool {inside}of array '{array.name}' is neither 0 nor 1",
         where=f"index {list(index_of(array, number))}",
         got=int(got),
-        remedy=f"nothing was written; {way or '--dtype uint8 keeps the numbers'}",
+        remedy=f"nothing was written; {way or '`--dtype uint8` keeps the numbers'}",
     )

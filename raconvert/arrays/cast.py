@@ -130,7 +130,7 @@ def parse_dtype(name: str) -> np.dtype[Any]:
             f"unknown element type '{name}'", expected="such as uint8 or float32"
         ) from (error)
     if dtype.kind not in "biufc":
-        raise UsageError(f"--dtype {name} is not a numeric type")
+        raise UsageError(f"`--dtype {name}` is not a numeric type")
     return dtype.newbyteorder("<") if dtype.itemsize > 1 else dtype
 
 
@@ -166,7 +166,7 @@ def _way_out(value: np.ndarray[Any, Any], dtype: np.dtype[Any], round_values: bo
         except WouldLose:
             pass
         else:
-            return "--allow precision rounds it"
+            return "`--allow precision` rounds it"
     if value.dtype.kind == "c" and value[0].imag != 0:
         return "choose a complex type"
     if value.dtype.kind in "fc" and not np.isfinite(value[0]):

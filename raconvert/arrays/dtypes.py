@@ -185,17 +185,17 @@ def element_of(dtype: np.dtype[Any]) -> Element:
         if dtype.hasobject:
             raise Unsupported(
                 f"type {dtype} holds Python objects, which only pickle could store",
-                remedy="no flag allows this; convert it to a numeric or fixed-width type first",
+                remedy="no option allows this; convert it to a numeric or fixed-width type first",
             )
         if dtype.itemsize == 0:
             raise Unsupported(
                 f"type {dtype} has elements of 0 bytes, which nothing in a file could count",
-                remedy="no flag allows this; give the strings a width",
+                remedy="no option allows this; give the strings a width",
             )
         return Element("user", dtype.itemsize, "|", _descr(dtype))
     raise Unsupported(
         f"type {dtype} ({dtype.itemsize} bytes) has no faithful form in RA",
-        remedy="no flag allows this; cast it first, for instance with --dtype float64",
+        remedy="no option allows this; cast it first, for instance with `--dtype float64`",
     )
 
 
@@ -210,7 +210,7 @@ def _descr(dtype: np.dtype[Any]) -> Any:
     except ValueError as error:
         raise Unsupported(
             f"structured type {dtype} has overlapping or unordered fields: {error}",
-            remedy="no flag allows this; reorder the fields first",
+            remedy="no option allows this; reorder the fields first",
         ) from error
     return frozen(_flat(descr) if isinstance(descr, list) else descr)
 

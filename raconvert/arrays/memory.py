@@ -34,12 +34,12 @@ def check_memory(nbytes: int, max_memory: int, what: str, got: str | None = None
     there = machine_memory()
     if nbytes <= min(max_memory, there):
         return
-    remedy = f"allow it with --max-memory {-(-nbytes // (1 << 20))}M"
+    remedy = f"allow it with `--max-memory {-(-nbytes // (1 << 20))}M`"
     if nbytes > there:
         remedy = "read a part of it (raconvert.open), or convert it, which needs little memory"
     raise TooLarge(
         f"{what} needs {nbytes} bytes",
-        expected=f"at most {max_memory} (--max-memory)"
+        expected=f"at most {max_memory} (`--max-memory`)"
         if max_memory <= there
         else f"at most {there}, the memory of this machine",
         got=got,

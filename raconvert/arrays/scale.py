@@ -29,7 +29,7 @@ def scaled(array: Array, scale: str, bits: int) -> Array:
     The mapping is kept as attribute ``scale`` in the metadata.
     """
     if bits not in (8, 16):
-        raise UsageError("--bits takes 8 or 16", got=bits)
+        raise UsageError("`--bits` takes 8 or 16", got=bits)
     if array.element.kind not in ("int", "uint", "float", "bool", "bfloat"):
         raise Unsupported(f"array '{array.name}' of type {type_name(array.element)} has no scale")
     low, high = _range(array, scale)
@@ -45,7 +45,7 @@ def scaled(array: Array, scale: str, bits: int) -> Array:
                 f"value {block.reshape(-1)[first]} of array '{array.name}' lies outside the scale",
                 where=f"index {list(index_of(array, done + first))}",
                 expected=f"{low} to {high}",
-                remedy="nothing was written; choose --scale minmax or a wider LO:HI",
+                remedy="nothing was written; choose `--scale minmax` or a wider LO:HI",
             )
         return _rounded_scale(values, low, high, top).astype(dtype)
 

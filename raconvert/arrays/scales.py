@@ -176,7 +176,7 @@ def _wrong(array: Any, name: str, value: Any, expected: str) -> Unsupported:
         f"the scale of array '{array.name}' cannot be applied: {name} is not what it should be",
         expected=expected,
         got=str(value)[:60],
-        remedy="leave out unscale (--unscale): elements are then as stored",
+        remedy="leave out unscale (`--unscale`): elements are then as stored",
     )
 
 

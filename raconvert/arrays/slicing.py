@@ -161,7 +161,7 @@ def _part_of(word: str, text: str) -> Any:
     except ValueError:
         pass
     raise UsageError(
-        f"--slice '{text}' is not understood at '{word}'",
+        f"`--slice '{text}'` is not understood at '{word}'",
         expected="integers, slices and ... for each axis, such as '1:, ..., ::2, 0'",
     )
 
@@ -179,6 +179,6 @@ def part_of(array: Any, text: str) -> Any:
         return sliced(array, key)
     except IndexError as error:
         raise UsageError(
-            f"--slice '{text}' is not a part of array '{array.name}': {error}",
+            f"`--slice '{text}'` is not a part of array '{array.name}': {error}",
             expected=f"indices of shape {array.shape}",
         ) from error

@@ -212,7 +212,7 @@ class Stack:
                 path=path,
                 expected=f"{type_name(first.element)} {first.shape} as in '{self._paths[0]}'",
                 got=f"{type_name(item.element)} {item.shape}",
-                remedy="leave it out, or convert each file on its own with --each",
+                remedy="leave it out, or convert each file on its own with `--each`",
             )
         return item
 

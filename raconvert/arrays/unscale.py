@@ -120,7 +120,7 @@ class _Physical:
                 f"value {block.reshape(-1)[wrong[0]]} of array '{self.array.name}' does not fit "
                 f"{self.dtype.name}, which has NaN for those that are missing",
                 where=f"index {list(index_of(self.array, done + int(wrong[0])))}",
-                remedy="--allow precision rounds it; without --unscale it is as stored",
+                remedy="`--allow precision` rounds it; without `--unscale` it is as stored",
             )
 
 

@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from raconvert import __version__
 from raconvert.cli.streams import fill_closed, flush, silence, stdout_failed
-from raconvert.errors import RaconvertError, UsageError, did_you_mean, quoted
+from raconvert.errors import RaconvertError, UsageError, did_you_mean, name_flags, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +56,14 @@ _DASHES = ("\u2010", "\u2011", "\u2012", "\u2013", "\u2014", "\u2015", "\u2212",
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; never raises, whatever happens."""
+    before = name_flags(True)
+    try:
+        return _main(argv)
+    finally:
+        name_flags(before)
+
+
+def _main(argv: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     # numpy starts a pool of threads for linear algebra, of which there is none here.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -8,7 +8,7 @@ import sys
 from raconvert.cli.console import one_line, progress_of, write
 from raconvert.cli.convert import value_of
 from raconvert.cli.display import Display
-from raconvert.errors import RaconvertError, UsageError
+from raconvert.errors import RaconvertError, UsageError, worded
 from raconvert.migration.failures import advice, alike, masked
 from raconvert.migration.options import MIGRATION
 from raconvert.plugin import Fit
@@ -119,4 +119,4 @@ def _tell_failures(failed: list[tuple[str, RaconvertError]], root: str, console:
             write(sys.stderr, f"{len(others)} more for the same reason:{names}\n")
     for flags, count in advice(failed).items():
         files = "file" if count == 1 else "files"
-        console.error(RaconvertError(f"{count} {files} would pass with {flags}"))
+        console.error(RaconvertError(f"{count} {files} would pass with {worded(flags)}"))

@@ -375,3 +375,68 @@ VERBS = {
         "fish | source",
     ),
 }  # fmt: skip
+
+# The same options as keywords of Python ----------------------------------------------------------
+
+_WRITTEN = r"(--?[a-z][a-z-]*)(?:[ =](?:'([^']*)'|(.*?)))?(?= --?[a-z]|$)"
+_ARGUMENTS = {"output": "dst"}  # dest on the command line -> argument in Python
+
+
+def _all_options() -> dict[str, Opt]:
+    """The options by flag; of two verbs with one flag, the first counts."""
+    found: dict[str, Opt] = {}
+    for verb in ("convert", "migrate", "refs", *VERBS):
+        for option in VERBS[verb].options:
+            for flag in option.flags:
+                found.setdefault(flag, option)
+    return found
+
+
+def keywords(text: str) -> str:
+    """Return options of the command line as arguments in Python; what is no option stays.
+
+    >>> keywords("--allow names --overwrite"), keywords("--out-opt version=7.3"), keywords("--axes")
+    ('allow=["names"], overwrite=True', 'out_opts={"version": "7.3"}', 'axes')
+    """
+    import re
+
+    known = _all_options()
+    values: dict[str, tuple[Opt, list[str]]] = {}
+    for flag, quoted_value, value in re.findall(_WRITTEN, text):
+        if flag not in known:
+            return text
+        option = known[flag]
+        name = _ARGUMENTS.get(option.dest, option.dest)
+        given = quoted_value or value
+        values.setdefault(name, (option, []))[1].extend([given] if given else [])
+    return ", ".join(_keyword(name, *pair) for name, pair in values.items())
+
+
+def _keyword(name: str, option: Opt, values: list[str]) -> str:
+    """One argument with its value; the name alone where no value is said."""
+    if option.how in ("flag", "const") or (option.how == "maybe" and not values):
+        return f"{name}={_literal(option.const) if option.how == 'const' else True}"
+    if not values:
+        return name
+    if option.kind is pair:
+        sides = [value.partition("=") for value in values]
+        return f"{name}={{{', '.join(f'{_literal(k)}: {_literal(v)}' for k, _, v in sides)}}}"
+    if option.kind is concat:
+        return f'{name}=("concat", {values[0]})'
+    if option.how in ("append", "rest"):
+        items = ",".join(values).split(",") if option.kind else values
+        return f"{name}=[{', '.join(map(_literal, items))}]"
+    if option.kind in (count, axis_or_none, number, width):
+        return f"{name}={values[0]}"
+    if option.kind is size and values[0][:1].isdigit():
+        return f"{name}={size(values[0])}"
+    return f"{name}={_literal(values[0])}"
+
+
+def _literal(value: object) -> str:
+    """A value as Python has it; an ellipsis where it is left open."""
+    if not isinstance(value, str):
+        return repr(value)
+    from json import dumps
+
+    return dumps(value, ensure_ascii=False) if value else "..."

@@ -42,7 +42,8 @@ class Container:
             raise Unsupported(
                 f"is in the format {found.name}, so that no array of {run.row.name} can be added",
                 path=run.path,
-                remedy="name another file; -o FILE --overwrite replaces the whole file",
+                remedy="name another file; FILE without #NAME, and `--overwrite`, replace the "
+                "whole file",
             )
         self.bundle: Bundle = self.read(run)
         self.fields: dict[str, Any] | None = _sidecar(run, self.source)
@@ -173,7 +174,8 @@ def plan_of(run: Conversion, bundle: Bundle, stack: ExitStack) -> Plan:
         raise Unsupported(
             f"format {run.row.name} takes no array beside those that a file has",
             path=run.path,
-            remedy="write all arrays together: -o FILE --overwrite replaces the whole file",
+            remedy="write all arrays together: FILE without #NAME, and `--overwrite`, replace the "
+            "whole file",
         )
     container = run.container = Container(run)
     stack.callback(container.close)

@@ -89,16 +89,18 @@ def convert_many(words: list[str], dst: str | None, settings: Settings) -> Repor
                     return _convert_to_one(gathered, dst, folder, opened)
     if is_folder(dst, settings) or template_fields(dst) & EACH_FIELDS:
         if settings.labels or settings.cuts:
-            flag = "--labels" if settings.labels else "--planes"
-            raise UsageError(f"{flag} goes with one destination, not with one file for each source")
+            option = "`--labels`" if settings.labels else "`--planes`"
+            raise UsageError(
+                f"{option} goes with one destination, not with one file for each source"
+            )
         if settings.skip_bad:
             raise UsageError(
-                "--skip-bad goes with one destination for all sources",
+                "`--skip-bad` goes with one destination for all sources",
                 remedy="leave it out: of one file for each source a bad one fails alone",
             )
         return convert_each(words, gathered, dst, settings)
     if dst is None:
-        raise UsageError("no destination", remedy="name one with -o FILE or --out-dir DIR")
+        raise UsageError("no destination", remedy="name one with `-o FILE` or `--out-dir DIR`")
     return _convert_to_one(gathered, dst, settings)
 
 
@@ -239,7 +241,7 @@ def _write_labelled(
         raise TargetExists(
             "exists, and a stack goes with its labels into a new container only",
             path=path,
-            remedy="write both to a new container, and add each of its arrays: -o FILE#NAME",
+            remedy="write both to a new container, and add each of its arrays: `-o FILE#NAME`",
         )
     stacked = settings if isinstance(settings.stack, tuple) else settings.replace(stack=True)
     parts = parts_of(gathered.paths)
@@ -329,9 +331,11 @@ def _check_sequence(gathered: Gathered, settings: Settings) -> None:
     if settings.strict_sequence:
         gaps = missing_numbers(gathered.paths)
         if gaps:
-            raise UsageError(f"the sequence has gaps: {gaps} (refused by --strict-sequence)")
+            raise UsageError(f"the sequence has gaps: {gaps} (refused by `--strict-sequence`)")
         if twice := repeated(gathered.paths):
-            raise UsageError(f"the sequence has {twice} duplicates (refused by --strict-sequence)")
+            raise UsageError(
+                f"the sequence has {twice} duplicates (refused by `--strict-sequence`)"
+            )
 
 
 def _open(
@@ -362,5 +366,5 @@ def _hints(arrays: list[Array], files: int) -> list[str]:
     if len({(array.element, array.shape) for array in arrays}) > 1:
         return []
     return [
-        f"{files} arrays of the same type and shape, one for each file; --stack makes one of them"
+        f"{files} arrays of the same type and shape, one for each file; `--stack` makes one of them"
     ]

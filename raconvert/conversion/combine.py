@@ -145,7 +145,7 @@ def _other_format(path: str, row: Row, found: Row) -> UsageError:
         path=path,
         expected=row.title,
         got=found.title,
-        remedy="convert each on its own with --each",
+        remedy="convert each on its own with `--each`",
     )
 
 
@@ -180,7 +180,7 @@ def _only_array(
         raise UsageError(
             f"has {counted(len(whole.arrays), 'array')}; a stack needs one of each file",
             path=path,
-            remedy=f"choose with --array NAME: {listed(whole.names)}",
+            remedy=f"choose with `--array NAME`: {listed(whole.names)}",
         )
     array, renamed = _with_attributes(whole.arrays[0], bundle)
     if renamed:
@@ -194,7 +194,7 @@ def concatenated(array: Array, axis: int, max_memory: int) -> Array:
 
     rank = array.ndim - 1
     if not -rank <= axis < rank:
-        what = f"--concat {axis} is not an axis of the items"
+        what = f"`--concat {axis}` is not an axis of the items"
         raise UsageError(what, expected=f"0 to {rank - 1}")
     axis %= rank
     order = (*range(1, axis + 1), 0, *range(axis + 1, rank + 1))
@@ -345,6 +345,6 @@ def _keep_what_it_says(bundle: Bundle, part: Bundle, stem: str, *, chosen: bool)
             raise UsageError(
                 f"two sources say different things of group '{group}'",
                 path=part.path,
-                remedy="convert them one by one, or choose arrays with --array",
+                remedy="convert them one by one, or choose arrays with `--array`",
             )
     return renamed

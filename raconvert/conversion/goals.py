@@ -24,9 +24,9 @@ def each_target(
     if dst is not None and not dst.endswith(("/", os.sep)) and not os.path.isdir(dst):
         if not template_fields(dst):
             raise UsageError(
-                "--each needs a folder or a template as destination",
+                "`--each` needs a folder or a template as destination",
                 path=dst,
-                remedy="use --out-dir DIR --to FORMAT, or -o '{stem}.npy'",
+                remedy="use `--out-dir DIR --to FORMAT`, or `-o '{stem}.npy'`",
             )
         for path in gathered.paths:
             name = os.path.basename(path.rstrip("/" + os.sep))
@@ -42,7 +42,7 @@ def each_target(
         raise UsageError(
             "a folder as destination needs the format of its files",
             path=folder,
-            remedy="name it with --to: ra or npy for one file each, bundle for one folder of all",
+            remedy="name it with `--to`: ra or npy for one file each, bundle for one folder of all",
         )
     suffix = next(iter(registry.by_name(settings.to).suffixes), "")
     roots = roots_of(words)

@@ -154,7 +154,7 @@ def gather(
     if sort is not None and sort not in SORTS:
         raise UsageError(f"unknown order '{sort}'", expected=" | ".join(SORTS))
     if not words and files_from is None:
-        raise UsageError("no source", remedy="name files, folders or patterns, or --files-from")
+        raise UsageError("no source", remedy="name files, folders or patterns, or `--files-from`")
     paths: list[str] = []
     known: dict[str, list[str]] = {}
     literal = True
@@ -252,7 +252,7 @@ def _expand(
             raise ReadFailed(
                 "folder holds no file of a known format",
                 path=word,
-                remedy=None if recursive else "-r (--recursive) also looks into its folders",
+                remedy=None if recursive else "`--recursive` also looks into its folders",
             )
         return paths, False
     if os.path.lexists(split_spec(word)[0]):

@@ -44,7 +44,7 @@ def refuse_parts(paths: Sequence[str]) -> None:
     if len(parts) > 1:
         raise UsageError(
             f"classes of one name are below several folders: {listed(parts)}",
-            remedy="name the labels as arrays of a container (-o DATA.h5 --labels labels), where "
+            remedy="name the labels as arrays of a container (`-o DATA.h5 --labels labels`), where "
             "each folder gets its own, or convert the folders one by one",
         )
 
@@ -104,7 +104,7 @@ def add_labels(
     names = [array.name for array in arrays]
     if len(set(names)) < len(names):
         raise UsageError(f"two arrays would be named '{max(names, key=names.count)}'",
-                         remedy="choose others with --name and --labels")  # fmt: skip
+                         remedy="choose others with `--name` and `--labels`")  # fmt: skip
     return arrays, set(added)
 
 

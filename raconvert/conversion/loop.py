@@ -80,7 +80,7 @@ class LaneOfMany:
                     "place, as long as this system runs",
                     path=paths[0],
                     got=counted(len(paths), "file"),
-                    remedy="write them again with --overwrite",
+                    remedy="write them again with `--overwrite`",
                 ) from error
 
 

@@ -33,12 +33,14 @@ def judge(fits: list[Fit], settings: Settings, report: Report) -> None:
             continue
         if fit.outcome == EQUIVALENT:
             if settings.strict:
-                reasons.append(f"{fit} (refused by --strict)")
+                reasons.append(f"{fit.as_written()} (refused by `--strict`)")
             report.equivalent.append(fit)
         elif _is_allowed(fit, settings):
             report.allowed.append(fit)
         else:
-            reasons.append(str(fit) if fit.flag else f"{fit} (no flag allows this)")
+            reasons.append(
+                fit.as_written() if fit.flag else f"{fit.as_written()} (no option allows this)"
+            )
     if reasons:
         raise WouldLose(
             f"{report.target_format} cannot hold this as it is",
@@ -86,7 +88,9 @@ def all_fits(run: Conversion) -> list[Fit]:
     if mode == "sidecar":
         return [*_kept(fits), *_items_without_a_place(bundle, row)]
     if mode == "trailer" and not row.trailer:
-        raise UsageError("--meta trailer is for .ra destinations; --meta sidecar for all others")
+        raise UsageError(
+            "`--meta trailer` is for .ra destinations; `--meta sidecar` for all others"
+        )
     if mode == "trailer":
         for array in bundle.arrays:
             fits += _replaced_trailer(array)
@@ -115,7 +119,7 @@ def left_behind(
             array.name,
             loss,
             f"{_TOLD[loss]} is told by '{name}', which is not chosen; choose both by name with "
-            "--array",
+            "`--array`",
             f"--allow {loss}",
         )
         for origin, array in zip(origins, arrays, strict=True)
@@ -177,17 +181,20 @@ def _holders(array: Array) -> str:
 def undecided(run: Conversion) -> list[Fit]:
     """The arrays of a bare .ra that would be taken as listed: nobody has said how to index them."""
     settings = run.settings
-    if run.opened is None or run.row.index_orders != "F" or settings.axes in _DECIDE:
+    if run.row.index_orders != "F" or settings.axes in _DECIDE:
         return []
+    bare = {one.name for one in run.origins if one.index_order is None}
+    if run.opened is not None:
+        bare = run.opened.bare
     return [
         equivalent(
             array.name,
             "index order",
-            f"a bare .ra has none; --index-order F takes its axes as listed, {array.shape}, "
-            f"--index-order C reversed, {array.shape[::-1]}",
+            f"a bare .ra has none; `--index-order F` takes its axes as listed, {array.shape}, "
+            f"`--index-order C` reversed, {array.shape[::-1]}",
         )
         for origin, array in zip(run.origins, run.bundle.arrays, strict=True)
-        if origin.name in run.opened.bare and sum(length > 1 for length in array.shape) > 1
+        if origin.name in bare and sum(length > 1 for length in array.shape) > 1
     ]
 
 

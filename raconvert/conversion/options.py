@@ -233,13 +233,13 @@ def is_bare(name: str) -> bool:
 def check_jobs(jobs: int | None) -> None:
     """Refuse a number of processes that is none (`UsageError`)."""
     if jobs is not None and jobs < 1:
-        raise UsageError("--jobs is not a valid number", expected="1 or more", got=jobs)
+        raise UsageError("`--jobs` is not a valid number", expected="1 or more", got=jobs)
 
 
 def _check_words(flag: str, words: Iterable[str], known: tuple[str, ...]) -> None:
     for word in words:
         if word not in known:
             raise UsageError(
-                f"{flag} does not know '{word}'{did_you_mean(word, list(known))}",
+                f"`{flag}` does not know '{word}'{did_you_mean(word, list(known))}",
                 expected=" | ".join(known),
             )

@@ -108,7 +108,7 @@ def array_name(name: str | None, row: Row, settings: Settings) -> str | None:
         return name
     if not row.many:
         raise UsageError(
-            f"--name names an array in a container; {row.name} holds one, without name"
+            f"`--name` names an array in a container; {row.name} holds one, without name"
         )
     if name not in (None, settings.name):
         raise UsageError(f"the array has two names: '{name}' and '{settings.name}'")

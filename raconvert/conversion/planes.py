@@ -98,7 +98,7 @@ def _turned(array: Array, settings: Settings) -> Array:
     if type(axis) is int:
         if not -rank <= axis < rank:
             raise UsageError(
-                f"--planes {axis} is not an axis of '{array.name}'", expected=f"0 to {rank - 1}"
+                f"`--planes {axis}` is not an axis of '{array.name}'", expected=f"0 to {rank - 1}"
             )
         order = [axis % rank, *(one for one in range(rank) if one != axis % rank)]
     else:
@@ -131,13 +131,13 @@ def _split_of(bundle: Bundle, path: str, row: Row) -> Split:
         raise UsageError(
             f"format {row.name} holds arrays of any rank in one file",
             path=path,
-            remedy="name one destination without a template and without --planes",
+            remedy="name one destination without a template and without `--planes`",
         )
     if len(bundle.arrays) != 1:
         raise UsageError(
             f"source has {counted(len(bundle.arrays), 'array')}; planes are made of one",
             path=bundle.path,
-            remedy=f"choose with --array NAME: {listed(bundle.names)}",
+            remedy=f"choose with `--array NAME`: {listed(bundle.names)}",
         )
     return split
 

@@ -98,7 +98,11 @@ def write_to_url(url: str, settings: Settings, write: Callable[[str], Report]) -
     _refuse_addition(url, settings)
     with Remote(url, replaces=settings.overwrite) as remote:
         if not settings.overwrite:
-            _kept([], url, settings, single=True)
+            kept = _kept([], url, settings, single=True)
+            if kept is not None:
+                report = Report([])
+                report.skipped.append(kept)
+                return report
             remote.absent.add(url)
         return published(remote, settings, [], lambda: write(remote.place))
 
@@ -118,7 +122,8 @@ def _refuse_addition(url: str, settings: Settings) -> None:
         raise TargetExists(
             "exists, and no array is added to a container at a URL",
             path=path,
-            remedy="add it to a local copy, and send that: -o URL --overwrite replaces the whole",
+            remedy="add it to a local copy, and send that: the URL without #NAME, and "
+            "`--overwrite`, replace the whole",
         )
 
 
@@ -158,9 +163,9 @@ def _kept(
     """Why the one destination is left as it is; None if it is to be written."""
     if not single:
         if settings.skip_existing or settings.update:
-            flag = "--skip-existing" if settings.skip_existing else "--update"
+            option = "`--skip-existing`" if settings.skip_existing else "`--update`"
             raise UsageError(
-                f"{flag} does not go with several destinations at a URL",
+                f"{option} does not go with several destinations at a URL",
                 path=url,
                 remedy="raconvert migrate SRC_TREE URL does only what is left to do",
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from raconvert import registry
 from raconvert.arrays.dtypes import few_lengths, little, size, type_name
 from raconvert.arrays.protocols import Shown
-from raconvert.errors import counted
+from raconvert.errors import counted, worded
 from raconvert.plugin import Fit, first_of
 
 TYPE_CHECKING = False
@@ -119,7 +119,7 @@ class Report(Shown):
                 self.add_notes(
                     [
                         f"array '{array.name}': its axes have no index order and are taken as "
-                        f"listed, {shape}; --index-order C reads them reversed"
+                        f"listed, {shape}; `--index-order C` reads them reversed"
                     ]
                 )
         for what, names in moved.items():
@@ -181,7 +181,7 @@ class Report(Shown):
 
     def add_notes(self, notes: list[str]) -> None:
         """Add remarks, each once. Raises nothing."""
-        self.notes.add(notes)
+        self.notes.add(map(worded, notes))
 
     def absorb(self, part: Report, *, paths: bool = True, source: str | None = None) -> None:
         """Take over what the report of one file of many says; fits and notes once each.

@@ -44,7 +44,7 @@ def without_bad(gathered: Gathered, settings: Settings, report: Report) -> Gathe
 def name_way_out(error: RaconvertError, paths: list[str]) -> None:
     """Add to the error of one of many sources that the others can do without it."""
     if isinstance(error, BAD) and error.path in paths:
-        way = "--skip-bad leaves such files out"
+        way = "`--skip-bad` leaves such files out"
         error.remedy = f"{error.remedy}\n{way}" if error.remedy else way
 
 

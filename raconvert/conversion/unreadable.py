@@ -89,8 +89,8 @@ def _refusal(bundle: Bundle, fits: list[Fit]) -> WouldLose:
             [
                 *lines[:LISTED],
                 *more,
-                f"{FLAG} leaves them out; the others can also be chosen by name, with FILE#NAME "
-                "or --array",
+                f"`{FLAG}` leaves them out; the others can also be chosen by name, with FILE#NAME "
+                "or `--array`",
                 "nothing was written",
             ]
         ),

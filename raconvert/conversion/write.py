@@ -293,7 +293,7 @@ def _for_stdout(row: Row, settings: Settings) -> Settings:
     if settings.meta == "sidecar":
         raise UsageError(
             "a sidecar cannot be written beside the standard output",
-            remedy="name a file, or put the metadata into an .ra with --meta trailer",
+            remedy="name a file, or put the metadata into an .ra with `--meta trailer`",
         )
     return settings.replace(meta="ignore") if settings.meta == "auto" else settings
 
@@ -307,7 +307,7 @@ def _check_count(bundle: Bundle, run: Conversion) -> None:
     raise UsageError(
         f"source has {counted(len(names), 'array')}, '{run.path}' holds one",
         path=bundle.path,
-        remedy=f"choose with --array NAME or FILE#NAME: {listed(names)}",
+        remedy=f"choose with `--array NAME` or FILE#NAME: {listed(names)}",
     )
 
 

@@ -82,8 +82,8 @@ class Found:
         memory = -(-nbytes // (1 << 20))
         return TooLarge(
             f"{self.what} declares {nbytes} bytes that {why}", path=self.path, got=self._counts(),
-            expected=f"at most {self.limits.memory} (--max-memory), unless more is stored",
-            remedy=f"choose a part of it, or allow it with --max-memory {memory}M",
+            expected=f"at most {self.limits.memory} (`--max-memory`), unless more is stored",
+            remedy=f"choose a part of it, or allow it with `--max-memory {memory}M`",
         )  # fmt: skip
 
     def _counts(self) -> str:

@@ -42,7 +42,7 @@ def check_folder(
         raise TargetExists(
             "exists already, and is left as it was",
             path=path,
-            remedy=f"use --overwrite to replace {what}, or name another folder",
+            remedy=f"use `--overwrite` to replace {what}, or name another folder",
         )
     strange = strangers(path)
     if strange:

@@ -172,7 +172,7 @@ def check_target(path: str, *, overwrite: bool) -> None:
             raise TargetExists(
                 "is a link to what is not there, and is left as it was",
                 path=path,
-                remedy="use --overwrite to create what it names, or remove it",
+                remedy="use `--overwrite` to create what it names, or remove it",
             ) from None
         return
     except ValueError as error:  # a NUL in the name
@@ -190,7 +190,7 @@ def exists(path: str, what: str = "exists already") -> TargetExists:
     return TargetExists(
         f"{what}, and is left as it was",
         path=path,
-        remedy="use --overwrite to replace it, or --skip-existing to keep it",
+        remedy="use `--overwrite` to replace it, or `--skip-existing` to keep it",
     )
 
 

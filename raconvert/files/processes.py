@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 
 from raconvert import errors
-from raconvert.errors import Corrupt, RaconvertError
+from raconvert.errors import Corrupt, RaconvertError, worded
 from raconvert.files.places import temporaries_of
 
 TYPE_CHECKING = False
@@ -38,13 +38,19 @@ def encoded(error: RaconvertError | OSError) -> dict[str, Any]:
     """Return an error as values of JSON."""
     if isinstance(error, RaconvertError):
         found: dict[str, Any] = {
-            part: None if getattr(error, part) is None else str(getattr(error, part))
-            for part in _PARTS
+            part: error.path if part == "path" else error.as_written(part) for part in _PARTS
         }
         return {**found, "class": type(error).__name__, "notes": getattr(error, "__notes__", [])}
     reason = error.strerror if isinstance(error, OSError) else None
     errno = getattr(error, "errno", None)
     return {"class": "OSError", "errno": errno, "what": reason or str(error)}
+
+
+def shown(fields: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return an error as values of JSON with options as this process names them."""
+    if fields is None:
+        return None
+    return {name: worded(part) if isinstance(part, str) else part for name, part in fields.items()}
 
 
 def decoded(fields: dict[str, Any]) -> RaconvertError:

@@ -153,7 +153,7 @@ def _outside(source: Source, what: str, folder: str, shown: str) -> Unsafe:
         path=source.path,
         expected=f"a file below '{folder}'",
         got=f"'{shown}'",
-        remedy="read it nevertheless with --trust external, if you know who made this file",
+        remedy="read it nevertheless with `--trust external`, if you know who made this file",
     )
 
 

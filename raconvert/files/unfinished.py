@@ -131,7 +131,7 @@ def refuse_unfinished(paths: Collection[str], *, single: bool = False) -> None:
                 "is one of several files that were written together, and not all of them were",
                 path=min(said.common),
                 where=f"'{note}'",
-                remedy="write them again with --overwrite; if they are right as they are, or the "
+                remedy="write them again with `--overwrite`; if they are right as they are, or the "
                 "run goes on still, wait or remove that note",
             )
 

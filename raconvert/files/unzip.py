@@ -68,7 +68,7 @@ def _unlzma(source: Source, file: FileIO, member: Member) -> Iterator[bytes]:
         raise TooLarge(
             f"LZMA member needs a dictionary of {room} bytes",
             path=source.path,
-            expected=f"at most {source.max_memory} (--max-memory)",
+            expected=f"at most {source.max_memory} (`--max-memory`)",
         )
     rest, lc = divmod(code, 9)
     pb, lp = divmod(rest, 5)

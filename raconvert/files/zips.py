@@ -237,7 +237,7 @@ def _check_method(source: Source, info: ZipInfo) -> None:
         raise Unsupported(
             "member is encrypted",
             path=source.path,
-            remedy="no flag allows this; extract it with its password and save it anew",
+            remedy="no option allows this; extract it with its password and save it anew",
         )
     if info.compress_type not in DECODERS:
         method = _OTHER_METHODS.get(info.compress_type, "an unknown method")

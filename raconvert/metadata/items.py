@@ -53,7 +53,7 @@ def items_of(
         raise Corrupt(
             "per-item metadata is missing, although the sidecar promises it",
             path=place,
-            remedy="read without metadata: --meta ignore",
+            remedy="read without metadata: `--meta ignore`",
         )
     count = array.shape[0] if array.shape else 0
     facts = said if isinstance(said, dict) else {}

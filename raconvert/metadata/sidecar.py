@@ -21,7 +21,7 @@ import os
 
 from raconvert.arrays.array import Array
 from raconvert.arrays.namespace import trailer_of, without_trailer
-from raconvert.errors import Corrupt, RaconvertError
+from raconvert.errors import Corrupt, RaconvertError, worded
 from raconvert.files.places import check_target, is_remote, is_there
 from raconvert.files.seal import checksum
 from raconvert.files.source import Extent, Source
@@ -52,7 +52,7 @@ def lies_beside(path: str) -> bool:
     try:
         return is_there(path_of(path))
     except RaconvertError as error:
-        error.add_note("to read without what may lie beside the file: --meta ignore")
+        error.add_note(worded("to read without what may lie beside the file: `--meta ignore`"))
         raise
 
 
@@ -164,7 +164,7 @@ def load_from(
             path=path,
             expected=f"at most {MAX_BYTES} bytes",
             got=beside.size,
-            remedy="read without it: --meta ignore",
+            remedy="read without it: `--meta ignore`",
         )
     if not beside.head.startswith(MARK):
         return None
@@ -185,7 +185,7 @@ def load_from(
             path=source.path,
             expected=f"{odd[0]} {promised.get(odd[0])}",
             got=f"{found[odd[0]]}",
-            remedy="read without it: --meta ignore; or remove the sidecar if it is left over",
+            remedy="read without it: `--meta ignore`; or remove the sidecar if it is left over",
         )
     return fields
 
@@ -204,7 +204,7 @@ def read_trailer(array: Array, source: Source) -> Array:
             where=f"byte {trailer.offset}",
             expected=f"at most {MAX_BYTES} bytes",
             got=trailer.nbytes,
-            remedy="read without it: --meta ignore",
+            remedy="read without it: `--meta ignore`",
         )
     array.meta = without_trailer(array.meta)
     text = source.read_exact(trailer.offset, trailer.nbytes, "the YAML trailer")

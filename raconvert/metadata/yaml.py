@@ -74,12 +74,12 @@ def dump(fields: dict[str, Any], *, limit: int = MAX_BYTES) -> bytes:
     except (yaml.YAMLError, RecursionError, ValueError, Corrupt) as error:
         reason = error.what if isinstance(error, Corrupt) else " ".join(str(error).split())
         raise Unsupported(
-            f"metadata cannot be kept as YAML: {reason}", remedy="leave it out with --meta drop"
+            f"metadata cannot be kept as YAML: {reason}", remedy="leave it out with `--meta drop`"
         ) from error
     if not alike(fields, again):
         raise Unsupported(
             "metadata cannot be kept as YAML: a value would come back as another one",
-            remedy="leave it out with --meta drop",
+            remedy="leave it out with `--meta drop`",
         )
     return data
 
@@ -170,7 +170,7 @@ def parse(text: bytes, path: str, *, limit: int = MAX_BYTES) -> dict[str, Any]:
         raise Corrupt(
             f"metadata is not readable YAML: {' '.join(str(error).split())}",
             path=path,
-            remedy="read without it: --meta ignore",
+            remedy="read without it: `--meta ignore`",
         ) from error
     if not isinstance(fields, dict):
         raise Corrupt("metadata is not a YAML mapping", path=path, got=type(fields).__name__)

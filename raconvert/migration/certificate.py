@@ -84,7 +84,7 @@ def check_place(base: str, *, overwrite: bool = False) -> None:
         raise TargetExists(
             "exists already and is not a certificate of a migration",
             path=path,
-            remedy="name another file with --report",
+            remedy="name another file with `--report`",
         )
 
 

@@ -56,7 +56,7 @@ def carried_out(
         raise UsageError(
             "a cluster writes to a file system that all workers see",
             path=job.target,
-            remedy="use --jobs, or --shard, for a destination that is a URL",
+            remedy="use `--jobs`, or `--shard`, for a destination that is a URL",
         )
     count = schedulers.local_count(scheduler)
     if count:

@@ -9,7 +9,7 @@ from raconvert import __version__, registry
 from raconvert.conversion.options import Settings, check_jobs, text_of
 from raconvert.conversion.outputs import check_values
 from raconvert.declared import checked
-from raconvert.errors import UsageError
+from raconvert.errors import UsageError, flags_named
 from raconvert.files.names import folded
 from raconvert.files.places import make_folders, write_failed
 from raconvert.files.processes import encoded
@@ -350,7 +350,8 @@ class _Run:
         began, mark = known.get("began", 0.0), known.get("mark", "")
         certified = bool(self.options["report"])
         timed = self.options["file_timeout"] is not None
-        return Job(self.source, self.target, self.row.name, options, began, mark, certified, timed)
+        return Job(self.source, self.target, self.row.name, options, began, mark, certified, timed,
+                   flags_named())  # fmt: skip
 
     def _what_is_left(self, plan: Plan, journal: Journal) -> Resumed:
         found = resumed(self.target, plan.units, journal.known(), self.options)
@@ -386,9 +387,9 @@ def _refuse_other_options(before: dict[str, Any], now: dict[str, Any], target: s
         name = different[0]
         raise UsageError(
             "the run that is to go on has other options: "
-            + ", ".join(FLAGS.get(name, name) for name in different),
+            + ", ".join(f"`{FLAGS.get(name, name)}`" for name in different),
             path=target,
-            expected=f"{FLAGS.get(name, name)} {before.get(name)!r}, as in the run before",
+            expected=f"`{FLAGS.get(name, name)}` {before.get(name)!r}, as in the run before",
             got=repr(now[name]),
             remedy="use the same options, or another destination",
         )

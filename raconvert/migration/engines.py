@@ -15,15 +15,17 @@ if TYPE_CHECKING:
     from raconvert.migration.batches import Batches
     from raconvert.migration.records import Batch, Job, Outcome
 
-_FLAGS = {"jobs": "--jobs", "scheduler": "--scheduler", "scheduler_file": "--scheduler-file"}
+_OPTIONS = {
+    "jobs": "`--jobs`", "scheduler": "`--scheduler`", "scheduler_file": "`--scheduler-file`",
+}  # fmt: skip
 
 
 def check(options: dict[str, Any]) -> None:
     """Raise `UsageError` where options ask for two engines, or for one that cannot be."""
-    asked = [name for name in _FLAGS if options[name] is not None]
+    asked = [name for name in _OPTIONS if options[name] is not None]
     if len(asked) > 1:
         raise UsageError(
-            f"{' and '.join(_FLAGS[name] for name in asked)} exclude each other",
+            f"{' and '.join(_OPTIONS[name] for name in asked)} exclude each other",
             remedy="a cluster has as many workers as were started for it",
         )
     check_timeout(options["file_timeout"], cluster=bool(asked) and asked != ["jobs"])
@@ -39,12 +41,12 @@ def check_timeout(seconds: float | None, *, cluster: bool) -> None:
         return
     if not 0 < seconds < float("inf"):
         raise UsageError(
-            "--file-timeout is not a valid time", expected="seconds, more than 0", got=seconds
+            "`--file-timeout` is not a valid time", expected="seconds, more than 0", got=seconds
         )
     if cluster or os.name == "nt":
         raise UsageError(
-            "--file-timeout needs worker processes that can be ended: those of --jobs, on a POSIX "
-            "system"
+            "`--file-timeout` needs worker processes that can be ended: those of `--jobs`, on a "
+            "POSIX system"
         )
 
 

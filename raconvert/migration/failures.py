@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 _OWN = re.compile(r"'[^']*'|\d+")  # what is different where the reason is the same
 _ALLOWED = re.compile(r"\(allow with ([^)]+)\)$", re.MULTILINE)
-_NEVER = re.compile(r"\(no flag allows this\)$|\(refused by --strict\)$", re.MULTILINE)
+_NEVER = re.compile(r"\(no option allows this\)$|\(refused by `--strict`\)$", re.MULTILINE)
 _NAMED = re.compile(
-    r"--(?:overwrite|update|trust external|allow arrays|containers file|max-memory \w+)\b"
+    r"`--(?:overwrite|update|trust external|allow arrays|containers file|max-memory \w+)`"
 )
 _FLAG = re.compile(r"--[a-z-]+")
 _KNOWN = frozenset(FLAGS.values())
@@ -50,8 +50,8 @@ def masked(text: str) -> str:
 
 
 def flags_of(error: RaconvertError) -> str:
-    """The flags without which a file was refused, as words; empty if none of `migrate` helps."""
-    text = error.remedy or ""
+    """The options without which a file was refused, as `worded` takes them; empty if none helps."""
+    text = error.as_written("remedy") or ""
     if _NEVER.search(text):
         return ""
     found = _ALLOWED.findall(text) if isinstance(error, WouldLose) else []

@@ -305,7 +305,7 @@ class Lock:
                 raise WriteFailed(
                     f"files cannot be locked here: {error.strerror}",
                     path=path,
-                    remedy="keep the journal on another file system: --journal FILE",
+                    remedy="keep the journal on another file system: `--journal FILE`",
                 ) from error
             raise TargetExists(
                 "another run writes here",

@@ -61,13 +61,15 @@ def planned(
     """
     suffix = "" if row.folder else row.suffixes[0]
     if stack_classes and (stack_folders or row.folder):
-        raise UsageError("--stack-classes goes with a format of files, and without --stack-folders")
+        raise UsageError(
+            "`--stack-classes` goes with a format of files, and without `--stack-folders`"
+        )
     stacked = stack_folders or stack_classes
     files, stacks = _stacks(tree.files, 2 if stack_classes else 1) if stacked else (tree.files, [])
     single = not row.many and not row.folder
     if containers == "folder" and not single:
         raise UsageError(
-            f"--containers folder goes with formats of one array, and {row.name} holds many"
+            f"`--containers folder` goes with formats of one array, and {row.name} holds many"
         )
     units = _units(files, suffix, containers if single else "file")
     units += [
@@ -219,7 +221,7 @@ def _without_collisions(
         refused.append((unit, TargetExists(
             f"would become '{unit.target}', {how} '{other}' does",
             path=unit.source,
-            remedy="rename one of them, or leave one out with --exclude",
+            remedy="rename one of them, or leave one out with `--exclude`",
         )))  # fmt: skip
     return kept, refused
 

@@ -164,7 +164,7 @@ class Pool:
             batches.handed_back(other)
         alone = batches.given_up(batch, hand.at)
         error = ReadFailed(
-            f"was given up: for {self._timeout:g} seconds nothing came of it (--file-timeout)",
+            f"was given up: for {self._timeout:g} seconds nothing came of it (`--file-timeout`)",
             path=os.path.join(self._job.source, alone.units[0].source),
             remedy="the disk or the network does not answer, or it takes longer: convert it alone "
             "to see more; nothing was written for it",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from raconvert.conversion.isolated import Jobs, outcomes
-from raconvert.errors import RaconvertError
+from raconvert.errors import RaconvertError, worded
 from raconvert.files.places import write_failed
 from raconvert.files.processes import decoded
 from raconvert.migration.failures import alike, flags_of
@@ -42,7 +42,7 @@ def probed(job: Job, units: Sequence[Unit]) -> dict[str, Any]:
         elif (outcome := Outcome(*found)).state == FAILED:
             failed.append((unit.source, decoded(outcome.error or {})))
     refusals = [
-        {"error": str(one.error), "flags": flags_of(one.error), "files": len(one.sources),
+        {"error": str(one.error), "flags": worded(flags_of(one.error)), "files": len(one.sources),
          "first": one.sources[0]}
         for one in alike(failed)
     ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from time import monotonic
 
 from raconvert.declared import Record
+from raconvert.files.processes import shown
 from raconvert.migration.batches import guess
 from raconvert.migration.records import FAILED, target_of
 
@@ -110,7 +111,7 @@ class Progress:
         if self._files:
             self._tell(FILE, unit.source, {
                 "target": target_of(unit, outcome), "state": outcome.state, "size": outcome.size,
-                "digest": outcome.digest, "error": outcome.error,
+                "digest": outcome.digest, "error": shown(outcome.error),
             })  # fmt: skip
 
     def ended(self, facts: Callable[[], dict[str, Any]]) -> None:

@@ -41,6 +41,7 @@ class Job(Record):
     mark: str = ""  # in the names of temporary files (`leftovers`)
     certified: bool = False  # a certificate is asked for, with the digests of sources
     timed: bool = False  # workers say which file they are at, and that it goes on
+    flags: bool = False  # messages name options as on the command line (`errors.name_flags`)
 
 
 class Outcome(Record):

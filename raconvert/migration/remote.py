@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from raconvert.migration.records import Job, Unit
 
 _PIECE = 8 << 20  # read at a time
-_ALONE = {"shard": "--shard", "scheduler": "--scheduler", "scheduler_file": "--scheduler-file"}
+_ALONE = {
+    "shard": "`--shard`", "scheduler": "`--scheduler`", "scheduler_file": "`--scheduler-file`",
+}  # fmt: skip
 
 
 def root_of(word: str) -> str:
@@ -49,12 +51,12 @@ def check(source: str, target: str, options: dict[str, Any]) -> None:
     if not is_url(target):
         return
     check_writable(f"{target}/x")
-    for name, flag in _ALONE.items():
+    for name, option in _ALONE.items():
         if options[name] is not None:
             raise UsageError(
-                f"{flag} does not go with a destination at a URL",
+                f"{option} does not go with a destination at a URL",
                 path=target,
-                remedy="use --jobs N, or write to a file system that all workers see",
+                remedy="use `--jobs N`, or write to a file system that all workers see",
             )
     if options["journal"] is None and not options["dry_run"]:
         raise no_journal(target)
@@ -66,7 +68,7 @@ def no_journal(target: str) -> UsageError:
     return UsageError(
         "a destination at a URL needs a journal on this machine",
         path=target,
-        remedy=f"add --journal {operand(f'{name}.sqlite')}",
+        remedy=f"add `--journal {operand(f'{name}.sqlite')}`",
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from raconvert.files.processes import decoded
+from raconvert.errors import worded
+from raconvert.files.processes import decoded, shown
 from raconvert.migration.failures import advice
 from raconvert.migration.records import DONE, FAILED, PLANNED, SKIPPED
 
@@ -69,10 +70,10 @@ class Migration:
             "done": self.done,
             "planned": len(self.of_state(PLANNED)),
             "failures": [
-                {"path": unit.source, "error": outcome.error}
+                {"path": unit.source, "error": shown(outcome.error)}
                 for unit, outcome in self.of_state(FAILED)
             ],
-            "advice": advice(self.failed),
+            "advice": {worded(flags): count for flags, count in advice(self.failed).items()},
             "left_out": [{"path": path, "reason": reason} for path, reason in self.left_out],
             "notes": self.notes,
             "seconds": round(self.seconds, 3),

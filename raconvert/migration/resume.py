@@ -76,7 +76,7 @@ def _settle(
         found.refused.append((unit, TargetExists(
             "source has changed since it was converted",
             path=unit.source,
-            remedy="use --update to convert it again",
+            remedy="use `--update` to convert it again",
         )))  # fmt: skip
     elif outcome.state == SKIPPED:
         found.left.append(unit)
@@ -144,7 +144,7 @@ def _was_changed(place: str) -> TargetExists:
     return TargetExists(
         "was changed since it was written, and is left as it was",
         path=place,
-        remedy="use --overwrite to write it again",
+        remedy="use `--overwrite` to write it again",
     )
 
 

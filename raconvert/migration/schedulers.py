@@ -43,7 +43,7 @@ def load() -> None:
 
 def _missing(why: str) -> MissingDependency:
     return MissingDependency(
-        f"--scheduler needs Dask, which cannot be imported: {why}",
+        f"`--scheduler` needs Dask, which cannot be imported: {why}",
         remedy="pip install 'raconvert[distributed]'",
     )
 
@@ -54,14 +54,14 @@ def check_address(scheduler: str) -> None:
     if kind == "local" and not (re.fullmatch("[0-9]{1,4}", rest, re.ASCII) and int(rest)):
         raise UsageError(
             "is not a number of processes",
-            where="--scheduler",
+            where="`--scheduler`",
             expected="local:N, for example local:4",
             got=scheduler,
         )
     if kind != "local" and not re.fullmatch(r"[a-z]+://[^\s/]+:[0-9]+/?", scheduler, re.ASCII):
         raise UsageError(
             "is not the address of a scheduler",
-            where="--scheduler",
+            where="`--scheduler`",
             expected="tcp://HOST:PORT, as the scheduler says when it starts, or local:N",
             got=scheduler,
         )

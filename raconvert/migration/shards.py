@@ -42,13 +42,13 @@ def shard_of(text: str) -> Shard:
     parts = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text, re.ASCII)
     if parts is None:
         raise UsageError(
-            "is not a shard", where="--shard", expected="I/N, for example 3/16", got=repr(text)
+            "is not a shard", where="`--shard`", expected="I/N, for example 3/16", got=repr(text)
         )
     shard = Shard(int(parts[1]), int(parts[2]))
     if not 1 <= shard.number <= shard.total <= _MOST:
         raise UsageError(
             "is not a valid shard",
-            where="--shard",
+            where="`--shard`",
             expected="a number from 1 to the number of shards",
             got=text,
             remedy="shards are counted from 1; in an array job: --array=1-N",
@@ -101,12 +101,12 @@ def refuse_other_shards(place: str, shard: Shard | None, target: str) -> None:
     if other:
         count = min(other)
         how = f"in {count} shards" if count else "without shards"
-        remedy = f"--shard I/{count}" if count else "no --shard"
+        remedy = f"`--shard I/{count}`" if count else "no `--shard`"
         raise UsageError(
             f"the run that is to go on was begun {how}",
             path=target,
             expected=remedy,
-            got=f"--shard {shard.text}" if shard else "no --shard",
+            got=f"`--shard {shard.text}`" if shard else "no `--shard`",
             remedy=f"go on with {remedy}, or use another destination",
         )
 

@@ -10,7 +10,7 @@ from raconvert.conversion.batch import convert_stack
 from raconvert.conversion.lane import Expected
 from raconvert.conversion.options import Settings
 from raconvert.conversion.pipeline import convert_file
-from raconvert.errors import RaconvertError, TargetExists
+from raconvert.errors import RaconvertError, TargetExists, name_flags
 from raconvert.files.folders import walk
 from raconvert.files.places import make_folders, mark_temporaries, write_failed
 from raconvert.files.processes import encoded
@@ -57,11 +57,13 @@ class Worker:
         When this returns, everything that is DONE is on the disk.
         """
         before = mark_temporaries(self._job.mark)
+        named = name_flags(self._job.flags)
         try:
             return self._carried_out(batch)
         finally:
             self._fast.leave()
             mark_temporaries(before)
+            name_flags(named)
 
     def _carried_out(self, batch: Batch) -> list[Outcome]:
         killpoints.reached("worker-begun", batch.number)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import prod
 
-from raconvert.errors import Corrupt, Unsupported
+from raconvert.errors import Corrupt, Unsupported, worded
 from raconvert.ra.header import AUTO, LEB128, LZ4, RAW, Header, data_offset, unknown_dialect
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ def decide(
                 path=source.path,
                 where="byte 8 (flags)",
                 expected=" or ".join(candidates),
-                remedy="leave out --in-opt encoding",
+                remedy="leave out `--in-opt encoding`",
             )
         return asked
     if len(candidates) == 1 and candidates != (LZ4,):
@@ -46,8 +46,10 @@ def decide(
     others = candidates[1:]
     if is_lz4(source, data_offset(len(header.dims)), header.size, decoded):
         notes += [
-            f"the data fits two encodings: it is read as an LZ4 block (C tool), and could be read "
-            f"{_TOLD[other]} with --in-opt encoding={other}"
+            worded(
+                "the data fits two encodings: it is read as an LZ4 block (C tool), and could be "
+                f"read {_TOLD[other]} with `--in-opt encoding={other}`"
+            )
             for other in others
             if other == RAW or _is_leb128(source, header)
         ]

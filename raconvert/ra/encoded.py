@@ -85,8 +85,8 @@ class Lz4(Encoded):
             raise TooLarge(
                 f"an LZ4 block must be decoded whole, which needs {need} bytes",
                 path=self._source.path,
-                expected=f"at most {self.max_memory} (--max-memory)",
-                remedy=f"allow it with --max-memory {-(-need // (1 << 20))}M",
+                expected=f"at most {self.max_memory} (`--max-memory`)",
+                remedy=f"allow it with `--max-memory {-(-need // (1 << 20))}M`",
             )
         path, offset = self._source.path, self._offset
         block = self._source.read_exact(offset, self._header.size, "the LZ4 block")

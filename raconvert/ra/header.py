@@ -125,7 +125,7 @@ def unpack(head: bytes, file_size: int, path: str, *, unknown_flags: bool = Fals
             where="byte 8",
             expected="bits 0 to 2",
             got=f"flags {flags:#x}",
-            remedy="to read it as if they were clear: --in-opt unknown_flags=yes",
+            remedy="to read it as if they were clear: `--in-opt unknown_flags=yes`",
         )
     if data_offset(ndims) > file_size:
         raise Corrupt(

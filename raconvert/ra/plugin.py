@@ -289,8 +289,8 @@ def _write_encoded(array: Array, header: Header, encoding: str, target: Target) 
             raise TooLarge(
                 f"an LZ4 block must be encoded whole, which needs {need} bytes",
                 path=target.path,
-                expected=f"at most {target.max_memory} (--max-memory)",
-                remedy=f"allow it with --max-memory {-(-need // (1 << 20))}M",
+                expected=f"at most {target.max_memory} (`--max-memory`)",
+                remedy=f"allow it with `--max-memory {-(-need // (1 << 20))}M`",
             )
         decoded = bytearray()
         for piece in pieces:

@@ -81,7 +81,7 @@ class Collection:
                 "no view can show an array where it lies" if len(lines) == 1 else
                 f"no view can show {len(lines)} arrays where they lie",
                 remedy="\n".join(lines[:10]) + more
-                + "\nconvert them first, or leave them out with --allow arrays",
+                + "\nconvert them first, or leave them out with `--allow arrays`",
             )  # fmt: skip
         if not kept:
             raise Unsupported("none of the arrays can be shown where it lies",

@@ -126,7 +126,7 @@ def _kind(path: str, kind: str | None) -> str:
         kind = kind_of_suffix(path)
         if kind is None:
             raise UsageError("the name does not say which kind of view it is to be", path=path,
-                             remedy=f"choose with --as: {', '.join(KINDS)}")  # fmt: skip
+                             remedy=f"choose with `--as`: {', '.join(KINDS)}")  # fmt: skip
     elif kind not in KINDS:
         raise UsageError(f"no kind of view is called '{kind}'{did_you_mean(kind, list(KINDS))}",
                          expected=" | ".join(KINDS))  # fmt: skip
@@ -142,7 +142,7 @@ def _places(arrays: Sequence[Placed], path: str, suffix: str, is_folder: bool) -
     if len(arrays) != 1:
         raise UsageError(f"a view of this kind is one of a single array; these are {len(arrays)}",
                          path=path, got=listed([array.name for array in arrays]),
-                         remedy="choose with FILE#NAME, or name a folder: -o DIR/")  # fmt: skip
+                         remedy="choose with FILE#NAME, or name a folder, DIR/, as destination")  # fmt: skip
     return [path]
 
 

@@ -309,13 +309,13 @@ def test_what_needs_more_than_a_share_of_the_memory_runs_alone(
     ["", "local", "local:0", "local:x", "local:-1", "localhost:8786", "tcp://", "tcp://x"],
 )
 def test_what_is_no_address_is_refused(address: str, source: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--scheduler"):
+    with pytest.raises(UsageError, match="at scheduler"):
         raconvert.migrate(source, tmp_path / "out", to="ra", scheduler=address)
     assert not (tmp_path / "out").exists()
 
 
 def test_two_engines_are_refused(source: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--jobs and --scheduler exclude"):
+    with pytest.raises(UsageError, match="jobs and scheduler exclude"):
         raconvert.migrate(source, tmp_path / "out", to="ra", jobs=2, scheduler="local:2")
 
 

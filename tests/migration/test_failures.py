@@ -21,7 +21,8 @@ from raconvert.plugin import refused
 
 def would_lose(name: str, *fits: tuple[str, str]) -> WouldLose:
     lines = [
-        str(refused(name, "type", reason, flag)) + ("" if flag else " (no flag allows this)")
+        refused(name, "type", reason, flag).as_written()
+        + ("" if flag else " (no option allows this)")
         for reason, flag in fits
     ]
     return WouldLose("har cannot hold this as it is", path=f"{name}.har", remedy="\n".join(lines))
@@ -43,21 +44,21 @@ def test_failures_are_alike_whatever_the_names_and_numbers_in_them() -> None:
 @pytest.mark.parametrize(
     ("error", "flags"),
     [
-        (would_lose("x", ("float64", "--dtype float32")), "--dtype float32"),
+        (would_lose("x", ("float64", "--dtype float32")), "`--dtype float32`"),
         (
             would_lose("x", ("a", "--allow names"), ("b", "--allow nulls"), ("c", "--allow names")),
-            "--allow names and --allow nulls",
+            "`--allow names` and `--allow nulls`",
         ),
         (would_lose("x", ("a", "--allow names"), ("b", "")), ""),
-        (WouldLose("x", remedy="metadata: y (refused by --strict)\n  nothing was written"), ""),
-        (TargetExists("x", remedy="use --overwrite to replace it, or --skip-existing to keep it"),
-         "--overwrite"),
-        (TargetExists("x", remedy="use --update to convert it again"), "--update"),
-        (Unsafe("x", remedy="read it nevertheless with --trust external, if you know"),
-         "--trust external"),
-        (TooLarge("x", remedy="allow it with --max-memory 12M"), "--max-memory 12M"),
-        (WouldLose("2 of its 3 arrays", remedy="--allow arrays leaves them out"), "--allow arrays"),
-        (TargetExists("x", remedy="rename one of them, or leave one out with --exclude"), ""),
+        (WouldLose("x", remedy="metadata: y (refused by `--strict`)\n  nothing was written"), ""),
+        (TargetExists("x", remedy="use `--overwrite` to replace it, or `--skip-existing` to keep it"),
+         "`--overwrite`"),
+        (TargetExists("x", remedy="use `--update` to convert it again"), "`--update`"),
+        (Unsafe("x", remedy="read it nevertheless with `--trust external`, if you know"),
+         "`--trust external`"),
+        (TooLarge("x", remedy="allow it with `--max-memory 12M`"), "`--max-memory 12M`"),
+        (WouldLose("2 of its 3 arrays", remedy="`--allow arrays` leaves them out"), "`--allow arrays`"),
+        (TargetExists("x", remedy="rename one of them, or leave one out with `--exclude`"), ""),
         (would_lose("x", ("too deep", "--planes")), ""),  # none of `migrate`
         (Corrupt("x"), ""),
     ],
@@ -68,12 +69,12 @@ def test_the_flags_that_would_allow_it(error: RaconvertError, flags: str) -> Non
 
 def test_flags_are_counted_the_most_helpful_first() -> None:
     failed: list[tuple[str, RaconvertError]] = [
-        ("a", TargetExists("x", remedy="use --overwrite to replace it")),
+        ("a", TargetExists("x", remedy="use `--overwrite` to replace it")),
         *((str(n), would_lose(str(n), ("y", "--allow precision"))) for n in range(37)),
         ("b", Corrupt("z")),
     ]
 
-    assert list(advice(failed).items()) == [("--allow precision", 37), ("--overwrite", 1)]
+    assert list(advice(failed).items()) == [("`--allow precision`", 37), ("`--overwrite`", 1)]
 
 
 def test_the_advice_is_right(tmp_path: Path) -> None:
@@ -88,7 +89,7 @@ def test_the_advice_is_right(tmp_path: Path) -> None:
     again = raconvert.migrate(tmp_path / "s", tmp_path / "b", to="png", jobs=1, dtype="uint8")
 
     ((flags, count),) = advice(first.failed).items()
-    assert flags.startswith("--dtype uint8")
+    assert flags.startswith("`--dtype uint8`")
     assert len(first.failed) - len(again.failed) == count == 4
 
 

@@ -236,7 +236,7 @@ def test_a_file_that_hangs_is_given_up_and_no_other(
     again = raconvert.migrate(source, target, to="ra", jobs=jobs, file_timeout=1)
 
     assert set(errors) == {trees.BAD, hanging}
-    assert "for 1 seconds nothing came of it (--file-timeout)" in str(errors[hanging])
+    assert "for 1 seconds nothing came of it (file_timeout)" in str(errors[hanging])
     assert set(_children()) <= began
     assert [path for path, _ in again.failed] == [trees.BAD]
     assert again.done - len(again.before) == 1
@@ -288,7 +288,7 @@ def test_what_goes_on_is_not_given_up(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("seconds", [0, -1, float("inf"), float("nan")])
 def test_times_that_are_none(seconds: float, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="--file-timeout is not a valid time"):
+    with pytest.raises(UsageError, match="file_timeout is not a valid time"):
         raconvert.migrate(tmp_path, tmp_path / "x", to="ra", file_timeout=seconds)
 
 

@@ -188,7 +188,7 @@ def test_another_number_of_shards_is_refused(
 def test_a_shard_with_other_options_is_refused(tree: Path, tmp_path: Path) -> None:
     raconvert.migrate(tree, tmp_path / "out", to="ra", jobs=1, shard="1/2")
 
-    with pytest.raises(UsageError, match="--dtype"):
+    with pytest.raises(UsageError, match="other options: dtype"):
         raconvert.migrate(tree, tmp_path / "out", to="ra", jobs=1, shard="2/2", dtype="float32")
 
 

@@ -110,7 +110,7 @@ def test_external_storage_that_names_a_system_file(tmp_path: Path) -> None:
     assert path.stat().st_size < 4000
     with pytest.raises(Unsafe, match=r"external storage.*outside the folder") as caught:
         read(path)
-    assert "--trust external" in str(caught.value)
+    assert 'trust=["external"]' in str(caught.value)
     (found,) = look(path)
     assert (found["outcome"], found["seconds"] < 1) == ("Unsafe", True)
     with read(path, trust_external=True) as bundle:

@@ -141,7 +141,7 @@ def test_a_length_that_cannot_be_in_the_file(tmp_path: Path) -> None:
 
 def test_other_types_are_refused_with_the_flag_that_helps(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.arange(3, dtype="u2"))
-    with pytest.raises(WouldLose, match="--dtype int32"):
+    with pytest.raises(WouldLose, match='dtype="int32"'):
         raconvert.convert(tmp_path / "x.npy", tmp_path / "x.idx")
     raconvert.convert(tmp_path / "x.npy", tmp_path / "x.idx", dtype="int32")
     assert np.array_equal(load(tmp_path / "x.idx"), [0, 1, 2])

@@ -153,7 +153,7 @@ import sys, raconvert
 try:
     raconvert.convert(sys.argv[1], sys.argv[1] + ".ra", max_memory=64 << 20)
 except raconvert.errors.TooLarge as error:
-    print("--max-memory" in str(error))
+    print("max_memory" in str(error))
 words = open("/proc/self/status").read().split()
 print(words[words.index("VmHWM:") + 1])
 """

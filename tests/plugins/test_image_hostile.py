@@ -359,7 +359,7 @@ def test_a_large_image_needs_permission_not_trust_in_a_warning(tmp_path: Path) -
     """Pillow's own limit is no limit here: what counts is the memory."""
     Image.new("L", (10_000, 10_000)).save(tmp_path / "x.webp", lossless=True)
     plugin = import_module("raconvert.plugins.image.webp")
-    with pytest.raises(TooLarge, match="allow it with --max-memory"):
+    with pytest.raises(TooLarge, match="allow it with max_memory="):
         plugin.read(Source(str(tmp_path / "x.webp"), max_memory=256 << 20))
 
     with plugin.read(Source(str(tmp_path / "x.webp"), max_memory=2 << 30)) as bundle:

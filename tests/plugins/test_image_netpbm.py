@@ -47,7 +47,7 @@ def test_a_bitmap_is_in_memory_or_refused_before(tmp_path: Path) -> None:
     path = tmp_path / "x.pbm"
     path.write_bytes(b"P4\n8001 2000\n" + bytes(1001 * 2000))
     tracemalloc.start()
-    with pytest.raises(TooLarge, match="allow it with --max-memory"):
+    with pytest.raises(TooLarge, match="allow it with max_memory="):
         convert(path, tmp_path / "x.ra", max_memory=8 << 20)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

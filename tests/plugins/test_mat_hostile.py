@@ -154,7 +154,7 @@ HOSTILE: dict[str, tuple[bytes, type[RaconvertError], str]] = {
         matrix(5, (2, 1, 1), b"s", ints(0), ints(0, 1), doubles(1)), Corrupt, "is not a matrix"),
     "sparse_bomb": (
         matrix(5, (2**31 - 1, 100), b"s", ints(0), ints(0, *[1] * 100), doubles(1)), TooLarge,
-        "--in-opt sparse=parts"),
+        'in_opts={"sparse": "parts"}'),
     "more_left_out_than_listed": (
         b"".join(matrix(16, (1, 1), b"f%d" % n) for n in range(6)), Unsupported,
         "'f4' (function_handle), ..."),

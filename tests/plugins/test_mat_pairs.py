@@ -61,7 +61,7 @@ def test_mat_73(tmp_path: Path) -> None:
 def test_mat_73_does_not_hold_bfloat16(tmp_path: Path) -> None:
     ra_reader.write(tmp_path / "x.ra", filled(DTYPES["bfloat16"], PLAIN))
 
-    with pytest.raises(WouldLose, match="--dtype float32"):
+    with pytest.raises(WouldLose, match='dtype="float32"'):
         convert(tmp_path / "x.ra", tmp_path / "x.mat", out_opts={"version": "7.3"})
 
 
@@ -76,7 +76,7 @@ def test_names_that_matlab_cannot_have(name: str, becomes: str, tmp_path: Path) 
     out = tmp_path / "out"
     out.mkdir()
     np.savez(tmp_path / "x.npz", **{name: filled(np.dtype("<i2"), PLAIN)})
-    with pytest.raises(WouldLose, match="--allow names"):
+    with pytest.raises(WouldLose, match=r'allow=\["names"\]'):
         convert(tmp_path / "x.npz", out / "vals.mat")
     assert list(out.iterdir()) == []
 

@@ -249,7 +249,7 @@ def test_corpus_expected_values(corpus: Callable[..., Path]) -> None:
 
 
 def test_corpus_pickle_is_refused(corpus: Callable[..., Path]) -> None:
-    with pytest.raises(Unsafe, match="no flag allows this"):
+    with pytest.raises(Unsafe, match="no option allows this"):
         read(corpus("detect", "pickled_object_array.npz"))
 
 
@@ -260,7 +260,7 @@ HOSTILE = {
     "no_zip": (Corrupt, "no readable ZIP directory"),
     "archive_empty": (Unsupported, "holds no array"),
     "archive_without_array": (Unsupported, "2 others: 'README.txt', 'folder/'"),
-    "archive_of_pickles": (Unsafe, "no flag allows this"),
+    "archive_of_pickles": (Unsafe, "no option allows this"),
     "directory_cut_off": (Corrupt, "no readable ZIP directory"),
     "directory_offset_beyond": (Corrupt, ""),
     "directory_size_wrong": (Corrupt, "ZIP directory"),

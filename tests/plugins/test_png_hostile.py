@@ -384,7 +384,7 @@ def test_frames_that_would_fill_the_memory_are_refused(tmp_path: Path) -> None:
     )
     array = png.read(Source(str(path)), frames="all").arrays[0]
     assert array.shape == (2001, 2000, 2000)
-    with pytest.raises(RaconvertError, match="--max-memory"):
+    with pytest.raises(RaconvertError, match="max_memory"):
         _ = array.data
 
 

@@ -174,9 +174,9 @@ def test_odd_headers_are_refused_as_the_library_refuses_them(name: str, tmp_path
 def test_what_has_no_type_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "c.npy", np.zeros(3, "c16"))
     np.save(tmp_path / "s.npy", np.array(["a", "b"]))
-    with pytest.raises(WouldLose, match="--dtype complex64"):
+    with pytest.raises(WouldLose, match='dtype="complex64"'):
         raconvert.convert(tmp_path / "c.npy", tmp_path / "x.safetensors")
-    with pytest.raises(WouldLose, match="no flag allows this"):
+    with pytest.raises(WouldLose, match="no option allows this"):
         raconvert.convert(tmp_path / "s.npy", tmp_path / "x.safetensors")
 
 

@@ -533,8 +533,8 @@ def test_without_a_schema_the_option_to_add_is_printed(tmp_path: Path) -> None:
     text = str(raised.value)
     assert str(path) in text
     for remedy in (
-        "--in-opt 'schema=<",
-        "--in-opt 'format=(",
+        'in_opts={"schema": "<',
+        'in_opts={"format": "(',
         "'x.scidb.schema'",
         "_schema.scidb-",
     ):
@@ -874,7 +874,7 @@ def test_an_array_without_its_companions_is_refused(names: str, form: str, tmp_p
         for (array, loss, companion), line in zip(expected, said, strict=False):
             assert line.strip().startswith(f"array '{array}': {loss}: ")
             assert f"is told by '{companion}', which is not chosen" in line
-            assert line.endswith(f"(allow with --allow {loss})")
+            assert line.endswith(f'(allow with allow=["{loss}"])')
         assert len(said) == len(expected) + 1
         assert not target.exists()
     report = raconvert.convert(tmp_path / form, target, arrays=arrays, allow=["nulls", "elements"])
@@ -965,7 +965,7 @@ def test_chunk_order_that_is_undone_is_noted(tmp_path: Path) -> None:
     assert streamed(parted.arrays[0])[0].tolist() == [0, 1, 4, 5]
     assert parted.notes == [
         "the cells lie chunk after chunk (2 x 2) in the file, as the schema says, and are put into "
-        "row-major order; --in-opt order=C takes them as they lie"
+        'row-major order; in_opts={"order": "C"} takes them as they lie'
     ]
     assert whole.notes == []
     assert read(path, schema=schema.format(2), order="C").notes == []

@@ -417,7 +417,7 @@ def test_types(code: str, tmp_path: Path) -> None:
 
 def test_refused_types_need_their_flag(tmp_path: Path) -> None:
     values = np.array(["é", "日本"])
-    with pytest.raises(WouldLose, match="--allow dtype"):
+    with pytest.raises(WouldLose, match=r'allow=\["dtype"\]'):
         raconvert.write(tmp_path / "x.scidb", values)
     assert os.listdir(tmp_path) == []
 

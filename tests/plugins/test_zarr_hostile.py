@@ -256,7 +256,7 @@ def test_a_few_bytes_that_become_very_many_are_refused(tmp_path: Path) -> None:
     path = store(tmp_path / "x.zarr", {"c/0": same_part(count, bytes(body))},
                  shape=[count * inner], chunk_shape=[count * inner], codecs=codecs)  # fmt: skip
     bundle = read_store(Source(str(path), limits=Limits(memory=64 << 20, ratio=1 << 10)))
-    with pytest.raises(TooLarge, match=r"bytes stored.*--max-memory"):
+    with pytest.raises(TooLarge, match=r"bytes stored.*max_memory"):
         next(bundle.arrays[0].data.stream(1 << 20))
     bundle = read_store(Source(str(path), limits=Limits(repeats=-1)))
     with pytest.raises(TooLarge, match="again and again"):

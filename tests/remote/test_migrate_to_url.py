@@ -240,7 +240,7 @@ def test_what_is_refused_is_named(
 
 
 def test_the_journal_is_kept_here(tree: Path, bucket: Bucket, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"add --journal ra\.sqlite"):
+    with pytest.raises(UsageError, match=r'add journal="ra\.sqlite"'):
         raconvert.migrate(tree, bucket.url("ra"), to="ra")
     assert bucket.names() == []
     planned = raconvert.migrate(tree, bucket.url("ra"), to="ra", dry_run=True)

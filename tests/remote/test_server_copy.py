@@ -62,7 +62,7 @@ def test_the_store_copies(
     assert copied(s3), (s3.operations, s3.up, s3.down)
     raconvert.convert(files / f"x.{source}", tmp_path / f"x.{target}")
     assert bucket.get(f"d/x.{target}") == (tmp_path / f"x.{target}").read_bytes()
-    assert "their digest is not known (--verify reads them)" in " ".join(report.notes)
+    assert "their digest is not known (verify=True reads them)" in " ".join(report.notes)
     assert bucket.uploads() == []
 
 

@@ -222,7 +222,7 @@ def failed(error: BaseException, url: str, *, writing: bool, attempts: int = 1) 
         return kind(what, path=url, remedy=CREDENTIALS.get(protocol))
     if status in THROTTLED:
         what = f"cannot be {verb}: the server asks to slow down ({said}{tries})"
-        return kind(what, path=url, remedy="try again later, or with fewer --jobs")
+        return kind(what, path=url, remedy="try again later, or with fewer `--jobs`")
     if status >= 500:
         what = f"cannot be {verb}: the server failed ({said}{tries})"
         return kind(what, path=url, remedy="try again later")

@@ -149,7 +149,7 @@ def entries(url: str, *, recursive: bool) -> list[Entry]:
         raise UsageError(
             "a web server does not tell which files it has",
             path=url,
-            remedy="name each file, or give their list with --files-from",
+            remedy="name each file, or give their list with `--files-from`",
         )
     fs, key = filesystem(url), key_of(url).rstrip("/")
     if recursive:

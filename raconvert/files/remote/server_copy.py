@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from raconvert.errors import Changed, RaconvertError
+from raconvert.errors import Changed, RaconvertError, worded
 from raconvert.files.copy import read_extent_into
 from raconvert.files.places import close_file
 from raconvert.files.remote import is_url
@@ -120,10 +120,10 @@ def copied(url: str, header: bytes, extent: Extent, *, overwrite: bool) -> S3Upl
         if isinstance(error, RaconvertError) and status_of(error.__cause__) in _CANNOT:
             return None
         raise
-    upload.notes.append(
+    upload.notes.append(worded(
         f"'{url}': the store has copied the elements, which were not read: their digest is not "
-        "known (--verify reads them)"
-    )
+        "known (`--verify` reads them)"
+    ))  # fmt: skip
     return upload
 
 

@@ -26,7 +26,7 @@ def exists(url: str, what: str = "exists already") -> TargetExists:
     return TargetExists(
         f"{what}, and is left as it was",
         path=url,
-        remedy="use --overwrite to replace it, or --skip-existing to keep it",
+        remedy="use `--overwrite` to replace it, or `--skip-existing` to keep it",
     )
 
 
