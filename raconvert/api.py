@@ -14,7 +14,7 @@ from raconvert.arrays.delayed import Delayed, is_delayed
 from raconvert.arrays.dtypes import element_of
 from raconvert.arrays.labelled import array_among, bundle_of, kind_of, refuse_inside
 from raconvert.arrays.memory import check_memory, machine_memory
-from raconvert.arrays.metadata import Metadata
+from raconvert.arrays.metadata import Metadata, spelled
 from raconvert.arrays.placed import meta_for
 from raconvert.arrays.values import values_of
 from raconvert.conversion.combine import open_sources
@@ -401,11 +401,32 @@ def _write(word: str, arrays: Any, meta: Metadata | None, settings: Settings) ->
         bundle = Bundle([array_of(arrays, name or own or stem)])
     for array in bundle.arrays:
         array.meta = meta_for(array, array.meta if meta is None else meta)
+        if array.meta.attributes:
+            held, said = spelled(array.meta.attributes)
+            if said:
+                array.meta = array.meta.replace(attributes=held)
+                changes += [(array.name, what) for what in said]
+    changes += _spell_file(bundle)
     report = Report([])
     if not prepare_target(place, row, [], settings, report, name):
         return report
     report.equivalent.add(equivalent(one, "metadata", what) for one, what in changes)
     return write_bundle(Conversion(place, row, settings, report, name=name), bundle)
+
+
+def _spell_file(bundle: Bundle) -> list[tuple[str, str]]:
+    """Give the attributes of file and groups texts for times that no format has a type for."""
+    changes = []
+    own, said = spelled(bundle.attributes)
+    if said:
+        bundle.attributes = own
+        changes += [("", what) for what in said]
+    for group, attributes in [*bundle.groups.items()]:
+        own, said = spelled(attributes)
+        if said:
+            bundle.groups = {**bundle.groups, group: own}
+            changes += [("", f"{group}: {what}") for what in said]
+    return changes
 
 
 def _bundle_of_group(group: Group) -> Bundle:

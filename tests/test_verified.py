@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,12 @@ FAULTS: dict[str, Callable[[Array], Array]] = {
     "units": lambda array: array.replace(meta=array.meta.replace(units="m")),
     "attributes": lambda array: array.replace(meta=array.meta.replace(attributes={"k": 2})),
     "axes": lambda array: array.replace(meta=array.meta.replace(axes=[])),
+    "space": lambda array: array.replace(
+        meta=array.meta.replace(space=raconvert.Space("RAS", (1.0, 2.0, 3.0)))
+    ),
+    "formats": lambda array: array.replace(
+        meta=array.meta.replace(formats={"other": {"kind": "b"}})
+    ),
 }
 
 
@@ -38,7 +46,10 @@ def test_a_writer_that_changes_more_than_it_says(
     fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plugin reads something else than was written, as if its writer had a bug."""
-    meta = TOLD.replace(axes=[Axis("y"), Axis("x")])
+    axes = [Axis("y", spacing=2.0, direction=(0, 1, 0))]
+    axes.append(Axis("x", spacing=3.0, direction=(1, 0, 0)))
+    place = raconvert.Space("RAS", (1.0, -2.0, 3.0))
+    meta = TOLD.replace(axes=axes, space=place, formats={"other": {"kind": "a"}})
     raconvert.write(tmp_path / "x.ra", VALUES, meta=meta)
     raconvert.convert(tmp_path / "x.ra", tmp_path / "good.nrrd", verify=True)
     whole = nrrd.read
@@ -143,3 +154,108 @@ def test_the_sign_of_zero_is_lost_only_with_leave(code: str, tmp_path: Path) -> 
         raconvert.convert(tmp_path / "z.npy", tmp_path / "z.ra", dtype="int8")
     raconvert.convert(tmp_path / "z.npy", tmp_path / "z.ra", dtype="int8", allow=["precision"])
     assert raconvert.read(tmp_path / "z.ra").tolist() == [0, 1]
+
+
+# verify --against ------------------------------------------------------------------------------------
+
+SAID = Metadata(
+    "a text",
+    units="K",
+    axes=[
+        Axis("y", spacing=2.0, direction=(0, 1, 0), units="mm"),
+        Axis("x", spacing=3.0, direction=(1, 0, 0), units="mm"),
+    ],
+    space=raconvert.Space("LPS", (1.0, -2.0, 3.0)),
+    attributes={"k": 1},
+)
+CHANGES: dict[str, dict[str, Any]] = {
+    "description": {"description": "another"},
+    "units": {"units": "mK"},
+    "attributes": {"attributes": {"k": 2}},
+    "axes": {"axes": [SAID.axes[0], SAID.axes[1].replace(name="z")]},
+    "space": {"space": raconvert.Space("RAS", (1.0, -2.0, 3.0))},
+}
+
+
+@pytest.mark.parametrize("suffix", [".h5", ".nrrd", ".zarr", ".ra", ".zip"])
+def test_verify_compares_what_is_known_of_an_array(suffix: str, tmp_path: Path) -> None:
+    raconvert.write(tmp_path / "x.ra", VALUES, meta=SAID)
+    good = tmp_path / f"good{suffix}"
+    raconvert.convert(tmp_path / "x.ra", good)
+    assert raconvert.verify(good, against=tmp_path / "x.ra")["same"]
+    for field, change in CHANGES.items():
+        bad = tmp_path / f"{field}{suffix}"
+        values = {"x": VALUES} if suffix in (".h5", ".zarr", ".zip") else VALUES
+        raconvert.write(bad, values, meta=SAID.replace(**change))
+        found = raconvert.verify(bad, against=tmp_path / "x.ra")
+        assert not found["same"]
+        assert field in found["against"]["examples"]["changed"].partition("differs in: ")[2]
+        assert raconvert.verify(bad, against=tmp_path / "x.ra", meta="ignore")["same"]
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".nii", ".mha", ".mat", ".tif"])
+def test_verify_allows_what_a_conversion_names(suffix: str, tmp_path: Path) -> None:
+    raconvert.write(tmp_path / "x.ra", VALUES, meta=SAID)
+    report = raconvert.convert(tmp_path / "x.ra", tmp_path / f"y{suffix}")
+    assert "metadata" in {fit.property for fit in report.equivalent}
+    assert raconvert.verify(tmp_path / f"y{suffix}", against=tmp_path / "x.ra")["same"]
+
+
+# Attributes that no format has a type for ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (np.datetime64("2020-01-02"), dt.date(2020, 1, 2)),
+        (np.datetime64("2020-01"), dt.date(2020, 1, 1)),
+        (np.datetime64("2020-01-02T03"), dt.datetime(2020, 1, 2, 3)),
+        (np.datetime64("2020-01-02T03:04:05", "ns"), dt.datetime(2020, 1, 2, 3, 4, 5)),
+        (
+            np.array(["2020-01-01", "2021-01-01"], "M8[D]"),
+            [dt.date(2020, 1, 1), dt.date(2021, 1, 1)],
+        ),
+        (np.datetime64("2020-01-02T03:04:05.123456789"), "2020-01-02T03:04:05.123456789"),
+        (np.datetime64("NaT"), "NaT"),
+        (np.timedelta64(5, "s"), "5 seconds"),
+        (np.timedelta64(7, "ns"), "7 nanoseconds"),
+        ({"in": [np.timedelta64(7, "D")]}, {"in": ["7 days"]}),
+    ],
+    ids=str,
+)
+def test_times_among_attributes(value: Any, kept: Any, tmp_path: Path) -> None:
+    """A time that is equal to one of Python is that one; another becomes text, in one line."""
+    meta = Metadata(attributes={"when": value})
+    named = bool(kept != meta.attributes["when"])
+    for suffix in (".ra", ".h5", ".zarr", ".nrrd", ".zip"):
+        values = {"x": VALUES} if suffix in (".h5", ".zarr", ".zip") else VALUES
+        report = raconvert.write(tmp_path / f"x{suffix}", values, meta=meta, verify=True)
+        with raconvert.open(tmp_path / f"x{suffix}") as opened:
+            array = opened if isinstance(opened, Array) else opened["x"]
+            assert array.meta.attributes["when"] == kept
+        said = [fit.reason for fit in report.equivalent if "is written as text" in fit.reason]
+        assert said == [f"attribute 'when' is written as text: {kept}"] * named
+
+
+@pytest.mark.parametrize("value", [1 + 2j, complex(np.inf, -0.0)])
+def test_complex_attributes(value: complex, tmp_path: Path) -> None:
+    for suffix in (".h5", ".zarr", ".nrrd"):
+        path = tmp_path / f"x{suffix}"
+        values = VALUES if suffix == ".nrrd" else {"x": VALUES}
+        raconvert.write(path, values, meta=Metadata(attributes={"k": value}))
+        with raconvert.open(path) as opened:
+            array = opened if isinstance(opened, Array) else opened["x"]
+            assert repr(array.meta.attributes["k"]) == repr(value)
+
+
+@pytest.mark.parametrize("suffix", [".zarr", ".h5", ".ra", ".zip"])
+@pytest.mark.parametrize("value", [{1}, object(), Fraction(1, 3)], ids=lambda v: type(v).__name__)
+def test_attributes_of_no_format_are_an_error_of_ours(
+    value: object, suffix: str, tmp_path: Path
+) -> None:
+    meta = Metadata(attributes={"k": value})
+    values = {"x": VALUES} if suffix != ".ra" else VALUES
+    with pytest.raises(RaconvertError, match="metadata cannot be kept"):
+        raconvert.write(tmp_path / f"x{suffix}", values, meta=meta)
+    assert list(tmp_path.iterdir()) == []
+    raconvert.write(tmp_path / f"x{suffix}", values, meta=Metadata(units="K"))

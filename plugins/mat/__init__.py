@@ -14,11 +14,11 @@ integers, which MATLAB stores as bytes, is float64; logical is bool; complex is 
 integers up to 32 bits as complex128); in level 4 every number is a double. Shapes are MATLAB's,
 with two axes at least, index order F: element (i,j,k) stays where it is.
 
-char: every row becomes one string, ``<U`` of the number of columns: a 3 x 5 char array is three
-strings, ``'hello'`` is one. Surrogate pairs become one character; lone surrogates, NULs and
-trailing spaces are kept. UTF-8 is decoded, whether the dims count units, characters or bytes, also
-where two of its bytes lie in one unit of 16 bits, as MATLAB writes it with ``-v6`` (noted).
-``char=units`` gives the units as uint16 instead.
+char: what lies along the last axis becomes one string, ``<U`` of its length: a 3 x 5 char array is
+three strings, ``'hello'`` is one, and 2 x 3 x 5 are (2, 3) strings, as in SciPy. Surrogate pairs
+become one character; lone surrogates, NULs and trailing spaces are kept. UTF-8 is decoded, whether
+the dims count units, characters or bytes, also where two of its bytes lie in one unit of 16 bits,
+as MATLAB writes it with ``-v6`` (noted). ``char=units`` gives the units as uint16 instead.
 
 sparse: dense by default, column by column in bounded memory; refused when it is asked for and its
 dense form is above ``--max-memory``. ``sparse=parts`` gives ``x/data``, ``x/ir`` (rows) and

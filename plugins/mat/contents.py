@@ -115,7 +115,7 @@ def leaf_of(array: Array, version: str) -> Leaf:
     if former == "char" and cls == "uint16":
         leaf = Leaf(array, "char", dims)
         leaf.form, leaf.change = "char", "units"
-        leaf.columns = dims[1]
+        leaf.columns = dims[-1]
         return leaf
     if element.kind in ("float", "bfloat") and element.nbytes == 2:
         leaf = Leaf(array, "single" if version == "7.3" else "double", dims)
@@ -173,8 +173,8 @@ def matrix_dims(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def char_dims(dims: tuple[int, ...], columns: int) -> tuple[int, ...]:
-    """The dims of the char array that holds strings: one row each."""
-    return (dims[0] if dims else 1, columns, *dims[1:])
+    """The dims of the char array that holds strings, each along the last axis."""
+    return (*(dims or (1,)), columns)
 
 
 class Contents:

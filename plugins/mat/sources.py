@@ -225,22 +225,21 @@ class _FromUnits(Elements):
 
 
 class Chars(_FromUnits):
-    """A char array as text: every row, along the second of its dims, becomes one string."""
+    """A char array as text: what lies along the last of its dims becomes one string."""
 
     def _form(self, dims: tuple[int, ...]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-        rows, columns, *pages = dims
-        return (*pages[::-1], rows), np.dtype(f"<U{max(1, columns)}")
+        *others, columns = dims
+        return tuple(others[::-1]), np.dtype(f"<U{max(1, columns)}")
 
     def stream(self, max_bytes: int) -> Iterator[Values]:
         """Yield the strings in stored order."""
         width = self.dtype.itemsize
-        rows, columns, *pages = self._dims
-        count = self.count
+        columns, count = self._dims[-1], self.count
         units = self._units(max(width, 2 * count * columns if columns else 4 * count))
         step = max(1, min(max_bytes, LARGEST_BLOCK) // width)
-        for page in units.reshape(prod(pages), columns, rows):
-            for start in range(0, rows, step):
-                yield self._strings(page[:, start : start + step].T)
+        units = units.reshape(columns, count)
+        for start in range(0, count, step):
+            yield self._strings(units[:, start : start + step].T)
 
     def _strings(self, units: Values) -> Values:
         """Rows of units as strings; surrogate pairs become one character."""
@@ -308,11 +307,9 @@ def text_units(part: Any, dims: tuple[int, ...], *, as_rows: bool = False) -> Va
 
 def _decoded_rows(data: Values, dims: tuple[int, ...]) -> Values | None:
     """Bytes as characters, each row decoded and filled up with NULs; None if one is not."""
-    rows, columns, *pages = dims
-    lines = np.ascontiguousarray(data.reshape(prod(pages), columns, rows).transpose(0, 2, 1))
+    lines = np.ascontiguousarray(data.reshape(dims[-1], prod(dims[:-1])).T)
     found = lines.astype("<u4")
-    for place in np.argwhere((lines >= 0x80).any(axis=2)):
-        line = tuple(place)
+    for line in np.flatnonzero((lines >= 0x80).any(axis=1)):
         try:
             text = lines[line].tobytes().decode("utf-8", "surrogatepass")
         except UnicodeDecodeError:
@@ -320,7 +317,7 @@ def _decoded_rows(data: Values, dims: tuple[int, ...]) -> Values | None:
         points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
         found[line] = 0
         found[line][: points.size] = points
-    return found.transpose(0, 2, 1).reshape(-1)
+    return found.T.reshape(-1)
 
 
 def is_packed(units: Values) -> bool:

@@ -280,7 +280,7 @@ class Tree:
 
     def text(self, path: str, facts: Facts, load: Callable[[], Any], storage: Any) -> None:
         """Add a char array; `load` returns its units in stored order."""
-        dims, columns = facts.dims, facts.dims[1]
+        dims, columns = facts.dims, facts.dims[-1]
         own = {"class": "char", **telling(**{"global": facts.is_global})}
         storage = {"class": "char", **storage}
         if self.char == "units":
@@ -291,7 +291,7 @@ class Tree:
         element = Element("user", 4 * width, "|", f"<U{width}")
         data = partial(_chars, path, self.source, dims, load)
         own["columns"] = columns
-        self._add(path, element, (dims[0], *dims[2:]), own, data=data, storage=storage)
+        self._add(path, element, dims[:-1], own, data=data, storage=storage)
 
     def sparse_matrix(
         self, path: str, facts: Facts, load: Callable[[], Any], arrays: Any, storage: Any

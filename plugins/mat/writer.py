@@ -376,7 +376,7 @@ def _measure_text(leaf: Leaf, target: Target) -> bool:
         done += len(points)
     if columns != leaf.columns:
         leaf.columns = columns
-        leaf.dims = (leaf.dims[0], columns, *leaf.dims[2:])
+        leaf.dims = (*leaf.dims[:-1], columns)
     return largest < ASCII_END
 
 
@@ -435,40 +435,34 @@ def _text(leaf: Leaf, target: Target, part: int | None) -> Iterator[tuple[int, i
             yield 0, place, block
             place += block.nbytes
         return
-    rows, columns, *more = leaf.dims
-    pages, width = prod(more), leaf.array.element.nbytes + 2 * columns
-    if not rows * pages:
+    count, columns = prod(leaf.dims[:-1]), leaf.dims[-1]
+    width = leaf.array.element.nbytes + 2 * columns
+    if not count:
         return
     step = max(1, block_bytes(target.max_memory) // max(1, width))
-    if rows > step and part is not None:
+    if count > step and part is not None:
         what = f"array '{leaf.array.name}' as compressed text"
-        check_memory(2 * rows * width, target.max_memory, what)
-        step = rows
-    together = max(1, step // rows) * rows
+        check_memory(2 * count * width, target.max_memory, what)
+        step = count
     dtype = dtype_of(little(leaf.array.element))
     done = 0
-    for strings in recut(_blocks(leaf, target), min(step, together), dtype):
-        yield from _columns(leaf, strings, done)
+    for strings in recut(_blocks(leaf, target), step, dtype):
+        yield from _columns(leaf, strings, done, count)
         done += strings.size
-    if done != rows * pages:
-        raise Corrupt(f"array '{leaf.array.name}' has {done} strings", expected=rows * pages)
+    if done != count:
+        raise Corrupt(f"array '{leaf.array.name}' has {done} strings", expected=count)
 
 
-def _columns(leaf: Leaf, strings: Values, done: int) -> Iterator[tuple[int, int, Values]]:
-    """Yield strings transposed: whole pages in one piece, columns of a part of a page."""
-    rows, columns = leaf.dims[:2]
-    if not done % rows and not strings.size % rows:
-        units = _units(leaf, strings).reshape(strings.size // rows, rows, columns)
-        yield 0, leaf.unit * done * columns, units.transpose(0, 2, 1)
+def _columns(
+    leaf: Leaf, strings: Values, done: int, count: int
+) -> Iterator[tuple[int, int, Values]]:
+    """Yield strings transposed: all of them in one piece, of some each column."""
+    units = _units(leaf, strings)
+    if strings.size == count:
+        yield 0, 0, units.T
         return
-    while strings.size:
-        page, row = divmod(done, rows)
-        units = _units(leaf, strings[: rows - row])
-        for column in range(columns):
-            place = (page * columns + column) * rows + row
-            yield 0, leaf.unit * place, units[:, column]
-        done += len(units)
-        strings = strings[len(units) :]
+    for column in range(leaf.dims[-1]):
+        yield 0, leaf.unit * (column * count + done), units[:, column]
 
 
 # --- sparse ---------------------------------------------------------------------------------------

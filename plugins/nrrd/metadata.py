@@ -36,6 +36,7 @@ from __future__ import annotations
 import re
 from math import isfinite
 
+from raconvert.arrays.metadata import in_dims_order
 from raconvert.errors import Unsupported
 from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
@@ -496,7 +497,8 @@ class _Draft:
         if meta.encoding:
             self._keep(("encoding",), meta.encoding, "encoding")
         self._add_pairs(meta.attributes)
-        for name, space in meta.formats.items():
+        spaces = in_dims_order({"formats": meta.formats}, self.array.index_order)["formats"]
+        for name, space in spaces.items():
             if name != NAMESPACE:
                 self._keep_space(("formats", name), space)
         if meta.items is not None:
@@ -543,8 +545,8 @@ class _Draft:
         """Put a value into the record, or its name into the list of what is lost."""
         try:
             roundtrip.text_of({"value": value, "path": list(path)}, MAX_RECORD_BYTES)
-        except ValueError as error:
-            self.lost.append(f"{what} ({error})")
+        except Unsupported as error:
+            self.lost.append(f"{what} ({error.what.removeprefix('metadata cannot be kept: ')})")
             return
         place = self.record
         for part in path[:-1]:
@@ -571,7 +573,7 @@ class _Draft:
         while True:
             try:
                 return roundtrip.text_of(record, MAX_RECORD_BYTES)
-            except ValueError:
+            except Unsupported:
                 parts = [key for key in record if key != "describes"]
                 largest = max(parts, key=lambda key: len(repr(record[key])))
                 del record[largest]

@@ -50,8 +50,8 @@ _MAX_DEPTH = 64  # levels of lists and mappings in which values of NumPy are loo
 def _plain(value: Any, depth: int = 0) -> Any:
     """Return a value with Python's numbers, texts and lists in place of those of NumPy.
 
-    They are equal; no format has to know that there are two kinds. A time of a unit that Python's
-    times lack becomes its text.
+    They are equal; no format has to know that there are two kinds. A time that Python's dates and
+    times do not hold exactly, and a duration, stay what they are (`spelled`).
     """
     kind = type(value)
     if kind in _PLAIN or depth > _MAX_DEPTH:
@@ -63,13 +63,56 @@ def _plain(value: Any, depth: int = 0) -> Any:
         if any(type(one) not in _PLAIN for one in value):
             return kind(_plain(one, depth + 1) for one in value)
     elif kind.__module__ == "numpy" and hasattr(value, "tolist"):
-        in_words = value.dtype.kind in "mM" and value.dtype.str[3:] not in _TIMES
-        found = value.astype(str).tolist() if in_words else value.tolist()
+        if value.dtype.kind in "mM":
+            return _time(value) if value.ndim == 0 else [_plain(one, depth + 1) for one in value]
+        found = value.tolist()
         return found if type(found) is kind else _plain(found, depth + 1)
     return value
 
 
-_TIMES = ("[D]", "[s]", "[ms]", "[us]")  # units of NumPy that `date` and `datetime` have
+def _time(value: Any) -> Any:
+    """A `date` or `datetime` that is equal to a time of NumPy; the time itself if none is."""
+    value = value[()]
+    if value.dtype.kind == "M":
+        for unit, kind in (("M8[D]", "date"), ("M8[us]", "datetime")):
+            same = value.astype(unit)
+            found = same.item()
+            days = value.dtype.str[3:] in _DAYS or unit == "M8[us]"
+            if days and type(found).__name__ == kind and same.astype(value.dtype) == value == same:
+                return found
+    return value
+
+
+_DAYS = ("[Y]", "[M]", "[W]", "[D]")  # units of NumPy that tell no time of day
+
+
+_TIMES = ("datetime64", "timedelta64", "timedelta")  # types that no format of metadata has
+
+
+def spelled(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return attributes with texts for times and durations that no format has a type for.
+
+    With them a line about each such attribute. Raises nothing.
+    """
+    odd = {key: _in_words(value) for key, value in attributes.items() if _has_times(value)}
+    said = [f"attribute '{key}' is written as text: {value}" for key, value in odd.items()]
+    return {**attributes, **odd}, said
+
+
+def _has_times(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_has_times, value))
+    if isinstance(value, dict):
+        return any(map(_has_times, value.values()))
+    return type(value).__name__ in _TIMES
+
+
+def _in_words(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _in_words(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_in_words, value))
+    return str(value) if type(value).__name__ in _TIMES else value
 
 
 class _Value:
@@ -130,7 +173,7 @@ class Axis(_Value):
         _set(self, "units", units)
         _set(self, "spacing", _plain(spacing))
         _set(self, "origin", _plain(origin))
-        _set(self, "labels", labels if labels is None else tuple(_plain(labels)))
+        _set(self, "labels", labels if labels is None else tuple(_in_words(_plain(labels))))
         _set(self, "direction", direction if direction is None else tuple(_plain(direction)))
 
     if TYPE_CHECKING:

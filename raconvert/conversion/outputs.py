@@ -22,7 +22,7 @@ from raconvert.metadata import SUFFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from raconvert.arrays.array import Array
@@ -316,7 +316,7 @@ def _check_form(
     elif not (
         beside or about & {"metadata", "names", "index order"} or run.settings.meta != "auto"
     ):
-        lost = _lost(array.meta, back.meta)
+        lost = lost_fields(array.meta, back.meta)
         fault = f"metadata that differs in: {', '.join(lost)}" if lost else ""
     if fault:
         raise WriteFailed(
@@ -328,8 +328,11 @@ def _check_form(
         )
 
 
-def _lost(meta: Metadata, back: Metadata) -> list[str]:
-    """The common fields of which something that was written is not read; more may be read."""
+def lost_fields(meta: Metadata, back: Metadata) -> list[str]:
+    """The fields of metadata of which something that was written is not read; more may be read.
+
+    Positions are compared in one frame of the world. Raises nothing.
+    """
     axes = dict(enumerate(back.axes))
     kept = {
         "description": meta.description in (None, "", back.description),
@@ -342,9 +345,41 @@ def _lost(meta: Metadata, back: Metadata) -> list[str]:
             number in axes and _same(value, getattr(axes[number], field))
             for number, axis in enumerate(meta.axes)
             for field, value in axis.to_dict().items()
+            if field != "direction"
+        ),
+        "space": _same_place(meta, back),
+        "formats": all(
+            key in back.formats.get(name, {}) and _same(value, back.formats[name][key])
+            for name, own in meta.formats.items()
+            for key, value in own.items()
         ),
     }
     return [field for field, same in kept.items() if not same]
+
+
+def _same_place(meta: Metadata, back: Metadata) -> bool:
+    """True if every position that the first knows is the same in the second."""
+    from raconvert.arrays.space import World
+
+    if meta.space is None and not any(axis.direction for axis in meta.axes):
+        return True
+    here, there = World.of(meta.axes, meta.space), World.of(back.axes, back.space)
+    if here is None:
+        return True
+    if there is not None and here.frame not in (None, there.frame):
+        there = there.to(here.frame)
+    if there is None or len(there.vectors) != len(here.vectors):
+        return False
+    rank = max(here.rank, there.rank)
+    here, there = here.padded(rank), there.padded(rank)
+    known = [*zip(here.vectors, there.vectors, strict=True), (here.origin, there.origin)]
+    return all(one is None or _is_near(one, other) for one, other in known)
+
+
+def _is_near(one: Sequence[float], other: Sequence[float] | None) -> bool:
+    """True for the same vector, in numbers of 4 bytes."""
+    least = 1e-6 * max(map(abs, one), default=0.0)
+    return other is not None and all(abs(a - b) <= least for a, b in zip(one, other, strict=True))
 
 
 def _same(a: Any, b: Any) -> bool:

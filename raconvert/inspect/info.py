@@ -211,7 +211,7 @@ def plain(value: Any) -> Any:
     if hasattr(value, "offset") and hasattr(value, "nbytes"):
         return {"offset": value.offset, "nbytes": value.nbytes}
     if hasattr(value, "tolist"):
-        return plain(value.tolist())
+        return str(value) if value.dtype.kind in "mM" else plain(value.tolist())
     return str(value)
 
 

@@ -11,8 +11,12 @@ from raconvert.arrays.axes import in_order
 from raconvert.arrays.blocks import block_bytes, blocks
 from raconvert.arrays.dtypes import described
 from raconvert.conversion.combine import open_sources
+from raconvert.conversion.options import Settings
+from raconvert.conversion.outputs import lost_fields
 from raconvert.conversion.read import open_bundle
+from raconvert.conversion.report import Conversion, Report
 from raconvert.conversion.unreadable import why
+from raconvert.conversion.write import write_bundle
 from raconvert.declared import checked
 from raconvert.errors import Corrupt, RaconvertError, UsageError, counted, listed
 from raconvert.files.source import DEFAULT_MAX_MEMORY, Source
@@ -59,7 +63,8 @@ def verify(
     item. The sources are gathered and stacked as `convert` would, with the same options, at most
     `max_memory` bytes at once; without `against` the options are about the file itself. Elements
     are compared by their index, whatever their order in the files; what was cast or permuted
-    differs.
+    differs. So does metadata, but for changes that a conversion into the format names; that of
+    items and of stacks is not compared, and none with ``meta="ignore"``.
     In ``against``, ``ok``, ``changed``, ``missing`` and ``extra`` count what was compared,
     ``examples`` names the first of each.
 
@@ -191,7 +196,14 @@ def _against(
         _against_named(bundle, gathered.paths, reading, result)
     else:
         with open_bundle(gathered.paths[0], **reading) as source:
-            _against_bundle(bundle, source, reading["max_memory"], result, chosen=chosen)
+            _against_bundle(
+                bundle,
+                source,
+                reading["max_memory"],
+                result,
+                chosen=chosen,
+                ignore_meta=reading["meta"] == "ignore",
+            )
     return result.to_dict()
 
 
@@ -212,20 +224,48 @@ class _Verdict:
 
 
 def _against_bundle(
-    bundle: Bundle, source: Bundle, max_memory: int, result: _Verdict, *, chosen: bool
+    bundle: Bundle,
+    source: Bundle,
+    max_memory: int,
+    result: _Verdict,
+    *,
+    chosen: bool,
+    ignore_meta: bool,
 ) -> None:
     pairs, only_source, only_file = pair_arrays(source, bundle)
     rule = Rule(bitwise=True, max_memory=max_memory)
+    named = None if ignore_meta else _changes_named(source, bundle)
     for x, y in pairs:
-        result.add(*_judge_pair(x, y, rule))
+        result.add(*_judge_pair(x, y, rule, named))
     for name in only_file:
         result.add("missing", f"{source.path}#{name}")
     for name in () if chosen else only_source:
         result.add("extra", f"{source.path}#{name}")
 
 
-def _judge_pair(source: Array, array: Array, rule: Rule) -> tuple[str, str]:
-    """Return (ok or changed, where) for an array and what it was made from."""
+def _changes_named(source: Bundle, bundle: Bundle) -> set[str] | None:
+    """The arrays of which a conversion says that it changes metadata, "" for all of them.
+
+    None if the format is only read, or takes no such arrays: nothing is known of their metadata.
+    """
+    row = registry.by_name(bundle.format)
+    if not row.writes or not source.arrays:
+        return None
+    settings = Settings(dry_run=True, allow=["all"])
+    try:
+        run = Conversion(bundle.path, row, settings, Report([]))
+        report = write_bundle(run, source.like([*source.arrays]))
+    except RaconvertError:
+        return None
+    said = (*report.equivalent, *report.allowed)
+    return {fit.array for fit in said if fit.property in ("metadata", "names", "index order")}
+
+
+def _judge_pair(source: Array, array: Array, rule: Rule, named: set[str] | None) -> tuple[str, str]:
+    """Return (ok or changed, where) for an array and what it was made from.
+
+    The metadata counts too, but for arrays of which a conversion says that it changes (`named`).
+    """
     for one in (source, array):
         if one.problem is not None:
             return "changed", f"{one.name}: cannot be read: {why(one.problem)}"
@@ -239,6 +279,10 @@ def _judge_pair(source: Array, array: Array, rule: Rule) -> tuple[str, str]:
             "changed",
             f"{source.name}: {counted(data['differ'], 'element')}, first at {data['first']}",
         )
+    if named is not None and not named & {"", source.name, array.name}:
+        differ = lost_fields(source.meta.completed(), array.meta.completed())
+        if differ:
+            return "changed", f"{source.name}: metadata differs in: {', '.join(differ)}"
     return "ok", source.name
 
 
@@ -251,11 +295,12 @@ def _against_named(
     for path in paths:
         stem = os.path.splitext(os.path.basename(path))[0]
         with open_bundle(path, **reading) as source:
+            named = None if reading["meta"] == "ignore" else _changes_named(source, bundle)
             for array in source.arrays:
                 name = stem if len(source.arrays) == 1 else f"{stem}/{array.name}"
                 seen.add(name)
                 if name in bundle:
-                    what, _ = _judge_pair(array, bundle[name], rule)
+                    what, _ = _judge_pair(array, bundle[name], rule, named)
                     result.add(what, path)
                 else:
                     result.add("extra", path)

@@ -1,4 +1,4 @@
-"""JSON that keeps what metadata has and JSON lacks: bytes, dates, odd floats, keys of any type.
+"""JSON that keeps what metadata has and JSON lacks: bytes, dates, odd floats, complex, other keys.
 
 Each such value is a mapping with one key that begins with ``$``. Pure ASCII, on one line, so that
 it fits into attributes, key/value pairs and lines.
@@ -89,6 +89,8 @@ def _plain(value: Any, depth: int) -> Any:
         return {"$bytes": b64encode(value).decode("ascii")}
     if isinstance(value, float) and not isfinite(value):
         return {"$float": nan_text(value) if isnan(value) else str(value)}
+    if isinstance(value, complex):
+        return {"$complex": [_plain(part, depth + 1) for part in (value.real, value.imag)]}
     if type(value) in (date, datetime):
         return {"$date" if type(value) is date else "$time": value.isoformat()}
     if value is None or type(value) in (bool, int, float, str):
@@ -122,6 +124,7 @@ def _pair(key: Any, item: Any) -> tuple[Any, Any]:
 _RICH: dict[str, Callable[[Any], Any]] = {
     "$bytes": lambda inner: b64decode(inner, validate=True),
     "$float": _float,
+    "$complex": lambda inner: complex(*inner),
     "$date": date.fromisoformat,
     "$time": datetime.fromisoformat,
     "$dict": _mapping,

@@ -26,7 +26,7 @@ from raconvert.arrays.dtypes import Element, code_of, described, dtype_of, froze
 from raconvert.arrays.metadata import Axis, Metadata, Space, in_dims_order
 from raconvert.arrays.namespace import NAME as RA
 from raconvert.arrays.seen import are_pairs, as_complex, is_void
-from raconvert.errors import Corrupt, RaconvertError
+from raconvert.errors import Corrupt, RaconvertError, Unsupported
 from raconvert.files.source import Extent
 from raconvert.metadata.promised import BOOLS, Terms, as_shape, as_type
 
@@ -305,13 +305,20 @@ def apply_to_file(
 
 
 def text_of(record: dict[str, Any], limit: int = MAX_RECORD_BYTES) -> str:
-    """A record as one line of ASCII (JSON); ValueError for what it cannot hold."""
+    """A record as one line of ASCII (JSON); `Unsupported` for what it cannot hold."""
     from raconvert.metadata.json import dumps
 
-    text = dumps({KEY: VERSION, **record})
+    try:
+        text = dumps({KEY: VERSION, **record})
+    except ValueError as error:
+        raise _unkept(str(error)) from error
     if len(text) > limit:
-        raise ValueError(f"it is longer than {limit} bytes")
+        raise _unkept(f"it is longer than {limit} bytes")
     return text
+
+
+def _unkept(why: str) -> Unsupported:
+    return Unsupported(f"metadata cannot be kept: {why}", remedy="leave it out with `--meta drop`")
 
 
 def is_marked(text: Any) -> bool:

@@ -142,7 +142,7 @@ def _places(arrays: Sequence[Placed], path: str, suffix: str, is_folder: bool) -
     if len(arrays) != 1:
         raise UsageError(f"a view of this kind is one of a single array; these are {len(arrays)}",
                          path=path, got=listed([array.name for array in arrays]),
-                         remedy="choose with FILE#NAME, or name a folder, DIR/, as destination")  # fmt: skip
+                         remedy="choose with FILE#NAME, or name a folder: DIR/")  # fmt: skip
     return [path]
 
 

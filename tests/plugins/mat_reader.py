@@ -60,8 +60,8 @@ def read_73(path: Path) -> np.ndarray:
 
 
 def _strings(units: np.ndarray) -> np.ndarray:
-    """Return the rows of a char array: the second axis has the characters."""
-    units = np.ascontiguousarray(np.moveaxis(units, 1, -1))
+    """Return the strings of a char array: the last axis has the characters."""
+    units = np.ascontiguousarray(units)
     return units.view(f"<U{units.shape[-1]}")[..., 0]
 
 

@@ -714,12 +714,32 @@ def test_char_rows_become_strings(kind: str, code: int, tmp_path: Path) -> None:
 
 
 def test_pages_of_char_arrays(tmp_path: Path) -> None:
-    """The second axis is the string, further ones stay: 2 x 3 x 2 is (2, 2) strings of 3."""
+    """The last axis is the string, as in SciPy: 2 x 2 x 3 is (2, 2) strings of 3."""
     text = np.array([["abc", "ghi"], ["def", "jkl"]])
-    flat = [ord(text[r, p][c]) for p in range(2) for c in range(3) for r in range(2)]
-    variable = matrix(4, (2, 3, 2), b"x", element(4, struct.pack("<12H", *flat)))
-    with read(saved(tmp_path, variable)) as bundle:
+    flat = [ord(text[r, p][c]) for c in range(3) for p in range(2) for r in range(2)]
+    variable = matrix(4, (2, 2, 3), b"x", element(4, struct.pack("<12H", *flat)))
+    path = saved(tmp_path, variable)
+    with read(path) as bundle:
         assert_same(bundle["x"], text)
+    assert scipy.io.loadmat(path)["x"].tolist() == text.tolist()
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 2), (2, 2), (1, 2, 1), (2, 3, 4)])
+@pytest.mark.parametrize("width", [1, 3])
+def test_texts_of_scipy_and_for_scipy(shape: tuple[int, ...], width: int, tmp_path: Path) -> None:
+    """Element [i, j] of an array of texts is the same element for both, whatever the width."""
+    count = int(np.prod(shape))
+    words = ["".join(chr(97 + (5 * n + k) % 23) for k in range(width)) for n in range(count)]
+    texts = np.array(words).reshape(shape)
+    scipy.io.savemat(tmp_path / "scipy.mat", {"x": texts})
+    seen = scipy.io.loadmat(tmp_path / "scipy.mat")["x"]
+    assert raconvert.read(tmp_path / "scipy.mat", "x").tolist() == seen.tolist()
+    for version in ("6", "7", "7.3"):
+        path = tmp_path / f"{version}.mat"
+        raconvert.write(path, {"x": texts}, out_opts={"version": version}, verify=True)
+        assert raconvert.read(path, "x").tolist() == texts.tolist()
+        if version != "7.3":
+            assert scipy.io.loadmat(path)["x"].tolist() == texts.tolist()
 
 
 def test_utf8_text_of_matlab(tmp_path: Path) -> None:
@@ -735,8 +755,8 @@ def test_utf8_with_the_width_of_its_bytes(tmp_path: Path) -> None:
     flat = bytes(row[i] for i in range(3) for row in rows)
     with read(saved(tmp_path, matrix(4, (2, 3), b"x", element(16, flat)))) as bundle:
         assert decode(bundle["x"]).tolist() == ["é1", "abc"]
-    pages = np.frombuffer("aé".encode() + b"xyz", "u1").reshape(2, 3, 1)
-    with read(saved(tmp_path, matrix(4, (1, 3, 2), b"x", element(16, pages.tobytes())))) as bundle:
+    pages = np.frombuffer("aé".encode() + b"xyz", "u1").reshape(2, 3).T
+    with read(saved(tmp_path, matrix(4, (1, 2, 3), b"x", element(16, pages.tobytes())))) as bundle:
         assert decode(bundle["x"]).tolist() == [["aé", "xyz"]]
     for data in (b"\xe9t\xe9", b"abc"):  # no UTF-8 as a whole: the units that they are
         with read(saved(tmp_path, matrix(4, (1, 3), b"x", element(16, data)))) as bundle:

@@ -258,7 +258,7 @@ HOSTILE_4: dict[str, tuple[bytes, type[RaconvertError], str]] = {
     "sparse_index_outside": (
         level4(2, 2, 3, 0, b"s\0", struct.pack("<6d", 9, 2, 1, 2, 5, 0)), Corrupt, "outside its"),
     "sparse_bomb": (
-        level4(2, 2, 3, 0, b"s\0", struct.pack("<6d", 1, 1e8, 1, 1e8, 5, 0)), TooLarge, "sparse="),
+        level4(2, 2, 3, 0, b"s\0", struct.pack("<6d", 1, 1e8, 1, 1e8, 5, 0)), TooLarge, "sparse"),
 }  # fmt: skip
 
 

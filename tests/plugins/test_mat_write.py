@@ -878,7 +878,7 @@ def test_equal_arrays_give_equal_bytes(tmp_path: Path) -> None:
 
 
 def test_compression_without_a_version_that_has_it(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="version=7"):
+    with pytest.raises(UsageError, match='"version": "7"'):
         written(bundle_of({"x": np.ones((1, 1))}), tmp_path / "x.mat", compress="5")
 
 
