@@ -336,7 +336,8 @@ def write(
     numpy arrays are written in C order, so that an RA file lists their shape reversed. `meta` as of
     another array (``array.meta``) keeps what it says of each axis on the axis of that number; where
     that cannot be (another rank, labels of another length), `UsageError`. As a word, such as
-    ``meta="drop"``, it says where metadata goes; this and the other options are those of `convert`.
+    ``meta="drop"``, it says where metadata goes; this and the other options are those of `convert`;
+    `max_memory` is in bytes.
 
     A dask array, also that of a DataArray or Dataset, is computed block by block while it is
     written, and never held as a whole.

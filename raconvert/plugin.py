@@ -267,8 +267,11 @@ class Fit(Record):
     def __str__(self) -> str:
         return worded(self.as_written())
 
+    def __repr__(self) -> str:
+        return worded(super().__repr__())
+
     def as_written(self) -> str:
-        """Return the line for the message of an error: with options between backticks."""
+        """Return the line for a message, with options between backticks. Raises nothing."""
         text = f"array '{self.array}': " if self.array else ""
         text = quoted(text + f"{self.property}: {self.reason}")
         if self.outcome == REFUSED and self.flag:
@@ -292,19 +295,19 @@ def equivalent(array: str, property: str, reason: str) -> Fit:
 
 
 def refused(array: str, property: str, reason: str, flag: str | None = None) -> Fit:
-    r"""Values, elements or whole arrays would be lost. Raises nothing.
+    """Values, elements or whole arrays would be lost. Raises nothing.
 
-    >>> str(refused("x", "type", "TOY has no complex64", "--dtype float64"))
-    "array 'x': type: TOY has no complex64 (allow with dtype=\"float64\")"
+    >>> print(refused("x", "type", "TOY has no complex64", "--dtype float64"))
+    array 'x': type: TOY has no complex64 (allow with dtype="float64")
     """
     return Fit(REFUSED, array, property, reason, flag)
 
 
 def refused_type(array: Array, title: str, dtype: str) -> Fit:
-    r"""Format `title` has no such elements; numbers may become `dtype`. Raises nothing.
+    """Format `title` has no such elements; numbers may become `dtype`. Raises nothing.
 
-    >>> str(refused_type(Array(element("float", 2), (3,), name="x"), "TOY", "float64"))
-    "array 'x': type: TOY has no float16 (allow with dtype=\"float64\")"
+    >>> print(refused_type(Array(element("float", 2), (3,), name="x"), "TOY", "float64"))
+    array 'x': type: TOY has no float16 (allow with dtype="float64")
     """
     flag = None if array.element.kind == "user" else f"--dtype {dtype}"
     return refused(array.name, "type", f"{title} has no {type_name(little(array.element))}", flag)

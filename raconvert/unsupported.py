@@ -179,7 +179,7 @@ def unknown_source(source: Source, silent: Sequence[str]) -> UnknownFormat:
     if silent:
         lines.append(f"not asked: {listed(silent)}")
     lines.append(
-        f"name the format with --from; raconvert formats --why {words['WORD']} has every answer"
+        f"name the format with `--from`; raconvert formats --why {words['WORD']} has every answer"
     )
     return UnknownFormat(what, path=source.path, remedy="\n".join(lines))
 

@@ -78,7 +78,7 @@ def test_names(train: Path) -> None:
     raconvert.convert("train/cat/0.png", "one.npz", name="pixels")
     with np.load("one.npz") as got:
         assert got.files == ["pixels"]
-    with pytest.raises(UsageError, match="with name and labels"):
+    with pytest.raises(UsageError, match="name names an array"):
         raconvert.convert("train/cat/0.png", "one.npy", name="pixels")
     with pytest.raises(UsageError, match="two names"):
         raconvert.convert("train/cat/0.png", "two.npz#a", name="b")

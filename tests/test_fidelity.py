@@ -265,8 +265,8 @@ def test_no_flag_is_named_where_there_is_none(
 
 @pytest.mark.parametrize(
     ("shape", "flag"),
-    [((5,), None), ((), None), ((0, 3), None), ((2, 3, 5), "--planes"), ((3, 5, 6), "--axes 1,2,0"),
-     ((2, 4, 5, 3), "--planes")],
+    [((5,), None), ((), None), ((0, 3), None), ((2, 3, 5), "planes=True"), ((3, 5, 6), 'axes="1,2,0"'),
+     ((2, 4, 5, 3), "planes=True")],
     ids=str,
 )  # fmt: skip
 def test_shapes_that_a_png_cannot_have(

@@ -238,6 +238,7 @@ RARELY = {
     "raconvert.inspect.info": "completion of a word that is not a key of a format",
     "raconvert.metadata.plain": "sidecars",
     "raconvert.metadata.roundtrip": "sidecars of files that are no .ra",
+    "raconvert.arrays.space": "runs without --verify",
     "raconvert.metadata.sidecar": "info on single files",
     "raconvert.migration.page": "migrations without a report",
     "raconvert.ra.dialect": "encoded .ra",

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from raconvert.plugin import Array
 
 FIELDS = ("sform_code", "srow", "qform_code", "quatern", "qoffset")
-NOT_FIRST = "space (NIfTI's first three axes are those of space, no other is; `--axes` can move them)"
+NOT_FIRST = (
+    "space (NIfTI's first three axes are those of space, no other is; `--axes` can move them)"
+)
 SKEW = 1e-5  # of the cosine of two axes that a qform can still say
 _NO_SCALAR = 1e-7  # nifti1_io.h: a quaternion whose first part is below has none
 

@@ -181,7 +181,7 @@ class Report(Shown):
 
     def add_notes(self, notes: list[str]) -> None:
         """Add remarks, each once. Raises nothing."""
-        self.notes.add(map(worded, notes))
+        self.notes.add(worded(note) if "`" in note else note for note in notes)
 
     def absorb(self, part: Report, *, paths: bool = True, source: str | None = None) -> None:
         """Take over what the report of one file of many says; fits and notes once each.

@@ -339,7 +339,7 @@ def test_sizes_are_written_as_ome(
     [
         ("i8", [spatial(2, 2.0), *PLANE], "none of OME"),
         ("u1", [spatial(2, 2.0), spatial(1, 1.0), TIME], "last two axes"),
-        ("u1", [spatial(2, 2.0), Axis("C"), spatial(1, 1.0)], "--axes can move them"),
+        ("u1", [spatial(2, 2.0), Axis("C"), spatial(1, 1.0)], "axes can move them"),
     ],
 )
 def test_axes_that_ome_cannot_say_are_named_with_the_reason(

@@ -807,7 +807,9 @@ def test_bools_that_another_tool_made_numbers_of(unu: Callable[..., bytes], tmp_
     unu("2op", "x", path, 5, "-t", "uchar", "-o", tmp_path / "y.nrrd")
     assert b"raconvert:=" in (tmp_path / "y.nrrd").read_bytes()
 
-    with pytest.raises(Corrupt, match=r"value 5 of array 'y' is not a bool.*(\n.*)*restore=no"):
+    with pytest.raises(
+        Corrupt, match=r"value 5 of array 'y' is not a bool.*(\n.*)*\"restore\": \"no"
+    ):
         as_ndarray(read(tmp_path / "y.nrrd"))
 
     assert as_ndarray(read(tmp_path / "y.nrrd", restore=False)).tolist() == [[5, 0, 5]]

@@ -320,7 +320,7 @@ def test_an_animation_is_noted() -> None:
     _, notes = read(FIXTURES / "pillow_animated.png")
     assert len(notes) == 1
     assert "3 frames" in notes[0]
-    assert "frames=all" in notes[0]
+    assert 'in_opts={"frames": "all"}' in notes[0]
     array, notes = read(FIXTURES / "pillow_animated.png", frames="all")
     assert notes == []
     assert array.meta.formats["png"]["animation"]["delays"] == [[1, 25]] * 3

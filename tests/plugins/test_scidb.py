@@ -318,9 +318,9 @@ def test_bad_format_string_is_refused_where_it_is_wrong(text: str) -> None:
 def test_place_of_a_fault_reaches_the_user(tmp_path: Path) -> None:
     path = made(tmp_path, b"")
 
-    with pytest.raises(UsageError, match="format is wrong.*line 2, column 2"):
+    with pytest.raises(UsageError, match="format.* is wrong.*line 2, column 2"):
         read(path, format="(int64,\n in64)")
-    with pytest.raises(UsageError, match="schema is wrong.*line 1, column 4"):
+    with pytest.raises(UsageError, match="schema.* is wrong.*line 1, column 4"):
         read(path, schema="<a:in64>[i]")
     (tmp_path / "x.scidb.schema").write_text("-- a comment\n<a:int64>[i=0:]\n")
     with pytest.raises(Corrupt, match=r"x\.scidb\.schema': schema is wrong.*line 2, column 15"):
@@ -515,7 +515,7 @@ def test_user_defined_types_are_opaque(tmp_path: Path) -> None:
     assert type_name(bundle["a0"].element) == "V16"
     assert streamed(bundle["a0"])[1].tobytes() == bytes(range(18, 34))
     assert read(path, schema="<p:point>[i]", types="point=16").names == ["p", "p.null"]
-    with pytest.raises(UsageError, match="types is wrong"):
+    with pytest.raises(UsageError, match="types.* is wrong"):
         read(path, format="(point)", types="point=x")
     with pytest.raises(UsageError, match="int64 has a size already"):
         read(path, format="(point)", types="int64=16")
@@ -608,7 +608,7 @@ def test_schema_and_format_that_do_not_belong_together(tmp_path: Path) -> None:
     path = made(tmp_path, bytes(24))
     schema = "<v:double>[i=0:3; j=0:4]"
 
-    with pytest.raises(UsageError, match="coords=after.*coords=before"):
+    with pytest.raises(UsageError, match='"after".*"before"'):
         read(path, schema=schema, format="(double, int64, int64)")
     with pytest.raises(UsageError, match="expected 1 columns, got 2"):
         read(path, schema=schema, format="(double, int64)")
@@ -680,7 +680,7 @@ def test_chunks_of_variable_records_stay_in_the_order_of_the_file(tmp_path: Path
 
     assert "in the order of the file" in bundle.notes[0]
     assert streamed(bundle["s.bytes"]).tobytes() == b"A\0B\0C\0D\0"
-    with pytest.raises(Unsupported, match="layout=flat"):
+    with pytest.raises(Unsupported, match='"layout": "flat"'):
         read(path, schema=schema, layout="dense")
 
 
@@ -774,7 +774,7 @@ def test_options_that_need_bounds(tmp_path: Path) -> None:
 
 def test_dimensions_beyond_numpy(tmp_path: Path) -> None:
     dims = "; ".join(f"d{n}=0:0" for n in range(70))
-    with pytest.raises(Unsupported, match=r"70 dimensions(.|\n)*layout=flat"):
+    with pytest.raises(Unsupported, match=r'70 dimensions(.|\n)*"layout": "flat"'):
         read(made(tmp_path, b"\0"), schema=f"<v:int8 not null>[{dims}]")
     with pytest.raises(Unsupported, match=r"2\*\*63"):
         read(

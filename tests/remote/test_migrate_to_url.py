@@ -247,7 +247,7 @@ def test_the_journal_is_kept_here(tree: Path, bucket: Bucket, tmp_path: Path) ->
     assert planned.planned
     assert bucket.names() == []
     for name, value in (("shard", "1/2"), ("scheduler", "local:2")):
-        with pytest.raises(UsageError, match=f"--{name} does not go with a destination at a URL"):
+        with pytest.raises(UsageError, match=f"{name} does not go with a destination at a URL"):
             raconvert.migrate(
                 tree, bucket.url("ra"), to="ra", journal=tmp_path / "j.sqlite", **{name: value}
             )

@@ -69,7 +69,7 @@ def letters_of(array: Array) -> tuple[str, list[str], str]:
         return "", [], "OME has two axes of a plane, and three of pages"
     if any(_is_time(axis) or is_component(axis) or axis.name in (*PAGES, "S") for axis in plane):
         named = "its last two axes have to be those of the plane"
-        return "", [], f"OME cannot say them: {named}; --axes can move them"
+        return "", [], f"OME cannot say them: {named}; `--axes` can move them"
     in_space = any(axis.direction is not None for axis in plane)
     letters: list[str | None] = [_letter(axis) for axis in outer]
     said = [letter for letter in letters if letter]
