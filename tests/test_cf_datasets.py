@@ -268,3 +268,49 @@ def test_oblique_axes_are_named_and_others_have_coordinates(tmp_path: Path, name
     ) as found:
         assert found["z"].values.tolist() == [30.0, 27.0]
         assert [*found.coords] == ["z"]
+
+
+KEPT = {  # indexes of pandas, and the labels that a file has
+    "levels": pd.MultiIndex.from_product([["a", "b"], [1, 2]], names=["key", "n"]),
+    "objects": pd.Index(["p", "q", "r", "s"], dtype=object, name="key"),
+    "strings": pd.Index(["p", "q", "r", "s"], dtype="string", name="key"),
+    "dates": pd.date_range("2001-01-01", periods=4, name="key"),
+    "durations": pd.timedelta_range("1h", periods=4, name="key"),
+    "numbers": pd.Index([0.5, 1, 2, 9], name="key"),
+    "range": pd.RangeIndex(5, 13, 2, name="key"),
+}
+REFUSED = {
+    "categories": pd.CategoricalIndex(["p", "q", "p", "s"], name="key"),
+    "time zone": pd.date_range("2001-01-01", periods=4, tz="UTC", name="key"),
+    "periods": pd.period_range("2001-01", periods=4, freq="M", name="key"),
+    "intervals": pd.interval_range(0, 4, name="key"),
+    "mixed": pd.Index(["a", 1, 2.5, None], name="key"),
+}
+
+
+@pytest.mark.parametrize("suffix", ["npz", "zip", "nc", "zarr"])
+@pytest.mark.parametrize("form", [pd.DataFrame, pd.Series])
+def test_every_index_of_pandas_is_kept_or_named(tmp_path: Path, suffix: str, form: Any) -> None:
+    def table(index: Any) -> Any:
+        return form({"a": [1, 2, 3, 4]} if form is pd.DataFrame else [1, 2, 3, 4], index=index)
+
+    for kind, index in REFUSED.items():
+        with pytest.raises(raconvert.errors.WouldLose, match="'key'"):
+            raconvert.write(tmp_path / f"{kind}.{suffix}", table(index))
+    for kind, index in KEPT.items():
+        path = tmp_path / f"{kind}.{suffix}"
+        report = raconvert.write(path, table(index))
+        with raconvert.open_bundle(path) as found:
+            array = found.arrays[0]
+            if "key" in found.names:
+                assert np.asarray(found["key"]).tolist() == index.to_numpy().tolist()
+            elif suffix == "npz":
+                assert any("no place for it: axes" in fit.reason for fit in report.equivalent)
+            else:
+                labels = array.meta.axes[0].values(array.shape[0])
+                levels = index.levels[0] if kind == "levels" else index
+                wanted = levels.to_numpy()
+                if wanted.dtype.kind in "mM":
+                    assert any("become texts" in fit.reason for fit in report.equivalent)
+                    wanted = wanted.astype(str)
+                assert labels.tolist() == wanted.tolist()

@@ -421,7 +421,8 @@ def _series(values: Any, name: str, changes: list[tuple[str, str]]) -> Array:
         return _long(values, [(name, values)], changes)[0]
     axis = Axis(name=None if values.index.name is None else str(values.index.name))
     if not _is_count(values.index):
-        axis = _with_places(axis, _column(values.index, name, values), name, changes)
+        labels = _column(values.index, axis.name or "index", values)
+        axis = _with_places(axis, labels, name, changes)
     made = _array(_column(values, name, values), name, [axis] if axis.to_dict() else [])
     _describe(made, name, values.attrs, changes)
     return made
