@@ -314,3 +314,16 @@ def test_every_index_of_pandas_is_kept_or_named(tmp_path: Path, suffix: str, for
                     assert any("become texts" in fit.reason for fit in report.equivalent)
                     wanted = wanted.astype(str)
                 assert labels.tolist() == wanted.tolist()
+
+
+def test_text_is_the_same_for_h5py_and_xarray(tmp_path: Path) -> None:
+    values = np.array(["a", "b\u00e9", ""])
+    for name in ("a.h5", "a.nc"):
+        report = raconvert.write(tmp_path / name, {"s": values})
+        assert ["xarray shows bytes of a .h5" in fit.reason for fit in report.equivalent] == [True]
+        with h5py.File(tmp_path / name) as file:
+            assert file["s"].asstr()[()].tolist() == values.tolist()
+        with xr.open_dataset(tmp_path / name, engine="h5netcdf", phony_dims="sort") as found:
+            texts = found["s"].values
+            texts = np.char.decode(texts, "utf-8") if name == "a.h5" else texts
+            assert texts.tolist() == values.tolist()

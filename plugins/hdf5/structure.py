@@ -112,7 +112,8 @@ def _type_fits(array: Array, tid: Any) -> Iterator[Fit]:
     if nbytes > MAX_TYPE_BYTES:
         yield refused(name, "type", f"its description needs {nbytes} bytes, HDF5 takes 64 KiB")
     elif is_text(element):
-        yield equivalent(name, "type", "text becomes strings in UTF-8")
+        reason = "text becomes strings in UTF-8; xarray shows bytes of a .h5, text of a .nc"
+        yield equivalent(name, "type", reason)
     elif times_of(array) is not None:
         reason = (
             "dates and durations become integers with units of CF in a .nc, elsewhere opaque bytes "
