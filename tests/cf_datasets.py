@@ -325,7 +325,11 @@ def _plain(tree: Any, said: str) -> Any:
             for key, value in list(attrs.items()):  # netCDF has no vectors of one element, JSON has
                 if isinstance(value, list) and len(value) == 1:
                     attrs[key] = value[0]
-                if isinstance(value, float | np.floating) and np.isnan(value) and f"'{key}'" in said:
+                if (
+                    isinstance(value, float | np.floating)
+                    and np.isnan(value)
+                    and f"'{key}'" in said
+                ):
                     del attrs[key]
         found[node.path] = made
     return xr.DataTree.from_dict(found)
