@@ -249,7 +249,7 @@ class Bundle(Shown, Mapping[str, Array]):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         """Refuse (`TypeError`) what numpy asks of an array."""
         first = f": np.asarray(bundle[{self.names[0]!r}])" if self.arrays else ""
-        raise TypeError(f"a Bundle of {len(self.arrays)} arrays is not an array{first}")
+        raise TypeError(f"a Bundle of {counted(len(self.arrays), 'array')} is not an array{first}")
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and (
