@@ -25,9 +25,9 @@ from attempts import MB, PEAK, Answer
 from bundles import FORMS, as_zip, facts, load, place, save, small
 
 import raconvert
-from raconvert.bundle import manifest
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
+from raconvert.files.limits import DEFAULT
 from raconvert.inspect.verify import verify
 from raconvert.ra.plugin import data_range
 
@@ -336,7 +336,7 @@ def test_manifests(outcome: Callable[..., Any], tmp_path: Path, form: str, case:
 def test_a_manifest_that_is_too_large_is_not_read(
     outcome: Callable[..., Any], tmp_path: Path, form: str
 ) -> None:
-    text = GOOD + b"#" * (manifest.MAX_BYTES + 1 - len(GOOD))
+    text = GOOD + b"#" * (DEFAULT.documents + 1 - len(GOOD))
     path = build(tmp_path, form, {"bundle.yaml": text, "x.ra": RA})
     kind, told = outcome(path)
     assert kind == "Corrupt"

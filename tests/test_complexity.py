@@ -39,7 +39,7 @@ from shapes import SHAPES
 import raconvert
 from raconvert.cli import main
 from raconvert.errors import RaconvertError
-from raconvert.metadata import yaml
+from raconvert.files.limits import DEFAULT
 
 GROWTH = 2.5  # how much more twice the file may cost
 SMALL = 4 << 10  # bytes of the smaller of two files
@@ -204,17 +204,17 @@ def test_a_large_file_takes_no_more_than_it_should(
 # what is limited -> the constant, a file that is just beyond it, and words of the refusal
 LIMITS: dict[str, tuple[int, Callable[[int], tuple[str, bytes | dict[str, bytes]]], str]] = {
     "sidecar-bytes": (
-        yaml.MAX_BYTES,
+        DEFAULT.document,
         lambda most: (".ra", shapes.described("#" * most)),
         "too large",
     ),
     "sidecar-values": (
-        yaml.MAX_VALUES,
+        DEFAULT.values,
         lambda most: (".ra", shapes.described(f"attributes: {{k: [{'1,' * most}]}}\n")),
         "values",
     ),
     "sidecar-depth": (
-        yaml.MAX_DEPTH,
+        DEFAULT.nesting,
         lambda most: (".ra", shapes.described(f"attributes: {{k: {'[' * most}{']' * most}}}\n")),
         "nested too deep",
     ),

@@ -12,6 +12,8 @@ import pytest
 import raconvert
 from raconvert.errors import Corrupt, TooLarge
 from raconvert.metadata.json import need_of, parsed
+from raconvert.metadata.yaml import need_of as yaml_need_of
+from raconvert.metadata.yaml import parse
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,3 +103,73 @@ def test_lines_about_the_items_of_a_stack(tmp_path: Path) -> None:
 
     with raconvert.open(path, max_memory=20 << 20) as opened, pytest.raises((TooLarge, Corrupt)):
         list(opened.meta.items())
+
+
+# YAML ---------------------------------------------------------------------------------------------
+
+LINES = (
+    "k{n}: 1", "k{n}: a", "k{n}: 'a b'", "k{n}: []", "k{n}: {{}}", "k{n}: {{a: {{b: {{c: 1}}}}}}", "k{n}: [[], []]",
+    "k{n}: [a,b,c]", "k{n}: {{a,b,c}}", "k{n}:\n- a\n- b", "k{n}:\n- - - a", "k{n}:\n- a: 1\n- b: 2", "k{n}: é中",
+    'k{n}: "\\x41\\u4e2d"', "k{n}: 12345678901234567890123", "k{n}: 1.5e+300", "k{n}: !!binary AAEC", "k{n}:\n  a:\n    b: 1",
+    "? k{n}\n: 1", "k{n}: [a, [b, [c, [d]]], 2020-01-01]",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_need_of_yaml_is_never_less_than_what_is_taken(line: str) -> None:
+    parse(b"a: 1\nb: [1, {c: d}]\n", "x")  # what is imported and cached at first
+    for count in (1, 100, 2000):
+        text = "".join(line.format(n=n) + "\n" for n in range(count)).encode()
+        tracemalloc.start()
+        try:
+            found = parse(text, "x")
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert len(found) == count
+        assert peak <= yaml_need_of(text) + (64 << 10)
+
+
+def test_a_sidecar_a_trailer_and_a_manifest(tmp_path: Path) -> None:
+    """Each is counted before it is parsed, and refused where memory has no room for it."""
+    path = tmp_path / "x.ra"
+    raconvert.write(path, np.arange(3, dtype="u1"), meta=raconvert.Metadata(description="x"))
+    beside = tmp_path / "x.ra.yaml"
+    text = beside.read_bytes() + b"attributes: {k: [" + b"[]," * 50_000 + b"]}\n"
+    beside.write_bytes(text)
+    trailer = tmp_path / "t.ra"
+    beginning, behind = path.read_bytes(), text[text.index(b"description") :]
+    trailer.write_bytes(beginning + b"# raconvert metadata\n" + behind)
+    folder = tmp_path / "bundle"
+    raconvert.write(folder, {"a": np.arange(3)}, to="bundle")
+    manifest = folder / "bundle.yaml"
+    said = manifest.read_bytes().removesuffix(b"...\n")
+    manifest.write_bytes(said + b"attributes: {k: [" + b"[]," * 50_000 + b"]}\n...\n")
+    for one in (path, trailer, folder):
+        with pytest.raises(TooLarge, match="bytes of YAML"):
+            raconvert.info(one, max_memory=10 << 20)
+        assert raconvert.info(one)["arrays"]
+
+
+def test_a_record_inside_a_file(tmp_path: Path) -> None:
+    """Text of our own, in an attribute: it is JSON that may need far more memory than it has."""
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        file["x"] = np.arange(3)
+        file["x"].attrs["raconvert"] = '{"raconvert":2,"k":[' + "[]," * 100_000 + "[]]}"
+    with pytest.raises(TooLarge, match="bytes of JSON"):
+        raconvert.info(path, max_memory=8 << 20)
+    assert raconvert.info(path)["arrays"]
+
+
+def test_the_metadata_of_zarr(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    for version, name in ((3, "zarr.json"), (2, ".zattrs")):
+        path = tmp_path / f"{version}.zarr"
+        array = zarr.create_array(path, shape=(3,), dtype="i4", zarr_format=version)
+        array[:] = 1
+        array.attrs["k"] = [[]] * 200_000
+        assert (path / name).stat().st_size > 400_000
+        refused_within(path, 10 << 20, lambda path: raconvert.info(path, max_memory=10 << 20))
+        assert raconvert.info(path)["arrays"]

@@ -32,6 +32,7 @@ from raconvert.errors import (
     UsageError,
     WouldLose,
 )
+from raconvert.files.limits import Limits
 from raconvert.files.source import Source
 from raconvert.metadata.roundtrip import record_of
 from raconvert.metadata.sidecar import describe, is_ours, left_over, text_of
@@ -232,19 +233,25 @@ def without(fields: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if key != name}
 
 
+def most_bytes(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Let documents have no more bytes, in files that are read and in those that are written."""
+    for place in ("raconvert.files.limits.DEFAULT", "raconvert.metadata.sidecar.DEFAULT"):
+        monkeypatch.setattr(place, Limits(document=most))
+
+
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_the_largest_sidecar_and_the_largest_trailer(
     more: int, fortran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = sidecar(fortran).read_bytes()
-    monkeypatch.setattr("raconvert.metadata.sidecar.MAX_BYTES", len(text) - more)
+    most_bytes(monkeypatch, len(text) - more)
     if more > 0:
         with pytest.raises(Corrupt, match=f"at most {len(text) - 1} bytes, got {len(text)}"):
             raconvert.read(fortran)
     else:
         assert raconvert.read(fortran).tolist() == VALUES.tolist()
     trailer = b"# raconvert metadata\nattributes: {a: 1}\n"
-    monkeypatch.setattr("raconvert.metadata.sidecar.MAX_BYTES", len(trailer) - more)
+    most_bytes(monkeypatch, len(trailer) - more)
     data = ra_bytes.ra_file(1, 4, (4, 3), VALUES.tobytes(), trailer=trailer)
     (tmp_path / "t.ra").write_bytes(data)
     if more > 0:
@@ -657,9 +664,9 @@ def test_text_is_as_long_as_it_may_be_with_what_it_describes(
     whole = text_of(fields, describes)
     assert yaml.safe_load(whole) == {**({"describes": describes} if describes else {}), **fields}
     if describes:
-        monkeypatch.setattr("raconvert.metadata.sidecar.MAX_BYTES", len(whole))
+        most_bytes(monkeypatch, len(whole))
         assert text_of(fields, describes) == whole
-        monkeypatch.setattr("raconvert.metadata.sidecar.MAX_BYTES", len(whole) - 1)
+        most_bytes(monkeypatch, len(whole) - 1)
         with pytest.raises(RaconvertError, match="too large"):
             text_of(fields, describes)
 
@@ -1141,7 +1148,7 @@ def test_which_items_are_left_over(
     found = left_over(str(tmp_path / "x.ra"), overwrite=True)
     assert found == [str(beside), *([str(items)] if goes else [])]
     for limit, one in ((len(text), goes), (len(text) - 1, False)):
-        monkeypatch.setattr("raconvert.metadata.sidecar.MAX_BYTES", limit)
+        most_bytes(monkeypatch, limit)
         assert (str(items) in left_over(str(tmp_path / "x.ra"), overwrite=True)) == one
 
 

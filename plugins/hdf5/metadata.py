@@ -20,6 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from raconvert.files.limits import Limits
+
 
 def write_record(oid: Any, **record: Any) -> None:
     """Write the attribute of what has no other place, if there is anything."""
@@ -27,7 +29,7 @@ def write_record(oid: Any, **record: Any) -> None:
         write_attribute(oid, KEY, roundtrip.text_of(record))
 
 
-def take_record(attributes: Attributes, path: str) -> dict[str, Any]:
+def take_record(attributes: Attributes, path: str, limits: Limits) -> dict[str, Any]:
     """Take the record out of attributes; none if the attribute is another program's."""
     text = attributes.values.get(KEY)
     if text is None or not roundtrip.is_marked(text):
@@ -35,7 +37,7 @@ def take_record(attributes: Attributes, path: str) -> dict[str, Any]:
     del attributes.values[KEY]
     attributes.types.pop(KEY, None)
     try:
-        record = roundtrip.record_in(text)
+        record = roundtrip.record_in(text, limits)
     except ValueError as error:
         raise Corrupt(f"attribute '{KEY}' is not a record of ours: {error}", path=path) from error
     roundtrip.check_form(record, path)

@@ -204,7 +204,7 @@ def _attributes(
         netcdf.without_single_lists(attributes)
     for name, reason in attributes.problems:
         context.notes.append(f"attribute '{name}' of '/{found.path}' was left out: {reason}")
-    return attributes, take_record(attributes, found.file.path)
+    return attributes, take_record(attributes, found.file.path, found.file.source.limits)
 
 
 def _take_group(found: Found, bundle: Bundle, space: dict[str, Any], context: Context) -> None:

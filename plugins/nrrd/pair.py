@@ -49,7 +49,7 @@ def taken(
     if text is None:
         return meta, {}
     try:
-        record = roundtrip.record_in(text, MAX_RECORD_BYTES)
+        record = roundtrip.record_in(text, most=MAX_RECORD_BYTES)
         roundtrip.check_form(record, "")
         roundtrip.of_file(_of_file(record), "")
     except (ValueError, Corrupt) as error:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Any
 
+    from raconvert.files.limits import Limits
     from raconvert.plugin import Array
 
     from .header import Node
@@ -37,14 +38,14 @@ MISSING = "_FillValue"  # netCDF's attribute for elements that are not there
 # Reading ------------------------------------------------------------------------------------------
 
 
-def take_record(attributes: dict[str, Any], path: str) -> dict[str, Any]:
+def take_record(attributes: dict[str, Any], path: str, limits: Limits) -> dict[str, Any]:
     """Take our record out of attributes; none if the attribute is another program's."""
     text = attributes.get(KEY)
     if text is None or not roundtrip.is_marked(text):
         return {}
     del attributes[KEY]
     try:
-        record = roundtrip.record_in(text)
+        record = roundtrip.record_in(text, limits)
     except ValueError as error:
         raise Corrupt(f"attribute '{KEY}' is not a record of ours: {error}", path=path) from error
     roundtrip.check_form(record, path)
@@ -53,10 +54,10 @@ def take_record(attributes: dict[str, Any], path: str) -> dict[str, Any]:
     return record
 
 
-def describe(array: Array, node: Node, stem: str, path: str) -> Array:
+def describe(array: Array, node: Node, stem: str, path: str, limits: Limits) -> Array:
     """The array with what its metadata says; `stem` is the last part of its key."""
     attributes = dict(node.attributes)
-    record = take_record(attributes, path)
+    record = take_record(attributes, path, limits)
     names = _names(node, attributes)
     changes: dict[str, Any] = {}
     if names and any(_is_name(name, stem, axis) for axis, name in enumerate(names)):

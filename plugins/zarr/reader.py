@@ -97,7 +97,7 @@ def _take_group(
 ) -> Any:
     attributes = dict(found)
     path = store.path(key)
-    record = metadata.take_record(attributes, path)
+    record = metadata.take_record(attributes, path, store.source.limits)
     if not key:
         bundle.attributes = attributes
         if record:
@@ -139,7 +139,7 @@ def _array(
         array: Array = _texts(node, dims, name, data, storage)
     else:
         array = Array(node.element, dims, name=name, index_order="C", data=data, storage=storage)
-    return metadata.describe(array, node, stem, path) if described else array
+    return metadata.describe(array, node, stem, path, store.source.limits) if described else array
 
 
 def _present(store: Store, key: str, node: Node) -> int | None:

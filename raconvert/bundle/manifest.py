@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsafe, Unsupported
+from raconvert.files.limits import DEFAULT
 from raconvert.files.names import is_inside
 from raconvert.metadata.roundtrip import of_file, record_of_file
 from raconvert.metadata.yaml import dump, parse
@@ -34,7 +35,6 @@ VERSION = 1
 KEY = "raconvert_bundle"
 MARK = f"{KEY}: ".encode()
 END = b"\n...\n"  # at the start of a line, where no text of the content can be
-MAX_BYTES = 64 << 20  # a hundred thousand arrays and their groups
 
 
 class Entry(Record):
@@ -78,22 +78,23 @@ def _text(entries: list[Entry], about: dict[str, Any]) -> bytes:
         for entry in entries
     ]
     fields = {KEY: VERSION, "arrays": listed, **about}
-    return dump(fields, limit=MAX_BYTES).rstrip(b"\n") + END
+    return dump(fields, limit=DEFAULT.documents).rstrip(b"\n") + END
 
 
 def load(source: Source) -> Manifest:
     """The checked content of ``bundle.yaml``; raises `Corrupt`, `Unsafe` or `Unsupported`."""
-    if source.size > MAX_BYTES:
+    limits = source.limits
+    if source.size > limits.documents:
         raise Corrupt(
             "bundle.yaml is too large",
             path=source.path,
-            expected=f"at most {MAX_BYTES} bytes",
+            expected=f"at most {limits.documents} bytes",
             got=source.size,
         )
     text = source.read_exact(0, source.size, "bundle.yaml")
     if not text.rstrip().endswith(END.rstrip()):
         raise Corrupt("bundle.yaml is cut off", path=source.path, expected="'...' as its last line")
-    fields = parse(text, source.path, limit=MAX_BYTES)
+    fields = parse(text, source.path, limits, most=limits.documents)
     version = fields.get(KEY)
     if type(version) is not int or version != VERSION:
         raise Unsupported(

@@ -13,9 +13,10 @@ class Limits(Record):
     """
 
     memory: int = 1 << 30
-    document: int = 16 << 20  # bytes of one metadata document
+    document: int = 16 << 20  # bytes of one metadata document, or of a record inside a file
     documents: int = 64 << 20  # bytes of one that has those of a whole hierarchy
     nesting: int = 64  # lists and mappings inside each other in a document
+    values: int = 400_000  # of one YAML document: about two seconds
     nodes: int = 100_000  # arrays and groups of one file
     depth: int = 200  # groups inside each other
     fields: int = 10_000  # fields of a structure
@@ -37,4 +38,4 @@ DEFAULT = Limits()
 
 def limits_of(max_memory: int) -> Limits:
     """The limits that --max-memory asks for. Raises nothing."""
-    return DEFAULT if max_memory == DEFAULT.memory else Limits(memory=max_memory)
+    return DEFAULT if max_memory == DEFAULT.memory else DEFAULT._replace(memory=max_memory)

@@ -7,7 +7,6 @@ from raconvert.files.places import is_there
 from raconvert.files.source import Source
 from raconvert.metadata.json import parsed
 from raconvert.metadata.sidecar import items_path_of
-from raconvert.metadata.yaml import MAX_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def _read_items(beside: Source, count: int, facts: dict[str, Any]) -> Iterator[d
     number = state = 0
     place = beside.path
     with BufferedReader(beside.open()) as file:
-        lines = iter(lambda: file.readline(MAX_BYTES), b"")
+        lines = iter(lambda: file.readline(beside.limits.document), b"")
         for number, line in enumerate(lines, 1):
             state = crc32(line, state)
             try:

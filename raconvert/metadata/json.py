@@ -12,16 +12,17 @@ from datetime import date, datetime
 from math import isfinite, isnan
 
 from raconvert.arrays.memory import check_memory
+from raconvert.files.limits import DEFAULT
 from raconvert.metadata.reals import nan_of, nan_text
-from raconvert.metadata.yaml import MAX_KEY, is_key
+from raconvert.metadata.yaml import MAX_KEY, SMALL, is_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-MAX_BYTES = 1 << 24  # of one text
-MAX_DEPTH = 64
+    from raconvert.files.limits import Limits
+
 # What values need at most in memory, in bytes, by the marks that JSON has them with: a list with
 # room for four values, a mapping with one key (both of CPython 3.11 to 3.14), the place of a value
 # and a number, half of a text.
@@ -60,10 +61,16 @@ def parsed(
         raise ValueError("it is nested too deep") from error
 
 
-def loads(text: str) -> Any:
-    """The value that `dumps` was given; `ValueError` for any other text."""
-    if len(text) > MAX_BYTES:
-        raise ValueError(f"it is longer than {MAX_BYTES} characters")
+def loads(text: str, limits: Limits = DEFAULT) -> Any:
+    """The value that `dumps` was given; `ValueError` for any other text.
+
+    `TooLarge` where its values need more memory than `Limits.memory`.
+    """
+    if len(text) > limits.document:
+        raise ValueError(f"it is longer than {limits.document} characters")
+    need = need_of(text.encode("utf-8", "surrogatepass"))
+    if need > SMALL:
+        check_memory(need, limits.memory, "a record of metadata", f"{len(text)} bytes of JSON")
     try:
         return json.loads(text, object_hook=_rich, parse_constant=_refuse_constant)
     except (RecursionError, TypeError, LookupError, AttributeError) as error:
@@ -76,8 +83,8 @@ def _refuse_constant(name: str) -> None:
 
 def _plain(value: Any, depth: int) -> Any:
     """The value in terms of JSON."""
-    if depth > MAX_DEPTH:
-        raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
+    if depth > DEFAULT.nesting:
+        raise ValueError(f"it is nested more than {DEFAULT.nesting} levels deep")
     if isinstance(value, dict):
         if all(isinstance(key, str) and not key.startswith("$") for key in value):
             return {key: _plain(item, depth + 1) for key, item in value.items()}

@@ -27,6 +27,7 @@ from raconvert.arrays.metadata import Axis, Metadata, Space, in_dims_order
 from raconvert.arrays.namespace import NAME as RA
 from raconvert.arrays.seen import are_pairs, as_complex, is_void
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
+from raconvert.files.limits import DEFAULT
 from raconvert.files.source import Extent
 from raconvert.metadata.promised import BOOLS, Terms, as_shape, as_type
 
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
 
     from raconvert.arrays.array import Array
     from raconvert.arrays.bundle import Bundle
+    from raconvert.files.limits import Limits
 
 KEY = "raconvert"  # of what keeps the text of a record, and of the version in it
 VERSION = 2
-MAX_RECORD_BYTES = 1 << 24
 
 
 # --- the record of an array -----------------------------------------------------------------------
@@ -304,7 +305,7 @@ def apply_to_file(
 # --- the text of a record -------------------------------------------------------------------------
 
 
-def text_of(record: dict[str, Any], limit: int = MAX_RECORD_BYTES) -> str:
+def text_of(record: dict[str, Any], limit: int = DEFAULT.document) -> str:
     """A record as one line of ASCII (JSON); `Unsupported` for what it cannot hold."""
     from raconvert.metadata.json import dumps
 
@@ -326,16 +327,17 @@ def is_marked(text: Any) -> bool:
     return isinstance(text, str) and text.startswith(f'{{"{KEY}":')
 
 
-def record_in(text: str, limit: int = MAX_RECORD_BYTES) -> dict[str, Any]:
+def record_in(text: str, limits: Limits = DEFAULT, *, most: int | None = None) -> dict[str, Any]:
     """The record of which `text_of`, of this or an earlier version, made a text.
 
-    ValueError for any other text; what is in the fields is checked where they are applied.
+    ValueError for any other text, or one longer than `most`; `TooLarge` for one that needs more
+    memory than there may be. What is in the fields is checked where they are applied.
     """
-    if len(text) > limit:
-        raise ValueError(f"it is longer than {limit} characters")
+    if most is not None and len(text) > most:
+        raise ValueError(f"it is longer than {most} characters")
     from raconvert.metadata.json import loads
 
-    fields = loads(text)
+    fields = loads(text, limits)
     if not isinstance(fields, dict):
         raise ValueError("it is not a JSON object")  # noqa: TRY004 - as every other fault in it
     version = fields.pop(KEY, 0)

@@ -22,12 +22,13 @@ import os
 from raconvert.arrays.array import Array
 from raconvert.arrays.namespace import trailer_of, without_trailer
 from raconvert.errors import Corrupt, RaconvertError, worded
+from raconvert.files.limits import DEFAULT
 from raconvert.files.places import check_target, is_remote, is_there
 from raconvert.files.seal import checksum
 from raconvert.files.source import Extent, Source
 from raconvert.metadata import ITEMS_SUFFIX, SUFFIX
 from raconvert.metadata.roundtrip import apply
-from raconvert.metadata.yaml import MAX_BYTES, dump, parse, parse_behind
+from raconvert.metadata.yaml import dump, parse, parse_behind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,10 +104,13 @@ def _has_items(beside: str, items: str) -> bool:
     if os.path.islink(items) or not os.path.isfile(items):
         return False
     source = Source(beside)
-    if source.size > MAX_BYTES or b"\nitems:" not in (text := source.read_at(0, source.size)):
+    if source.size > source.limits.document:
+        return False
+    text = source.read_at(0, source.size)
+    if b"\nitems:" not in text:
         return False
     try:
-        said = parse(text, beside).get("items_file")
+        said = parse(text, beside, source.limits).get("items_file")
     except RaconvertError:
         return False
     return not isinstance(said, dict) or said.get("size") == os.path.getsize(items)
@@ -122,7 +126,7 @@ def text_of(fields: dict[str, Any], describes: dict[str, Any] | None = None) -> 
     if not describes:
         return dump(fields)
     begin = dump({DESCRIBES: describes})
-    return begin + dump(fields, limit=MAX_BYTES - len(begin))
+    return begin + dump(fields, limit=DEFAULT.document - len(begin))
 
 
 # What to write ---------------------------------------------------------------------------------
@@ -158,11 +162,11 @@ def load_from(
 ) -> dict[str, Any] | None:
     """Return the fields of a sidecar, or None if it is none; it must describe `source`."""
     path = beside.path
-    if beside.size > MAX_BYTES:
+    if beside.size > beside.limits.document:
         raise Corrupt(
             "metadata sidecar is too large",
             path=path,
-            expected=f"at most {MAX_BYTES} bytes",
+            expected=f"at most {beside.limits.document} bytes",
             got=beside.size,
             remedy="read without it: `--meta ignore`",
         )
@@ -170,10 +174,10 @@ def load_from(
         return None
     text = beside.read_at(0, beside.size)
     found = describe(source, data_range)
-    known = parse_behind(dump({DESCRIBES: found}), text, path)
+    known = parse_behind(dump({DESCRIBES: found}), text, path, beside.limits)
     if known is not None and DESCRIBES not in known:
         return known
-    fields = parse(text, path)
+    fields = parse(text, path, beside.limits)
     promised = fields.pop(DESCRIBES, None)
     promised = promised if isinstance(promised, dict) else {}
     if "crc32_samples" not in promised:  # of an older version
@@ -197,15 +201,15 @@ def read_trailer(array: Array, source: Source) -> Array:
         return array
     if source.read_at(trailer.offset, len(TRAILER_MARK)) != TRAILER_MARK:
         return array
-    if trailer.nbytes > MAX_BYTES:
+    if trailer.nbytes > source.limits.document:
         raise Corrupt(
             "metadata trailer is too large",
             path=source.path,
             where=f"byte {trailer.offset}",
-            expected=f"at most {MAX_BYTES} bytes",
+            expected=f"at most {source.limits.document} bytes",
             got=trailer.nbytes,
             remedy="read without it: `--meta ignore`",
         )
     array.meta = without_trailer(array.meta)
     text = source.read_exact(trailer.offset, trailer.nbytes, "the YAML trailer")
-    return apply(parse(text, source.path), array, source.path)
+    return apply(parse(text, source.path, source.limits), array, source.path)

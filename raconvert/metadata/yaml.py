@@ -11,7 +11,9 @@ from __future__ import annotations
 from functools import cache
 from math import isnan, nan
 
+from raconvert.arrays.memory import check_memory
 from raconvert.errors import Corrupt, Unsupported
+from raconvert.files.limits import DEFAULT
 from raconvert.metadata.reals import is_usual_nan, nan_of, nan_text, same_float
 
 TYPE_CHECKING = False
@@ -19,13 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-MAX_BYTES = 16 << 20  # of a sidecar; anything larger is none of ours
-MAX_DEPTH = 64  # nesting of a hostile file; ours stay below ten
-MAX_VALUES = 400_000  # about two seconds; fifty thousand arrays in a bundle have as many
+    from raconvert.files.limits import Limits
+
+SMALL = 1 << 20  # bytes of values that there is room for, whatever --max-memory says
 MAX_KEY = 1 << 60  # larger integers can have one hash in common, and each pair is then compared
 
 FLOAT = "$float"  # the only key of a mapping that stands for a NaN
 MAPPING = "$dict"  # and of one that stands for a mapping which looks like one of these two
+# What values need at most in memory, in bytes, by the marks that YAML has them with: a line with
+# its key and its value, a mapping of one key, an item of a list on one line, lists.
+_NEEDS = {b"\n": 440, b":": 320, b",": 240, b"[": 120, b"{": 320, b"-": 120}
 _BINARY = "tag:yaml.org,2002:binary"  # the only tag that the writer needs: bytes
 _MERGE = "tag:yaml.org,2002:merge"
 _VALUE = "tag:yaml.org,2002:value"  # a lone "=", which means nothing else here
@@ -58,7 +63,7 @@ def _stands_for(value: dict[Any, Any]) -> Any:
     return value
 
 
-def dump(fields: dict[str, Any], *, limit: int = MAX_BYTES) -> bytes:
+def dump(fields: dict[str, Any], *, limit: int = DEFAULT.document) -> bytes:
     """Return the YAML text of a mapping; what could not be read again raises `Unsupported`."""
     import yaml
 
@@ -66,11 +71,12 @@ def dump(fields: dict[str, Any], *, limit: int = MAX_BYTES) -> bytes:
 
     text, done, lines = plain.written(fields)
     rest = dict(list(fields.items())[done:])
-    if not rest and done and len(text) <= limit and lines <= MAX_VALUES // 2:  # two a line, at most
+    most = DEFAULT.values // 2  # lines: two values each, at most
+    if not rest and done and len(text) <= limit and lines <= most:
         return text.encode()
     try:
         data = text.encode() + (_text_of(rest) if rest or not done else b"")
-        again = parse(data, "", limit=limit)
+        again = parse(data, "", DEFAULT, most=limit)
     except (yaml.YAMLError, RecursionError, ValueError, Corrupt) as error:
         reason = error.what if isinstance(error, Corrupt) else " ".join(str(error).split())
         raise Unsupported(
@@ -156,16 +162,32 @@ def alike(a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(a == b)
 
 
-def parse(text: bytes, path: str, *, limit: int = MAX_BYTES) -> dict[str, Any]:
-    """Return the mapping in a text of at most `limit` bytes; `Corrupt` names the line."""
+def need_of(text: bytes) -> int:
+    """Return the most bytes that the values of a YAML text need, the text itself included.
+
+    Counted without parsing: ``[],`` of three bytes becomes a list of 64 in memory.
+    """
+    wide = 1 if text.isascii() and b"\\" not in text else 4  # bytes of a character
+    return len(text) * (2 + 2 * wide) + sum(need * text.count(one) for one, need in _NEEDS.items())
+
+
+def parse(
+    text: bytes, path: str, limits: Limits = DEFAULT, *, most: int | None = None
+) -> dict[str, Any]:
+    """Return the mapping in a text of at most `most` bytes, or `Limits.document`.
+
+    Raises `Corrupt`, which names the line, and `TooLarge` for values that need more memory than
+    `Limits.memory`: they are counted before they are parsed.
+    """
     import yaml
 
-    if len(text) > limit:
+    if len(text) > (limits.document if most is None else most):
         raise Corrupt("metadata is too large", path=path, got=f"{len(text)} bytes")
-    fields = _first_plain(text, path)
+    check_need(text, path, limits)
+    fields = _first_plain(text, path, limits)
     try:
         if fields is None:
-            fields = _Builder(text, path).build()
+            fields = _Builder(text, path, limits).build()
     except (yaml.YAMLError, ValueError, RecursionError, TypeError, OverflowError) as error:
         raise Corrupt(
             f"metadata is not readable YAML: {' '.join(str(error).split())}",
@@ -177,7 +199,14 @@ def parse(text: bytes, path: str, *, limit: int = MAX_BYTES) -> dict[str, Any]:
     return fields
 
 
-def _first_plain(text: bytes, path: str, lines: int = 0) -> dict[str, Any] | None:
+def check_need(text: bytes, path: str, limits: Limits) -> None:
+    """Refuse (`TooLarge`) a text whose values need more memory than `Limits.memory`."""
+    need = need_of(text)
+    if need > SMALL:
+        check_memory(need, limits.memory, f"'{path}': metadata", f"{len(text)} bytes of YAML")
+
+
+def _first_plain(text: bytes, path: str, limits: Limits, lines: int = 0) -> dict[str, Any] | None:
     """The mapping in a text that begins with plain fields; None where the whole must be looked at.
 
     That is so, too, where anything is wrong: the messages count lines.
@@ -186,21 +215,21 @@ def _first_plain(text: bytes, path: str, lines: int = 0) -> dict[str, Any] | Non
 
     if not text.isascii():
         return None
-    found, end, values = plain.leading(text.decode(), MAX_VALUES)
+    found, end, values = plain.leading(text.decode(), limits.values)
     if not found or end == len(text):
         return found or None
-    rest = _rest(text[end:], values, path, lines + text.count(b"\n", 0, end))
+    rest = _rest(text[end:], values, path, limits, lines + text.count(b"\n", 0, end))
     return {**found, **rest} if rest is not None and found.keys().isdisjoint(rest) else None
 
 
-def _rest(text: bytes, values: int, path: str, lines: int) -> dict[str, Any] | None:
+def _rest(text: bytes, values: int, path: str, limits: Limits, lines: int) -> dict[str, Any] | None:
     """The fields in the rest of a text, before which there are so many values; None for others.
 
     Too many values are `Corrupt` at once: the whole has no fewer.
     """
     builder = None
     try:
-        builder = _Builder(text, path, values, lines)
+        builder = _Builder(text, path, limits, values, lines)
         rest = builder.build()
     except Exception:  # the whole text says what is wrong, and where
         if builder is not None and builder.is_full:
@@ -209,7 +238,9 @@ def _rest(text: bytes, values: int, path: str, lines: int) -> dict[str, Any] | N
     return rest if isinstance(rest, dict) else None
 
 
-def parse_behind(begin: bytes, text: bytes, path: str) -> dict[str, Any] | None:
+def parse_behind(
+    begin: bytes, text: bytes, path: str, limits: Limits = DEFAULT
+) -> dict[str, Any] | None:
     """The fields of a text behind those that it begins with; None where the whole is to be parsed.
 
     `begin` is the text of these, as `dump` gives it.
@@ -221,18 +252,22 @@ def parse_behind(begin: bytes, text: bytes, path: str) -> dict[str, Any] | None:
     rest = text[len(begin) :]
     if not rest or not plain.FIELD_BEGIN.match(rest[:1].decode("latin-1")):
         return None if rest else {}
+    check_need(text, path, limits)
     lines = begin.count(b"\n")
-    return _first_plain(rest, path, lines) or _rest(rest, 0, path, lines)
+    return _first_plain(rest, path, limits, lines) or _rest(rest, 0, path, limits, lines)
 
 
 class _Builder:
     """Makes values of the events of a parser, in one pass."""
 
-    def __init__(self, text: bytes, path: str, values: int = 0, lines: int = 0) -> None:
+    def __init__(
+        self, text: bytes, path: str, limits: Limits, values: int = 0, lines: int = 0
+    ) -> None:
         import yaml
 
         self._yaml = yaml
         self._path = path
+        self._limits = limits
         self._loader = _loader()(text)
         self._values = values  # that are known already
         self._lines = lines  # before the text
@@ -240,7 +275,7 @@ class _Builder:
     @property
     def is_full(self) -> bool:
         """True if there are more values than any file may have."""
-        return self._values > MAX_VALUES
+        return self._values > self._limits.values
 
     def build(self) -> Any:
         """Return the value of the only document."""
@@ -275,14 +310,14 @@ class _Builder:
         yaml = self._yaml
         self._values += 1
         if self.is_full:
-            raise self._refused(f"has more than {MAX_VALUES} values", event)
+            raise self._refused(f"has more than {self._limits.values} values", event)
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event)
         if isinstance(event, yaml.AliasEvent):
             raise self._refused("uses YAML aliases", event)
         if event.tag is not None:
             raise self._refused(f"uses the YAML tag {event.tag}", event)
-        if depth == MAX_DEPTH:
+        if depth == self._limits.nesting:
             raise self._refused("is nested too deep", event)
         if isinstance(event, yaml.SequenceStartEvent):
             return self._list(events, depth + 1)
