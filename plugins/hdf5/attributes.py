@@ -15,7 +15,7 @@ from h5py import h5a, h5s, h5t
 
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
 from raconvert.metadata.reals import doubles, narrowed
-from raconvert.metadata.yaml import alike
+from raconvert.metadata.yaml import SMALL, alike
 
 from .datatypes import Kind, kind_of, without_bools
 from .dense import dense_attribute
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     Dtype = np.dtype[Any]
     Values = np.ndarray[Any, Any]
 
-MAX_ATTRIBUTE_BYTES = 16 << 20  # one attribute as it is stored
-MAX_ATTRIBUTES_BYTES = 128 << 20  # all those of a file, as the plain values that they become
 # What plain values take: an attribute, a mapping, a list, a text, a number, a number below 256.
 _ENTRY, _MAPPING, _LIST, _TEXT, _NUMBER, _SMALL = 512, 240, 64, 80, 40, 8
 
@@ -106,10 +104,10 @@ class Stored:
 
     def spend(self, nbytes: int) -> None:
         """Take so many bytes of what all attributes of the file may need as plain values."""
-        if self.file.attributes + nbytes > MAX_ATTRIBUTES_BYTES:
-            raise Unsupported(
-                f"the attributes of the file need more than {MAX_ATTRIBUTES_BYTES} bytes in memory"
-            )
+        limits = self.file.source.limits
+        most = min(limits.attributes, max(limits.memory, SMALL))
+        if self.file.attributes + nbytes > most:
+            raise Unsupported(f"the attributes of the file need more than {most} bytes in memory")
         self.file.attributes += nbytes
 
 
@@ -121,8 +119,9 @@ def _read(name: bytes, stored: Stored) -> tuple[Any, dict[str, Any] | None]:
     if space.get_simple_extent_type() == h5s.NULL:
         return None, {"type": describe(tid), "shape": None}
     shape = space.get_simple_extent_dims() + kind.dims
-    if prod(shape) * kind.buffer.itemsize > MAX_ATTRIBUTE_BYTES:
-        raise Unsupported(f"it needs more than {MAX_ATTRIBUTE_BYTES} bytes")
+    most = stored.file.source.limits.document
+    if prod(shape) * kind.buffer.itemsize > most:
+        raise Unsupported(f"it needs more than {most} bytes")
     if kind.buffer.names and kind.buffer.hasobject:
         raise Unsupported("its structures hold strings of variable length")
     stored.spend(_ENTRY + prod(shape) * _plain_bytes(kind.buffer))

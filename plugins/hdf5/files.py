@@ -52,7 +52,6 @@ LAYOUTS = {0: (13, 24), 1: (13, 28), 2: (9, 12), 3: (9, 12)}
 END = 2  # the place of the end of file among the addresses
 FIRST_BLOCK = 512  # user blocks have this length, doubled any number of times
 MOST_BYTES = 28 + 4 * 8
-MAX_FILES = 100  # how many further files external links and virtual datasets may open
 
 GROUP, DATASET, TYPE = h5o.TYPE_GROUP, h5o.TYPE_DATASET, h5o.TYPE_NAMED_DATATYPE
 
@@ -372,8 +371,9 @@ class Files:
         if not self._named:
             self._named[os.path.realpath(self._path)] = self.main
         if real not in self._named:
-            if len(self._named) > MAX_FILES:
-                raise Unsupported(f"names more than {MAX_FILES} files", path=by.path)
+            most = source.limits.others
+            if len(self._named) > most:
+                raise Unsupported(f"names more than {most} files", path=by.path)
             self._named[real] = File(source)
         return self._named[real]
 

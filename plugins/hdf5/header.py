@@ -48,7 +48,6 @@ IN_HEAP, IN_OBJECT = 1, 2  # namely in a heap of the file, in the header of anot
 MAX_BLOCKS = 1000
 MAX_BLOCK_BYTES = 1 << 20
 
-MAX_SEARCH_BYTES = 64 << 20
 
 HEAP_SIGNATURE = b"GCOL\1\0\0\0"  # and version 1
 _HEAP = Struct("<8sQ")  # signature, bytes in all
@@ -407,7 +406,7 @@ def _check_heap(file: File, address: int) -> None:
 
 def check_all_heaps(file: File) -> None:
     """Check everything in a file that looks like a heap, once, where references cannot be seen."""
-    if file.searched or file.source.size > MAX_SEARCH_BYTES:
+    if file.searched or file.source.size > file.source.limits.search:
         return
     whole = file.source.read_at(0, file.source.size)
     at = whole.find(HEAP_SIGNATURE)

@@ -69,9 +69,6 @@ if TYPE_CHECKING:
     Values = np.ndarray[Any, Any]
     Axes = list[tuple[int, int, int, int]]
 
-MAX_DEPTH = 8  # virtual datasets over each other
-MAX_READS = 100_000  # of sources, for all of a dataset, through all depths
-
 # One mapping: which elements of `source` are which of the whole.
 Piece = namedtuple("Piece", "source there here")
 # What a file says of one mapping, before its sources are looked at.
@@ -269,9 +266,11 @@ class Resolver:
 
     def virtual(self, dataset: h5d.DatasetID, file: File, depth: int = 0) -> Virtual:
         """The pieces of a virtual dataset; every source was checked."""
-        if depth > MAX_DEPTH:
+        limits = file.source.limits
+        if depth > limits.maps:
             raise Unsupported(
-                f"virtual datasets refer to each other more than {MAX_DEPTH} deep", path=file.path
+                f"virtual datasets refer to each other more than {limits.maps} deep",
+                path=file.path,
             )
         plist = dataset.get_create_plist()
         said = [_said(plist, index) for index in range(plist.get_virtual_count())]
@@ -291,11 +290,11 @@ class Resolver:
         for piece in pieces:
             _check_piece(piece, shape, file)
         found = Virtual(shape, pieces, plist)
-        if found.reads > MAX_READS:
+        if found.reads > limits.reads:
             raise Unsupported(
                 "virtual dataset takes too many pieces from others",
                 path=file.path,
-                expected=f"at most {MAX_READS}",
+                expected=f"at most {limits.reads}",
                 got=found.reads,
             )
         return found
@@ -340,7 +339,7 @@ class Resolver:
         if all(_named(name, 0) == _named(name, 1) for name in (said.file, said.path)):
             raise Corrupt("a virtual dataset without an end has one source that ends",
                           path=file.path)  # fmt: skip
-        for number in range(MAX_READS):
+        for number in range(file.source.limits.reads):
             names = _named(said.file, number), _named(said.path, number)
             try:
                 part = self._part(*names, file, depth, literal=True)

@@ -50,14 +50,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-MAX_STEPS = 40  # soft and external links on the way of one path; the library itself follows 16
+    from raconvert.files.limits import Limits
+
 FEW_OBJECTS = 8  # of which headers are not compared: to ask the library takes less
-MAX_DEPTH = 500  # groups inside groups; the library itself recurses in places
-# In all of a file, so that work and memory stay in proportion to it:
-MAX_OBJECTS = 200_000  # groups, datasets and types; some kilobytes each as arrays
-MAX_LINKS = 200_000  # that are not first names of objects
-MAX_PARTS = 1_000_000  # of the paths that links lead along; one link can go through many others
-MAX_NAMES = 32 << 20  # characters of all paths; each has the names of its groups in it
 
 # An object: `path` is its name in the bundle, `hard` its path by hard links in `file`, `address`
 # where it lies, if it has not been looked at yet; `said` what its header says (`Said`), and
@@ -77,6 +72,7 @@ class Walk:
         self.left_out: list[tuple[str, RaconvertError]] = []
         self.dangling: list[tuple[str, RaconvertError]] = []  # links that lead to nothing
         self._files = files
+        self.limits: Limits = files.main.source.limits
         self._headers: dict[File, Headers] = {}
         self._parts = 0
         self._characters = 0
@@ -120,8 +116,8 @@ class Walk:
             try:
                 with guarded(found.file.path, f"object '/{found.path}'"):
                     inside = self._note(found)
-                    if inside and len(stack) > MAX_DEPTH:
-                        raise Unsupported(f"groups are nested more than {MAX_DEPTH} deep")
+                    if inside and len(stack) > self.limits.depth:
+                        raise Unsupported(f"groups are nested more than {self.limits.depth} deep")
             except TooMany:
                 raise
             except RaconvertError as error:
@@ -173,9 +169,9 @@ class Walk:
         """Refuse (`TooLarge`) the whole file when it has too many objects, links or long names."""
         self._characters += len(found.path) + len(found.hard)
         for count, most, what in (
-            (len(self.found), MAX_OBJECTS, "objects"),
-            (len(self.links) + len(self._later), MAX_LINKS, "links"),
-            (self._characters, MAX_NAMES, "characters in the paths of its objects"),
+            (len(self.found), self.limits.nodes, "objects"),
+            (len(self.links) + len(self._later), self.limits.links, "links"),
+            (self._characters, self.limits.names, "characters in the paths of its objects"),
         ):
             if count > most:
                 raise TooMany(f"has more than {most} {what}", path=found.file.path)
@@ -232,8 +228,10 @@ class Walk:
         while parts:
             part = parts.pop()
             self._parts += 1
-            if self._parts > MAX_PARTS:
-                raise Unsupported(f"links of the file lead along more than {MAX_PARTS} names")
+            if self._parts > self.limits.ways:
+                raise Unsupported(
+                    f"links of the file lead along more than {self.limits.ways} names"
+                )
             if part in (b"", b"."):
                 continue
             kind, value = self._link_of(file, here, part)
@@ -242,8 +240,8 @@ class Walk:
                 here = here.rstrip(b"/") + b"/" + part
                 continue
             steps += 1
-            if steps > MAX_STEPS:
-                what = f"links lead in a circle, or through more than {MAX_STEPS} others"
+            if steps > self.limits.follows:
+                what = f"links lead in a circle, or through more than {self.limits.follows} others"
                 raise ReadFailed(what, path=file.path, where=f"link '{target}'")
             if kind == h5l.TYPE_SOFT:
                 more = value

@@ -12,16 +12,19 @@ import numpy as np
 import pytest
 from h5py import h5t
 from raconvert.plugins import hdf5
-from raconvert.plugins.hdf5 import attributes, walk
 from raconvert.plugins.hdf5 import values as hdf5_values
+from raconvert.plugins.hdf5 import walk
 from raconvert.plugins.hdf5.reader import MAX_NOTES
 
 from raconvert.arrays.blocks import as_ndarray
 from raconvert.errors import RaconvertError, TooLarge
+from raconvert.files.limits import DEFAULT, Limits
 from raconvert.files.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+PLACE = "raconvert.files.limits.DEFAULT"  # of what each source has
 
 
 def read(path: Path, **options: Any) -> Any:
@@ -64,7 +67,7 @@ def test_chains_of_links_take_work_in_proportion(
 
 def test_chains_of_links(tmp_path: Path) -> None:
     with read(chain(tmp_path / "x.h5", 60)) as bundle:
-        names = [f"l{n}" for n in range(59 - walk.MAX_STEPS, 60)]  # itself, and those on its way
+        names = [f"l{n}" for n in range(59 - DEFAULT.follows, 60)]  # itself, and those on its way
         assert sorted(bundle.aliases) == sorted(names)
         assert any("'l0' was left out: links lead in a circle" in note for note in bundle.notes)
 
@@ -84,7 +87,7 @@ def test_long_ways_of_many_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             file[f"l{n}"] = h5py.SoftLink("/a")
     with read(tmp_path / "x.h5") as bundle:
         assert len(bundle.aliases) == 51
-    monkeypatch.setattr(walk, "MAX_PARTS", 10_000)
+    monkeypatch.setattr(PLACE, Limits(ways=10_000))
     with read(tmp_path / "x.h5") as bundle:
         assert len(bundle.aliases) == 9
         assert any("more than 10000 names" in note for note in bundle.notes)
@@ -93,9 +96,9 @@ def test_long_ways_of_many_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("limit", "most", "words"),
     [
-        ("MAX_OBJECTS", 5, "more than 5 objects"),
-        ("MAX_LINKS", 5, "more than 5 links"),
-        ("MAX_NAMES", 50, "more than 50 characters"),
+        ("nodes", 5, "more than 5 objects"),
+        ("links", 5, "more than 5 links"),
+        ("names", 50, "more than 50 characters"),
     ],
 )
 def test_totals_of_a_file(
@@ -107,7 +110,7 @@ def test_totals_of_a_file(
             file[f"link {n}"] = h5py.SoftLink("/some name 0")
     with read(tmp_path / "x.h5") as bundle:
         assert len(bundle) == 8
-    monkeypatch.setattr(walk, limit, most)
+    monkeypatch.setattr(PLACE, Limits(**{limit: most}))
     with pytest.raises(TooLarge, match=words):
         read(tmp_path / "x.h5")
 
@@ -288,7 +291,7 @@ def test_attributes_have_a_total(
         x.attrs["text"] = "t" * 1000
     with read(tmp_path / "x.h5") as bundle:
         assert len(bundle["x"].meta.attributes) == 31
-    monkeypatch.setattr(attributes, "MAX_ATTRIBUTES_BYTES", 10 * (512 + 40 * 500))
+    monkeypatch.setattr(PLACE, Limits(attributes=10 * (512 + 40 * 500)))
     with read(tmp_path / "x.h5") as bundle:
         assert list(bundle["x"].meta.attributes) == [f"a{n:02}" for n in range(10)]
         assert sum("the attributes of the file need more" in note for note in bundle.notes) == 21
@@ -304,7 +307,7 @@ def test_one_text_many_times_has_a_total(
         x = file.create_dataset("x", data=[1, 2])
         for n in range(10):
             x.attrs[f"a{n}"] = np.array(["t" * 1000] * 20, object)
-    monkeypatch.setattr(attributes, "MAX_ATTRIBUTES_BYTES", 150_000)
+    monkeypatch.setattr(PLACE, Limits(attributes=150_000))
     with read(tmp_path / "x.h5") as bundle:
         assert 0 < len(bundle["x"].meta.attributes) < 10
         assert any("the attributes of the file need more" in note for note in bundle.notes)
@@ -364,12 +367,12 @@ def chain_of_three(file: h5py.File) -> None:
 
 
 LIMITS = {
-    "MAX_OBJECTS": (three_names, 3, "more than 2 objects"),
-    "MAX_NAMES": (three_names, 1 + 3 * 3, "more than 9 characters"),
-    "MAX_LINKS": (three_links, 3, "more than 2 links"),
-    "MAX_DEPTH": (three_groups, 4, "nested more than 3 deep"),
-    "MAX_PARTS": (way_of_three, 3, "more than 2 names"),
-    "MAX_STEPS": (chain_of_three, 3, "more than 2 others"),
+    "nodes": (three_names, 3, "more than 2 objects"),
+    "names": (three_names, 1 + 3 * 3, "more than 9 characters"),
+    "links": (three_links, 3, "more than 2 links"),
+    "depth": (three_groups, 4, "nested more than 3 deep"),
+    "ways": (way_of_three, 3, "more than 2 names"),
+    "follows": (chain_of_three, 3, "more than 2 others"),
 }
 
 
@@ -380,12 +383,12 @@ def test_each_limit_is_what_its_message_says(
     fill, most, words = LIMITS[limit]
     with h5py.File(tmp_path / "x.h5", "w") as file:
         fill(file)
-    monkeypatch.setattr(walk, limit, most)
+    monkeypatch.setattr(PLACE, Limits(**{limit: most}))
     with read(tmp_path / "x.h5") as bundle:
         assert not any("more than" in note for note in bundle.notes)
         assert not any(array.problem for array in bundle.arrays)
-    monkeypatch.setattr(walk, limit, most - 1)
-    if limit in ("MAX_OBJECTS", "MAX_NAMES", "MAX_LINKS"):
+    monkeypatch.setattr(PLACE, Limits(**{limit: most - 1}))
+    if limit in ("nodes", "names", "links"):
         with pytest.raises(TooLarge, match=words):
             read(tmp_path / "x.h5")
         return
