@@ -43,8 +43,3 @@ class Limits(Record):
 
 
 DEFAULT = Limits()
-
-
-def limits_of(max_memory: int) -> Limits:
-    """The limits that --max-memory asks for. Raises nothing."""
-    return DEFAULT if max_memory == DEFAULT.memory else DEFAULT._replace(memory=max_memory)

@@ -134,9 +134,11 @@ class Source:
     def limits(self) -> Limits:
         """The bounds of what a parser may take, counted or read of this source."""
         if self._limits is None:
-            from raconvert.files.limits import limits_of
+            from raconvert.files import limits
 
-            self._limits = limits_of(self.max_memory)
+            usual = limits.DEFAULT
+            same = self.max_memory == usual.memory
+            self._limits = usual if same else usual._replace(memory=self.max_memory)
         return self._limits
 
     @property
