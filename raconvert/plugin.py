@@ -163,8 +163,9 @@ if TYPE_CHECKING:
 __all__ = [
     "API", "EQUIVALENT", "MAYBE", "NO", "PROPERTIES", "REFUSED", "SURE", "Array", "Axis", "Bundle",
     "Element", "Extent", "Fit", "Format", "Metadata", "Option", "Plan", "Source", "Space", "Target",
-    "array_exists", "dtype_of", "element", "element_of", "equivalent", "file_fits", "first_of",
-    "little", "not_an_array", "refused", "refused_type", "type_name",
+    "array_exists", "dtype_of", "element", "element_of", "equivalent", "facts_of",
+    "fields_of_axes", "file_fits", "first_of", "little", "not_an_array", "refused", "refused_type",
+    "type_name",
 ]  # fmt: skip
 
 API = 2  # the version of this contract
@@ -407,6 +408,37 @@ def file_fits(bundle: Bundle, title: str) -> list[Fit]:
         for what, names in losses
         if names
     ]
+
+
+def facts_of(array: Array, *held: str) -> list[str]:
+    """Return the names of the facts in the metadata of an array, as a fit lists what is lost.
+
+    Left out are the fields of `Metadata` and the namespaces in `held`, which the format holds.
+
+    >>> meta = Metadata(units="K", axes=[Axis("time")], attributes={"by": "hand"})
+    >>> facts_of(Array(np.zeros(2), name="x", meta=meta), "units")
+    ['axes (name)', 'attributes (by)']
+
+    Raises nothing.
+    """
+    meta = array.meta
+    found = [(name, name) for name in ("description", "units", "encoding") if getattr(meta, name)]
+    if fields := fields_of_axes(meta.axes, *Axis.FIELDS):
+        found.append(("axes", f"axes ({', '.join(fields)})"))
+    if meta.space is not None and meta.space.to_dict():
+        found.append(("space", "space"))
+    if meta.attributes:
+        names = first_of([*map(str, meta.attributes)], 10)
+        found.append(("attributes", f"attributes ({names})"))
+    found += [(name, f"namespace {name}") for name, own in meta.formats.items() if own]
+    if meta.items is not None:
+        found.append(("items", "items"))
+    return [words for field, words in found if field not in held]
+
+
+def fields_of_axes(axes: Sequence[Axis], *fields: str) -> list[str]:
+    """Return those of the fields that any axis says. Raises nothing."""
+    return [field for field in fields if any(getattr(axis, field) is not None for axis in axes)]
 
 
 def array_exists(path: str, name: str, why: str = "") -> TargetExists:

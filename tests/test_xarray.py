@@ -274,7 +274,8 @@ def test_one_name_for_two_axes(tmp_path: Path) -> None:
     }  # fmt: skip
     assert dataset["c"].coords["c_k"].values.tolist() == ["r", "s"]
     report = raconvert.write(tmp_path / "all.h5", dataset)
-    assert report.equivalent == []
+    assert [fit.array for fit in report.equivalent] == ["c", "d"]
+    assert all("its axis 'k' is not the dimension 'k'" in str(fit) for fit in report.equivalent)
     with raconvert.open(tmp_path / "all.h5") as again:
         assert [again[name].axes[0].name for name in "abcd"] == ["k"] * 4
 

@@ -13,6 +13,7 @@ from raconvert.plugin import (
     Plan,
     Source,
     equivalent,
+    facts_of,
     file_fits,
     little,
     refused,
@@ -65,13 +66,10 @@ def _fits(array: Array) -> list[Fit]:
         reason = "lengths of 1 at the end of 16 are read as filling"
         found.append(equivalent(name, "shape", reason))
     if array.described and array.meta:
-        fields = array.meta.to_dict()
-        own = fields.get("formats", {})
-        lost = [field for field in fields if field != "formats"]
-        lost += [space for space in own if space != NAMESPACE]
-        lost += [NAMESPACE] if own.get(NAMESPACE, {}).keys() - {"sections"} else []
-        lost += [NAMESPACE] if own.get(NAMESPACE) and not _sections(array) else []
-        lost += ["items"] if array.meta.items else []
+        own = array.meta.formats.get(NAMESPACE, {})
+        lost = facts_of(array, NAMESPACE)
+        lost += [NAMESPACE] if own.keys() - {"sections"} else []
+        lost += [NAMESPACE] if own and not _sections(array) else []
         if lost:
             reason = f"CFL has no place for it: {', '.join(lost)}"
             found.append(equivalent(name, "metadata", reason))

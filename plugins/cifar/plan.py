@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, file_fits, refused, type_name
+from raconvert.plugin import (
+    Array,
+    Bundle,
+    Fit,
+    Plan,
+    equivalent,
+    facts_of,
+    file_fits,
+    refused,
+    type_name,
+)
 
 from .tables import BYTE, IMAGE, IMAGE_BYTES, LAYOUTS, Layout
 
@@ -26,8 +36,7 @@ def plan(bundle: Bundle) -> Plan:
         else:
             found += _fits(array, bundle.arrays[0])
         if array.described and array.meta:
-            fields = [*array.meta.to_dict(), *(["items"] if array.meta.items else [])]
-            reason = f"CIFAR has no place for it: {', '.join(fields)}"
+            reason = f"CIFAR has no place for it: {', '.join(facts_of(array))}"
             found.append(equivalent(array.name, "metadata", reason))
     found += file_fits(bundle, "CIFAR")
     return Plan(found, lambda target: _write(bundle, layout, target), names=bundle.names)

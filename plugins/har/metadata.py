@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from raconvert.plugin import Axis, equivalent
+from raconvert.plugin import Axis, equivalent, facts_of, fields_of_axes
 
 from .header import BLANKS
 from .records import BIG
@@ -233,21 +233,18 @@ def _label(label: object) -> str:
 
 def say_lost(header: HeaderPlan) -> None:
     """Name the metadata for which HAR has no place."""
-    meta = header.array.meta
-    lost = [name for name in ("units", "encoding", "attributes") if getattr(meta, name)]
-    others = [name for name, space in meta.formats.items() if space and name != NAMESPACE]
-    lost += [f"the namespace {name}" for name in others]
-    lost += ["what single items have"] if meta.items is not None else []
-    lost += [f"{field} of axes" for field in _lost_of_axes(header, header.array.ra_axes)]
+    lost = facts_of(header.array, "description", "axes", NAMESPACE)
+    if fields := _lost_of_axes(header, header.array.ra_axes):
+        lost.append(f"axes ({', '.join(fields)})")
     if lost:
         header.equivalent("metadata", f"left out: {', '.join(lost)}")
 
 
 def _lost_of_axes(header: HeaderPlan, axes: Sequence[Axis]) -> list[str]:
-    fields = ["kind", "units", "spacing", "origin"]
+    fields = ["kind", "units", "spacing", "origin", "direction"]
     if header.type != REAL or len(axes) != header.array.ndim:
         fields += ["name", "labels"]
-    return [field for field in fields if any(getattr(axis, field) is not None for axis in axes)]
+    return fields_of_axes(axes, *fields)
 
 
 def hidden_headers(planned: FilePlan, space: dict[str, Any]) -> list[dict[str, Any]]:

@@ -278,7 +278,8 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
     skip = scales.ALWAYS | scales.ON_SCALES if is_scale else scales.ALWAYS
     attributes, record = _attributes(dataset, names, found, context, skip)
     if record.get("axis_of"):  # made by this plugin from an axis, which says it all but the name
-        context.numbers.made[key_of(dataset)] = found.path.rpartition("/")[2]
+        last = found.path.rpartition("/")[2]
+        context.numbers.made[key_of(dataset)] = scales.name_said(last, record["axis_of"])
         return
     shape, virtual, problem = _shape(found, dataset, plist, context)
     if context.julia and shape is not None:

@@ -19,21 +19,24 @@ import numpy as np
 from h5py import h5a, h5r, h5t
 
 from raconvert.arrays.blocks import as_ndarray
+from raconvert.arrays.space import coordinates
 from raconvert.plugin import Axis
 
 from .attributes import Stored, value_of
 from .files import PROBLEMS, key_of
 from .header import check_all_heaps, sequences
+from .links import component, parents
 from .netcdf import numbers_of
 from .tables import NAMESPACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from h5py import h5d
 
-    from raconvert.plugin import Array
+    from raconvert.plugin import Array, Bundle
 
     from .files import File, Key
     from .walk import Found
@@ -246,6 +249,16 @@ def _is_entry(entry: Any) -> bool:
     )
 
 
+def name_said(last: str, array: Any) -> str:
+    """The name of an axis by that of its scale; "" for the one that an axis without a name gets.
+
+    `array` is the name of the array that has the axis.
+    """
+    stem, dot, number = last.rpartition(".")
+    leaf = array.rpartition("/")[2] if isinstance(array, str) else ""
+    return "" if dot and number.isdigit() and stem == component(leaf) else last
+
+
 def values_of(axis: Axis, length: int) -> Any:
     """The values of a scale that an axis amounts to: an array, a list of texts, or None."""
     if not 1 <= length <= MOST_WRITTEN:
@@ -273,3 +286,55 @@ def shared_name(axis: Axis, before: list[Axis]) -> str:
         return ""
     number = 1 + sum(other.name == name for other in before)
     return name if number == 1 else f"{name}_{number}"
+
+
+def renamed(bundle: Bundle, links: Sequence[str]) -> Iterator[tuple[Array, str]]:
+    """Yield each array and axis whose scale gets another name, which other programs see.
+
+    The path that it would have is that of something else, or of the scale of an axis that says
+    something else. `links` are those of the arrays.
+    """
+    taken = {*links, *bundle.groups, *(above for link in links for above in parents(link))}
+    names = {*bundle.names}
+    own = {link: a for a, link in zip(bundle.arrays, links, strict=True) if is_own(a, link)}
+    made: dict[str, tuple[int, str]] = {}
+    for array, link in zip(bundle.arrays, links, strict=True):
+        if link in own or "scale" in array.meta.formats.get(NAMESPACE, {}):
+            continue
+        above = link[: link.rfind("/") + 1]
+        axes = coordinates(array.ra_axes, array.meta.space)[::-1]
+        entries = zip(axes, array.dims[::-1], matched(array), strict=False)
+        for index, (axis, length, entry) in enumerate(entries):
+            name = shared_name(axis, axes[:index])
+            path = above + component(name)
+            attached = entry is not None and not names.isdisjoint(entry["scales"])
+            if not name or attached or values_around(path, length, own) is not None:
+                continue
+            if path in taken or made.setdefault(path, says(axis, length)) != says(axis, length):
+                yield array, name
+
+
+def is_own(array: Array, link: str) -> bool:
+    """True for an array of the name of its one axis: to netCDF it has the values of that."""
+    axes = array.meta.axes
+    return array.ndim == 1 and bool(axes) and axes[0].name == link.rpartition("/")[2]
+
+
+def values_around(path: str, length: int, own: Mapping[str, Array]) -> Array | None:
+    """The array with the values of an axis: dimensions of a group are those of groups in it, too.
+
+    `path` is that of the scale that the axis would have, `own` are arrays that are scales, by path.
+    """
+    above, _, name = path.rpartition("/")
+    while True:
+        found = own.get(f"{above}/{name}" if above else name)
+        if found is not None and found.dims == (length,):
+            return found
+        if not above:
+            return None
+        above = above.rpartition("/")[0]
+
+
+def says(axis: Axis, length: int) -> tuple[int, str]:
+    """What the scale of an axis says: axes that say the same share it."""
+    return length, repr(axis.to_dict())

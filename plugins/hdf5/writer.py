@@ -240,7 +240,7 @@ class Writer:
             if isinstance(name, str):
                 h5ds.set_scale(self._opened(array.name), _utf8_bytes(name))
                 self.scales.add(array.name)
-            elif array.ndim == 1 and self._is_coordinate(array):
+            elif scales.is_own(array, self.links[array.name]):
                 name = array.meta.axes[0].name or ""
                 h5ds.set_scale(self._opened(array.name), _utf8_bytes(name))
                 self.scales.add(array.name)
@@ -253,23 +253,14 @@ class Writer:
             if array.meta.axes or self.netcdf
         }
 
-    def _is_coordinate(self, array: Array) -> bool:
-        """True for an array of the name of its axis: to netCDF it has the values of that."""
-        axis = array.meta.axes[0] if array.meta.axes else Axis()
-        return axis.name == self.links[array.name].rpartition("/")[2]
-
     def _coordinate_of(self, array: Array, axes: list[Axis], index: int) -> Array | None:
         """The nearest array in the groups around another one that has the values of an axis."""
-        if array.name in self.scales:  # a scale has none of its own
+        name = scales.shared_name(axes[index], axes[:index])
+        if array.name in self.scales or not name:  # a scale has none of its own
             return None
-        name, length = scales.shared_name(axes[index], axes[:index]), array.dims[::-1][index]
-        above = self.links[array.name]
-        while name and above:  # dimensions of a group are those of the groups in it, too
-            above = above.rpartition("/")[0]
-            found = self.coordinates.get(f"{above}/{name}" if above else name)
-            if found is not None and found.dims == (length,):
-                return found
-        return None
+        link = self.links[array.name]
+        path = link[: link.rfind("/") + 1] + name
+        return scales.values_around(path, array.dims[::-1][index], self.coordinates)
 
     def _attach(self, array: Array, by_name: dict[str, Array], cache: dict[str, Any]) -> bool:
         """Attach the remembered scales of an array, else make some; True if they say it all."""
@@ -289,7 +280,7 @@ class Writer:
             if not attached and scale is not None:
                 h5ds.attach_scale(dataset, self._opened(scale.name), index)
                 attached.append(scale.name)
-            is_own = array.name in self.scales and array.ndim == 1 and self._is_coordinate(array)
+            is_own = array.name in self.scales and scales.is_own(array, self.links[array.name])
             known = entry is not None and not self.netcdf  # a dimension without a scale, as it was
             made = None
             says_nothing = known and scales.values_of(axis, dims[index]) is None
@@ -325,7 +316,7 @@ class Writer:
         above, _, name = self.links[array.name].rpartition("/")
         above += "/" * bool(above)
         path = above + component(scales.shared_name(axis, axes[:index]))
-        says = (length, repr(axis.to_dict()))
+        says = scales.says(axis, length)
         if path != above + "_" and self.shares(path, axis, length):
             h5ds.attach_scale(self._opened(array.name), self._opened(path), index)
             return None

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import MAX_SPAN, spanned
-from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, file_fits, refused, refused_type
+from raconvert.plugin import (
+    Array,
+    Bundle,
+    Fit,
+    Plan,
+    equivalent,
+    facts_of,
+    file_fits,
+    refused,
+    refused_type,
+)
 
 from .header import CODES, MAX_LENGTH, MAX_RANK, header_bytes
 
@@ -40,8 +50,7 @@ def _fits(array: Array) -> list[Fit]:
     elif not array.dims:
         found.append(equivalent(name, "shape", "no axes become one of length 1"))
     if array.described and array.meta:
-        fields = [*array.meta.to_dict(), *(["items"] if array.meta.items else [])]
-        reason = f"IDX has no place for it: {', '.join(fields)}"
+        reason = f"IDX has no place for it: {', '.join(facts_of(array))}"
         found.append(equivalent(name, "metadata", reason))
     return found
 

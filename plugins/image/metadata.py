@@ -14,7 +14,7 @@ What only one format has is described in its module. TIFF alone is written with 
 
 from __future__ import annotations
 
-from raconvert.plugin import Array, Bundle, Fit, Metadata, equivalent, file_fits
+from raconvert.plugin import Array, Bundle, Fit, Metadata, equivalent, facts_of, file_fits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,14 +46,11 @@ def metadata_fits(
     `besides` names what it leaves out of those.
     """
     array = bundle.arrays[0]
-    common = array.meta.to_dict()
-    others = [name for name in common if name != "formats"]
-    for name, space in common.get("formats", {}).items():
-        own = name == NAMESPACE and isinstance(space, dict)
-        others += [f"{name}.{field}" for field in space] if own else [name]
-    others += ["items"] * (array.meta.items is not None)
-    lost = [name for name in others if name.removeprefix(NAMESPACE + ".") not in (kept or ())]
+    held = kept or set()
+    own = array.meta.formats.get(NAMESPACE, {})
+    lost = facts_of(array, NAMESPACE, *held)
+    lost += [f"{NAMESPACE}.{field}" for field in own if field not in held]
     lost += besides
-    reason = f"{title} is written without {', '.join(lost)}"
+    reason = f"{title} has no place for it: {', '.join(lost)}"
     found = [equivalent(array.name, "metadata", reason)] if lost else []
     return [*found, *file_fits(bundle, title)]

@@ -11,7 +11,7 @@ import re
 from math import prod
 
 from raconvert.arrays.dtypes import MAX_SPAN, spanned
-from raconvert.plugin import equivalent, refused
+from raconvert.plugin import equivalent, facts_of, refused
 
 from .metadata import all_below, dims_of, in_order, is_name, is_numbered, is_struct_array
 from .tables import (
@@ -357,13 +357,8 @@ class Contents:
 
     def _metadata(self, bundle: Bundle) -> None:
         for array in bundle.arrays:
-            found = array.meta.to_dict()
-            if letter_of(array.element) in ("S", "U"):
-                found.pop("encoding", None)  # of bytes; a char array holds the characters
-            others = [name for name in found.pop("formats", {}) if name != OWN]
-            words = [*found, *(f"namespace {name}" for name in others)]
-            words += ["items"] if array.meta.items is not None else []
-            if words:
+            characters = letter_of(array.element) in ("S", "U")  # and no bytes, with an encoding
+            if words := facts_of(array, OWN, *["encoding"] * characters):
                 reason = f"MAT has no place for it: {', '.join(words)}"
                 self.fits.append(equivalent(array.name, "metadata", reason))
         if bundle.attributes:

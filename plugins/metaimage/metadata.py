@@ -11,7 +11,7 @@ from math import isfinite
 
 from raconvert.arrays.space import OF_ONE, World, as_itk, directed, is_component, split
 from raconvert.metadata.reals import are_reals, is_real
-from raconvert.plugin import Array, Axis, Metadata
+from raconvert.plugin import Array, Axis, Metadata, facts_of, fields_of_axes
 
 from .tables import ALIASES, BLANKS, NAMESPACE, ORDER, STRUCTURE, UNITS
 
@@ -216,9 +216,7 @@ def fields_of(array: Array) -> tuple[dict[str, str], list[str]]:
         else:
             lost.append("description")
     lost += [f"metaimage {key}" for key in own.keys() - {"fields", "axes", *_VECTORS}]
-    lost += [name for name in ("units", "encoding", "attributes") if getattr(meta, name)]
-    lost += ["items"] * (meta.items is not None)
-    lost += [name for name, space in meta.formats.items() if space and name != NAMESPACE]
+    lost += facts_of(array, "description", "axes", "space", NAMESPACE)
     return found, lost
 
 
@@ -247,7 +245,7 @@ def _take_axes(array: Array, first: bool, found: dict[str, str], lost: list[str]
             lost.append(f"axes (spacing) {OF_ONE}")
     rest = ["name", "labels", "kind"]
     others = axes[first:] if first and axes[:1] and axes[0].kind == "vector" else axes
-    lost += [f"axes ({f})" for f in rest if any(getattr(axis, f) is not None for axis in others)]
+    lost += [f"axes ({field})" for field in fields_of_axes(others, *rest)]
     if first and axes and (axes[0].spacing is not None or axes[0].units is not None):
         lost.append("axes (of channels)")
 
@@ -267,8 +265,8 @@ def _take_space(array: Array, first: bool, found: dict[str, str], lost: list[str
     wide, missing = as_itk(axes, array.meta.space)
     lost += missing
     if wide is None:
-        origins = any(axis.origin is not None and axis.direction is None for axis in axes)
-        lost += ["axes (origin)"] * origins
+        along = [axis for axis in axes if axis.direction is None]
+        lost += [f"axes ({field})" for field in fields_of_axes(along, "origin")]
         return
     rows, steps = [], []
     for axis, vector in zip(axes, wide.vectors, strict=True):

@@ -17,7 +17,7 @@ from math import isfinite
 from raconvert.arrays.space import OF_ONE, World, same
 from raconvert.declared import Record
 from raconvert.metadata.reals import are_reals, is_real
-from raconvert.plugin import Array, Axis, Metadata
+from raconvert.plugin import Array, Axis, Metadata, facts_of, fields_of_axes
 
 from .header import Header, Start, extensions_of
 from .space import FIELDS, fields_of_space, placed, world_of
@@ -385,9 +385,7 @@ def fields_of(
     found = _fields(said, array.ndim, layout, lost, unplaced)
     lost += _take_form(said, found, max(array.ndim, 1), layout, unplaced)
     lost += _ones(said.axes, found)
-    lost += [name for name in ("units", "encoding", "attributes") if getattr(meta, name)]
-    lost += ["items"] * (meta.items is not None)
-    lost += [name for name, space in meta.formats.items() if space and name != NAMESPACE]
+    lost += facts_of(array, "description", "axes", "space", NAMESPACE)
     extensions = own.get("extensions", [])
     if not _are_extensions(extensions):
         lost.append("extensions")
@@ -481,10 +479,7 @@ def _take_axes(
             lost.append("axes (units)")
     if space and len(space) == 1 and any(axis.units is None for axis in axes[:3]):
         lost.append("axes (units)")  # an axis without units would get those of the others
-    others = ("name", "labels", "kind")
-    lost += [
-        f"axes ({field})" for field in others if any(getattr(a, field) is not None for a in axes)
-    ]
+    lost += [f"axes ({field})" for field in fields_of_axes(axes, "name", "labels", "kind")]
     rest &= ~(7 if units & 7 else 0) & ~(56 if units & 56 else 0)
     found["xyzt_units"] = units | rest
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import MAX_SPAN, spanned
-from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, file_fits, refused
+from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, facts_of, file_fits, refused
 
 from .header import (
     MAX_HEADER_BYTES,
@@ -49,8 +49,7 @@ def array_fits(array: Array) -> list[Fit]:
     if spanned(array.dims, element.nbytes) > MAX_SPAN:
         found.append(refused(name, "shape", "axes span 2**63 bytes or more, beyond NumPy"))
     if array.described and array.meta:
-        fields = [*array.meta.to_dict(), *(["items"] if array.meta.items else [])]
-        reason = f"NPY has no place for it: {', '.join(fields)}"
+        reason = f"NPY has no place for it: {', '.join(facts_of(array))}"
         found.append(equivalent(name, "metadata", reason))
     return found
 

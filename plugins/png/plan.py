@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raconvert.errors import UsageError
-from raconvert.plugin import Fit, Plan, equivalent, file_fits, refused, type_name
+from raconvert.plugin import Fit, Plan, equivalent, facts_of, file_fits, refused, type_name
 
 from .tables import CHANNELS, MAX_SIDE, NAME
 
@@ -80,11 +80,7 @@ def _image_shape(array: Array) -> tuple[int, ...]:
 
 def _metadata_fits(array: Array) -> list[Fit]:
     """Everything but the own namespace has no place in a PNG."""
-    fields = array.meta.to_dict()
-    others = [name for name in fields if name != "formats"]
-    others += [name for name in fields.get("formats", {}) if name != NAME]
-    if array.meta.items is not None:
-        others.append("items")
+    others = facts_of(array, NAME)
     if not others:
         return []
-    return [equivalent(array.name, "metadata", f"PNG has no place for {', '.join(others)}")]
+    return [equivalent(array.name, "metadata", f"PNG has no place for it: {', '.join(others)}")]

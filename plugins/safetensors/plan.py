@@ -13,6 +13,7 @@ from raconvert.plugin import (
     Source,
     array_exists,
     equivalent,
+    facts_of,
     file_fits,
     refused,
     refused_type,
@@ -115,10 +116,8 @@ def _fits(array: Array) -> list[Fit]:
     if array.ndim > MAX_RANK or spanned(array.dims, array.element.nbytes) > MAX_SPAN:
         found.append(refused(name, "shape", "more than 64 axes, or 2**63 bytes"))
     if array.described and array.meta:
-        fields = array.meta.to_dict()
-        own = fields.get("formats", {}).pop(OWN, None)
-        lost = [field for field in fields if fields[field]]
-        lost += ["items"] if array.meta.items else []
+        own = array.meta.formats.get(OWN)
+        lost = facts_of(array, OWN)
         lost += [OWN] if own and (own.keys() != {"dtype"} or array.element.kind != "user") else []
         if lost:
             reason = f"safetensors has no place for it: {', '.join(lost)}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from raconvert.plugin import Array, Fit, equivalent, refused
+from itertools import zip_longest
+
+from raconvert.plugin import Array, Axis, Fit, equivalent, facts_of, fields_of_axes, refused
 
 from .schema import MAX_COORDINATE, Dimension
 from .tables import UNITS
@@ -115,39 +117,27 @@ def all_metadata_fits(plan: RecordPlan, dims: list[Dimension]) -> list[Fit]:
 
 def metadata_fits(array: Array, items: int, kind: str, dims: list[Dimension]) -> list[Fit]:
     """What SciDB cannot hold of the metadata of one array, of the SciDB type `kind`."""
-    meta = array.meta
-    lost = []
-    if meta.description:
-        lost.append("description")
-    if meta.units and meta.units != UNITS.get(kind):
-        lost.append("units")
-    if meta.encoding:
-        lost.append("encoding")
-    if meta.attributes:
-        lost.append("attributes")
-    if meta.items is not None:
-        lost.append("items")
-    lost += _other_namespaces(meta.formats)
-    if not _keeps_axes(_own_axes(array, items), dims):
-        lost.append("axes")
+    held = ["scidb"]
+    if array.meta.units == UNITS.get(kind):
+        held.append("units")
+    lost = facts_of(array, "axes", *held)
+    if fields := _lost_of_axes(array, items, dims):
+        lost.append(f"axes ({', '.join(fields)})")
     if not lost:
         return []
-    reason = f"SciDB schemas have no place for {', '.join(lost)}"
+    reason = f"SciDB has no place for it: {', '.join(lost)}"
     return [equivalent(array.name, "metadata", reason)]
 
 
-def _other_namespaces(formats: dict[str, dict[str, Any]]) -> list[str]:
-    return [f"namespace {name}" for name, space in formats.items() if space and name != "scidb"]
-
-
-def _keeps_axes(axes: list[Any], dims: list[Dimension]) -> bool:
-    """True if the dimensions say all that the axes do."""
-    if not any(axis.to_dict() for axis in axes):
-        return True
-    for axis, dim in zip(axes, dims, strict=False):
-        said = set(axis.to_dict()) - {"name", "origin"}
-        if axis.spacing == 1:
-            said -= {"spacing"}
-        if said or (axis.name or dim.name) != dim.name or (axis.origin or 0) != (dim.lo or 0):
-            return False
-    return len(axes) <= len(dims)
+def _lost_of_axes(array: Array, items: int, dims: list[Dimension]) -> list[str]:
+    """The fields of axes that the dimensions do not say; all those of an axis within a cell."""
+    axes = _own_axes(array, items)
+    lost = set(fields_of_axes(array.ra_axes[: array.ndim - len(axes)], *Axis.FIELDS))
+    for axis, dim in zip_longest(axes, dims[: len(axes)]):
+        said = set(fields_of_axes([axis], *Axis.FIELDS))
+        if dim is not None:
+            said -= {"name"} if axis.name == dim.name else set()
+            said -= {"origin"} if (axis.origin or 0) == (dim.lo or 0) else set()
+            said -= {"spacing"} if axis.spacing == 1 else set()
+        lost |= said
+    return [field for field in Axis.FIELDS if field in lost]

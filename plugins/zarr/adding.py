@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 from raconvert.errors import RaconvertError, Unsafe, Unsupported
 from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
-from raconvert.plugin import Plan, array_exists, equivalent, not_an_array
+from raconvert.plugin import Plan, array_exists, not_an_array
 
 from . import header, scales
 from .keys import key_of
 from .metadata import dimension_names
-from .plan import fits_of, form_of, whole_form
+from .plan import apart_fits, fits_of, form_of, whole_form
 from .reader import node_at
-from .scales import scales_of
+from .scales import apart_of, scales_of
 from .stores import Store
 from .tables import V2_ALL, V2_ARRAY, V2_ATTRIBUTES, V2_GROUP, V3_FILE
 from .values import Chunks
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.files.foldertarget import Folder
-    from raconvert.plugin import Array, Bundle, Fit, Source
+    from raconvert.plugin import Array, Bundle, Source
 
     from .header import Node
     from .options import Options
@@ -123,7 +123,7 @@ def plan_added(
     forms = [form_of(a, key, options) for a, key in zip(bundle.arrays, places, strict=True)]
     replaced = [key for name, key in zip(bundle.names, places, strict=True) if name in keys]
     orphans = _orphans(there, places, replaced)
-    made, apart, fits = _dimensions(there, bundle, places, {*replaced, *orphans})
+    made, apart = _dimensions(there, bundle, places, {*replaced, *orphans})
 
     def write(target: Folder) -> None:
         from .writer import Writer
@@ -139,7 +139,8 @@ def plan_added(
                 writer.group(key)
         _listed(there, writer.documents, target, [*replaced, *orphans], held, bundle)
 
-    return Plan([*fits_of(bundle, forms, options), *fits], write, names=bundle.names)
+    found = [*fits_of(bundle, forms, options), *apart_fits(apart, "which the container has")]
+    return Plan(found, write, names=bundle.names)
 
 
 def _below(key: str, name: str) -> str:
@@ -198,11 +199,10 @@ def _orphans(there: Hierarchy, places: list[str], replaced: list[str]) -> list[s
 
 def _dimensions(
     there: Hierarchy, bundle: Bundle, places: list[str], gone: set[str]
-) -> tuple[list[tuple[str, str, Array]], dict[str, set[str]], list[Fit]]:
-    """The coordinates to write; by array the axes that share no dimension; what that changes."""
+) -> tuple[list[tuple[str, str, Array]], dict[str, set[str]]]:
+    """The coordinates to write; by array the axes that share no dimension."""
     wanted = {key: (name, made) for key, name, made in scales_of(bundle, places, {})}
-    apart: dict[str, set[str]] = {}
-    fits = []
+    apart = apart_of(bundle, places)
     for array, place in zip(bundle.arrays, places, strict=True):
         group = place.rpartition("/")[0]
         nodes = {key: node for key, node in there.nodes_in(group).items() if key not in gone}
@@ -219,16 +219,11 @@ def _dimensions(
                 clash = not _same(there.values(key, nodes[key]), made[1].data)
             if name and clash:
                 apart.setdefault(array.name, set()).add(name)
-                reason = (
-                    f"its axis '{name}' is not the dimension '{name}' of the container: other "
-                    "programs see another name, the axis itself is kept"
-                )
-                fits.append(equivalent(array.name, "metadata", reason))
             if clash or key in nodes:
                 wanted.pop(key, None)
             elif made is not None and there.kind(key) and key not in gone:
                 wanted.pop(key)
-    return [(key, name, made) for key, (name, made) in wanted.items()], apart, fits
+    return [(key, name, made) for key, (name, made) in wanted.items()], apart
 
 
 def _same(old: Any, new: Any) -> bool:

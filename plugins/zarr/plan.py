@@ -9,6 +9,7 @@ from raconvert.plugin import Array, Bundle, Element, Fit, Plan, equivalent, refu
 from . import metadata
 from .keys import keys_of
 from .options import MAX_CHUNK_BYTES, Form, Options, chunk_of, options_of
+from .scales import apart_of, scales_of
 from .tables import DATE_TYPES, MAX_RANK, NAMES, TEXT, TEXT_TYPE
 
 TYPE_CHECKING = False
@@ -36,17 +37,17 @@ def plan(
     options = options_of(format, chunks, shards, compress, endian, strings, checksum=checksum)
     keys, groups = keys_of(bundle)
     forms = [form_of(array, key, options) for array, key in zip(bundle.arrays, keys, strict=True)]
-    found = [*fits_of(bundle, forms, options)]
+    apart = apart_of(bundle, keys)
+    found = [*fits_of(bundle, forms, options), *apart_fits(apart, "which has another length")]
 
     def write(target: Folder) -> None:
-        from .scales import scales_of
         from .writer import Writer
 
         scales = [
             (whole_form(array, key, options), name, array)
             for key, name, array in scales_of(bundle, keys, groups)
         ]
-        Writer(bundle, target, options, forms, groups).run(scales)
+        Writer(bundle, target, options, forms, groups, apart).run(scales)
 
     return Plan(found, write, names=bundle.names)
 
@@ -177,6 +178,17 @@ def fits_of(bundle: Bundle, forms: list[Form], options: Options) -> Iterator[Fit
             yield equivalent(name, "names", reason)
         seen.add(name)
         yield from _array_fits(array, form, options)
+
+
+def apart_fits(apart: dict[str, set[str]], why: str) -> Iterator[Fit]:
+    """The axes that share no dimension, by array; `why` is a clause about the dimension."""
+    for array, names in apart.items():
+        for name in sorted(names):
+            reason = (
+                f"its axis '{name}' is not the dimension '{name}', {why}: other programs see "
+                "another name, the axis itself is kept"
+            )
+            yield equivalent(array, "metadata", reason)
 
 
 def _array_fits(array: Array, form: Form, options: Options) -> Iterator[Fit]:

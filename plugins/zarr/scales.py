@@ -44,17 +44,19 @@ def scales_of(
     """Key, name of the array that has the axis, and coordinate, for each axis that says one.
 
     `keys` are those of the arrays, `groups` maps the names of groups to theirs. None where another
-    array or group has the key, where it stands for different axes in one group, and where no folder
-    can have the name of the axis.
+    array or group has the key, where axes of one group say different things of it, and where no
+    folder can have the name of the axis.
     """
     found: dict[str, tuple[str, str, Array, dict[str, Any], int] | None] = {}
+    apart = apart_of(bundle, keys)
     for array, array_key in zip(bundle.arrays, keys, strict=True):
         if array.problem is not None:
             continue
         axes = coordinates(array.ra_axes, array.meta.space)
         for axis, length in zip(axes, array.dims, strict=False):
             name = axis.name or ""
-            key = key_beside(array_key, name) if name else None
+            shared = name and name not in apart.get(array.name, ())
+            key = key_beside(array_key, name) if shared else None
             if key is None:
                 continue
             place = same_on_disk(key)
@@ -67,6 +69,28 @@ def scales_of(
                 found[place] = None
     used = {same_on_disk(key) for key in (*keys, *groups.values())}
     return [one[:3] for place, one in found.items() if one is not None and place not in used]
+
+
+def apart_of(bundle: Bundle, keys: Sequence[str]) -> dict[str, set[str]]:
+    """By array the names of axes that cannot be its dimensions: in its group they have a length.
+
+    xarray opens no group in which a dimension has two. That of an array named as the dimension
+    counts, else that of the first array.
+    """
+    found: dict[str, set[str]] = {}
+    lengths: dict[tuple[str, str], int] = {}
+    places = [
+        (array, *key.rpartition("/")[::2]) for array, key in zip(bundle.arrays, keys, strict=True)
+    ]
+    for own in (True, False):
+        for array, group, last in places:
+            for axis, length in zip(array.ra_axes, array.dims, strict=False):
+                name = axis.name or ""
+                if not name or (own and (name != last or array.ndim != 1)):
+                    continue
+                if lengths.setdefault((group, name), length) != length:
+                    found.setdefault(array.name, set()).add(name)
+    return found
 
 
 def _coordinate(axis: Axis, length: int) -> Array | None:

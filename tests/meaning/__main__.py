@@ -12,15 +12,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from .judge import judged, written
+from .judge import alone, judged
 from .readers import READERS
 
-FORMATS = {
-    "h5": "hdf5",
-    "nii": "nifti",
-    "mha": "metaimage",
-    "tif": "tiff",
-}  # suffix -> name, if it is another
+# suffix -> name, if it is another
+FORMATS = {"h5": "hdf5", "nii": "nifti", "mha": "metaimage", "tif": "tiff"}
 
 
 def main() -> int:
@@ -68,7 +64,7 @@ def observed(seeds: range) -> dict[str, dict[str, list[str]]]:
         found: dict[str, list[str]] = rows.setdefault(FORMATS.get(form, form), {})
         for seed in seeds:
             with room() as folder:
-                for _, fact, outcome in written(seed, form, folder).outcomes:
+                for _, fact, outcome in alone(seed, form, folder).outcomes:
                     found[fact] = sorted({*found.get(fact, []), outcome})
     return rows
 

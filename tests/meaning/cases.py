@@ -14,11 +14,21 @@ from raconvert import Axis, Metadata, Space
 TYPES = ["u1", "i2", "u2", "i4", "f4", "f8", "?", "i8", "c8", "f2", "i1", "u4"]
 NAMES = ["time", "row", "column", "depth", "REG", "COM"]
 UNITS = [None, "mm", "s", "m"]
+ATTRIBUTES = {
+    "by": "hand", "count": 3, "gain": 2.5, "history": "größer\nals zuvor", "flags": [1, 2, 3],
+    "who": ["a", "bb"], "steps": [0.5, 1.5], "done": True, "nobody": None, "empty": "",
+    "nested": {"a": 1},
+}  # fmt: skip
+SLOPE, OFFSET, FILL = "scale_factor", "add_offset", "_FillValue"
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of an array: its values, and the facts about each axis and the whole."""
+    """What is known of an array: its values, and the facts about each axis and the whole.
+
+    `ids` tells the axes apart when they move; `named` are the facts that a report has said are
+    gone, those of an axis with its id; `decoded` is True if xarray may have applied the scale.
+    """
 
     values: np.ndarray
     axes: tuple[Axis, ...]
@@ -26,14 +36,40 @@ class Known:
     description: str | None = None
     units: str | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
+    ids: tuple[int, ...] = ()
+    named: frozenset[tuple[str, Any]] = frozenset()
+    decoded: bool = False
 
     @property
     def meta(self) -> Metadata:
         return Metadata(self.description, self.units, self.axes, self.attributes, space=self.space)
 
+    @property
+    def scale(self) -> dict[str, Any]:
+        """The attributes that say what the stored values stand for."""
+        return {
+            key: self.attributes[key] for key in (SLOPE, OFFSET, FILL) if key in self.attributes
+        }
+
+    def physical(self) -> np.ndarray | None:
+        """The values that the stored ones stand for; None if they stand for themselves."""
+        scale = self.scale
+        if not scale:
+            return None
+        found = self.values.astype("f8") * scale.get(SLOPE, 1) + scale.get(OFFSET, 0)
+        return np.where(self.values == scale.get(FILL, np.nan), np.nan, found)
+
+    def unscaled(self) -> Known:
+        values = self.physical()
+        if values is None:
+            return self
+        rest = {key: value for key, value in self.attributes.items() if key not in self.scale}
+        return replace(self, values=values, attributes=rest)
+
     def moved(self, order: tuple[int, ...]) -> Known:
         axes = tuple(self.axes[axis] for axis in order)
-        return replace(self, values=self.values.transpose(order), axes=axes)
+        ids = tuple(self.ids[axis] for axis in order)
+        return replace(self, values=self.values.transpose(order), axes=axes, ids=ids)
 
     def cut(self, key: tuple[Any, ...]) -> Known:
         """The part at integers and slices, one for each axis; by hand, not by `Metadata.sliced`."""
@@ -60,11 +96,17 @@ class Known:
             axes.append(axis.replace(
                 labels=labels, spacing=spacing, origin=origin, direction=direction
             ))  # fmt: skip
-        return replace(self, values=self.values[key], axes=tuple(axes), space=space)
+        ids = [one for one, part in zip(self.ids, key, strict=True) if not isinstance(part, int)]
+        # Where a spacing is gone, so is the origin that it would have led to.
+        named = self.named | {("origin", one) for one in ids if ("spacing", one) in self.named}
+        return replace(
+            self, values=self.values[key], axes=tuple(axes), space=space, ids=tuple(ids),
+            named=named,
+        )  # fmt: skip
 
     def stacked(self, count: int) -> Known:
         values = np.stack([self.values] * count)
-        return replace(self, values=values, axes=(Axis(), *self.axes))
+        return replace(self, values=values, axes=(Axis(), *self.axes), ids=(-1, *self.ids))
 
     def cast(self, dtype: str) -> Known:
         return replace(self, values=self.values.astype(dtype))
@@ -90,14 +132,39 @@ def in_lps(at: np.ndarray, frame: str | None) -> np.ndarray:
     return at * np.array([-1.0, -1.0, 1.0][: len(at)]) if ras else at
 
 
+def several(chance: random.Random) -> dict[str, Known]:
+    """One array, or a few by their names; those may share axes, as in a file of netCDF."""
+    first = made(chance)
+    found = {"X": first}
+    for name in chance.choice([(), (), (), ("Y",), ("Y", "LVL")]):
+        found[name] = _beside(chance, first) if chance.random() < 0.6 else made(chance)
+    return found
+
+
+def _beside(chance: random.Random, first: Known) -> Known:
+    """An array over some of the axes of another one, with facts of its own."""
+    rank = chance.randint(1, first.values.ndim)
+    kept = sorted(chance.sample(range(first.values.ndim), rank))
+    shape = tuple(first.values.shape[axis] for axis in kept)
+    axes = tuple(first.axes[axis] for axis in kept)
+    whole = rank == first.values.ndim
+    if not whole:
+        axes = tuple(axis if axis.direction is None else Axis(axis.name) for axis in axes)
+    return _described(chance, _values(chance, shape), axes, first.space if whole else None)
+
+
+def _values(chance: random.Random, shape: tuple[int, ...]) -> np.ndarray:
+    dtype = chance.choice(TYPES)
+    count = int(np.prod(shape))
+    numbers = np.array([chance.randrange(2 if dtype == "?" else 120) for _ in range(count)])
+    return numbers.astype(dtype).reshape(shape)
+
+
 def made(chance: random.Random) -> Known:
     """An array of a random type and shape, with random facts."""
     rank = chance.choice([1, 2, 2, 3, 3, 3, 4])
     shape = tuple(chance.choice([1, 2, 3, 4, 5]) for _ in range(rank))
-    dtype = chance.choice(TYPES)
-    count = int(np.prod(shape))
-    numbers = np.array([chance.randrange(2 if dtype == "?" else 120) for _ in range(count)])
-    values = numbers.astype(dtype).reshape(shape)
+    values = _values(chance, shape)
     spatial = rank >= 2 and chance.random() < 0.4
     names = chance.sample(NAMES, rank)
     directions = _directions(chance, min(rank, 3)) if spatial else []
@@ -107,13 +174,13 @@ def made(chance: random.Random) -> Known:
         if chance.random() < 0.7:
             facts["name"] = name
         if spatial and number >= rank - len(directions):
-            facts["spacing"] = chance.choice([0.5, 1.0, 2.0, 3.0])
+            facts["spacing"] = chance.choice([0.5, 1.0, 1.25, 2.0, 3.0])
             facts["direction"] = directions[number - (rank - len(directions))]
             facts["units"] = "mm"
         elif chance.random() < 0.35:
             facts["labels"] = [f"{name[:2]}{n}" for n in range(length)]
         elif chance.random() < 0.5:
-            facts["spacing"] = chance.choice([0.5, 1.0, 3.0])
+            facts["spacing"] = chance.choice([0.5, 1.0, 2.0, 3.0])
             if chance.random() < 0.7:
                 facts["origin"] = float(chance.randrange(-4, 9))
             facts["units"] = chance.choice(UNITS)
@@ -123,13 +190,29 @@ def made(chance: random.Random) -> Known:
         world = len(directions[0])
         origin = tuple(float(chance.randrange(-40, 40)) / 2 for _ in range(world))
         space = Space(chance.choice(["LPS", "RAS"]), origin)
+    return _described(chance, values, tuple(axes), space)
+
+
+def _described(
+    chance: random.Random, values: np.ndarray, axes: tuple[Axis, ...], space: Space | None
+) -> Known:
+    """The array with facts about the whole."""
+    attributes: dict[str, Any] = {}
+    if chance.random() < 0.4:
+        names = chance.sample(list(ATTRIBUTES), chance.randrange(1, 4))
+        attributes = {name: ATTRIBUTES[name] for name in names}
+    if values.dtype.kind in "iuf" and chance.random() < 0.25:
+        scale = {SLOPE: 0.5, OFFSET: -2.0, FILL: values.flat[0].item()}
+        kept = chance.choice([(SLOPE,), (SLOPE, OFFSET), (FILL,), (SLOPE, OFFSET, FILL)])
+        attributes |= {name: scale[name] for name in kept}
     return Known(
         values,
-        tuple(axes),
+        axes,
         space,
         description="a scan" if chance.random() < 0.4 else None,
         units="K" if chance.random() < 0.3 else None,
-        attributes={"by": "hand", "count": 3} if chance.random() < 0.4 else {},
+        attributes=attributes,
+        ids=tuple(range(len(axes))),
     )
 
 
@@ -148,5 +231,5 @@ def _directions(chance: random.Random, rank: int) -> list[tuple[float, ...]]:
     ]
 
 
-def array_of(known: Known) -> raconvert.Array:
-    return raconvert.Array(known.values, name="X", meta=known.meta)
+def array_of(known: Known, name: str = "X") -> raconvert.Array:
+    return raconvert.Array(known.values, name=name, meta=known.meta)

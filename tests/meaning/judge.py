@@ -1,11 +1,14 @@
-"""Send an array with a meaning through a chain of formats, and judge what arrived."""
+"""Send arrays with a meaning through a chain of formats, and judge what arrived."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
+import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +18,23 @@ import raconvert
 from raconvert import Bundle
 from raconvert.errors import Unsupported, UsageError, WouldLose
 
-from .cases import Known, array_of, made
+from .cases import Known, array_of, made, several
 from .readers import MANY, ONLY_BETWEEN, READERS, Seen, quiet
 
-# What a report says of a fact that is gone; "axes" alone is all facts of axes.
-WORDS = {
-    "name": ("name", "called", "becomes the set", "sets"),
-    "places": ("label", "spacing", "origin", "coordinate", "along axis"),
-    "units": ("units",),
-    "positions": ("space", "direction", "origin", "orientation", "position", "affine"),
-    "description": ("description", "long name"),
-    "array units": ("units",),
-    "attributes": ("attribute",),
-}
 SEEN, KEPT, NAMED, SILENT = "seen", "kept", "named", "silent"
+HOLD_MANY = {*MANY, "zip", "tar"}
+OF_AXES = ("name", "labels", "spacing", "origin", "units")
+OF_OME = {*"TCZYXS"}  # which TIFF has for every axis
+# What a report says is gone: a term of a list, and the facts that it is about.
+TERMS = (
+    (re.compile(r"axes \(([a-z, ]+)\)"), "axes"),
+    (re.compile(r"(space|frame of the space|origin beyond|axes that are not spatial)\b"), "space"),
+    (re.compile(r"attributes \((.*)\)$"), "attributes"),
+    (re.compile(r"attribute '(.*)' of type"), "attributes"),
+    (re.compile(r"its axis '(.*)' is not the dimension"), "an axis"),
+    (re.compile(r"(description|units)( \(.*)?$"), "whole"),
+)
+NOT_IN_PARENTHESES = re.compile(r", (?![^()]*\))")
 
 
 @dataclass
@@ -44,95 +50,192 @@ class Verdict:
 def judged(seed: int, folder: Path, largest: int = 4) -> Verdict:
     """Make a case of a seed, send it on its way, and judge it."""
     chance = random.Random(seed)
-    known = made(chance)
-    first = chance.choice([*READERS, *ONLY_BETWEEN])
-    middle = [chance.choice(ONLY_BETWEEN) for _ in range(chance.choice([0, 0, 0, 1, largest - 2]))]
-    last = chance.choice(list(READERS))
-    chain, said = [first], []
-    path = folder / f"0.{first}"
+    known = several(chance)
+    length = chance.choice([0, 0, 0, 1, largest - 2])
+    chain = [chance.choice([*READERS, *ONLY_BETWEEN])]
+    forms = [*(chance.choice(ONLY_BETWEEN) for _ in range(length)), chance.choice([*READERS])]
+    if len(known) > 1 and chain[0] not in HOLD_MANY:
+        chain = [chance.choice(sorted(HOLD_MANY))]
+    path = folder / f"0.{chain[0]}"
     try:
         with quiet():
-            array = array_of(known)
-            report = raconvert.write(path, {"X": array} if first in MANY else array)
-            said += words_of(report)
-            for number, form in enumerate([*middle, last], 1):
+            known = written(known, path)
+            for number, form in enumerate(forms, 1):
                 target = folder / f"{number}.{form}"
-                known, how = step(chance, known, path, target, said)
-                chain += [*how, form]
+                known, how = step(chance, known, path, target)
+                chain += [how, form]
                 path = target
     except (WouldLose, UsageError, Unsupported):
-        left = [str(one) for one in folder.iterdir() if one.stem == str(len(chain))]
+        count = len(chain) // 2 + 1
+        left = [one.name for one in folder.iterdir() if one.stem == str(count)]
         return Verdict(chain, True, [f"refused, but {left} is there"] if left else [], Counter())
-    with quiet():
-        found = judge(known, READERS[last](path), path, said, last)
-    return Verdict(chain, False, found.faults, found.outcomes)
+    return judge(known, path, chain)
 
 
-def written(seed: int, form: str, folder: Path) -> Verdict:
+def alone(seed: int, form: str, folder: Path) -> Verdict:
     """Write a case to one format, and judge it."""
-    known, path = made(random.Random(seed)), folder / f"x.{form}"
-    array = array_of(known)
+    path = folder / f"x.{form}"
     try:
-        said = words_of(raconvert.write(path, {"X": array} if form in MANY else array))
+        known = written({"X": made(random.Random(seed))}, path)
     except (WouldLose, UsageError, Unsupported):
         return Verdict([form], True, [], Counter())
-    with quiet():
-        found = judge(known, READERS[form](path), path, said, form)
-    return Verdict([form], False, found.faults, found.outcomes)
+    return judge(known, path, [form])
 
 
-def words_of(report: Any) -> list[str]:
-    fits = [*report.equivalent, *report.allowed]
-    return [str(one).lower() for one in [*fits, *report.notes, *report.left_out]]
+# --- the way --------------------------------------------------------------------------------------
+
+
+def written(known: dict[str, Known], path: Path) -> dict[str, Known]:
+    arrays = {name: array_of(one, name) for name, one in known.items()}
+    many = path.suffix[1:] in HOLD_MANY
+    return told(known, raconvert.write(path, arrays if many else arrays["X"]))
 
 
 def step(
-    chance: random.Random, known: Known, path: Path, target: Path, said: list[str]
-) -> tuple[Known, list[str]]:
+    chance: random.Random, known: dict[str, Known], path: Path, target: Path
+) -> tuple[dict[str, Known], str]:
     """Convert one file into the next, in a way that is drawn; what is known of the result."""
-    way = chance.choice(["plain", "plain", "cast", "moved", "cut", "stacked", "written", "xarray"])
+    to_many = target.suffix[1:] in HOLD_MANY
+    if len(known) > 1 and (not to_many or chance.random() < 0.3):
+        name = chance.choice(list(known))
+        known = {name: known[name]}
+    if len(known) > 1:
+        way = chance.choice(["plain", "cast", "unscaled", "written", "xarray", "added"])
+        return WAYS_OF_MANY[way](known, path, target), f"({way} {len(known)})"
+    [(name, one)] = known.items()
+    single = path.suffix[1:] not in HOLD_MANY
+    source: Any = path if single else f"{path}#{name}"
+    way = chance.choice(["plain", "written", "xarray", *WAYS_OF_ONE])
+    if way in ("written", "xarray"):
+        return _write_one(name, one, source, target, as_xarray=way == "xarray"), f"({way})"
     options: dict[str, Any] = {}
-    rank = known.values.ndim
-    single = path.suffix[1:] not in MANY and path.suffix not in (".zip", ".tar")
-    source: Any = path if single else f"{path}#X"
-    if target.suffix[1:] in MANY and chance.random() < 0.5:
-        target_word: Any = f"{target}#X"
-    else:
-        target_word = target
-    with raconvert.open(source, index_order="C") as opened:
-        shape = (opened["X"] if isinstance(opened, Bundle) else opened).shape
-    if way in ("moved", "cut") and shape != known.values.shape:
-        way = "plain"  # a format that has no vectors made a matrix of one, and said so
-    if way == "cast" and known.values.dtype.kind in "iufb":
-        options["dtype"] = "float64"
-        known = known.cast("f8")
-    elif way == "moved" and rank > 1:
-        order = tuple(chance.sample(range(rank), rank))
-        options["axes"] = ",".join(map(str, order))
-        known = known.moved(order)
-    elif way == "cut" and rank:
-        key = tuple(_part(chance, n) for n in known.values.shape)
-        if all(isinstance(part, int) for part in key):
-            key = (slice(None), *key[1:])
-        options["slice"] = ",".join(_spelled(part) for part in key)
-        known = known.cut(key)
-    elif way == "stacked" and single and rank < 4:
-        options["stack"] = True
+    if way in WAYS_OF_ONE and (way != "stacked" or single) and _is_whole(one, source, name):
+        one, options = WAYS_OF_ONE[way](chance, one)
+    if options.get("stack"):
         source = [path, path]
-        known = known.stacked(2)
-    elif way in ("written", "xarray"):
-        with raconvert.open(source, index_order="C") as opened:
-            array = opened["X"] if isinstance(opened, Bundle) else opened
-            made_of = array.to_xarray().rename("X") if way == "xarray" else array.replace(name="X")
-            many = target.suffix[1:] in (*MANY, "zip", "tar") and way == "written"
-            said += words_of(raconvert.write(target, {"X": made_of} if many else made_of))
-        return known, [f"({way})"]
-    else:
-        way = "plain"
-    if target.suffix[1:] in (*MANY, "zip", "tar") and target_word is target:
-        options["name"] = "X"
-    said += words_of(raconvert.convert(source, target_word, index_order="C", **options))
-    return known, [f"({way})"]
+    word: Any = target
+    if target.suffix[1:] in MANY and chance.random() < 0.5:
+        word = f"{target}#{name}"
+    elif to_many:
+        options["name"] = name
+    report = raconvert.convert(source, word, index_order="C", **options)
+    return told({name: one}, report), f"({way})" if options.keys() - {"name"} else "(plain)"
+
+
+def _is_whole(known: Known, source: Any, name: str) -> bool:
+    """False where a format that has no vectors made a matrix of one, and said so."""
+    with raconvert.open(source, index_order="C") as opened:
+        array = opened[name] if isinstance(opened, Bundle) else opened
+        return bool(array.shape == known.values.shape)
+
+
+def _write_one(
+    name: str, one: Known, source: Any, target: Path, *, as_xarray: bool
+) -> dict[str, Known]:
+    """Read the array, and write it, or what xarray has of it."""
+    with raconvert.open(source, index_order="C") as opened:
+        array = opened[name] if isinstance(opened, Bundle) else opened
+        if as_xarray:
+            known = {name: replace(one, decoded=True)}
+            return told(known, raconvert.write(target, array.to_xarray().rename(name)))
+        made_of = array.replace(name=name)
+        many = target.suffix[1:] in HOLD_MANY
+        return told({name: one}, raconvert.write(target, {name: made_of} if many else made_of))
+
+
+Options = tuple[Known, dict[str, Any]]
+
+
+def _cast_one(chance: random.Random, one: Known) -> Options:
+    if one.values.dtype.kind not in "iufb":
+        return one, {}
+    return one.cast("f8"), {"dtype": "float64"}
+
+
+def _moved(chance: random.Random, one: Known) -> Options:
+    rank = one.values.ndim
+    order = tuple(chance.sample(range(rank), rank))
+    return (one.moved(order), {"axes": ",".join(map(str, order))}) if rank > 1 else (one, {})
+
+
+def _cut(chance: random.Random, one: Known) -> Options:
+    key = tuple(_part(chance, n) for n in one.values.shape)
+    if not key:
+        return one, {}
+    if all(isinstance(part, int) for part in key):
+        key = (slice(None), *key[1:])
+    return one.cut(key), {"slice": ",".join(_spelled(part) for part in key)}
+
+
+def _stacked(chance: random.Random, one: Known) -> Options:
+    return (one.stacked(2), {"stack": True}) if one.values.ndim < 4 else (one, {})
+
+
+def _unscaled_one(chance: random.Random, one: Known) -> Options:
+    return _unscaled(one), {"unscale": True}
+
+
+WAYS_OF_ONE = {
+    "cast": _cast_one, "moved": _moved, "cut": _cut, "stacked": _stacked,
+    "unscaled": _unscaled_one,
+}  # fmt: skip
+
+
+def _unscaled(known: Known) -> Known:
+    """What --unscale makes of an array whose scale has not been lost on the way."""
+    gone = any(("attribute", key) in known.named for key in known.scale)
+    return known if gone else known.unscaled()
+
+
+def _all(known: dict[str, Known], path: Path, target: Path, **options: Any) -> dict[str, Known]:
+    arrays = tuple(known)
+    report = raconvert.convert(path, target, index_order="C", arrays=arrays, **options)
+    return told(known, report)
+
+
+def _cast(known: dict[str, Known], path: Path, target: Path) -> dict[str, Known]:
+    if any(one.values.dtype.kind not in "iufb" for one in known.values()):
+        return _all(known, path, target)
+    known = {name: one.cast("f8") for name, one in known.items()}
+    return _all(known, path, target, dtype="float64")
+
+
+def _unscale(known: dict[str, Known], path: Path, target: Path) -> dict[str, Known]:
+    known = {name: _unscaled(one) for name, one in known.items()}
+    return _all(known, path, target, unscale=True)
+
+
+def _write(known: dict[str, Known], path: Path, target: Path) -> dict[str, Known]:
+    with raconvert.open(path, index_order="C") as opened:
+        arrays = {name: opened[name] for name in known}
+        return told(known, raconvert.write(target, arrays))
+
+
+def _xarray(known: dict[str, Known], path: Path, target: Path) -> dict[str, Known]:
+    known = {name: replace(one, decoded=True) for name, one in known.items()}
+    with raconvert.open(path, index_order="C") as opened:
+        return told(known, raconvert.write(target, opened.to_xarray()[list(known)]))
+
+
+def _added(known: dict[str, Known], path: Path, target: Path) -> dict[str, Known]:
+    """One array after the other into the container."""
+    found: dict[str, Known] = {}
+    for name, one in known.items():
+        word = f"{target}#{name}"
+        try:
+            report = raconvert.convert(f"{path}#{name}", word, index_order="C")
+        except (WouldLose, UsageError, Unsupported):
+            if not found:
+                raise
+            break  # the others are as they were
+        found = told({**found, name: one}, report)
+    return found
+
+
+WAYS_OF_MANY = {
+    "plain": _all, "cast": _cast, "unscaled": _unscale, "written": _write, "xarray": _xarray,
+    "added": _added,
+}  # fmt: skip
 
 
 def _part(chance: random.Random, length: int) -> Any:
@@ -151,85 +254,179 @@ def _spelled(part: Any) -> str:
     return ":".join("" if end is None else str(end) for end in ends)
 
 
+# --- what a report names --------------------------------------------------------------------------
+
+
+def told(known: dict[str, Known], report: Any) -> dict[str, Known]:
+    """What is known, with the facts that a report says are gone: of that array, that field."""
+    found = {}
+    for name, one in known.items():
+        named: set[tuple[str, Any]] = set()
+        for fit in (*report.equivalent, *report.allowed):
+            if fit.array == name or (len(known) == 1 and fit.property == "metadata"):
+                named.update(facts_in(fit.reason, one))
+        found[name] = replace(one, named=one.named | named)
+    return found
+
+
+def facts_in(reason: str, known: Known) -> Iterator[tuple[str, Any]]:
+    """The facts that a reason of a `Fit` names."""
+    _, _, listed = reason.partition(": ")
+    for term in (reason, *NOT_IN_PARENTHESES.split(listed)):
+        for pattern, kind in TERMS:
+            if not (match := pattern.match(term)):
+                continue
+            if term.startswith("axes that are not spatial"):
+                along = [key for axis, key in zip(known.axes, known.ids, strict=True)
+                         if axis.direction is None]  # fmt: skip
+                yield from itertools.product(("spacing", "origin"), along)
+            if kind == "axes":
+                yield from itertools.product(match[1].split(", "), known.ids)
+            elif kind == "an axis":
+                pairs = zip(known.axes, known.ids, strict=True)
+                yield from (("name", key) for axis, key in pairs if axis.name == match[1])
+            elif kind == "attributes":
+                yield from (("attribute", key) for key in match[1].split(", "))
+            else:
+                yield (kind if kind == "space" else match[1], None)
+            break
+
+
 # --- the judgement --------------------------------------------------------------------------------
 
 
 class Judge:
-    """Holds what others see of a file against what is known, fact by fact."""
+    """Holds what others see of an array against what is known, fact by fact."""
 
-    def __init__(self, form: str, said: list[str]) -> None:
+    def __init__(self, known: Known, name: str, form: str) -> None:
+        self.known = known
+        self.name = name
         self.form = form
-        self.said = said
         self.faults: list[str] = []
         self.outcomes: Counter[tuple[str, str, str]] = Counter()
 
-    def check(self, fact: str, wanted: Any, others: Any, own: Any, where: str = "") -> None:
+    def check(self, fact: str, key: tuple[str, Any], wanted: Any, others: Any, own: Any) -> None:
         """Judge one fact: as wanted, as others see it, as raconvert reads it."""
-        if wanted is None or wanted == {}:
+        if wanted is None:
+            letter = fact == "name" and own in OF_OME
+            shared = (
+                self.known.decoded
+            )  # in a Dataset, what one array says of a dimension is of all
+            if own and not (letter or shared) and key not in self.known.named:
+                self.faults.append(f"{self.name}: {fact} {key[1:]}: nothing is read as {own!r:.60}")
             return
         if others is not None and _alike(wanted, others):
             outcome = SEEN
         elif others is None and _alike(wanted, own):
             outcome = KEPT
-        elif _is_named(fact, self.said):
+        elif key in self.known.named:
             outcome = NAMED
         else:
             outcome = SILENT
             self.faults.append(
-                f"{fact}{where}: {wanted!r:.80} is seen as {others!r:.80}, read as {own!r:.60}"
+                f"{self.name}: {fact} {key[1:]}: {wanted!r:.80} is seen as {others!r:.80}, "
+                f"read as {own!r:.60}"
             )
         self.outcomes[self.form, fact, outcome] += 1
 
-    def axes(self, known: Known, seen: Seen, axes: Any) -> None:
+    def axes(self, seen: Seen, shape: tuple[int, ...], axes: Sequence[Any]) -> None:
         """Judge the facts of each axis."""
-        if not len(axes) == len(known.axes) == len(seen.axes):
-            facts = {
-                "name": [axis.name for axis in known.axes],
-                "units": [axis.units for axis in known.axes],
-                "places": [axis.labels or axis.spacing for axis in known.axes],
-            }
-            for fact, values in facts.items():
-                self.check(fact, values if any(values) else None, None, None, " of other axes")
-            return
-        for number, (axis, told, own) in enumerate(zip(known.axes, seen.axes, axes, strict=True)):
-            length, where = known.values.shape[number], f" of axis {number}"
-            self.check("name", axis.name, told.get("name"), own.name, where)
-            self.check("units", axis.units, told.get("units"), own.units, where)
-            if axis.direction is None:
-                wanted, others = _places(axis, length), told.get("places")
-                self.check("places", wanted, others, _places(own, length), where)
+        known = self.known
+        at_others = _found_at(known.values.shape, seen.values.shape)
+        at_own = _found_at(known.values.shape, shape)
+        for number, (axis, key) in enumerate(zip(known.axes, known.ids, strict=True)):
+            length = known.values.shape[number]
+            others = _facts_seen(seen.axes[at_others[number]]) if number in at_others else {}
+            own = _facts_read(axes[at_own[number]], length) if number in at_own and axes else {}
+            for fact in OF_AXES:
+                if fact in ("spacing", "origin") and axis.direction is not None:
+                    continue  # which positions are about
+                wanted = getattr(axis, fact)
+                if fact == "origin" and wanted == 0:
+                    continue  # where the numbers of an axis without an origin begin
+                wanted = list(wanted) if isinstance(wanted, tuple) else wanted
+                self.check(fact, (fact, key), wanted, others.get(fact), own.get(fact))
 
 
-def judge(known: Known, seen: Seen, path: Path, said: list[str], form: str) -> Judge:
-    """Judge what a reader that is not ours sees of a file, and what raconvert reads of it."""
-    found = Judge(form, said)
-    with raconvert.open(path, None if form not in MANY else "X", index_order="C") as back:
-        axes, meta, order = back.axes, back.meta, back.index_order
+def judge(known: dict[str, Known], path: Path, chain: list[str]) -> Verdict:
+    """Judge what readers that are not ours see of a file, and what raconvert reads of it."""
+    faults: list[str] = []
+    outcomes: Counter[tuple[str, str, str]] = Counter()
+    for name, one in known.items():
+        found = Judge(one, name, chain[-1])
+        with quiet():
+            judge_array(found, path)
+        faults += found.faults
+        outcomes += found.outcomes
+    return Verdict(chain, False, faults, outcomes)
+
+
+def judge_array(found: Judge, path: Path) -> None:
+    known, form = found.known, found.form
+    seen = READERS[form](path, found.name)
+    with raconvert.open(path, None if form not in MANY else found.name, index_order="C") as back:
+        axes, meta, order, shape = back.axes, back.meta, back.index_order, back.shape
     if form in ("nrrd", "mha") and order == "F":  # their axes are only listed, here the other way
         seen = seen.reversed()
+    meant = known.unscaled()  # which xarray gives, and a file may have without a scale
+    if known.decoded and seen.physical is None and _same_values(meant.values, seen.values):
+        found.known = known = meant
     if not _same_values(known.values, seen.values):
         shapes = f"{known.values.shape} became {seen.values.shape}"
-        found.faults.append(f"values: {shapes}, or other numbers")
-        return found
-    found.axes(known, seen, axes)
+        found.faults.append(f"{found.name}: values: {shapes}, or other numbers")
+        return
+    found.axes(seen, shape, axes)
     positions = known.positions()
     if positions and known.values.size:
         others = seen.positions and {index: seen.positions(index) for index in positions}
         fits = len(axes) == len(known.axes)
-        own = Known(known.values, axes, meta.space).positions() if fits else None
-        found.check("positions", positions, others, own)
-    found.check("description", known.description, seen.whole.get("description"), meta.description)
-    found.check("array units", known.units, seen.whole.get("units"), meta.units)
-    own_attributes = dict(meta.attributes)
-    found.check("attributes", known.attributes, seen.whole.get("attributes"), own_attributes)
+        own = replace(known, axes=axes, space=meta.space).positions() if fits else None
+        found.check("positions", ("space", None), positions, others, own)
+    for fact in ("description", "units"):
+        name = "array units" if fact == "units" else fact
+        wanted, own = getattr(known, fact), getattr(meta, fact)
+        found.check(name, (fact, None), wanted, seen.whole.get(fact), own)
+    for key, value in known.attributes.items():
+        scales = key in known.scale
+        if scales and seen.physical is not None:
+            wanted, others, own = known.physical(), seen.physical, None
+        else:
+            wanted, others, own = [value], _one(seen.attributes, key), _one(meta.attributes, key)
+        fact = "scale" if scales else "attributes"
+        found.check(fact, ("attribute", key), wanted, others, own)
+
+
+def _one(attributes: Any, key: str) -> list[Any] | None:
+    return [attributes[key]] if key in attributes else None
+
+
+def _found_at(wanted: tuple[int, ...], got: tuple[int, ...]) -> dict[int, int]:
+    """Where each axis is among those of a file, which may have more, or fewer, of length one."""
+    count = min(len(wanted), len(got))
+    for ours in itertools.combinations(range(len(wanted)), count):
+        for theirs in itertools.combinations(range(len(got)), count):
+            if all(wanted[a] == got[b] for a, b in zip(ours, theirs, strict=True)):
+                return dict(zip(ours, theirs, strict=True))
+    return {}
+
+
+def _facts_seen(axis: dict[str, Any]) -> dict[str, Any]:
+    """The facts of an axis as a reader sees them; spacing and origin of numbers along it."""
+    found = {key: axis[key] for key in OF_AXES if key in axis}
+    places = axis.get("places")
+    if places and isinstance(places[0], int | float) and not isinstance(places[0], bool):
+        found["origin"] = places[0]
+        found["spacing"] = places[1] - places[0] if len(places) > 1 else None
+    elif places is not None:
+        found["labels"] = list(places)
     return found
 
 
-def _places(axis: Any, length: int) -> list[Any] | None:
-    if axis.labels is None and axis.spacing is None:
-        return None
-    values = axis.values(length)
-    return None if values is None else values.tolist()
+def _facts_read(axis: Any, length: int) -> dict[str, Any]:
+    """The facts of an axis as raconvert reads them."""
+    found = {fact: getattr(axis, fact) for fact in OF_AXES}
+    found["labels"] = None if axis.labels is None else list(axis.labels)
+    return found
 
 
 def _same_values(wanted: np.ndarray, got: np.ndarray) -> bool:
@@ -239,30 +436,23 @@ def _same_values(wanted: np.ndarray, got: np.ndarray) -> bool:
         got = got[..., 0] + 1j * got[..., 1]
     if got.dtype.names:
         got = got[got.dtype.names[0]] + 1j * got[got.dtype.names[1]]
-    return wanted.shape == got.shape and bool(np.all(wanted.astype("c16") == got.astype("c16")))
+    return wanted.shape == got.shape and np.array_equal(
+        wanted.astype("c16"), got.astype("c16"), equal_nan=True
+    )
 
 
 def _alike(wanted: Any, got: Any) -> bool:
-    if isinstance(wanted, dict) and all(isinstance(key, tuple) for key in wanted):
+    if isinstance(wanted, np.ndarray):
+        wanted, got = np.squeeze(wanted), np.squeeze(got)
+        return wanted.shape == got.shape and np.allclose(wanted, got, rtol=1e-6, equal_nan=True)
+    if isinstance(wanted, dict) and wanted and all(isinstance(key, tuple) for key in wanted):
         return isinstance(got, dict) and all(
             index in got and len(at) <= len(got[index])
             and np.allclose(at, np.asarray(got[index])[: len(at)], rtol=1e-5, atol=1e-4)
             for index, at in wanted.items()
         )  # fmt: skip
-    if isinstance(wanted, dict):
-        return isinstance(got, dict) and all(got.get(key) == value for key, value in wanted.items())
     if isinstance(wanted, list):
         return isinstance(got, list) and len(wanted) == len(got) and all(map(_alike, wanted, got))
     if isinstance(wanted, float) and isinstance(got, int | float):
         return math.isclose(wanted, got, rel_tol=1e-6, abs_tol=1e-9)
     return bool(wanted == got)
-
-
-def _is_named(fact: str, said: list[str]) -> bool:
-    of_axes = fact in ("name", "places", "units", "positions")
-    for line in said:
-        if of_axes and "axes" in line and "axes (" not in line:
-            return True
-        if any(word in line for word in WORDS[fact]):
-            return True
-    return False

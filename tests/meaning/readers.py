@@ -1,13 +1,16 @@
 """What libraries that are not ours see of a file: values, facts of each axis, positions.
 
-Each reader gives the values in logical order, and for each axis a mapping of what it says; a fact
-that it has no word for is not in it. `positions` are those of corners, as ITK counts them.
+Each reader gives the values of an array in logical order, and for each axis a mapping of what it
+says: name, units, and either `places`, the labels or numbers along it, or spacing and origin. What
+it has no word for is not in it. `positions` are those of corners, as ITK counts them; `physical` is
+what the values stand for, as the reader works it out, None if the file says that nowhere.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import re
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +18,10 @@ from typing import Any
 
 import numpy as np
 import yaml
+
+from .cases import ATTRIBUTES, FILL, OFFSET, SLOPE
+
+KNOWN = {*ATTRIBUTES, SLOPE, OFFSET, FILL}  # attributes that cases have; others are of the format
 
 
 @dataclass
@@ -25,11 +32,13 @@ class Seen:
     axes: list[dict[str, Any]]
     whole: dict[str, Any] = field(default_factory=dict)
     positions: Any = None  # from an index to a position; None: it says none
+    attributes: dict[str, Any] = field(default_factory=dict)
+    physical: np.ndarray | None = None
 
     def reversed(self) -> Seen:
         """The same with the axes in the other order."""
         at = self.positions and (lambda index: self.positions(index[::-1]))
-        return Seen(self.values.T, self.axes[::-1], self.whole, at)
+        return Seen(self.values.T, self.axes[::-1], self.whole, at, self.attributes)
 
 
 @contextlib.contextmanager
@@ -39,36 +48,27 @@ def quiet() -> Any:
         yield
 
 
-def places_of(axis: dict[str, Any], length: int) -> list[Any] | None:
-    """Labels, or the numbers of spacing and origin."""
-    if axis.get("labels") is not None:
-        return list(axis["labels"])
-    if axis.get("spacing") is None:
-        return None
-    return [(axis.get("origin") or 0) + n * axis["spacing"] for n in range(length)]
-
-
-def by_numpy(path: Path) -> Seen:
+def by_numpy(path: Path, name: str) -> Seen:
     found = np.load(path)
-    values = found["X"] if hasattr(found, "files") else found
+    values = found[name] if hasattr(found, "files") else found
     return Seen(values, [{} for _ in values.shape])
 
 
-def by_safetensors(path: Path) -> Seen:
+def by_safetensors(path: Path, name: str) -> Seen:
     from safetensors.numpy import load_file
 
-    values = load_file(path)["X"]
+    values = load_file(path)[name]
     return Seen(values, [{} for _ in values.shape])
 
 
-def by_scipy(path: Path) -> Seen:
+def by_scipy(path: Path, name: str) -> Seen:
     from scipy.io import loadmat
 
-    values = loadmat(path)["X"]
+    values = loadmat(path)[name]
     return Seen(values, [{} for _ in values.shape])
 
 
-def by_yaml(path: Path) -> Seen:
+def by_yaml(path: Path, name: str) -> Seen:
     """An .ra, and its sidecar if there is one."""
     data = path.read_bytes()
     kind, width, _, rank = np.frombuffer(data[16:48], "<u8").tolist()
@@ -76,7 +76,7 @@ def by_yaml(path: Path) -> Seen:
     code = {1: "i", 2: "u", 3: "f", 4: "c", 5: "b"}[kind]
     values = np.frombuffer(data[48 + 8 * rank :], f"<{code}{width}" if code != "b" else "?")
     beside = path.with_name(f"{path.name}.yaml")
-    fields = yaml.safe_load(beside.read_text()) if beside.exists() else {}
+    fields = yaml.safe_load(beside.read_text(encoding="utf-8")) if beside.exists() else {}
     values = values.reshape(dims[::-1])
     axes = fields.get("axes", [{} for _ in dims])
     column_major = fields.get("index_order") == "F"
@@ -85,27 +85,45 @@ def by_yaml(path: Path) -> Seen:
         {
             "name": axis.get("name"),
             "units": axis.get("units"),
-            "places": places_of(axis, length) if axis.get("direction") is None else None,
+            "places": axis.get("labels"),
+            "spacing": axis.get("spacing"),
+            "origin": axis.get("origin"),
         }
-        for axis, length in zip(axes, values.shape, strict=True)
+        for axis in axes
     ]
-    whole = {key: fields.get(key) for key in ("description", "units", "attributes")}
-    return Seen(values, told, whole)
+    whole = {key: fields.get(key) for key in ("description", "units")}
+    space = fields.get("space", {})
+    return Seen(values, told, whole, _placed(axes, space), fields.get("attributes", {}))
 
 
-def by_h5py(path: Path) -> Seen:
+def _placed(axes: list[dict[str, Any]], space: dict[str, Any]) -> Any:
+    """Positions by the vectors of axes and the origin of a space."""
+    if space.get("origin") is None:
+        return None
+    sign = [-1, -1, 1] if "RAS" in space.get("frame", "") else [1, 1, 1]
+
+    def positions(index: tuple[int, ...]) -> np.ndarray:
+        at = np.array(space["origin"], float)
+        for k, axis in zip(index, axes, strict=True):
+            if axis.get("direction") is not None and axis.get("spacing") is not None:
+                at = at + k * axis["spacing"] * np.array(axis["direction"], float)
+        return at * sign[: len(at)]
+
+    return positions
+
+
+def by_h5py(path: Path, name: str) -> Seen:
     import h5py
 
     with h5py.File(path) as file:
-        data = file["X"]
+        data = file[name]
         axes = []
         for dim in data.dims:
             told: dict[str, Any] = {"name": dim.label or None}
             if len(dim):
                 scale = dim[0]
                 told["name"] = told["name"] or scale.name.rsplit("/", 1)[-1]
-                made_up = scale.attrs.get("NAME", b"")
-                made_up = made_up.decode() if isinstance(made_up, bytes) else made_up
+                made_up = text(scale.attrs.get("NAME", ""))
                 if not made_up.startswith("This is a netCDF dimension but not a netCDF variable"):
                     values = scale.asstr()[()] if scale.dtype.kind in "OS" else scale[()]
                     if "units" in scale.attrs:
@@ -114,45 +132,60 @@ def by_h5py(path: Path) -> Seen:
             axes.append(told)
         whole = {"units": text(data.attrs.get("units"))}
         whole["description"] = text(data.attrs.get("description", data.attrs.get("long_name")))
-        return Seen(np.asarray(data[()]), axes, whole)
+        attributes = {key: text(data.attrs[key]) for key in data.attrs if key in KNOWN}
+        return Seen(np.asarray(data[()]), axes, whole, None, attributes)
 
 
 def text(value: Any) -> Any:
+    """A value of an attribute as Python has it."""
+    value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+    if isinstance(value, list):
+        return [text(one) for one in value]
     return value.decode() if isinstance(value, bytes) else value
 
 
-def by_xarray(path: Path) -> Seen:
+def by_xarray(path: Path, name: str) -> Seen:
     import xarray
 
-    with quiet():
+    def opened(**how: Any) -> Any:
         if path.suffix == ".zarr":
-            dataset = xarray.open_zarr(path, consolidated=False, decode_cf=False)
-        else:
-            dataset = xarray.open_dataset(path, engine="h5netcdf", decode_cf=False)
-        with dataset:
-            data = dataset["X"]
-            axes = []
-            for number, dim in enumerate(data.dims):
-                usual = {f"X_dim_{number}", f"X.{number}", f"phony_dim_{number}"}
-                told: dict[str, Any] = {"name": None if dim in usual else str(dim)}
-                if dim in dataset.variables and dim != "X":
-                    scale = dataset[dim]
-                    told["places"] = scale.values.tolist()
-                    told["units"] = scale.attrs.get("units")
-                axes.append(told)
-            whole = {"units": data.attrs.get("units")}
-            whole["description"] = data.attrs.get("description", data.attrs.get("long_name"))
-            return Seen(np.asarray(data.values), axes, whole)
+            return xarray.open_zarr(path, consolidated=False, chunks=None, **how)
+        return xarray.open_dataset(path, engine="h5netcdf", **how)
+
+    with quiet(), opened(decode_cf=False) as dataset:
+        data = dataset[name]
+        axes = []
+        for number, dim in enumerate(data.dims):
+            usual = {f"{name}_dim_{number}", f"{name}.{number}", f"phony_dim_{number}"}
+            told: dict[str, Any] = {"name": None if dim in usual else str(dim)}
+            if dim in dataset.variables and dim != name:
+                scale = dataset[dim]
+                told["places"] = scale.values.tolist()
+                told["units"] = scale.attrs.get("units")
+            axes.append(told)
+        whole = {"units": data.attrs.get("units")}
+        whole["description"] = data.attrs.get("description", data.attrs.get("long_name"))
+        attributes = {key: text(data.attrs[key]) for key in data.attrs if key in KNOWN}
+        values = np.asarray(data.values)
+    physical = None
+    if {SLOPE, OFFSET, FILL} & set(attributes):
+        with quiet(), opened(decode_times=False, drop_variables=[]) as dataset:
+            physical = np.asarray(dataset[name].values)
+    return Seen(values, axes, whole, None, attributes, physical)
 
 
-def by_pynrrd(path: Path) -> Seen:
+def by_pynrrd(path: Path, name: str) -> Seen:
     import nrrd
 
     values, header = nrrd.read(str(path), index_order="F")
     values, rank = values.T, values.ndim
     names = header.get("labels", [None] * rank)
     units = header.get("units", [None] * rank)
-    axes = [{"name": a or None, "units": b or None} for a, b in zip(names, units, strict=True)]
+    spacings, mins = (header.get(key, [None] * rank) for key in ("spacings", "axis mins"))
+    axes = [
+        {"name": a or None, "units": b or None, "spacing": finite(c), "origin": finite(d)}
+        for a, b, c, d in zip(names, units, spacings, mins, strict=True)
+    ]
     whole = {"description": header.get("content"), "units": header.get("sample units")}
     positions = None
     directions = header.get("space directions")
@@ -174,11 +207,18 @@ def by_pynrrd(path: Path) -> Seen:
     return Seen(values, axes[::-1], whole, positions)
 
 
+def finite(number: Any) -> float | None:
+    return None if number is None or not np.isfinite(number) else float(number)
+
+
 def _without_last(positions: Any) -> Any:
     return lambda index: positions((*index, 0))
 
 
-def by_nibabel(path: Path) -> Seen:
+_NIFTI_UNITS = {"mm": "mm", "meter": "m", "micron": "um", "sec": "s", "msec": "ms", "usec": "us"}
+
+
+def by_nibabel(path: Path, name: str) -> Seen:
     import nibabel
 
     image = nibabel.load(path)
@@ -190,10 +230,17 @@ def by_nibabel(path: Path) -> Seen:
 
     whole = {"description": text(image.header["descrip"].tobytes().rstrip(b"\0")) or None}
     told = int(image.header["sform_code"]) or int(image.header["qform_code"])
-    return Seen(values, [{} for _ in values.shape], whole, positions if told else None)
+    space, time = image.header.get_xyzt_units()
+    units = [_NIFTI_UNITS.get(unit) for unit in (space, space, space, time)]
+    starts = [None, None, None, float(image.header["toffset"]) or None]
+    axes = [
+        {"spacing": float(zoom), "units": unit, "origin": start}
+        for zoom, unit, start in zip(image.header.get_zooms(), units, starts, strict=False)
+    ]
+    return Seen(values, axes, whole, positions if told else None)
 
 
-def by_simpleitk(path: Path) -> Seen:
+def by_simpleitk(path: Path, name: str) -> Seen:
     import SimpleITK
 
     if "\nNDims = 1\n" in path.read_bytes()[:400].decode("latin-1"):  # ITK has no lines
@@ -202,7 +249,8 @@ def by_simpleitk(path: Path) -> Seen:
                 "UINT": "u4", "LONG_LONG": "i8", "FLOAT": "f4", "DOUBLE": "f8"}  # fmt: skip
         kind = head.decode("latin-1").partition("ElementType = MET_")[2].split()[0]
         values = np.frombuffer(data, "<" + code[kind])
-        return Seen(values, [{}])
+        said = re.search(rb"\nElementSpacing = (\S+)\n", head)
+        return Seen(values, [{"spacing": float(said[1])} if said else {}])
     image = SimpleITK.ReadImage(str(path))
     values = SimpleITK.GetArrayFromImage(image)
     rank = image.GetDimension()
@@ -210,14 +258,15 @@ def by_simpleitk(path: Path) -> Seen:
     def positions(index: tuple[int, ...]) -> np.ndarray:
         return np.array(image.TransformIndexToPhysicalPoint([int(n) for n in index[::-1][-rank:]]))
 
-    return Seen(values, [{} for _ in values.shape], {}, positions)
+    steps = [*[None] * (values.ndim - rank), *image.GetSpacing()[::-1]]
+    return Seen(values, [{"spacing": step} for step in steps], {}, positions)
 
 
-def by_harpy(path: Path) -> Seen:
+def by_harpy(path: Path, name: str) -> Seen:
     from harpy import HarFileIO
 
     with quiet():
-        [array] = HarFileIO.readHeaderArraysFromFile(str(path))
+        [array] = HarFileIO.readHeaderArraysFromFile(str(path), [name])
     sets = array.get("sets") or [{} for _ in array["array"].shape]
     axes = []
     for one in sets:
@@ -226,10 +275,11 @@ def by_harpy(path: Path) -> Seen:
         if one.get("dim_desc"):
             told["places"] = [str(label).strip() for label in one["dim_desc"]]
         axes.append(told)
-    return Seen(np.asarray(array["array"]), axes, {})
+    whole = {"description": str(array.get("long_name", "")).strip() or None}
+    return Seen(np.asarray(array["array"]), axes, whole)
 
 
-def by_tifffile(path: Path) -> Seen:
+def by_tifffile(path: Path, name: str) -> Seen:
     import tifffile
 
     with tifffile.TiffFile(path) as file:

@@ -11,7 +11,7 @@ import tifffile
 from raconvert.arrays.blocks import block_bytes, runs
 from raconvert.arrays.memory import check_memory
 from raconvert.files.places import name_of_open
-from raconvert.plugin import dtype_of
+from raconvert.plugin import Axis, dtype_of, fields_of_axes
 
 from ..metadata import field
 from .metadata import RESOLUTION_UNITS
@@ -38,7 +38,10 @@ def kept_fields(array: Array) -> tuple[set[str], list[str]]:
     letters, made_up, reason = letters_of(array)
     if letters:
         return kept | {"axes", "space"}, [*lost_of(array, letters), *made_up]
-    return (kept | {"axes"}, [f"axes: {reason}"]) if reason else (kept, [])
+    if not reason:
+        return kept, []
+    fields = fields_of_axes(array.ra_axes, *Axis.FIELDS)
+    return kept | {"axes"}, [f"axes ({', '.join(fields)}): {reason}"]
 
 
 def page_shape(array: Array) -> tuple[int, ...]:
