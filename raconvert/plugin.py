@@ -26,8 +26,8 @@ more in a container that exists), ``read_stack`` (many small files as one array)
 A plugin that reads files which its file names asks `Source.named` for each, and `Source.beside` for
 one of its own name; one that writes a second file takes it from `Target.beside`. `facts_of` names
 what the metadata of an array says, field by field, for a fit that says what is lost; `file_fits`
-names what is lost of file and groups where a format keeps arrays only; ``Bundle.formats``, for its own
-way back, does not count as lost. A container with ``meta="all"`` keeps ``Bundle.aliases``; for
+names what is lost of file and groups where a format keeps arrays only; ``Bundle.formats``, for its
+own way back, does not count as lost. A container with ``meta="all"`` keeps ``Bundle.aliases``; for
 the others the core names that loss. The property of a `Fit` is one of `PROPERTIES`.
 
 The core does temporary files, overwriting, the loss policy, progress, digests and sidecars. Writers

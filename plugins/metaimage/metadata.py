@@ -32,6 +32,7 @@ SPACING, SIZE, MATRIX, OFFSET = "ElementSpacing", "ElementSize", "TransformMatri
 ANATOMY = "AnatomicalOrientation"
 _NUMBERS = (SPACING, SIZE, MATRIX, OFFSET, *_VECTORS.values())
 FRAME = "LPS"  # whatever AnatomicalOrientation says: so ITK reads all fields
+UNKNOWN = "axes (spacing) of which it is unknown: written as 1"
 
 
 def metadata_of(header: Header, notes: list[str]) -> Metadata:
@@ -229,7 +230,7 @@ def _take_axes(array: Array, first: bool, found: dict[str, str], lost: list[str]
             lost.append("axes (spacing)")
         turned = any(axis.direction is not None for axis in axes[first:])
         if any(axis.spacing is None for axis in axes[first:] if axis.direction or not turned):
-            lost.append("axes (spacing) of which it is unknown: written as 1")
+            lost.append(UNKNOWN)
         found[SPACING] = " ".join(repr(1.0 if number is None else number) for number in numbers)
     units = {axis.units for axis in axes[first:]}
     if units - {None}:
@@ -267,6 +268,8 @@ def _take_space(array: Array, first: bool, found: dict[str, str], lost: list[str
     if wide is None:
         along = [axis for axis in axes if axis.direction is None]
         lost += [f"axes ({field})" for field in fields_of_axes(along, "origin")]
+        if SPACING in found and any(axis.spacing is None for axis in along):
+            lost.append(UNKNOWN)
         return
     rows, steps = [], []
     for axis, vector in zip(axes, wide.vectors, strict=True):

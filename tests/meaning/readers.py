@@ -302,7 +302,8 @@ def by_tifffile(path: Path, name: str) -> Seen:
             told["units"] = None if unit == "reference frame" else unit.replace("\u00b5", "u")
             told["places"] = [n * pixels[field] for n in range(pixels[f"Size{letter}"])]
         axes.append(told)
-    return Seen(values, axes, {"description": ome["Image"].get("Description")})
+    shape = [values.shape[-1] if one == "S" else pixels[f"Size{one}"] for one in letters]
+    return Seen(values.reshape(shape), axes, {"description": ome["Image"].get("Description")})
 
 
 READERS = {
