@@ -288,7 +288,7 @@ def shared_name(axis: Axis, before: list[Axis]) -> str:
     return name if number == 1 else f"{name}_{number}"
 
 
-def renamed(bundle: Bundle, links: Sequence[str]) -> Iterator[tuple[Array, str]]:
+def unshared(bundle: Bundle, links: Sequence[str]) -> Iterator[tuple[Array, str]]:
     """Yield each array and axis whose scale gets another name, which other programs see.
 
     The path that it would have is that of something else, or of the scale of an axis that says

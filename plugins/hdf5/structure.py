@@ -14,7 +14,7 @@ from .files import PROBLEMS, reason_of
 from .links import alias_links, link_names
 from .netcdf import times_of
 from .paddings import endings_of
-from .scales import renamed
+from .scales import unshared
 from .tables import MAX_LENGTH, MAX_RANK, NAMESPACE
 from .text import utf8_type
 
@@ -64,7 +64,7 @@ def fits_of(bundle: Bundle, options: Options, structure: Structure) -> list[Fit]
             found.append(equivalent(array.name, "names", reason))
         names.add(array.name)
         found += _array_fits(array, tid, options)
-    for array, axis in renamed(bundle, structure.links):
+    for array, axis in unshared(bundle, structure.links):
         reason = (
             f"its axis '{axis}' is not the dimension '{axis}', which says something else: other "
             "programs see another name, the axis itself is kept"
