@@ -221,10 +221,18 @@ def test_zarr_has_no_coordinate_where_axes_disagree(tmp_path: Path) -> None:
         "g/B": xr.DataArray(values, {"b": [1.0, 2.0, 5.0]}, ["b"]),
     }
 
-    raconvert.write(tmp_path / "x.zarr", arrays)
+    report = raconvert.write(tmp_path / "x.zarr", arrays)
 
+    (fit,) = report.equivalent
+    assert (fit.array, "which has another length" in fit.reason) == ("b", True)
     group = zarr.open_group(tmp_path / "x.zarr", mode="r")
-    assert sorted(group.array_keys()) == ["a", "b", "c"]
+    assert sorted(group.array_keys()) == ["a", "b", "c", "x"]
+    found = xr.open_zarr(tmp_path / "x.zarr", consolidated=False)
+    assert (found["a"].dims, found["b"].dims, [*found["x"].values]) == (
+        ("x",),
+        ("b_dim_0",),
+        [1, 2, 4],
+    )
     assert sorted(group["g"].array_keys()) == ["B", "d", "x"]
     assert group["g/x"][:].tolist() == [1, 2, 5]
     with raconvert.open(tmp_path / "x.zarr") as bundle:

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from raconvert.plugin import Array, Axis, Fit, equivalent, facts_of, fields_of_axes, refused
 
 from .schema import MAX_COORDINATE, Dimension
-from .tables import UNITS
+from .tables import PAIR_LABELS, UNITS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,7 +132,8 @@ def metadata_fits(array: Array, items: int, kind: str, dims: list[Dimension]) ->
 def _lost_of_axes(array: Array, items: int, dims: list[Dimension]) -> list[str]:
     """The fields of axes that the dimensions do not say; all those of an axis within a cell."""
     axes = _own_axes(array, items)
-    lost = set(fields_of_axes(array.ra_axes[: array.ndim - len(axes)], *Axis.FIELDS))
+    within = [axis for axis in array.ra_axes[:1] if items > 1 and axis != Axis(labels=PAIR_LABELS)]
+    lost = set(fields_of_axes(within, *Axis.FIELDS))
     for axis, dim in zip_longest(axes, dims[: len(axes)]):
         said = set(fields_of_axes([axis], *Axis.FIELDS))
         if dim is not None:
