@@ -13,7 +13,7 @@ from raconvert.plugins.hdf5.tables import FLOAT8_LAYOUTS
 import raconvert
 from raconvert.arrays.dtypes import FLOAT8
 from raconvert.catalogue import ROWS
-from raconvert.errors import WouldLose
+from raconvert.errors import UsageError, WouldLose
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,3 +121,19 @@ def test_safetensors_of_the_library(tmp_path: Path) -> None:
     assert found["F8_E4M3"].dtype == ml_dtypes.float8_e4m3fn
     assert found["F8_E5M2"].dtype == ml_dtypes.float8_e5m2
     assert found["F8_E5M2"].tobytes() == bytes(range(256))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_no_view_and_no_cast_takes_it_for_something_else(name: str, tmp_path: Path) -> None:
+    """Zarr 2 has no such type, so that a view of kerchunk has none, and nothing is rounded to it."""
+    values = np.arange(4, dtype="u1").view(getattr(ml_dtypes, name))
+    raconvert.write(tmp_path / "x.ra", values)
+    with pytest.raises(WouldLose, match=f"has no {name}"):
+        raconvert.refs(tmp_path / "x.ra", tmp_path / "v.json")
+    np.save(tmp_path / "f.npy", np.ones(3))
+    with pytest.raises(UsageError, match="is not offered"):
+        raconvert.convert(tmp_path / "f.npy", tmp_path / "f.ra", dtype=name)
+    for number in range(4):  # the fast lane refuses it as the usual way does
+        with pytest.raises(WouldLose, match=f"has no {name}"):
+            raconvert.convert(tmp_path / "x.ra", tmp_path / f"{number}.npy")
+    assert [path.name for path in tmp_path.glob("?.npy")] == ["f.npy"]

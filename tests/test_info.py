@@ -235,7 +235,7 @@ def test_containers_list_their_arrays(tmp_path: Path, capsys: pytest.CaptureFixt
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].startswith("  first   float64   shape (3,) C")
     assert lines[2].startswith("  b       uint8     shape (2, 2) C")
-    assert lines[-1] == "to RA: 2 arrays, each exact in a file of its own"
+    assert lines[-1] == "to RA: 2 arrays, each exact in a file of its own, as far as headers tell"
 
 
 def test_short_form_is_one_line_per_array(

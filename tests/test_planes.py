@@ -18,6 +18,7 @@ from raconvert import Metadata, convert
 from raconvert.arrays.metadata import Axis
 from raconvert.cli import main
 from raconvert.errors import RaconvertError, TargetExists, UsageError, WouldLose
+from raconvert.views.peek import Screen, lines_of
 
 
 @pytest.fixture(autouse=True)
@@ -457,3 +458,22 @@ def test_a_file_behind_planes_is_a_file() -> None:
     assert len(pngs()) == 6
     with pytest.raises(UsageError, match="not an axis"):
         convert("x.npy", "c.png", planes=3)
+
+
+@pytest.mark.parametrize("shape", [(4, 6, 5), (3, 20, 30), (2, 20, 30, 3), (5, 3, 20, 30)])
+def test_peek_shows_the_planes_that_are_cut(
+    shape: tuple[int, ...],
+) -> None:
+    """An .npy in Fortran order is the array that its twin in C order is, in both."""
+    values = np.random.default_rng(1).integers(0, 256, shape, "u1")
+    np.save("c.npy", values)
+    np.save("f.npy", np.asfortranarray(values))
+    seen, cut = {}, {}
+    for name in ("c", "f"):
+        with raconvert.open(f"{name}.npy") as array:
+            seen[name] = list(lines_of(array, Screen(columns=60, way="blocks")))
+            assert len(seen[name]) > 3
+        report = convert(f"{name}.npy", name + "{:d}.png", planes=True)
+        cut[name] = [image(path).tolist() for path in report.written]
+    assert seen["c"] == seen["f"]
+    assert cut["c"] == cut["f"]

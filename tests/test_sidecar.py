@@ -1240,3 +1240,15 @@ def test_the_text_is_what_pyyaml_writes(fields: dict[str, Any]) -> None:
     except Unsupported:
         return
     assert text == yaml.dump(fields, Dumper=Dumper, sort_keys=False, allow_unicode=True).encode()
+
+
+def test_a_sidecar_that_does_not_begin_as_one_is_named(tmp_path: Path) -> None:
+    raconvert.write(tmp_path / "x.ra", np.zeros((2, 3)), meta=Metadata(units="K"))
+    beside = tmp_path / "x.ra.yaml"
+    fields = yaml.safe_load(beside.read_text())
+    beside.write_text(yaml.safe_dump(dict(reversed(fields.items())), sort_keys=False))
+    (note,) = raconvert.info(tmp_path / "x.ra")["notes"]
+    assert note == f"'{beside}' is not read as metadata: a sidecar begins with 'describes:'"
+    assert raconvert.info(tmp_path / "x.ra", meta="ignore")["notes"] == []
+    beside.write_text("a: file\nof: another program\n")
+    assert raconvert.info(tmp_path / "x.ra")["notes"] == []

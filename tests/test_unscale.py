@@ -360,3 +360,26 @@ def test_small_files_alike_in_a_row(tmp_path: Path) -> None:
     for n in range(8):
         (path,) = (tmp_path / "all").rglob(f"{n}.npy")
         assert (np.load(path) == n * 0.5 + 1).all()
+
+
+def test_physical_values_are_not_mapped_and_the_reason_is_said(tmp_path: Path) -> None:
+    image = nibabel.Nifti1Image(np.arange(8, dtype="i2").reshape(2, 2, 2), np.eye(4))
+    image.header.set_slope_inter(2, 1)
+    nibabel.save(image, tmp_path / "x.nii")
+    with pytest.raises(Unsupported, match="physical values are computed.*\n.*unscale=True"):
+        raconvert.open(tmp_path / "x.nii", mmap=True, unscale=True)
+    assert raconvert.read(tmp_path / "x.nii", mmap=True).ravel("F").tolist()[:2] == [0, 4]
+
+
+def test_a_tree_in_physical_values(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(2):
+        image = nibabel.Nifti1Image(np.arange(8, dtype="i2").reshape(2, 2, 2), np.eye(4))
+        image.header.set_slope_inter(2, number)
+        nibabel.save(image, tmp_path / f"in/{number}.nii")
+    raconvert.migrate(tmp_path / "in", tmp_path / "out", to="npy", unscale=True, jobs=1)
+    for number in range(2):
+        wanted = nibabel.load(tmp_path / f"in/{number}.nii").get_fdata()
+        assert np.array_equal(np.load(tmp_path / f"out/{number}.npy"), wanted)
+    assert main(["migrate", f"{tmp_path}/in", f"{tmp_path}/ra", "--to", "ra", "--unscale"]) == 0
+    assert raconvert.read(tmp_path / "ra/1.ra").dtype.kind == "f"

@@ -10,7 +10,7 @@ import numpy as np
 from raconvert.arrays.array import Array
 from raconvert.arrays.axes import in_order
 from raconvert.arrays.blocks import blocks, index_of, region_of
-from raconvert.arrays.dtypes import bfloat16, element_of, is_float8, little, type_name
+from raconvert.arrays.dtypes import FLOAT8, bfloat16, element_of, is_float8, little, type_name
 from raconvert.errors import Unsupported, UsageError, WouldLose
 from raconvert.files.source import DEFAULT_MAX_MEMORY
 
@@ -123,6 +123,11 @@ def parse_dtype(name: str) -> np.dtype[Any]:
     """Return the numpy dtype of a name such as ``uint8``; numbers and bools only."""
     if name == "bfloat16":
         return bfloat16()
+    if name in FLOAT8:
+        raise UsageError(
+            f"`--dtype {name}` is not offered: values are not rounded to floats of one byte",
+            expected="such as float16 or bfloat16",
+        )
     try:
         dtype = np.dtype(name)
     except TypeError as error:

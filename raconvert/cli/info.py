@@ -254,4 +254,6 @@ def _to_ra(facts: dict[str, Any]) -> str:
         some = f"the other {count - broken}, exact" if count > broken else "nothing"
         return f"{some}; {broken} of {counted(count, 'array')} cannot be read"
     text = "exact" if count == 1 else f"{counted(count, 'array')}, each exact in a file of its own"
+    if any(array["layout"]["kind"] == "encoded" for array in facts["arrays"]):
+        text += ", as far as headers tell"
     return f"{text}; to the YAML sidecar: {', '.join(kept)}" if kept else text

@@ -102,15 +102,16 @@ def _turned(array: Array, settings: Settings) -> Array:
             )
         order = [axis % rank, *(one for one in range(rank) if one != axis % rank)]
     else:
-        order = _as_shown(array)
+        from raconvert.arrays.cast import as_listed
+
+        order = _as_shown(as_listed(array))
     return permuted(array, tuple(order), settings.max_memory)
 
 
 def _as_shown(array: Array) -> list[int]:
     """The axes of an array in the order in which its pictures have them, frames first."""
     layout = layout_of(array)
-    # An .npy in Fortran order is the same row-major array as its twin in C order.
-    if array.row_major or layout.form not in (IMAGE, COLOR):
+    if layout.form not in (IMAGE, COLOR):
         return [*range(array.ndim)]
     picture = [layout.rows, layout.columns]
     if array.index_order == "F":  # the layout counts the slowest axis first

@@ -262,6 +262,8 @@ def apply_sidecar(bundle: Bundle, source: Source, row: Row) -> None:
     bundle.arrays = [sidecar.read_trailer(array, source) for array in bundle.arrays]
     fields = sidecar.load(source, registry.load(row).data_range)
     if fields is None:
+        if (note := sidecar.overlooked(source.path)) is not None:
+            bundle.notes.append(note)
         return
     path = sidecar.path_of(source.path)
     source.used |= {path, sidecar.items_path_of(source.path)}

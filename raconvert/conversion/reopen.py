@@ -86,7 +86,7 @@ def open_here(spec: str | os.PathLike[str], *, mmap: bool, reading: dict[str, An
     try:
         for place, array in enumerate(opened.bundle.arrays):
             if mmap and array.problem is None and array.nbytes:
-                _map(array)
+                _map(array, unscale=bool(reading.get("unscale")))
             if not _is_small(array):
                 array.comes_from(origin.at(place))
     except BaseException:
@@ -100,10 +100,16 @@ def _is_small(array: Array) -> bool:
     return isinstance(array.source, np.ndarray) and array.nbytes <= SMALL_BYTES
 
 
-def _map(array: Array) -> None:
+def _map(array: Array, *, unscale: bool) -> None:
     """Let the regions of an array be views of a map; refused where its bytes cannot be mapped."""
     extent = array.extent
     why = "are encoded in the file, or not in one piece"
+    if unscale and _is_converted(array):
+        raise Unsupported(
+            f"array '{array.name}' cannot be mapped: physical values are computed of those in the "
+            "file",
+            remedy="leave out mmap=True, or unscale=True for the values as they are stored",
+        )
     if extent is not None:
         if is_remote(extent.path):
             why = "are not on this machine"
@@ -116,3 +122,9 @@ def _map(array: Array) -> None:
         f"array '{array.name}' cannot be mapped: its elements {why}",
         remedy="leave out mmap=True: raconvert.open reads what is asked for, and no more",
     )
+
+
+def _is_converted(array: Array) -> bool:
+    from raconvert.arrays.cast import Converted
+
+    return isinstance(array.data, Converted)

@@ -68,6 +68,20 @@ def _is_marked(path: str) -> bool:
     return Source(path).head.startswith(MARK)
 
 
+def overlooked(path: str) -> str | None:
+    """The note about a YAML file in the place of a sidecar that says what it describes elsewhere.
+
+    A sidecar begins so, or it is another file. None if there is nothing to say.
+    """
+    beside = path_of(path)
+    if not lies_beside(path):
+        return None
+    head = Source(beside).head
+    if head.startswith(MARK) or b"\n" + MARK not in head:
+        return None
+    return f"'{beside}' is not read as metadata: a sidecar begins with '{MARK.decode()}'"
+
+
 def added(path: str, known: Container[str] = ()) -> str:
     """Return the path of a sidecar that is read with a file though it is not among `known`, or "".
 

@@ -68,6 +68,7 @@ def migrate(
     index_order: str | None = None,
     meta: str = "auto",
     scale: str | None = None,
+    unscale: bool = False,
     bits: int = 8,
     max_memory: int = DEFAULT_MAX_MEMORY,
     verify: bool = False,
@@ -119,6 +120,7 @@ def migrate(
     * `index_order`: how axes of a bare .ra are indexed
     * `meta`: where metadata goes (auto: a sidecar beside .ra)
     * `scale`: none | unit | minmax | LO:HI: map values to whole numbers
+    * `unscale`: physical values: apply slope, intercept and fill value (as NaN)
     * `bits`: 8 | 16: width of scaled values
     * `max_memory`: most bytes of data in memory at once: 500M, 2G (default 1G)
     * `verify`: read what was written and compare
@@ -157,6 +159,7 @@ def migrate(
         "index_order": index_order,
         "meta": meta,
         "scale": scale,
+        "unscale": unscale,
         "bits": bits,
         "max_memory": max_memory,
         "verify": verify,

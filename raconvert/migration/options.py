@@ -7,8 +7,8 @@ from raconvert.conversion.options import OPTIONS, Option, path_option
 # Of a conversion; what they mean there they mean here, for every file.
 _TAKEN = (
     "from_", "in_opts", "out_opts", "arrays", "include", "exclude", "overwrite", "skip_existing",
-    "update", "allow", "trust", "strict", "dtype", "axes", "index_order", "meta", "scale", "bits",
-    "max_memory", "verify", "dry_run",
+    "update", "allow", "trust", "strict", "dtype", "axes", "index_order", "meta", "scale",
+    "unscale", "bits", "max_memory", "verify", "dry_run",
 )  # fmt: skip
 OWN = (
     Option("jobs", "int | None", None,

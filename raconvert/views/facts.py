@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from raconvert.arrays.cast import as_listed
 from raconvert.arrays.layout import EMPTY
 from raconvert.errors import TooLarge
 from raconvert.inspect.info import describe_array, plain, type_text
@@ -58,6 +59,7 @@ def _leaf(array: Array) -> dict[str, Any]:
 def _numbers(array: Array, *, full: bool) -> dict[str, Any] | None:
     """The numbers of an array, with what they are of; None for what has none."""
     found: Sample | None = None
+    array = as_listed(array)
     try:
         found = sample(array, sheet=_PICTURES)
     except TooLarge as error:

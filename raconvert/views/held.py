@@ -7,6 +7,7 @@ from html import escape
 
 import numpy as np
 
+from raconvert.arrays.cast import as_listed
 from raconvert.arrays.layout import COLOR, EMPTY, IMAGE, LINE
 from raconvert.errors import TooLarge, quoted
 from raconvert.views import drawings, terminal
@@ -38,7 +39,7 @@ _SCREEN = Screen(columns=78, way=terminal.NONE)
 
 def holds(array: Array, *, full: bool = False, labels: Labels | None = None) -> Iterator[str]:
     """Yield the pictures or plots of an array, with their labels, and its numbers."""
-    found = None
+    found, array = None, as_listed(array)
     try:
         found = sample(array, sheet=_SHEET)
     except TooLarge as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from raconvert.arrays.cast import as_listed
 from raconvert.arrays.layout import COLUMNS, EMPTY, LINE, SCALAR
 from raconvert.arrays.shown import tree
 from raconvert.declared import Record
@@ -67,6 +68,7 @@ def lines_of(
 
     Raises what reading elements raises.
     """
+    array = as_listed(array)
     try:
         found = sample(array, frames=_frames_within(screen), sheet=_sheet_within(screen))
     except TooLarge as error:
