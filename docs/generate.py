@@ -47,12 +47,15 @@ MEANING: dict[str, dict[str, list[str]]] = json.loads(
 )
 FACTS = {
     "name": "names of axes",
-    "places": "labels and coordinates",
+    "labels": "labels",
+    "spacing": "spacing of coordinates",
+    "origin": "first coordinate",
     "units": "units of axes",
     "positions": "positions in space",
     "description": "description",
     "array units": "units of the values",
     "attributes": "attributes",
+    "scale": "slope, offset and fill value",
 }
 OUTCOMES = {
     "seen": "other libraries see it",

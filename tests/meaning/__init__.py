@@ -2,15 +2,17 @@
 
     python -m tests.meaning --cases 20000
 
-makes arrays with names, labels, coordinates, units, positions in space, texts and attributes in
-every type, and sends each through a chain of up to four formats, by ways that are drawn at random
-(named, cast, moved, cut, stacked, through xarray). At the end, readers that are not ours look at
-the file: `h5py`, xarray with its own engines, `pynrrd`, nibabel, SimpleITK, harpy3, PyYAML. For
-each fact one of these must hold:
+makes arrays with names, labels, coordinates, units, positions in space, slopes and fill values,
+texts and attributes in every type, one alone or up to three that may share axes, and sends them
+through a chain of up to four formats, by ways that are drawn at random (named, added one after the
+other, cast, moved, cut, stacked, unscaled, through xarray). At the end, readers that are not ours
+look at the file: `h5py`, xarray with its own engines, `pynrrd`, nibabel, SimpleITK, tifffile,
+harpy3, PyYAML. For each fact of each axis and array one of these must hold:
 
 - *seen*: an independent reader sees it, where it belongs;
 - *kept*: that reader sees nothing of it, and raconvert reads it back as it was;
-- *named*: the report of one of the conversions says that it is gone.
+- *named*: the report of one of the conversions says that this field of this array is gone.
 
-Anything else is a violation, and is printed with the seed that makes it again.
+Where nothing was known nothing may be read, unless a report says that it is made up. Anything else
+is a violation, and is printed with the seed that makes it again.
 """
