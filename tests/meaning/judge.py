@@ -109,7 +109,8 @@ def step(
     if way in ("written", "xarray"):
         return _write_one(name, one, source, target, as_xarray=way == "xarray"), f"({way})"
     options: dict[str, Any] = {}
-    if way in WAYS_OF_ONE and (way != "stacked" or single) and _is_whole(one, source, name):
+    fits = single if way == "stacked" else way in WAYS_OF_ONE
+    if fits and (way not in ("moved", "cut") or _is_whole(one, source, name)):
         one, options = WAYS_OF_ONE[way](chance, one)
     if options.get("stack"):
         source = [path, path]
