@@ -106,7 +106,7 @@ def test_odd_bools_in_an_array_of_structures_in_hdf5(tmp_path: Path) -> None:
     dtype = np.dtype([("inner", [("flag", "?"), ("n", "u1")], (2,))])
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["x"] = np.arange(12, dtype="u1").view(dtype)
-    with pytest.raises(Corrupt, match="bools=integers"):
+    with pytest.raises(Corrupt, match='"bools": "integers"'):
         raconvert.read(tmp_path / "x.h5")
     read = raconvert.read(tmp_path / "x.h5", "x", in_opts={"bools": "integers"})
     assert read["inner"]["flag"].tolist() == [[0, 2], [4, 6], [8, 10]]

@@ -165,7 +165,7 @@ def test_a_text_narrower_than_its_type_keeps_the_type(tmp_path: Path) -> None:
 def test_bytes_that_are_no_utf8_are_refused_as_text(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("v", data=[b"\xff", b"c"], dtype=h5py.string_dtype("utf-8", 2))
-    with pytest.raises(raconvert.errors.Unsupported, match="strings=fixed"):
+    with pytest.raises(raconvert.errors.Unsupported, match='"strings": "fixed"'):
         raconvert.convert(tmp_path / "a.h5", tmp_path / "a.zarr")
     assert not (tmp_path / "a.zarr").exists()
     raconvert.convert(tmp_path / "a.h5", tmp_path / "a.zarr", out_opts={"strings": "fixed"})

@@ -186,7 +186,7 @@ BROKEN: dict[str, dict[str, Any]] = {
 def test_tables_that_contradict_each_other(tmp_path: Path, name: str) -> None:
     """Are refused, with the way to the headers as they are."""
     path = made(tmp_path / "x.sl4", **BROKEN[name])
-    with pytest.raises(Corrupt, match="solution=headers") as caught:
+    with pytest.raises(Corrupt, match='"solution": "headers"') as caught:
         raconvert.open(path)
     assert str(path) in str(caught.value)
     with raconvert.open(path, in_opts={"solution": "headers"}) as bundle:

@@ -307,7 +307,7 @@ def test_bools_that_are_neither_0_nor_1(tmp_path: Path) -> None:
         for name in ("plain", "structure"):
             with pytest.raises(Corrupt, match="neither FALSE") as caught:
                 as_ndarray(bundle[name])
-            assert "bools=integers" in str(caught.value)
+            assert '"bools": "integers"' in str(caught.value)
             with pytest.raises(Corrupt, match="neither FALSE"):
                 bundle[name].data[...]
     with hdf5.read(Source(str(path)), bools="integers") as bundle:
@@ -491,7 +491,7 @@ def test_strings_that_cannot_be_variable_any_more(tmp_path: Path) -> None:
         formats={"hdf5": {"type": {"class": "string", "padding": "nullterm", "charset": "utf-8"}}}
     )
     bundle = Bundle([array_of(np.array([b"a\0b", b"c"]), meta=meta)])
-    with pytest.raises(Unsupported, match="strings=fixed"):
+    with pytest.raises(Unsupported, match='"strings": "fixed"'):
         write(bundle, tmp_path / "x.h5")
     assert not list(tmp_path.iterdir())
     path = write(bundle, tmp_path / "x.h5", strings="fixed")

@@ -178,7 +178,7 @@ def test_a_string_that_would_end_elsewhere_is_refused(
     write(tmp_path / "x.h5", string(4, padding), 1)
     with raconvert.open(tmp_path / "x.h5") as bundle:
         changed = bundle["x"].replace(data=np.full(SHAPE, value, "S4"))
-        with pytest.raises(Unsupported, match="strings=fixed"):
+        with pytest.raises(Unsupported, match='"strings": "fixed"'):
             raconvert.write(tmp_path / "y.h5", changed)
         assert not (tmp_path / "y.h5").exists()
         raconvert.write(tmp_path / "y.h5", changed, out_opts={"strings": "fixed"})
