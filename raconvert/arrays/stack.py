@@ -138,7 +138,9 @@ class Stack:
         self._open_one = open_one
         self._max_memory = max_memory
         self._marks = array("q")  # of what the files were: 8 bytes each, there may be many
-        self.origins = array("d")  # of the items in space, three numbers each; none if one has none
+        self.origins: array[float] = array(
+            "d"
+        )  # of the items in space, three numbers each; none if one has none
         known = True
         for number, path in enumerate(paths):
             with first if number == 0 else open_one(path) as opened:
@@ -156,7 +158,7 @@ class Stack:
                     ]
                 self.items_meta.add(fields)
         if not known:
-            self.origins = array("d")
+            self.origins = array("d", [])
 
     def stream(self, max_bytes: int) -> Iterator[np.ndarray[Any, Any]]:
         """Yield blocks of at most `max_bytes`, one item after the other."""
