@@ -347,8 +347,11 @@ def _axis(
     coord = values.coords[dim]
     _refuse_levels(coord.to_index(), values)
     was, timed = coord.encoding.get(KEEPS), None
-    axis = Axis(name=str(dim))
-    for fields in [*known, *([was["axis"]] if isinstance(was, dict) and "axis" in was else [])]:
+    made_of = [was["axis"]] if isinstance(was, dict) and "axis" in was else []
+    # A dimension may be called otherwise than its axis, where another axis has the name.
+    own = [*known, *(made_of if made_of and was.get("dim", dim) == dim else [])]
+    axis = Axis(name=own[0].get("name") if own else str(dim))
+    for fields in [*known, *made_of]:
         before = Axis(**fields)
         if _same(before.values(coord.size), coord.values, bool(known)):
             axis = before
