@@ -570,3 +570,31 @@ def test_a_place_in_space_that_is_not_known_any_more_is_named(tmp_path: Path, ch
     with raconvert.open(tmp_path / "b.ra") as found:
         assert found.meta.space is None
         assert all(a.direction is None for a in found.meta.axes)
+
+
+def test_an_axis_in_space_keeps_a_name_that_another_has(tmp_path: Path) -> None:
+    """Its dimension is called otherwise, and its coordinates are those of the world."""
+    axes = [
+        Axis("row", spacing=2.0, direction=(0.0, 1.0)),
+        Axis("x", spacing=0.5, direction=(1.0, 0.0)),
+    ]
+    space = Space("LPS", (5.0, -3.0))
+    arrays = [
+        raconvert.Array(np.zeros((n, 2)), name=name, meta=Metadata(axes=axes, space=space))
+        for n, name in ((3, "a"), (1, "b"))
+    ]
+    dataset = raconvert.Bundle(arrays).to_xarray()
+    assert dataset["b"].dims == ("b_row", "x")
+    raconvert.write(tmp_path / "x.zip", dataset)
+    with raconvert.open(tmp_path / "x.zip") as back:
+        assert [axis.name for axis in back["b"].axes] == ["row", "x"]
+        assert back["b"].axes == tuple(axes)
+
+
+@pytest.mark.parametrize("suffix", ["h5", "nc", "zarr"])
+def test_an_axis_without_a_name_has_none_afterwards(tmp_path: Path, suffix: str) -> None:
+    """Also where a format needs a name for each dimension, and raconvert makes one up."""
+    array = raconvert.Array(np.zeros((2, 3)), name="v", meta=Metadata(axes=[Axis(), Axis("x")]))
+    raconvert.write(tmp_path / f"x.{suffix}", {"v": array})
+    with raconvert.open(tmp_path / f"x.{suffix}") as back:
+        assert [axis.name for axis in back["v"].axes] == [None, "x"]

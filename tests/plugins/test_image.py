@@ -308,7 +308,9 @@ def test_a_palette_gives_indices_and_is_kept(tmp_path: Path) -> None:
     assert meta_of(tmp_path / "y.ra")["colormap"] == table.astype("<u2").tobytes()
     report = convert(tmp_path / "y.ra", tmp_path / "y.tif")
     exactly(raconvert.read(tmp_path / "y.tif"), GREY)
-    assert "TIFF has no place for it: image.photometric, image.colormap" in str(list(report.equivalent))
+    assert "TIFF has no place for it: image.photometric, image.colormap" in str(
+        list(report.equivalent)
+    )
 
 
 def test_white_is_zero_is_not_inverted_and_named_where_it_is_lost(tmp_path: Path) -> None:

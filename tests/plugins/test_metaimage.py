@@ -465,3 +465,13 @@ def test_texts_come_back_or_are_named(fields: dict[str, str], comment: str) -> N
             assert {*got.items()} <= {*fields.items()}
             assert bool(fields.keys() - got.keys()) == ("metaimage " in said)
             assert array.meta.description == (comment or None) or "description" in said
+
+
+def test_a_spacing_is_named_as_unknown_where_the_space_is_left_out(tmp_path: Path) -> None:
+    """One number is written for each axis, and no matrix says which of them are places."""
+    oblique = Axis(spacing=2.0, direction=(0.0, 0.6, 0.8))
+    meta = Metadata(axes=[Axis("t"), oblique], space=Space("LPS", (1.0, 2.0, 3.0)))
+    report = raconvert.write(tmp_path / "x.mha", np.zeros((3, 2), "u1"), meta=meta)
+    (fit,) = map(str, report.equivalent)
+    assert "space (its axes do not lie in" in fit
+    assert "axes (spacing) of which it is unknown: written as 1" in fit
