@@ -112,10 +112,19 @@ def open(  # noqa: A001 - the verb that every array library uses
     return _open(path, array, mmap, from_, in_opts, meta, index_order, trust, unscale, max_memory)
 
 
+@checked
 def open_array(
     path: Readable | Sequence[str | os.PathLike[str]],
     array: str | None = None,
-    **options: Unpack[Reading],
+    *,
+    mmap: bool = False,
+    from_: str | None = None,
+    in_opts: dict[str, Any] | None = None,
+    meta: str = "auto",
+    index_order: str | None = None,
+    trust: Sequence[str] = (),
+    unscale: bool = False,
+    max_memory: int = DEFAULT_MAX_MEMORY,
 ) -> Array:
     """Open one array lazily, by `array` or ``FILE#name`` if its file holds several.
 
@@ -129,7 +138,7 @@ def open_array(
     Raises what `open` does, and `UsageError` for a file that does not hold one array, if none was
     named.
     """
-    opened: Array | Bundle = open(path, array, **options)
+    opened = _open(path, array, mmap, from_, in_opts, meta, index_order, trust, unscale, max_memory)
     if not isinstance(opened, Bundle):
         return opened
     if len(opened.arrays) == 1:
@@ -143,8 +152,18 @@ def open_array(
     )
 
 
+@checked
 def open_bundle(
-    path: Readable | Sequence[str | os.PathLike[str]], **options: Unpack[Reading]
+    path: Readable | Sequence[str | os.PathLike[str]],
+    *,
+    mmap: bool = False,
+    from_: str | None = None,
+    in_opts: dict[str, Any] | None = None,
+    meta: str = "auto",
+    index_order: str | None = None,
+    trust: Sequence[str] = (),
+    unscale: bool = False,
+    max_memory: int = DEFAULT_MAX_MEMORY,
 ) -> Bundle:
     """Open a file lazily as a `Bundle`, a mapping of names to arrays, also if it holds only one.
 
@@ -157,7 +176,7 @@ def open_bundle(
 
     Raises what `open` does.
     """
-    opened: Array | Bundle = open(path, **options)
+    opened = _open(path, None, mmap, from_, in_opts, meta, index_order, trust, unscale, max_memory)
     bundle: Bundle = opened if isinstance(opened, Bundle) else opened.owner
     return bundle
 
