@@ -129,7 +129,7 @@ def open_array(
     """Open one array lazily, by `array` or ``FILE#name`` if its file holds several.
 
     Type checkers know the result, which for `open` depends on the file. `path` and the options are
-    those of `open`.
+    those of `open`; `max_memory` is in bytes.
 
     >>> with raconvert.open_array("two.npz", "b") as lazy:
     ...     lazy.shape
@@ -168,7 +168,7 @@ def open_bundle(
     """Open a file lazily as a `Bundle`, a mapping of names to arrays, also if it holds only one.
 
     Type checkers know the result, which for `open` depends on the file. `path` and the options are
-    those of `open`.
+    those of `open`; `max_memory` is in bytes.
 
     >>> with raconvert.open_bundle("grid.ra") as bundle:
     ...     bundle.names
