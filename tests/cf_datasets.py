@@ -168,6 +168,87 @@ def _with_holes(rng: random.Random, values: Any) -> Any:
     return values
 
 
+# Attributes of types that JSON has, too, so that nothing is lost on the way.
+PORTABLE: list[tuple[str, Any]] = [
+    ("long_name", "a long name"), ("description", "what it is"), ("standard_name", "air_pressure"),
+    ("title", "grüße"), ("one_int", 7), ("one_float", 0.1), ("two", [1, 2]), ("floats", [0.5, 1.5]),
+    ("comment", "one\ntwo"), ("texts", ["a", "bc"]), ("empty", ""), ("axis", "Y"),
+]  # fmt: skip
+
+
+def portable(seed: int) -> Any:
+    """Return a dataset that netCDF-4 and both versions of Zarr hold wholly."""
+    import xarray as xr
+
+    rng = random.Random(seed)
+    lengths = {dim: rng.randint(1, 5) for dim in rng.sample(NAMES, 3)}
+    made = {dim: _portable_coordinate(rng, dim, length) for dim, length in lengths.items()}
+    made = {dim: one for dim, one in made.items() if one is not None}
+    for number in range(3):
+        dims = tuple(rng.sample([*lengths], rng.randint(0, 3)))
+        made[f"v{number}"] = _portable_variable(rng, {dim: lengths[dim] for dim in dims})
+    return xr.Dataset(made, attrs=dict(rng.sample(PORTABLE, 3)))
+
+
+def _portable_coordinate(rng: random.Random, dim: str, length: int) -> Any:
+    import xarray as xr
+
+    kind = rng.choice(["none", "regular", "odd", "whole", "text", "time", "single"])
+    if kind == "none":
+        return None
+    values = {
+        "odd": np.cumsum([rng.choice([0.1, 1.3, 2.7]) for _ in range(length)]),
+        "whole": np.arange(length) * 2 + 5,
+        "time": np.arange(length) * 6,
+        "text": np.array(["Rome", "Oslo", "São Paulo", "Łódź", "東京"][:length], object),
+        "single": np.arange(length, dtype="f4") * 3,
+    }.get(kind, np.arange(length) * 0.5 - 3)
+    units = {
+        "time": {"units": "hours since 2001-02-03", "calendar": "standard"},
+        "text": {},
+    }.get(kind, {"units": rng.choice(["m", "degrees_north"])})
+    return xr.Variable((dim,), values, {**dict(rng.sample(PORTABLE, 3)), **units})
+
+
+def _portable_variable(rng: random.Random, lengths: dict[str, int]) -> Any:
+    import xarray as xr
+
+    shape = tuple(lengths.values())
+    attrs = dict(rng.sample(PORTABLE, 3))
+    kind = rng.choice(["number", "packed", "fill", "text"])
+    count = int(np.prod(shape))
+    if kind == "text":
+        texts = rng.choices(["a", "", "grüße", "東京 tower"], k=count)
+        return xr.Variable([*lengths], np.array(texts, object).reshape(shape), attrs)
+    values = np.arange(count).astype(rng.choice(NUMBERS[:5] if kind == "packed" else NUMBERS))
+    if kind != "number":
+        attrs["_FillValue"] = values.dtype.type(rng.choice([3, 100]))
+    if kind == "packed":
+        attrs |= {"scale_factor": 0.5, "add_offset": rng.choice([0.0, 273.15])}
+    return xr.Variable([*lengths], values.reshape(shape), attrs)
+
+
+PRIVATE = ("raconvert", "DIMENSION_LABELS")
+
+
+def private_attributes(path: Path) -> list[str]:
+    """Return where a file has attributes that only raconvert or HDF5 knows."""
+    import h5py
+
+    if path.suffix == ".zarr":
+        documents = (*path.rglob("zarr.json"), *path.rglob(".zattrs"))
+        return [str(one) for one in documents if '"raconvert"' in one.read_text()]
+    found: list[str] = []
+    with h5py.File(path) as file:
+
+        def look(name: str, one: Any) -> None:
+            found.extend(f"{name}: {key}" for key in one.attrs if key in PRIVATE)
+
+        look("/", file)
+        file.visititems(look)
+    return found
+
+
 # The steps ----------------------------------------------------------------------------------------
 
 

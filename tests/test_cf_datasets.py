@@ -31,6 +31,46 @@ def test_random_datasets_are_identical_to_xarray(piece: int) -> None:
     assert cf_datasets.run(1000 + piece * count, count) == []
 
 
+ROUND = [  # from each to each
+    ("a.nc", {}), ("b.zarr", {}), ("c.zarr", {"format": "2"}), ("d.nc", {}),
+    ("e.zarr", {"format": "2"}), ("f.zarr", {}), ("g.nc", {}),
+]  # fmt: skip
+
+
+def said(path: Path) -> tuple[dict[str, Any], list[str], Any]:
+    """Return what raconvert reads of a file beside the elements."""
+    with raconvert.open_bundle(path) as bundle:
+        found = {}
+        for array in bundle.arrays:
+            fields = array.meta.to_dict()
+            fields.pop("formats", None)
+            fields["attributes"] = sorted(fields.get("attributes", {}).items())
+            found[array.name] = repr((array.shape, array.element, sorted(fields.items())))
+        return found, bundle.names, dict(bundle.attributes)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_cf_holds_needs_no_private_attribute(tmp_path: Path, seed: int) -> None:
+    made = cf_datasets.portable(seed)
+    here = tmp_path / ("x.nc" if seed % 3 == 0 else "x.zarr")
+    if here.suffix == ".nc":
+        made.to_netcdf(here, engine="h5netcdf")
+    else:
+        made.to_zarr(here, zarr_format=1 + seed % 3, consolidated=False)
+    first, wanted = here, said(here)
+    for name, options in ROUND:
+        there = tmp_path / name
+        raconvert.convert(here, there, out_opts=options, strict=True)
+        assert cf_datasets.private_attributes(there) == []
+        assert said(there) == wanted
+        here = there
+    for name, _ in ROUND:
+        there = tmp_path / name
+        (there.with_suffix(".said")).write_text("")
+        own, other = (cf_datasets.engine_of(path, "") for path in (first, there))
+        assert cf_datasets.differences(first, there, own, other) == ""
+
+
 def test_the_comparison_finds_what_differs(tmp_path: Path) -> None:
     for name, value in (("a", 1), ("b", 2)):
         made = xr.Dataset({"v": ("x", [1.0, 2.0], {"k": value})})

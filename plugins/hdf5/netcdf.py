@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from h5py import h5a
 
+from raconvert.arrays.dtypes import little
+
 from .attributes import usual_type, value_of
-from .descriptions import describe, type_of
+from .descriptions import describe, type_of, type_of_element
 from .tables import Attributes
 
 TYPE_CHECKING = False
@@ -19,12 +21,14 @@ if TYPE_CHECKING:
 
     from h5py import h5t
 
-    from raconvert.plugin import Array
+    from raconvert.plugin import Array, Element
 
     from .files import File
 
+MISSING = "_FillValue"
 SUFFIXES = (".nc", ".nc4", ".cdf")
-PROVENANCE = ("_NCProperties", "_nc3_strict")  # of the root
+WRITER = "_NCProperties"
+PROVENANCE = (WRITER, "_nc3_strict")  # of the root
 NUMBER, NUMBERS = b"_Netcdf4Dimid", b"_Netcdf4Coordinates"
 
 
@@ -36,17 +40,43 @@ def is_netcdf(file: File) -> bool:
 
 
 def without_single_lists(attributes: Attributes) -> None:
-    """Make attributes of one element scalars; their types remember that they were vectors."""
+    """Make attributes of one element scalars, as netCDF has them.
+
+    The types of texts remember that they were vectors; numbers always are (`as_vectors`).
+    """
     for name, value in attributes.values.items():
         if not isinstance(value, list) or len(value) != 1 or isinstance(value[0], list):
             continue
         known = attributes.types.get(name)
         if known is None:
-            usual = usual_type(value)
-            known = None if usual is None else {"type": describe(usual), "shape": [1]}
-        if known is not None and known["shape"] == [1]:
             attributes.values[name] = value[0]
-            attributes.types[name] = known
+            usual = None if type(value[0]) in (int, float) else usual_type(value)
+            if usual is not None:
+                attributes.types[name] = {"type": describe(usual), "shape": [1]}
+        elif known["shape"] == [1]:
+            attributes.values[name] = value[0]
+
+
+def as_vectors(values: dict[str, Any], types: dict[str, Any]) -> dict[str, Any]:
+    """The values as they are written in a .nc: numbers of no remembered type are vectors."""
+    return {
+        name: [value] if type(value) in (int, float) and name not in types else value
+        for name, value in values.items()
+    }
+
+
+def without_type_of_missing(attributes: Attributes, element: Element) -> None:
+    """Forget the type of `_FillValue` where it is that of the elements, as netCDF wants it."""
+    known = attributes.types.get(MISSING)
+    if known is not None and known == type_of_missing(element):
+        del attributes.types[MISSING]
+
+
+def type_of_missing(element: Element) -> dict[str, Any] | None:
+    """The remembered type of a `_FillValue` of one number; None for elements that are none."""
+    if element.kind not in ("int", "uint", "float"):
+        return None
+    return {"type": describe(type_of_element(little(element))), "shape": [1]}
 
 
 def take_provenance(attributes: Attributes) -> dict[str, Any]:

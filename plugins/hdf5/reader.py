@@ -240,6 +240,7 @@ def _finish(bundle: Bundle, space: dict[str, Any], context: Context) -> None:
     context.numbers.apply()
     if context.scaled:
         scales.apply(context.scaled, context.places, bundle.arrays, context.numbers.made)
+    scales.settle(bundle.arrays, space, netcdf=context.netcdf)
     if space:
         bundle.formats[NAMESPACE] = space
 
@@ -304,7 +305,7 @@ def _take_dataset(found: Found, bundle: Bundle, space: dict[str, Any], context: 
         }
         return
     array = _array(found, dataset, plist, tid, shape, virtual, problem, context)
-    array = _described(array, attributes, record, found)
+    array = _described(array, attributes, record, found, context)
     context.names[found.path] = array.name
     context.places[key_of(dataset)] = array.name
     if scale is not None:
@@ -570,9 +571,17 @@ _usual_type = lru_cache(64)(type_of_element)  # only to be compared
 # --- metadata -------------------------------------------------------------------------------------
 
 
-def _described(array: Array, attributes: Attributes, record: dict[str, Any], found: Found) -> Array:
+def _described(
+    array: Array,
+    attributes: Attributes,
+    record: dict[str, Any],
+    found: Found,
+    context: Context,
+) -> Array:
     """An array with what its attributes say: common fields, the others, and how to write them."""
     own = {}
+    if context.netcdf:
+        netcdf.without_type_of_missing(attributes, array.element)
     netcdf.take_times(attributes, record)
     values = attributes.values
     common = {}

@@ -18,15 +18,16 @@ from __future__ import annotations
 import numpy as np
 from h5py import h5a, h5r, h5t
 
-from raconvert.arrays.blocks import as_ndarray
+from raconvert.arrays.conventions import Coordinates, facts_of
 from raconvert.arrays.space import coordinates
+from raconvert.metadata import roundtrip
 from raconvert.plugin import Axis
 
 from .attributes import Stored, value_of
 from .files import PROBLEMS, key_of
 from .header import check_all_heaps, sequences
 from .links import component, parents
-from .netcdf import numbers_of
+from .netcdf import WRITER, numbers_of
 from .tables import NAMESPACE
 
 TYPE_CHECKING = False
@@ -41,9 +42,7 @@ if TYPE_CHECKING:
     from .files import File, Key
     from .walk import Found
 
-MAX_VALUES = 1 << 16  # longer scales give an axis only name and units
 MOST_WRITTEN = 1 << 22  # values of a scale that is made from an axis
-MAX_LABELS = 1000  # and so do irregular ones above this
 # The last two are the numbers that netCDF gives to the dimensions of one file.
 ALWAYS = frozenset(
     ["DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid", "_Netcdf4Coordinates"]
@@ -196,33 +195,77 @@ def axes_of(
 
 def _facts(scale: Array) -> dict[str, Any]:
     """Spacing and origin, or labels, of the values of a scale."""
-    numeric = scale.element.kind in ("int", "uint", "float")
-    text = scale.element.kind == "user" and str(scale.element.descr).startswith("|S")
-    if scale.ndim != 1 or not 1 <= scale.count <= MAX_VALUES or not (numeric or text):
-        return {}
     try:
-        values = as_ndarray(scale)
+        return facts_of(scale)
     except PROBLEMS:  # it cannot be read; that is said where it is asked for
         return {}
-    if text:
-        return _text_labels(values)
-    if len(values) > 1:
-        numbers = values.astype(np.float64)
-        origin, spacing = float(numbers[0]), float(numbers[1]) - float(numbers[0])
-        with np.errstate(all="ignore"):
-            regular = np.array_equal(numbers, origin + spacing * np.arange(len(values)))
-        if regular and spacing and np.isfinite(spacing):
-            return {"spacing": spacing, "origin": origin}
-    return {"labels": values.tolist()} if len(values) <= MAX_LABELS else {}
 
 
-def _text_labels(values: Any) -> dict[str, Any]:
-    if len(values) > MAX_LABELS:
-        return {}
-    try:
-        return {"labels": [value.rstrip(b" ").decode() for value in values.tolist()]}
-    except UnicodeDecodeError:
-        return {}
+def settle(arrays: list[Array], space: dict[str, Any], *, netcdf: bool) -> None:
+    """List what of the namespace is `LOCAL`: the writer makes it again from the rest."""
+    known: Coordinates | None = None
+    dimensions = space.get("dimensions", {})
+    usual = {path for path, facts in dimensions.items() if netcdf and _is_usual(facts)}
+    again: set[str] = set()
+    for array in arrays:
+        own = array.meta.formats.get(NAMESPACE)
+        if own is None or array.problem is not None:
+            continue
+        said = {"scale": _is_own(array, own)}
+        if netcdf:
+            said |= {"fillvalue": _is_missing(array, own), "type": own.get("type") == TEXTS}
+        local = [field for field, is_so in said.items() if is_so and field in own]
+        if "dimensions" in own:
+            known = known or Coordinates(arrays, [array.name for array in arrays])
+            paths = _made_from(array, own["dimensions"], known, usual)
+            again |= paths
+            local += ["dimensions"] * bool(paths)
+        if local:
+            array.meta = array.meta.with_format(NAMESPACE, **{roundtrip.LOCAL: local})
+    local = ["dimensions"] if dimensions and again >= dimensions.keys() else []
+    if [*space.get("provenance", {}).get("attributes", {})] == [WRITER]:
+        local.append("provenance")  # which library wrote a file is not true of another one
+    if local:
+        space[roundtrip.LOCAL] = local
+
+
+def _is_own(array: Array, own: dict[str, Any]) -> bool:
+    """True for a scale that has the values of its own axis, and the name of that."""
+    axes, last = array.meta.axes, array.name.rpartition("/")[2]
+    return len(axes) == len(array.dims) == 1 and own.get("scale") == axes[0].name == last
+
+
+def _is_missing(array: Array, own: dict[str, Any]) -> bool:
+    """True for a fill value that the attribute for missing elements says."""
+    return repr(own.get("fillvalue")) == repr(array.meta.attributes.get("_FillValue"))
+
+
+TEXTS = {"class": "string", "padding": "nullterm", "charset": "utf-8"}  # as a .nc has them
+
+
+def _is_usual(facts: dict[str, Any]) -> bool:
+    """True for a dimension without a variable as the writer makes it."""
+    return facts["type"] == ">f4" and not facts["attributes"] and not facts["types"]
+
+
+def _made_from(
+    array: Array, entries: list[dict[str, Any]], known: Coordinates, usual: set[str]
+) -> set[str]:
+    """The paths of all scales of an array, if the writer attaches the same ones by itself."""
+    paths = set()
+    axes = list(array.ra_axes[::-1])
+    for index, entry in enumerate(entries):
+        name, length = shared_name(axes[index], axes[:index]), array.dims[::-1][index]
+        above = array.name.rpartition("/")[0]
+        place = known.at(array.name, name, length)
+        if place is None:
+            place = f"{above}/{name}" if above else name
+            if place not in usual:
+                return set()
+        if entry["label"] or entry["scales"] != [place]:
+            return set()
+        paths.add(place)
+    return paths if len(entries) == len(axes) else set()
 
 
 # --- writing --------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from .netcdf import times_of
 from .paddings import endings_of
 from .scales import unshared
 from .tables import MAX_LENGTH, MAX_RANK, NAMESPACE
-from .text import utf8_type
+from .text import is_utf8, utf8_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def _file_type(array: Array, options: Options) -> h5t.TypeID:
                 return tid
         except PROBLEMS:  # edited, or another plugin's
             pass
-    return utf8_type(element) if is_text(element) else type_of_element(element)
+    return utf8_type(element) if is_text(element) or is_utf8(array) else type_of_element(element)
 
 
 def _is_type_of(tid: h5t.TypeID, array: Array) -> bool:

@@ -8,7 +8,7 @@ contiguous datasets are copied to where they belong, past the library.
 from __future__ import annotations
 
 import numpy as np
-from h5py import h5d, h5ds, h5g, h5o, h5p, h5s, h5z
+from h5py import h5d, h5ds, h5g, h5o, h5p, h5s, h5t, h5z
 
 from raconvert.arrays.blocks import blocks
 from raconvert.arrays.dtypes import little
@@ -28,7 +28,7 @@ from .elements import raw_blocks, write_chunks, write_elements, write_strings
 from .files import PROBLEMS
 from .links import component, kept_links, may_be_group, parents
 from .metadata import common_names, divided, write_each, write_record
-from .netcdf import times_of, type_of_times
+from .netcdf import MISSING, as_vectors, times_of, type_of_missing, type_of_times
 from .options import chunk_of
 from .paddings import endings_of
 from .tables import NAMESPACE
@@ -38,8 +38,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
-
-    from h5py import h5t
 
     from raconvert.plugin import Array, Bundle, Element, Target
 
@@ -181,7 +179,9 @@ class Writer:
             plist.set_layout(h5d.CONTIGUOUS)
             plist.set_alloc_time(h5d.ALLOC_TIME_EARLY)
             plist.set_fill_time(h5d.FILL_TIME_NEVER)
-        _set_fill_value(plist, array)
+        own = array.meta.formats.get(NAMESPACE, {})
+        missing = array.meta.attributes.get(MISSING) if self.netcdf else None
+        _set_fill_value(plist, array, own.get("fillvalue", missing))
         return plist
 
     def _structure(self) -> None:
@@ -358,7 +358,8 @@ class Writer:
         h5ds.set_scale(dataset, name)
         if axis.units:
             write_attribute(dataset, "units", axis.units)
-        write_record(dataset, axis_of=array.name)
+        if not self.netcdf or values is not None or _last(path) != axis.name:
+            write_record(dataset, axis_of=array.name)
         self._link(path, dataset)
 
     # attributes
@@ -375,7 +376,8 @@ class Writer:
         if self.netcdf or self.made or self.numbered:  # the dimensions are others
             values = _unnumbered(values)
         write_each(dataset, self.times.get(array.name, {}), {})
-        left = write_each(dataset, values, _mapping(own.get("attributes")))
+        types = self._types(own.get("attributes"), array.element)
+        left = self._write_each(dataset, values, types)
         again = {field: fields[field] for name, field in common.items() if name in left}
         rest = {**others, **{name: value for name, value in left.items() if name not in common}}
         formats = {n: space for n, space in fields.get("formats", {}).items() if n != NAMESPACE}
@@ -387,11 +389,28 @@ class Writer:
             again["axes"] = fields["axes"]
         if "space" in fields:
             again["space"] = fields["space"]
-        if fields.get("encoding") and "charset" not in _mapping(own.get("type")):
+        if fields.get("encoding") and not self._is_marked_utf8(array):
             again["encoding"] = fields["encoding"]
         if was:
             again["was"] = was
         write_record(dataset, **again)
+
+    def _is_marked_utf8(self, array: Array) -> bool:
+        """True for strings whose type in the file says that they are UTF-8, and no text (U)."""
+        tid = self.types[array.name]
+        is_string = tid.get_class() == h5t.STRING and tid.get_cset() == h5t.CSET_UTF8
+        return is_string and is_utf8(array)
+
+    def _types(self, remembered: Any, element: Element) -> dict[str, Any]:
+        """The types of the attributes of an array that are not the usual ones."""
+        missing = type_of_missing(element) if self.netcdf else None
+        return {**({MISSING: missing} if missing else {}), **_mapping(remembered)}
+
+    def _write_each(self, oid: Any, values: dict[str, Any], types: Any) -> dict[str, Any]:
+        """Write attributes; return those that have no place, as they were."""
+        types = _mapping(types)
+        left = write_each(oid, as_vectors(values, types) if self.netcdf else values, types)
+        return {name: values[name] for name in left}
 
     def _was(self, array: Array) -> dict[str, Any]:
         """Name and type of an array where its dataset says something else."""
@@ -411,15 +430,16 @@ class Writer:
             group = self.groups.get(path)
             if group is None:
                 continue
-            left = write_each(group, values, _mapping(types.get(path)))
+            left = self._write_each(group, values, types.get(path))
             if left:
                 write_record(group, attributes=left)
         root = self.groups[""]
         hidden = _mapping(self.space.get("provenance"))
         write_each(root, _mapping(hidden.get("attributes")), _mapping(hidden.get("types")))
-        left = write_each(root, self.bundle.attributes, _mapping(self.space.get("attributes")))
+        left = self._write_each(root, self.bundle.attributes, self.space.get("attributes"))
         again: dict[str, Any] = {"attributes": left} if left else {}
-        formats = {n: space for n, space in self.bundle.formats.items() if n != NAMESPACE and space}
+        kept = roundtrip.record_of_file(self.bundle).get("formats", {})
+        formats = {name: space for name, space in kept.items() if name != NAMESPACE}
         if formats:
             again["formats"] = formats
         lost = {path: v for path, v in self.bundle.groups.items() if path not in self.groups}
@@ -506,9 +526,8 @@ def _parting(path: str, other: str) -> tuple[str, str]:
     return "/".join(here[: same + 1]), "/".join(there[: same + 1])
 
 
-def _set_fill_value(plist: h5p.PropDCID, array: Array) -> None:
+def _set_fill_value(plist: h5p.PropDCID, array: Array, value: Any) -> None:
     """Set the fill value that a dataset once had, where it still is one."""
-    value = array.meta.formats.get(NAMESPACE, {}).get("fillvalue")
     if type(value) in (int, float) and array.element.kind in ("int", "uint", "float"):
         try:
             dtype = dtype_of(little(array.element))

@@ -297,7 +297,11 @@ def _group_documents(
 
 def _with(listed: Document, new: dict[str, Document], gone: list[str]) -> Document:
     inside = tuple(f"{key}/" for key in gone)
-    left = {k: v for k, v in listed.items() if k not in gone and not k.startswith(inside)}
+    left = {
+        key: new.get(key, fields)
+        for key, fields in listed.items()
+        if key in new or (key not in gone and not key.startswith(inside))
+    }
     return {**left, **new}
 
 

@@ -12,6 +12,7 @@ import struct
 from base64 import b64decode, b64encode
 from math import isfinite, isnan
 
+from raconvert.arrays.conventions import filled, unsaid
 from raconvert.errors import Corrupt
 from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Any
 
+    from raconvert.arrays.conventions import Coordinates
     from raconvert.files.limits import Limits
     from raconvert.plugin import Array
 
@@ -81,6 +83,16 @@ def describe(array: Array, node: Node, stem: str, path: str, limits: Limits) -> 
     return array
 
 
+def complete(array: Array, key: str, coordinates: Coordinates) -> None:
+    """Give the axes of an array what the coordinates of their names say."""
+    if array.problem is None and any(axis.name for axis in array.meta.axes):
+        order = 1 if array.index_order == "F" else -1
+        pairs = zip(array.ra_axes, array.dims, strict=True)
+        axes = [filled(axis, coordinates.along(key, axis, length)) for axis, length in pairs]
+        if axes != list(array.ra_axes):
+            array.meta = array.meta.replace(axes=axes[::order])
+
+
 def _is_name(name: str | None, stem: str, axis: int) -> bool:
     """True unless a dimension has no name, or the one that stands for none."""
     return bool(name) and name != placeholder(stem, axis)
@@ -112,7 +124,7 @@ def _names(node: Node, attributes: dict[str, Any]) -> list[str | None] | None:
 
 
 def _own(node: Node, attributes: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of Zarr alone: another fill value, and variable length."""
+    """Return the fields of Zarr alone: another fill value."""
     own: dict[str, Any] = {}
     usual = (None, 0, "", False, NOT_A_TIME, [0, 0])
     said = MISSING in attributes and (
@@ -120,8 +132,6 @@ def _own(node: Node, attributes: dict[str, Any]) -> dict[str, Any]:
     )
     if not said and node.fill not in usual and isinstance(node.fill, (int, float, str, list)):
         own["fill_value"] = node.fill
-    if node.variable:
-        own["variable"] = True
     return own
 
 
@@ -195,11 +205,12 @@ def _encoded_missing(array: Array, version: int) -> dict[str, Any] | None:
 
 
 def divided(
-    array: Array, stem: str, version: int, apart: Collection[str] = ()
+    array: Array, key: str, version: int, coordinates: Coordinates, apart: Collection[str] = ()
 ) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
     """What of an array becomes attributes, names of dimensions, and the record of the rest.
 
-    `apart` are names of axes that are not those of dimensions.
+    `coordinates` are read back with the array. `apart`: names of axes that are not those of
+    dimensions.
     """
     fields = roundtrip.record_of(array)
     fields.pop("items", None)
@@ -214,16 +225,16 @@ def divided(
             attributes.update(encoded)
         else:
             (attributes if _is_held(name, value, array) else rest)[name] = value
-    for key, field in FIELDS.items():
+    for name, field in FIELDS.items():
         text = fields.get(field)
-        if text and key not in attributes:
-            attributes[key] = fields.pop(field)
+        if text and name not in attributes:
+            attributes[name] = fields.pop(field)
     if rest:
         fields["attributes"] = rest
     more = {k: v for k, v in own.items() if k not in ("fill_value", "variable", "description")}
     if more:
         fields.setdefault("formats", {})[OWN] = more
-    names = _dimensions(array, stem, fields, apart)
+    names = _dimensions(array, key, fields, coordinates, apart)
     return attributes, names, fields
 
 
@@ -247,9 +258,14 @@ def unheld(array: Array) -> list[str]:
 
 
 def _dimensions(
-    array: Array, stem: str, fields: dict[str, Any], apart: Collection[str]
-) -> list[str]:
-    """The names of the dimensions; what they do not tell of the axes stays in the record."""
+    array: Array, key: str, fields: dict[str, Any], coordinates: Coordinates,
+    apart: Collection[str],
+) -> list[str]:  # fmt: skip
+    """The names of the dimensions; what they do not tell of the axes stays in the record.
+
+    Neither does what the coordinates of these names tell.
+    """
+    stem = key.rpartition("/")[2]
     names = [placeholder(stem, axis) for axis in range(array.ndim)]
     if "axes" not in fields:
         return names
@@ -257,7 +273,12 @@ def _dimensions(
     for axis, known in enumerate(axes):
         name = known.get("name")
         if name and name != names[axis] and name not in apart and _is_text(name):
-            names[axis] = known.pop("name")
+            whole = Axis(**known)
+            facts = coordinates.along(key, whole, array.dims[::-1][axis])
+            known = unsaid(whole, facts).to_dict()  # noqa: PLW2901
+            names[axis] = name
+            known.pop("name", None)
+            axes[axis] = known
     if any(axes):
         fields["axes"] = axes[::-1]
     else:

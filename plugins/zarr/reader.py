@@ -6,6 +6,7 @@ import os
 from functools import cache, partial
 
 from raconvert.arrays.bundle import some_sound
+from raconvert.arrays.conventions import Coordinates
 from raconvert.arrays.late import LateArray
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
 from raconvert.files.places import is_remote
@@ -25,7 +26,7 @@ from .tables import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from raconvert.files.limits import Limits
@@ -45,6 +46,7 @@ def read_store(source: Source, *, metadata_file: str = "", described: bool = Tru
     bundle = Bundle([])
     notes = bundle.notes
     order: Any = None
+    keys: list[str] = []  # of arrays
     renamed: dict[str, str] = {}
     nodes = _single(store, metadata_file) if _is_odd(metadata_file) else _nodes(store)
     for key, attributes, node in nodes:
@@ -58,15 +60,27 @@ def read_store(source: Source, *, metadata_file: str = "", described: bool = Tru
                 raise node
             if node is not None and not scales.is_scale(node):
                 bundle.arrays.append(_array(store, key, name, stem, node, described, notes.append))
+                keys.append(key)
         except RaconvertError as error:
             error.path = error.path or store.path(key)
             bundle.arrays.append(Array.unreadable(name, error))
+            keys.append(key)
     if not bundle.arrays:
         raise Unsupported("holds no array", path=source.path, expected="an array of Zarr")
     bundle.arrays = some_sound(bundle.arrays)
-    _sort(bundle, order)
+    _complete(bundle.arrays if described else (), keys)
+    names = dict(zip(keys, bundle.names, strict=True))
+    _sort(bundle, order or [names[key] for key in store.listed if key in names])
     bundle.groups = bundle.explicit_groups()
     return bundle
+
+
+def _complete(arrays: Sequence[Array], keys: list[str]) -> None:
+    """Give the axes of arrays what the coordinates beside them say."""
+    if arrays:
+        coordinates = Coordinates(arrays, keys)
+        for array, key in zip(arrays, keys, strict=True):
+            metadata.complete(array, key, coordinates)
 
 
 def _is_odd(metadata_file: str) -> bool:
@@ -207,15 +221,24 @@ def _nodes(store: Store) -> Iterator[Found]:
     if text is not None:
         fields = header.document(text, store.path(V3_FILE), limits)
         all_of = fields.get("consolidated_metadata")
+        store.listed = _listed(all_of)
         if store.remote and isinstance(all_of, dict):
             yield from _consolidated_3(store, fields, all_of)
         else:
             yield from _walk(store, _node_3, fields)
         return
-    everything = store.text(V2_ALL, limits.documents) if store.remote else None
-    if everything is not None:
-        yield from _consolidated_2(store, header.document(everything, store.path(V2_ALL), limits))
-        return
+    try:
+        everything = store.text(V2_ALL, limits.documents)
+        fields = header.document(everything, store.path(V2_ALL), limits) if everything else None
+    except RaconvertError:
+        if store.remote:
+            raise
+        fields = None  # it says only what the folder says, too
+    if fields is not None:
+        store.listed = [key.rpartition("/")[0] for key in _listed(fields)]
+        if store.remote:
+            yield from _consolidated_2(store, fields)
+            return
     for name in (V2_ARRAY, V2_GROUP):
         if (text := store.text(name)) is not None:
             yield from _walk(store, _node_2, None)
@@ -225,6 +248,12 @@ def _nodes(store: Store) -> Iterator[Found]:
         path=store.source.path,
         expected=f"one of {', '.join(MARKS)}",
     )
+
+
+def _listed(consolidated: Any) -> list[str]:
+    """The keys of consolidated metadata in their order, which is that of the arrays."""
+    listed = consolidated.get("metadata") if isinstance(consolidated, dict) else None
+    return list(dict.fromkeys(listed)) if isinstance(listed, dict) else []
 
 
 def _walk(store: Store, look: Any, root: dict[str, Any] | None) -> Iterator[Found]:

@@ -6,6 +6,7 @@ record ``axis_of`` and is left out when it is read: the axes say it all.
 
 from __future__ import annotations
 
+from raconvert.arrays.conventions import Coordinates, unsaid
 from raconvert.arrays.dtypes import element_of
 from raconvert.arrays.space import coordinates
 from raconvert.metadata import roundtrip
@@ -49,6 +50,7 @@ def scales_of(
     """
     found: dict[str, tuple[str, str, Array, dict[str, Any], int] | None] = {}
     apart = apart_of(bundle, keys)
+    around = Coordinates(bundle.arrays, keys)
     for array, array_key in zip(bundle.arrays, keys, strict=True):
         if array.problem is not None:
             continue
@@ -59,6 +61,10 @@ def scales_of(
             key = key_beside(array_key, name) if shared else None
             if key is None:
                 continue
+            if around.at(array_key, name, length) and _is_said(
+                axis, around.along(array_key, axis, length)
+            ):
+                continue  # by an array of a group around it, which stands for this one, too
             place = same_on_disk(key)
             made = _coordinate(axis, length)
             said = {k: v for k, v in axis.to_dict().items() if k != "kind"}
@@ -91,6 +97,11 @@ def apart_of(bundle: Bundle, keys: Sequence[str]) -> dict[str, set[str]]:
                 if lengths.setdefault((group, name), length) != length:
                     found.setdefault(array.name, set()).add(name)
     return found
+
+
+def _is_said(axis: Axis, facts: Mapping[str, Any]) -> bool:
+    """True if a coordinate says all of an axis but its name."""
+    return not unsaid(axis.replace(kind=None), facts).replace(name=None)
 
 
 def _coordinate(axis: Axis, length: int) -> Array | None:

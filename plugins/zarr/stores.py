@@ -45,6 +45,7 @@ class Store:
         self.root = root.rstrip("/") or root
         self.remote = is_remote(root)
         self.source = source
+        self.listed: list[str] = []  # keys of nodes in the order of consolidated metadata
         # What names the files: by the rules of `Source.named` they lie in its folder.
         self._listing = source.at(self.root + "/" + V3_FILE)
         if not self.remote:

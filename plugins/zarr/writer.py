@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raconvert.arrays.blocks import Feed, block_bytes, blocks, region_of
+from raconvert.arrays.conventions import Coordinates
 from raconvert.arrays.dtypes import code_of, dtype_of, flattened, is_float8, little
 from raconvert.arrays.lazy import Decoded
 from raconvert.arrays.memory import check_memory
@@ -67,6 +68,8 @@ class Writer:
         self.forms = forms
         self.groups = groups
         self.apart = apart or {}
+        keys = [form.key for form in forms]
+        self.coordinates = Coordinates(bundle.arrays, keys)
         self.documents: dict[str, dict[str, Any]] = {}
         self.widths: dict[str, list[int]] = {}  # of texts: the longest of each chunk, by key
 
@@ -130,19 +133,13 @@ class Writer:
         held, rest = metadata.json_and_rest(record.pop("attributes", {}))
         if rest:
             record["attributes"] = rest
-        found = sorted(zip(self.forms, self.bundle.names, strict=True),
-                       key=lambda pair: pair[0].key.split("/"))  # fmt: skip
-        if [name for _, name in found] != self.bundle.names:
-            record["order"] = self.bundle.names
         self._group("", held, record)
 
     def _finish(self) -> None:
         """Write what makes the folder a hierarchy, with all metadata for those who cannot list."""
         if self.options.version == 3:
             root = self.documents.pop(V3_FILE)
-            nodes = {
-                key.rpartition("/")[0]: fields for key, fields in sorted(self.documents.items())
-            }
+            nodes = {key.rpartition("/")[0]: fields for key, fields in self.documents.items()}
             root["consolidated_metadata"] = {
                 "kind": "inline", "must_understand": False, "metadata": nodes
             }  # fmt: skip
@@ -155,14 +152,16 @@ class Writer:
     def _describe(self, array: Array, form: Form, more: dict[str, Any] | None = None) -> None:
         if array.described:
             array.meta = array.meta.completed()
-        stem = form.key.rpartition("/")[2]
-        apart = self.apart.get(array.name, ())
-        attributes, names, record = metadata.divided(array, stem, self.options.version, apart)
+        attributes, names, record = metadata.divided(
+            array, form.key, self.options.version, self.coordinates, self.apart.get(array.name, ())
+        )
         if more is not None:
             record = {**record, **more}
         elif form.key != array.name:
             record["name"] = array.name
         width = max(1, *self.widths.get(form.key, ()), 0)
+        if _is_text(form):  # which says that it is UTF-8
+            record.pop("encoding", None)
         if _is_text(form) and width != array.element.nbytes:  # they are read as wide as the longest
             record["was"] = {"type": code_of(array.element)}
         if record:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 
+from raconvert.arrays.metadata import Axis
 from raconvert.arrays.space import coordinates
+from raconvert.errors import RaconvertError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +39,118 @@ _NAMING = (
     "geometry", "grid_mapping", "interior_ring", "node_coordinates", "node_count",
     "part_node_count",
 )  # fmt: skip
+
+
+# Coordinates --------------------------------------------------------------------------------------
+
+MAX_VALUES = 1 << 16  # longer coordinates give an axis only name and units
+MAX_LABELS = 1000  # and so do irregular ones above this
+
+
+def facts_of(coordinate: Array) -> dict[str, Any]:
+    """Spacing and origin where the values of a coordinate are exactly regular, else labels.
+
+    Empty for values that are neither numbers nor texts. Raises what reading them raises.
+    """
+    import numpy as np
+
+    from raconvert.arrays.blocks import as_ndarray
+
+    numeric = coordinate.element.kind in ("int", "uint", "float")
+    text = coordinate.element.kind == "user" and str(coordinate.element.descr)[1:2] in ("S", "U")
+    if coordinate.ndim != 1 or not 1 <= coordinate.count <= MAX_VALUES or not (numeric or text):
+        return {}
+    values = as_ndarray(coordinate)
+    if text:
+        return _text_labels(values)
+    if len(values) > 1:
+        numbers = values.astype(np.float64)
+        origin, spacing = float(numbers[0]), float(numbers[1]) - float(numbers[0])
+        with np.errstate(all="ignore"):
+            regular = np.array_equal(numbers, origin + spacing * np.arange(len(values)))
+        if regular and spacing and np.isfinite(spacing):
+            return {"spacing": spacing, "origin": origin}
+    return {"labels": values.tolist()} if len(values) <= MAX_LABELS else {}
+
+
+def _text_labels(values: np.ndarray[Any, Any]) -> dict[str, Any]:
+    if len(values) > MAX_LABELS:
+        return {}
+    if values.dtype.kind == "U":
+        return {"labels": values.tolist()}
+    try:
+        return {"labels": [value.rstrip(b" ").decode() for value in values.tolist()]}
+    except UnicodeDecodeError:
+        return {}
+
+
+class Coordinates:
+    """The arrays of a file that stand along the axes of others, as xarray knows them.
+
+    They have one axis, of their own name, and are in the group of the other array or around it.
+    """
+
+    def __init__(self, arrays: Sequence[Array], keys: Sequence[str]) -> None:
+        self._found: dict[str, Array] = {}
+        self._facts: dict[str, dict[str, Any]] = {}
+        for array, key in zip(arrays, keys, strict=True):
+            axes = array.meta.axes if array.problem is None and len(array.dims) == 1 else ()
+            if axes and axes[0].name == key.rpartition("/")[2]:
+                self._found[key] = array
+
+    def at(self, key: str, name: str, length: int) -> str | None:
+        """The key of what stands along an axis of the array of another key; None if nothing."""
+        above = key if name and "/" not in name and key not in self._found else ""
+        while above:
+            above = above.rpartition("/")[0]
+            place = f"{above}/{name}" if above else name
+            if place in self._found and self._found[place].dims == (length,):
+                return place
+        return None
+
+    def along(self, key: str, axis: Axis, length: int) -> dict[str, Any]:
+        """What stands along an axis of the array of a key, as fields of an `Axis`.
+
+        Empty where nothing does, or where its values cannot be read.
+        """
+        place = self.at(key, axis.name or "", length)
+        if place is None:
+            return {}
+        if place not in self._facts:
+            self._facts[place] = _known(self._found[place])
+        return self._facts[place]
+
+
+def _known(coordinate: Array) -> dict[str, Any]:
+    units = {"units": coordinate.meta.units} if coordinate.meta.units else {}
+    try:
+        return {**facts_of(coordinate), **units}
+    except (RaconvertError, OSError):  # which is said where the values are asked for
+        return units
+
+
+_PLACES = ("spacing", "origin", "labels", "direction")
+
+
+def filled(axis: Axis, facts: Mapping[str, Any]) -> Axis:
+    """The axis with what its coordinate says, where it says nothing of that itself."""
+    own = axis.to_dict()
+    more = {field: value for field, value in facts.items() if field == "units"}
+    if not any(field in own for field in _PLACES):
+        more = dict(facts)
+    return axis.replace(**{**more, **own}) if more else axis
+
+
+def unsaid(axis: Axis, facts: Mapping[str, Any]) -> Axis:
+    """The least of an axis from which `filled` makes it again, but for what a coordinate adds."""
+    own = axis.to_dict()
+    left = Axis(**{field: value for field, value in own.items() if not _is_same(field, own, facts)})
+    again = filled(left, facts).to_dict()
+    return left if all(_is_same(field, own, again) for field in own) else axis
+
+
+def _is_same(field: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return field in other and repr(one[field]) == repr(other[field])
 
 
 def named_by(array: Array, names: Collection[str]) -> Iterator[tuple[str, str]]:

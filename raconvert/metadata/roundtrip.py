@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from raconvert.files.limits import Limits
 
 KEY = "raconvert"  # of what keeps the text of a record, and of the version in it
+LOCAL = "local"  # in the namespace of a format: fields that no record keeps
 VERSION = 2
 
 
@@ -62,7 +63,7 @@ def record_of(
         fields["dtype"] = code_of(array.element)
     meta = in_dims_order(array.meta.to_dict(), array.index_order)
     formats = {
-        name: without_extents(space)
+        name: without_extents(without_local(space))
         for name, space in meta.get("formats", {}).items()
         if not (beside_ra and name == RA)
     }
@@ -80,6 +81,18 @@ def record_of(
 def without_extents(space: dict[str, Any]) -> dict[str, Any]:
     """Leave out bytes that are only referred to in their own file (RA trailers)."""
     return {key: value for key, value in space.items() if not isinstance(value, Extent)}
+
+
+def without_local(space: Any) -> Any:
+    """Leave out of a namespace what the file of another format has no use for.
+
+    The names of such fields are listed in the namespace itself, under `LOCAL`: the rest of the
+    metadata says them too, or they are about the very file that was read.
+    """
+    local = space.get(LOCAL) if isinstance(space, dict) else None
+    if not isinstance(local, list):
+        return space
+    return {key: value for key, value in space.items() if key != LOCAL and key not in local}
 
 
 def apply(
@@ -279,7 +292,10 @@ OF_FILE: dict[str, type] = {"groups": dict, "attributes": object, "formats": dic
 
 def record_of_file(bundle: Bundle) -> dict[str, Any]:
     """What a file says as a whole, beside its arrays; what is empty is left out."""
-    return {name: getattr(bundle, name) for name in OF_FILE if getattr(bundle, name)}
+    found = {name: getattr(bundle, name) for name in OF_FILE if getattr(bundle, name)}
+    formats = {name: without_local(space) for name, space in found.pop("formats", {}).items()}
+    formats = {name: space for name, space in formats.items() if space}
+    return {**found, **({"formats": formats} if formats else {})}
 
 
 def of_file(record: dict[str, Any], path: str) -> dict[str, dict[str, Any]]:
