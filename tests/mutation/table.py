@@ -147,10 +147,6 @@ EQUIVALENT: dict[tuple[str, str], str] = {
     ("raconvert/ra/header.py",
      'bits = ", ".join(str(bit) for bit in range(3, 65) if flags >> bit & 1)'):
         "flags have 64 bits",
-    ("raconvert/metadata/sidecar.py",
-     'if source.size > MAX_BYTES or b"\\nitems:" not in (text := source.read_at(1, source.size)):'):
-        "the first key of a sidecar is another, and without its first letter still another",
-    ("raconvert/metadata/sidecar.py", "if trailer.nbytes >= MAX_BYTES:"): LIMIT,
     ("raconvert/inspect/elements.py",
      'if x.dtype.kind in "mM" or y.dtype.kind in "mM":'):
         "arrays of which only one has dates are refused before",
