@@ -235,9 +235,12 @@ def _metadata_fits(array: Array) -> Iterator[Fit]:
 def _no_type(array: Array, options: Options) -> Fit:
     element, name = array.element, array.name
     if element.kind == "bfloat" or is_float8(element):
-        reason = f"version 2 has no {type_name(element)}; version 3 has (format=3)"
+        reason = f"version 2 has no {type_name(element)}; version 3 has (`--out-opt format=3`)"
         return refused(name, "type", reason)
     if options.version == 2 or _has_padding(element.descr):
         return refused(name, "type", "a structure with padding between its fields")
-    reason = "version 3 has only structures of plain little-endian fields; 2 has more (format=2)"
+    reason = (
+        "version 3 has only structures of plain little-endian fields; 2 has more "
+        "(`--out-opt format=2`)"
+    )
     return refused(name, "type", reason)
