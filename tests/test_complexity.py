@@ -29,11 +29,7 @@ from pathlib import Path
 import pytest
 import shapes
 from raconvert.plugins import npy
-from raconvert.plugins.har import index as har_index
-from raconvert.plugins.mat import tables as mat_tables
 from raconvert.plugins.nrrd import header as nrrd_header
-from raconvert.plugins.png import tables as png_tables
-from raconvert.plugins.scidb import formatstring as scidb_format
 from shapes import SHAPES
 
 import raconvert
@@ -219,7 +215,7 @@ LIMITS: dict[str, tuple[int, Callable[[int], tuple[str, bytes | dict[str, bytes]
         "nested too deep",
     ),
     "npy-header-bytes": (
-        npy.header.MAX_HEADER_BYTES,
+        DEFAULT.header,
         lambda most: (".npy", shapes.npy(" " * (most + 1))),
         "too long to be parsed safely",
     ),
@@ -229,27 +225,27 @@ LIMITS: dict[str, tuple[int, Callable[[int], tuple[str, bytes | dict[str, bytes]
         "too many axes",
     ),
     "png-chunks": (
-        png_tables.MAX_CHUNKS,
+        DEFAULT.chunks,
         lambda most: (".png", shapes.png(shapes.chunk(b"abCd") * most, shapes.PIXEL)),
         "more than 200000 chunks",
     ),
     "nrrd-lines": (
-        nrrd_header.MAX_LINES,
+        DEFAULT.lines,
         lambda most: (".nrrd", shapes.nrrd(*["#"] * most) + b"123"),
         "at most 65536 lines",
     ),
     "scidb-columns": (
-        scidb_format.MAX_COLUMNS,
+        DEFAULT.fields,
         lambda most: (".scidb", shapes.scidb_of_attributes(24 * (most + 1))),
         "more than 10000 attributes|too long|larger",
     ),
     "har-empty-headers": (
-        har_index.MAX_EMPTY,
+        DEFAULT.empty,
         lambda most: (".har", shapes.har_of_empty_headers(12 * (most + 2))),
         "more than 100 headers hold nothing",
     ),
     "mat-depth": (
-        mat_tables.MAX_DEPTH,
+        DEFAULT.nesting,
         lambda most: (".mat", shapes.mat_of_deep_cells(48 * (most + 1))),
         "at most 64 levels",
     ),

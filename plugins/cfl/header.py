@@ -13,7 +13,6 @@ from raconvert.plugin import Array, Source, element
 ELEMENT = element("complex", 8)
 MAGIC = b"# Dimensions"
 MOST_AXES = 16  # BART's
-MAX_HEADER_BYTES = 1 << 16
 NAMESPACE = "cfl"
 _SEAL = re.compile(f"^# {MARK}.*\n".encode(), re.MULTILINE)
 _LENGTHS = re.compile(rb"^# Dimensions[ \t\r]*\n([0-9 \t]+)\r?(?:\n|\Z)", re.MULTILINE)
@@ -24,14 +23,13 @@ def read_header(source: Source, data: Source) -> tuple[tuple[int, ...], str]:
 
     Raises `Corrupt`, also for data that is not what the header was written with.
     """
-    text = (
-        source.read_exact(0, source.size, "the header") if source.size <= MAX_HEADER_BYTES else b""
-    )
+    most = source.limits.window
+    text = source.read_exact(0, source.size, "the header") if source.size <= most else b""
     found = _LENGTHS.search(text)
     if found is None:
         raise Corrupt(
             "has no lengths of axes", path=source.path, where="byte 0",
-            expected=f"a line '# Dimensions' and numbers, in at most {MAX_HEADER_BYTES} bytes",
+            expected=f"a line '# Dimensions' and numbers, in at most {most} bytes",
             got=source.head[:40],
         )  # fmt: skip
     words = found[1].split()

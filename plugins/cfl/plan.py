@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from raconvert.arrays.dtypes import MAX_SPAN, spanned
 from raconvert.files.copy import write_all
+from raconvert.files.limits import DEFAULT
 from raconvert.files.places import write_failed
 from raconvert.files.seal import seal_of
 from raconvert.plugin import (
@@ -20,7 +21,7 @@ from raconvert.plugin import (
     refused_type,
 )
 
-from .header import ELEMENT, MAX_HEADER_BYTES, MOST_AXES, NAMESPACE, header_bytes, sealed
+from .header import ELEMENT, MOST_AXES, NAMESPACE, header_bytes, sealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def _sections(array: Array) -> str:
     """Other sections of the header that the array comes from."""
     own = array.meta.formats.get(NAMESPACE) if array.described else None
     text = own.get("sections") if isinstance(own, dict) else None
-    fine = isinstance(text, str) and len(text) < MAX_HEADER_BYTES // 8
+    fine = isinstance(text, str) and len(text) < DEFAULT.window // 8
     fine = fine and text.startswith("#") and "# Dimensions" not in text
     try:
         text.encode("utf-8", "surrogateescape") if fine else None

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 MAX_DEVIATIONS = 64  # counters kept one by one; more are not worth their place in the metadata
 # Zeros that a sparse header need not store are bounded where nothing else bounds them.
-SPARSE_RATIO = 1000  # bytes of the array for each byte in the file, above --max-memory
 
 
 # --- 1C: strings ----------------------------------------------------------------------------------
@@ -259,7 +258,7 @@ def read_sparse(walk: Walk, header: Header) -> None:
 
 def _check_ratio(walk: Walk, header: Header, nbytes: int, stored: int) -> None:
     """Refuse an array far larger than its file, of which a few bytes can promise any size."""
-    if nbytes > max(walk.source.max_memory, SPARSE_RATIO * stored):
+    if nbytes > max(walk.source.max_memory, walk.source.limits.sparse * stored):
         raise TooLarge(
             f"header '{header.name}' promises {nbytes} bytes of zeros in {stored} bytes",
             path=walk.source.path,

@@ -47,9 +47,6 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Source
 
-MAX_EMPTY = 100  # headers without records, which a file may have but hardly does
-MAX_UNNAMED = 100  # damaged names that are looked at one by one
-
 
 def index(
     source: Source, framing: str, file: Any, *, skip_unknown: bool, notes: list[str]
@@ -64,7 +61,7 @@ def index(
     headers: list[Header] = []
     empty = unnamed = 0
     while walk.offset < source.size:
-        if unnamed == MAX_UNNAMED:
+        if unnamed == source.limits.unnamed:
             resume.lose(walk.offset, source.size)
         else:
             headers.append(_header(walk, resume, skip_unknown=skip_unknown))
@@ -72,9 +69,9 @@ def index(
             unnamed += not walk.header
         headers += resume.lost
         resume.lost.clear()
-        if empty > MAX_EMPTY:
+        if empty > source.limits.empty:
             raise Corrupt(
-                f"more than {MAX_EMPTY} headers hold nothing",
+                f"more than {source.limits.empty} headers hold nothing",
                 path=source.path,
                 where=f"byte {headers[-1].offset}",
             )

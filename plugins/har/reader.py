@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from .walk import Header
 
 GROUP = "headers"  # of what a solution file has beside its variables
-MAX_RAW_BYTES = 1 << 16  # of a housekeeping header that is not text, kept as bytes
-MAX_TEXT_BYTES = 4 << 20  # of one that is text
 
 
 def read_bundle(
@@ -223,7 +221,8 @@ def _housekeeping(
     """What is kept of a hidden header: its lines if it is text, else its records."""
     kept = {"name": header.name, **header.own, "long": header.long.rstrip(" ")}
     records = Records(source, file, framing)
-    if header.stop - header.start > (MAX_TEXT_BYTES if header.type == TEXT else MAX_RAW_BYTES):
+    most = source.limits.text if header.type == TEXT else source.limits.raw
+    if header.stop - header.start > most:
         notes.append(f"housekeeping header '{header.name}' is too long to be kept: left out")
         return None
     if header.type == TEXT:

@@ -17,6 +17,7 @@ from h5py import h5t
 from raconvert.arrays.bools import bool_bytes, has_bools
 from raconvert.arrays.dtypes import element, element_of, float8
 from raconvert.errors import Corrupt, Unsupported
+from raconvert.files.limits import DEFAULT
 
 from .paddings import endings_of
 from .tables import FLOAT8_LAYOUTS
@@ -57,8 +58,6 @@ BFLOAT_FIELDS = (15, 7, 8, 0, 7)  # sign, exponent at and bits, mantissa at and 
 BFLOAT_BIAS = 127
 SIGN_OF_BYTE = 7
 COMPLEX_CLASS = 11  # H5T_COMPLEX, since HDF5 2.0
-MAX_NESTING = 32
-MAX_REFERENCES = 10_000  # texts of variable length in one structure
 REFERENCE_BYTES = 16  # what lies in the file in the place of such a text: length, heap, number
 
 
@@ -85,7 +84,7 @@ def _kind_of_number(encoded: bytes) -> Kind:
 
 def _kind_of(tid: h5t.TypeID, *, bits_are_bools: bool = False) -> Kind:
     dims: tuple[int, ...] = ()
-    while tid.get_class() == h5t.ARRAY and len(dims) <= MAX_NESTING:
+    while tid.get_class() == h5t.ARRAY and len(dims) <= DEFAULT.types:
         dims += tid.get_array_dims()
         tid = tid.get_super()
     if is_variable(tid):
@@ -131,7 +130,7 @@ def _variable(charset: int) -> h5t.TypeID:
 def layout_of(tid: h5t.TypeID, depth: int = 0) -> Layout:
     """The NumPy type of one HDF5 type, nested ones included."""
     reader = _LAYOUTS.get(tid.get_class())
-    if reader is None or depth > MAX_NESTING:
+    if reader is None or depth > DEFAULT.types:
         name = _UNREAD.get(tid.get_class(), f"of the unknown class {tid.get_class()}")
         raise cannot(f"its elements are {name}")
     return reader(tid, depth)
@@ -455,8 +454,8 @@ def in_file(tid: h5t.TypeID) -> tuple[int, tuple[int, ...]]:
     if tid.get_class() == h5t.ARRAY:
         size, places = in_file(tid.get_super())
         count = prod(tid.get_array_dims())
-        if count * len(places) > MAX_REFERENCES:
-            raise cannot(f"its structures hold more than {MAX_REFERENCES} texts each")
+        if count * len(places) > DEFAULT.fields:
+            raise cannot(f"its structures hold more than {DEFAULT.fields} texts each")
         return count * size, tuple(n * size + at for n in range(count) for at in places)
     if tid.get_class() != h5t.COMPOUND:
         return int(tid.get_size()), ()

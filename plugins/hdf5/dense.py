@@ -39,7 +39,6 @@ MANAGED, HUGE, TINY = 0, 1, 2  # kinds of objects of a heap, in the first byte o
 SHARED_TABLE = 0x0F  # message of the extension of the superblock
 _EXTENSION_FROM = 2  # versions of the superblock that have one
 _EXTENSION_AT = 20
-MOST_READ = 32  # times that the bytes of a file may be read as attributes: objects share a heap
 MAX_INDIRECT = 64  # blocks of places inside each other; the library needs as many as bits of a size
 
 # Signature, version, bytes of what names an object, of filters, flags, most bytes of a managed
@@ -73,10 +72,11 @@ class Dense:
             message = self._message(named)
             left -= len(message)
             file.dense_bytes += len(record) + len(message)
-            if file.dense_bytes > MOST_READ * file.source.size:
+            most = file.source.limits.shared  # as objects may share a heap
+            if file.dense_bytes > most * file.source.size:
                 raise TooLarge(
                     "attributes in dense storage are those of very many objects", path=file.path,
-                    expected=f"at most {MOST_READ} times the bytes of the file",
+                    expected=f"at most {most} times the bytes of the file",
                 )  # fmt: skip
             if left < 0:
                 raise Corrupt(

@@ -19,13 +19,13 @@ import numpy as np
 from h5py import h5t
 
 from raconvert.arrays.dtypes import Element, dtype_of, is_float8
+from raconvert.files.limits import DEFAULT
 
 from .datatypes import (
     BFLOAT_BIAS,
     BFLOAT_FIELDS,
     BOOL_NAMES,
     COMPLEX_CLASS,
-    MAX_NESTING,
     NUMPY_TAG,
     SIGN_OF_BYTE,
     bfloat_kind,
@@ -142,7 +142,7 @@ def type_of(description: Any, order: str | None = None, depth: int = 0) -> h5t.T
 
     `order` replaces the byte order of the numbers at the top.
     """
-    if depth > MAX_NESTING:
+    if depth > DEFAULT.types:
         raise ValueError("nested too deep")
     if isinstance(description, str):
         return _coded(description, order)

@@ -45,8 +45,6 @@ BTREE = 5  # the chunk index that is a B-tree of version 2
 PARTIAL_UNFILTERED = 1  # flag of a chunked layout
 SHARED = 0x02  # message flag: the message lies elsewhere
 IN_HEAP, IN_OBJECT = 1, 2  # namely in a heap of the file, in the header of another object
-MAX_BLOCKS = 1000
-MAX_BLOCK_BYTES = 1 << 20
 
 
 HEAP_SIGNATURE = b"GCOL\1\0\0\0"  # and version 1
@@ -139,8 +137,9 @@ def _all_messages(file: File, address: int) -> Iterator[tuple[int, bool, bytes]]
             flags = 0
             blocks = [(address + _V1.size, _V1.unpack_from(head)[3])]
         ordered = bool(flags & 4)
+        limits = file.source.limits
         for count, (at, length) in enumerate(blocks):  # which grows on the way
-            if count > MAX_BLOCKS or length > MAX_BLOCK_BYTES:
+            if count > limits.blocks or length > limits.record:
                 return
             raw = head[at - address :][:length] if not count else b""
             if len(raw) < length:
@@ -160,7 +159,7 @@ def header_bytes(file: File, address: int) -> int:
     """The bytes of the header of an object, as far as they lie at its address."""
     head = file.source.read_at(file.userblock + address, _V1.size)
     if len(head) == _V1.size and head[0] == 1:
-        return _V1.size + min(int(_V1.unpack(head)[3]), MAX_BLOCK_BYTES)
+        return _V1.size + min(int(_V1.unpack(head)[3]), file.source.limits.record)
     return _V1.size
 
 

@@ -67,7 +67,6 @@ _KINDS = {
 _HEADER = Struct("<4sBBIHHBBQHQ")
 _NODE = Struct("<4sBB")
 _AROUND = _NODE.size + 4  # the checksum
-MAX_DEPTH = 16
 MAX_EMPTY_NODE = 1 << 12  # the library writes nodes of 512 and 2,048 bytes
 
 
@@ -103,7 +102,7 @@ def check_tree(
     if (mark, version, found) != (b"BTHD", 0, kind) or record not in _record_sizes(kind, rank):
         raise _damaged(file, address, "has a header of another kind")
     most = max(file.source.size, MAX_EMPTY_NODE)  # of an empty tree no node was written
-    if depth > MAX_DEPTH or not _AROUND + record <= node <= most:
+    if depth > file.source.limits.trees or not _AROUND + record <= node <= most:
         raise _damaged(file, address, "has an impossible size")
     if root == NOWHERE or not total:
         if total or count:

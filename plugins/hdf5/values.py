@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     Values = np.ndarray[Any, Any]
 
-LARGEST_GRID = 1 << 20  # chunks, further ones one for each byte of the file; a second or two
 CHUNKS_AT_ONCE = 4096  # that the library reads in one call
 NO_PLACES: Values = np.empty(0, np.uint64)
 CACHE_SLOTS = 12_421  # a prime above the chunks that a cache may hold
@@ -202,7 +201,7 @@ class Dataset:
         """Refuse (`TooLarge`) chunks without number; the library looks for each in the file."""
         pairs = zip(self.space, self.chunk or (), strict=False)
         count = prod(-(-n // high) for n, high in pairs)
-        most = LARGEST_GRID + self.file.source.size
+        most = self.file.source.limits.grid + self.file.source.size
         if self.chunk and count > most:
             raise TooLarge(
                 f"is cut into {count} chunks, more than the file has bytes", where=self.place,

@@ -39,8 +39,6 @@ MAGIC = b"\xff\xd8\xff"
 MAX_SIDE = 0xFFFF
 # Entropy-coded blocks of 8 × 8 pixels have a bit at least in the first scan of each component.
 PIXELS_PER_BYTE = 8 * 64
-# Encoders make about ten; each one passes over the whole image, however short it is.
-MAX_SCANS = 500
 _MARKER = re.compile(rb"\xff[^\0\xd0-\xd7\xff]")  # none of those in compressed data
 STANDALONE, END, SCAN = (0x01, 0xD8, 0xD9), 0xD9, 0xDA
 FRAMES = BASELINE, EXTENDED, PROGRESSIVE = 0xC0, 0xC1, 0xC2
@@ -79,13 +77,13 @@ def read(source: Source) -> Bundle:
     """One lazy array, named after the file's stem: (height, width) or (height, width, 3), uint8."""
     from .reader import contents, read_picture
 
-    frame, scan, end = _walk(contents(source), source.path)
+    frame, scan, end = _walk(contents(source), source.path, source.limits.scans)
     more = COEFFICIENTS_BYTES if frame[1] == PROGRESSIVE or scan[4] < frame[9] else 0
     most = PIXELS_PER_BYTE * source.size
     return read_picture(source, "JPEG", end=end, most=most, more=more)
 
 
-def _walk(data: bytes, path: str) -> tuple[bytes, bytes, int]:
+def _walk(data: bytes, path: str, most: int) -> tuple[bytes, bytes, int]:
     """The beginning of the frame and that of its first scan, and where the picture ends.
 
     Every marker is passed, so that neither a second frame nor the number of scans is a surprise.
@@ -98,7 +96,7 @@ def _walk(data: bytes, path: str) -> tuple[bytes, bytes, int]:
         if marker is None:
             raise Corrupt("is cut off: it has no end marker", path=path)
         at, code = marker.start(), marker[0][1]
-        if len(found[code]) <= MAX_SCANS:  # a file may be markers and nothing else
+        if len(found[code]) <= most:  # a file may be markers and nothing else
             found[code].append(data[at : at + 10])
         at += 2 + int.from_bytes(data[at + 2 : at + 4], "big") * (code not in STANDALONE)
     frames, scans = [frame for code in FRAMES for frame in found[code]], found[SCAN]
@@ -107,7 +105,7 @@ def _walk(data: bytes, path: str) -> tuple[bytes, bytes, int]:
         "is a lossless, hierarchical or arithmetic-coded JPEG": OTHER_FRAMES & found.keys(),
         f"is a JPEG of {frame[4]} bits": frame[4] != 8,
         "does not say its height before the pixels": frame[5:7] == b"\0\0",
-        f"has more than {MAX_SCANS} scans": len(scans) > MAX_SCANS,
+        f"has more than {most} scans": len(scans) > most,
     }
     for fault in (what for what, holds in faults.items() if holds):
         remedy = "rewrite it first, for instance with: djpeg"

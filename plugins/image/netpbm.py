@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "plan", "programs", "read", "sniff", "split"]
 
 MAX_SIDE = 0x7FFFFFFF
-HEADER_BYTES = 1 << 16  # what a header may have, its comments included
 _BEGIN = re.compile(rb"P[1-7][ \t\n\v\f\r#]")
 _NUMBER = rb"(?:[ \t\n\v\f\r]|#[^\n\r]*[\n\r])+([0-9]{1,10})"
 _HEADER = re.compile(rb"(?:(P4)" + 2 * _NUMBER + rb"|(P[56])" + 3 * _NUMBER + rb")[ \t\n\v\f\r]")
@@ -94,7 +93,7 @@ def read(source: Source) -> Bundle:
 
 def _header(source: Source) -> tuple[bytes, tuple[int, ...], int, int]:
     """The text of the header, dims, maxval, and the bytes of the pixels, which the file has."""
-    data = source.read_at(0, HEADER_BYTES) if _BEGIN.match(source.head) else b""
+    data = source.read_at(0, source.limits.window) if _BEGIN.match(source.head) else b""
     if tool := _WAYS_OUT.get(data[:2]):
         what = "is a PAM file" if tool == "pamtopng" else "is netpbm's plain text"
         remedy = f"convert it first, for instance with: {tool}"

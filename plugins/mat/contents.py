@@ -11,13 +11,13 @@ import re
 from math import prod
 
 from raconvert.arrays.dtypes import MAX_SPAN, spanned
+from raconvert.files.limits import DEFAULT
 from raconvert.plugin import equivalent, facts_of, refused
 
 from .metadata import all_below, dims_of, in_order, is_name, is_numbered, is_struct_array
 from .tables import (
     ELEMENTS,
     KEYWORDS,
-    MAX_DEPTH,
     MAX_DIM,
     MAX_NAME,
     MAX_RANK,
@@ -209,8 +209,9 @@ class Contents:
         for index, array in enumerate(bundle.arrays):
             *groups, last = array.name.split("/")
             inside = root
-            if len(groups) >= MAX_DEPTH:
-                reason = f"it lies below {len(groups)} groups, at most {MAX_DEPTH} can be read"
+            if len(groups) >= DEFAULT.nesting:
+                most = DEFAULT.nesting
+                reason = f"it lies below {len(groups)} groups, at most {most} can be read"
                 self.fits.append(refused(array.name, "names", reason))
                 groups = []
             for group in groups:
@@ -222,7 +223,7 @@ class Contents:
             inside[last] = index
         for path in bundle.groups:
             inside = root
-            for group in path.split("/")[:MAX_DEPTH]:
+            for group in path.split("/")[: DEFAULT.nesting]:
                 if not isinstance(inside.get(group, {}), dict):
                     break
                 inside = inside.setdefault(group, {})

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 HEADER_BYTES = 20
 STORED = ("f8", "f4", "i4", "i2", "u2", "u1")  # by P
 NUMBERS, TEXT, SPARSE = 0, 1, 2  # T
-MAX_NAME_BYTES = 4096
-MAX_PROBED = 1000  # matrices that the sniffer looks at
 
 # All first four bytes that a file of IEEE numbers can have.
 MAGIC = tuple(
@@ -66,7 +64,7 @@ def order_of(head: bytes) -> str | None:
 def is_chain(source: Source) -> bool:
     """True if the file is a chain of matrices that ends where the file ends."""
     place = 0
-    for _ in range(MAX_PROBED):
+    for _ in range(source.limits.probed):
         try:
             matrix = _header(source, place)
         except RaconvertError:
@@ -115,7 +113,7 @@ def _header(source: Source, place: int) -> _Matrix:
     known = 0 <= machine < 2 and not zero and stored < len(STORED) and kind <= SPARSE
     if not known or order != "<>"[machine]:
         raise Corrupt("is not a level 4 header", path=source.path, where=where, got=f"type {word}")
-    if min(rows, columns) < 0 or imaginary not in (0, 1) or not 0 < length <= MAX_NAME_BYTES:
+    if min(rows, columns) < 0 or imaginary not in (0, 1) or not 0 < length <= source.limits.name:
         raise Corrupt("wrong level 4 header", path=source.path, where=where,
                       got=(rows, columns, imaginary, length))  # fmt: skip
     offset = place + HEADER_BYTES + length

@@ -47,9 +47,6 @@ if TYPE_CHECKING:
 
     from .header import Header
 
-MAX_NAME_BYTES = 4096  # MATLAB writes 63 at most, others more
-MAX_DIMS_BYTES = 4 * 1024
-MAX_FIELDS_BYTES = 16 << 20  # of the names of all fields of a struct
 HELD_SHARE = 32  # and all of them up to this part of the memory
 
 
@@ -149,13 +146,14 @@ class _Walker:
         source = self.tree.source
         cursor = FileCursor(source, file, place + 8, source.size)
         if code == MI_COMPRESSED:
-            data = inflated_head(source.read_at(place + 8, MAX_NAME_BYTES), MAX_NAME_BYTES)
+            most = source.limits.name
+            data = inflated_head(source.read_at(place + 8, most), most)
             cursor = FileCursor(source, BytesIO(data), 8, len(data))  # type: ignore[arg-type]
         try:
             _, raw = self._data(cursor, cursor.end, "the array flags", 8)
             opaque = len(raw) == 8 and parse_flags(raw, self.order).cls == "opaque"
             for what in ("the name",) if opaque else ("the dims", "the name"):
-                data = self._data(cursor, cursor.end, what, MAX_DIMS_BYTES)[1]
+                data = self._data(cursor, cursor.end, what, self.tree.limits.lengths)[1]
         except RaconvertError:
             return ""
         return _text(data)
@@ -315,7 +313,7 @@ class _Walker:
             cursor.skip(end - cursor.place)
 
     def _dims(self, cursor: Cursor, end: int) -> tuple[int, ...]:
-        _, data = self._data(cursor, end, "the dims", MAX_DIMS_BYTES)
+        _, data = self._data(cursor, end, "the dims", self.tree.limits.lengths)
         if len(data) % 4 or not data:
             raise self._corrupt(cursor, "wrong dims", "4 bytes each", f"{len(data)} bytes")
         dims = parse_dims(data, self.order)
@@ -323,7 +321,7 @@ class _Walker:
         return dims
 
     def _name(self, cursor: Cursor, end: int, what: str) -> str:
-        return _text(self._data(cursor, end, what, MAX_NAME_BYTES)[1])
+        return _text(self._data(cursor, end, what, self.tree.limits.name)[1])
 
     def _opaque(self, cursor: Cursor, end: int, path: str) -> None:
         """Name an opaque variable: name, type system and class come before its data."""
@@ -463,7 +461,7 @@ class _Walker:
     def _field_names(self, cursor: Cursor, end: int, path: str) -> list[str]:
         _, data = self._data(cursor, end, "the length of field names", 8)
         width = _signed(data[:4], self.order)
-        _, text = self._data(cursor, end, "the field names", MAX_FIELDS_BYTES)
+        _, text = self._data(cursor, end, "the field names", self.tree.limits.document)
         if not text:
             return []
         if width <= 0 or len(text) % width:

@@ -67,7 +67,6 @@ if TYPE_CHECKING:
 
 HIDDEN = frozenset(("#refs#", "#subsystem#"))
 CACHE_BYTES = 64 << 20  # of decoded chunks; a row of chunks larger than this is decoded repeatedly
-MAX_AGAIN = 1000  # uses of structs and cells after the first one of each
 OLD_OBJECT = 2  # of MATLAB_object_decode: a struct with the name of a class
 FIELDS = b"MATLAB_fields"
 WORDS = {"deflate": "gzip", "lzf": "lzf", "szip": "szip"}  # what people call a compression
@@ -194,13 +193,13 @@ class _Walker:
             raise Corrupt("struct or cell lies inside itself", path=self.tree.source.path,
                           where=f"variable '{path}'")  # fmt: skip
         self.tree.again += address in self._walked
-        if self.tree.again > MAX_AGAIN:
+        if self.tree.again > self.tree.limits.again:
             self.tree.full = True
             raise Unsupported(
                 "the same structs and cells are used too often",
                 path=self.tree.source.path,
                 where=f"variable '{path}'",
-                expected=f"at most {MAX_AGAIN} uses after the first",
+                expected=f"at most {self.tree.limits.again} uses after the first",
             )
         self._walked.add(address)
         self._inside.add(address)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from raconvert.files.limits import DEFAULT
+
 from .tables import KEYWORDS, MAX_DIM, MAX_RANK
 
 TYPE_CHECKING = False
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-MAX_HOLES = 1 << 20  # in a cell whose dims are known
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}", re.ASCII)
 _INDEX = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 SPARSE_HOLES = 16  # how many numbers may be missing in a group that becomes a cell
@@ -93,7 +94,7 @@ def all_below(content: dict[str, Any], count: int) -> bool:
     """True if all names are numbers of a cell with so many elements."""
     if any(not is_index(name) or int(name) > count for name in content):
         return False
-    return count <= max(MAX_HOLES, 64 * len(content))
+    return count <= max(DEFAULT.holes, 64 * len(content))
 
 
 def is_numbered(content: dict[str, Any]) -> bool:

@@ -85,7 +85,6 @@ MAX_V5_BYTES = (1 << 31) - 1  # of one variable; what MATLAB reads and writes in
 MAX_DIM = (1 << 31) - 1
 WIDEST = 16  # bytes of an element: a complex double
 MAX_RANK = {"6": 64, "7": 64, "7.3": 32}  # numpy's limit, and HDF5's
-MAX_DEPTH = 64  # structs and cells inside each other
 VALUE_BYTES = 1 << 13  # about what one value costs in memory, with its names and metadata
 
 HIGH, LOW, SURROGATE_MASK = 0xD800, 0xDC00, 0xFC00  # the halves of surrogate pairs

@@ -22,7 +22,6 @@ from .header import element_of_class
 from .metadata import above, forms_of, is_index, telling
 from .parts import HeldPart
 from .tables import (
-    MAX_DEPTH,
     VALUE_BYTES,
     WIDE_COMPLEX,
     Facts,
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 NO_FACTS = Facts("struct", (1, 1))
 NAME_LETTERS = 256  # of a path, that count as one value more
 MAX_NOTES = 200  # of one file
-MAX_GIVEN_UP = 8  # variables beyond the limits, after which the file is refused
 MAX_NAMED = 5  # left-out variables that an error lists
 MAX_AXES = 64  # numpy's limit
 
@@ -73,6 +71,7 @@ class Tree:
 
     def __init__(self, source: Source, *, char: str, sparse: str) -> None:
         self.source = source
+        self.limits = source.limits
         self.char = char
         self.sparse = sparse
         self.arrays: list[Array] = []
@@ -129,12 +128,12 @@ class Tree:
 
     def check_depth(self, depth: int, where: str) -> None:
         """Refuse values inside values beyond what any program writes."""
-        if depth > MAX_DEPTH:
+        if depth > self.limits.nesting:
             raise Unsupported(
                 "structs and cells lie too deep inside each other",
                 path=self.source.path,
                 where=where,
-                expected=f"at most {MAX_DEPTH} levels",
+                expected=f"at most {self.limits.nesting} levels",
             )
 
     # --- damage -----------------------------------------------------------------------------
@@ -170,7 +169,7 @@ class Tree:
         Where `path` is empty, not even its name can be read, and its `place` is its name.
         """
         self._given_up += self.full
-        if self._given_up > MAX_GIVEN_UP:
+        if self._given_up > self.limits.given:
             raise error
         self.full = False
         in_variable(error, path, self.source.path)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 WHAT = "the data file"
-MAX_LIST_BYTES = 1 << 20  # of the names behind a header
 _NUMBER = re.compile("%(0?[0-9]{0,2})[diu]")
 _WHOLE = re.compile("-?[0-9]{1,9}")
 
@@ -77,7 +76,7 @@ def _listed(words: list[str], source: Source, header: Header) -> tuple[list[str]
     own = int(words[0]) if words else 0
     own = own if 1 <= own <= rank else rank - 1
     count = prod(header.dims[len(header.dims) - rank + own :])
-    text = source.read_at(header.offset, min(MAX_LIST_BYTES, source.size - header.offset))
+    text = source.read_at(header.offset, min(source.limits.record, source.size - header.offset))
     names = [line.strip() for line in text.split(b"\n", count)[:count]]
     if len(names) < count or not all(names):
         found = sum(map(bool, names))

@@ -12,7 +12,7 @@ from raconvert.files.compressed import ZLIB
 from raconvert.files.seal import check_seal
 from raconvert.plugin import Element, Source
 
-from .tables import ALIASES, BLANKS, ELEMENTS, MAX_HEADER_BYTES, MAX_RANK, SEAL, TEXT
+from .tables import ALIASES, BLANKS, ELEMENTS, MAX_RANK, SEAL, TEXT
 
 _LINE = re.compile(r"([^=:\x00-\x1f]{1,255}?)[ \t]*[=:](.*)", re.DOTALL)
 _TRUE, _FALSE = ("true", "1", "t", "yes"), ("false", "0", "f", "no")
@@ -40,7 +40,7 @@ class Header(Record):
 
 def read_header(source: Source) -> Header:
     """Return the header of an image. Raises `Corrupt` and `Unsupported`."""
-    text = source.read_at(0, min(source.size, MAX_HEADER_BYTES))
+    text = source.read_at(0, min(source.size, source.limits.window))
     end = _END.search(text)
     if end is None:
         raise Corrupt("header has no end", path=source.path, where=f"byte {len(text)}",

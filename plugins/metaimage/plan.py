@@ -8,6 +8,7 @@ import zlib
 from raconvert.arrays.dtypes import MAX_SPAN, spanned
 from raconvert.errors import Unsupported
 from raconvert.files.copy import write_all
+from raconvert.files.limits import DEFAULT
 from raconvert.files.places import write_failed
 from raconvert.files.seal import seal_of
 from raconvert.plugin import (
@@ -24,7 +25,7 @@ from raconvert.plugin import (
 
 from .header import header_bytes, sealed
 from .metadata import fields_of, has_channels
-from .tables import BLANKS, MAX_HEADER_BYTES, MAX_RANK, NAMES, ORDER
+from .tables import BLANKS, MAX_RANK, NAMES, ORDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def _fits(array: Array) -> list[Fit]:
     elif not array.dims:
         found.append(equivalent(name, "shape", "no axes become one of length 1"))
     fields, lost = fields_of(array)
-    if len(header_bytes(fields)) > MAX_HEADER_BYTES // 2:
+    if len(header_bytes(fields)) > DEFAULT.window // 2:
         found.append(refused(name, "metadata", "the header would be too long"))
     if lost:
         found.append(equivalent(name, "metadata", f"not kept: {', '.join(dict.fromkeys(lost))}"))

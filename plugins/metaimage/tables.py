@@ -10,7 +10,6 @@ NAMESPACE = "metaimage"
 BLANKS = " \t\n\v\f\r"  # as C has them
 TEXT = "text"  # the encoding of numbers that are written out
 MAX_RANK = 10  # of MetaIO
-MAX_HEADER_BYTES = 1 << 16
 
 ELEMENTS = {
     "MET_CHAR": element("int", 1),

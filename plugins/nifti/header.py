@@ -36,7 +36,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-MAX_EXTENSIONS_BYTES = 1 << 20  # of those that are kept
 COMMENT = 6  # the code of an extension that is text
 SEAL_BYTES = 56  # of the text of the last extension of a pair that we write
 
@@ -166,10 +165,11 @@ def _check_size(header: Header, data: Source, *, gzip: bool) -> None:
 def extensions_of(header: Header, start: Start, notes: list[str]) -> list[dict[str, Any]]:
     """What lies between header and data: codes and bytes; a note where it is something else."""
     begin = LAYOUTS[header.version].nbytes
-    end = begin + MAX_EXTENSIONS_BYTES if start.pair else header.offset
+    most = start.source.limits.record
+    end = begin + most if start.pair else header.offset
     if end <= begin + 4:
         return []
-    data = start.read(min(end, begin + MAX_EXTENSIONS_BYTES))[begin:]
+    data = start.read(min(end, begin + most))[begin:]
     end = begin + len(data) if start.pair else end
     word = "little" if start.order == "<" else "big"
     found, place = [], 4
@@ -190,7 +190,7 @@ def extensions_of(header: Header, start: Start, notes: list[str]) -> list[dict[s
 
 def check_sealed(start: Start, data: Source) -> None:
     """Refuse (`Corrupt`) the data of a pair that is not what the header was written with."""
-    text = start.read(LAYOUTS[2].nbytes + MAX_EXTENSIONS_BYTES)
+    text = start.read(LAYOUTS[2].nbytes + start.source.limits.record)
     seal = text[-SEAL_BYTES:]
     if seal.startswith(MARK.encode()):
         line = seal.rstrip(b"\0").decode("latin-1")

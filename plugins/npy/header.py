@@ -14,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn, Protocol
 
+    from raconvert.files.limits import Limits
+
     class Readable(Protocol):
         """What a header is read from: a file, or one member of an archive."""
 
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
         def size(self) -> int:
             """How many bytes there are in all."""
 
+        @property
+        def limits(self) -> Limits:
+            """The bounds of what a parser may take."""
+
         def read_exact(self, offset: int, nbytes: int, what: str) -> bytes:
             """Return exactly `nbytes` bytes from `offset`; `Corrupt` where they end."""
 
@@ -32,9 +38,6 @@ if TYPE_CHECKING:
 MAGIC = b"\x93NUMPY"
 ALIGN = 64  # NumPy pads magic, version, length and header to a multiple of this
 GROWTH_DIGITS = 21  # NumPy leaves room for the slowest axis to grow to this many digits
-# NumPy writes headers of any length (2000 fields: 96 kB) and by default reads 10 000 bytes only.
-# 256 KiB leave room for some 5000 fields.
-MAX_HEADER_BYTES = 1 << 18
 MAX_RANK = 64  # NumPy's own limit since 2.0
 MAX_ITEM_BYTES = (1 << 31) - 1  # NumPy's limit for one element
 
@@ -91,12 +94,12 @@ def read_header(source: Readable) -> Header:
     start = len(MAGIC) + 2 + layout.length_bytes
     field = source.read_exact(start - layout.length_bytes, layout.length_bytes, "the header length")
     length = int.from_bytes(field, "little")
-    if length > MAX_HEADER_BYTES and length <= source.size - start:
+    if length > source.limits.header and length <= source.size - start:
         raise Unsupported(
             "header is too long to be parsed safely",
             path=source.path,
             where=f"byte {start - layout.length_bytes}",
-            expected=f"at most {MAX_HEADER_BYTES} bytes",
+            expected=f"at most {source.limits.header} bytes",
             got=length,
         )
     raw = source.read_exact(start, length, "the header")

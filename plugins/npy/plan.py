@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from raconvert.arrays.dtypes import MAX_SPAN, spanned
+from raconvert.files.limits import DEFAULT
 from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, facts_of, file_fits, refused
 
 from .header import (
-    MAX_HEADER_BYTES,
     MAX_ITEM_BYTES,
     MAX_RANK,
     header_of,
@@ -40,8 +40,8 @@ def array_fits(array: Array) -> list[Fit]:
     if not 0 < element.nbytes <= MAX_ITEM_BYTES:
         reason = f"elements of {element.nbytes} bytes; NumPy takes 1 to {MAX_ITEM_BYTES}"
         found.append(refused(name, "type", reason))
-    elif isinstance(element.descr, tuple) and len(header_of(array)) > MAX_HEADER_BYTES:
-        reason = f"{len(element.descr)} fields need a header above {MAX_HEADER_BYTES} bytes"
+    elif isinstance(element.descr, tuple) and len(header_of(array)) > DEFAULT.header:
+        reason = f"{len(element.descr)} fields need a header above {DEFAULT.header} bytes"
         found.append(refused(name, "type", reason))
     if array.ndim > MAX_RANK:
         reason = f"{array.ndim} axes; NumPy takes at most {MAX_RANK}"

@@ -59,7 +59,7 @@ from raconvert.plugin import trailing_note as bytes_after
 from .. import npy
 from ..npy.header import MAGIC, Header, read_header
 from .plan import add, plan
-from .tables import MAX_TRAILING_BYTES, METHODS, PROGRAMS, SAMPLE, SUFFIX, array_name, in_member
+from .tables import METHODS, PROGRAMS, SAMPLE, SUFFIX, array_name, in_member
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _array(source: Source, file: FileIO, member: Member, notes: list[str]) -> Ar
             raise
         nbytes = prod(header.dims) * header.element.nbytes
         trailing = member.size - header.offset - nbytes
-        if trailing > MAX_TRAILING_BYTES:
+        if trailing > source.limits.trailing:
             raise Corrupt(
                 "member is far longer than the array in it",
                 path=source.path,

@@ -11,7 +11,6 @@ from ..npy.header import SAMPLE as NPY_SAMPLE
 
 SUFFIX = ".npy"
 COMMENT = b"name: "  # begins the comment of a member whose name is not that of its array
-MAX_TRAILING_BYTES = 1 << 20
 METHODS = {"none": STORED, "deflate": DEFLATED}  # option -> ZIP method
 LONGEST_NAME = MAX_NAME_BYTES - len(COMMENT)
 

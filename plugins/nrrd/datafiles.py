@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from .header import Header
 
-MAX_LINES_BYTES = 64 << 20  # how far line ends are looked for
 SKIP_READ = 1 << 18
 _ZRL_RATIO = 65535 / 4  # "00 00 lo hi" is up to 65535 zeros
 _STARTS = {GZIP: b"\x1f\x8b", BZIP2: b"BZh"}
@@ -112,10 +111,10 @@ def _part(source: Source, header: Header, start: int, nbytes: int, skip: int) ->
 
 def _after_lines(source: Source, start: int, lines: int) -> int:
     """The place where the file goes on after so many lines; they end with LF, CRLF or CR."""
-    left, offset, data = lines, start, b""
+    left, offset, data, most = lines, start, b"", source.limits.search
     with source.open() as file:
         file.seek(start)
-        while offset - start <= MAX_LINES_BYTES:
+        while offset - start <= most:
             more = read_up_to(file, SKIP_READ)
             data += more
             # A CR that ends the piece may be the first half of CRLF.
@@ -137,7 +136,7 @@ def _after_lines(source: Source, start: int, lines: int) -> int:
     raise Unsupported(
         "'line skip' leads too far into the file",
         path=source.path,
-        expected=f"at most {MAX_LINES_BYTES} bytes of lines",
+        expected=f"at most {most} bytes of lines",
         got="more",
         remedy="say it with 'byte skip'",
     )

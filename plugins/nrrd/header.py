@@ -60,9 +60,6 @@ if TYPE_CHECKING:
 
     from raconvert.plugin import Source
 
-MAX_HEADER_BYTES = 16 << 20  # headers of Slicer and of diffusion images reach some 100 kB
-MAX_LINE_BYTES = 4 << 20
-MAX_LINES = 1 << 16
 MAX_NOTES = 20  # remarks about one header
 MAX_NUMBER_WIDTH = 20  # of the %05d in the name of a data file: no file system needs more
 FIRST_READ = 1 << 16
@@ -88,7 +85,7 @@ def read_header(source: Source) -> Header:
     """The header of a file, checked in everything but the files that it names."""
     try:
         with source.open() as file:
-            lines, offset, ended = _lines(file, source.path)
+            lines, offset, ended = _lines(file, source)
     except OSError as error:
         raise read_failed(source.path, error) from error
     version = _version(lines, source)
@@ -157,7 +154,7 @@ def _encoded(text: str, charset: str) -> bytes:
 # --- lines ----------------------------------------------------------------------------------------
 
 
-def _lines(file: Any, path: str) -> tuple[list[bytes], int, bool]:
+def _lines(file: Any, source: Source) -> tuple[list[bytes], int, bool]:
     """The lines of the header, where it ends, and True if an empty line ended it."""
     buffer = file.read(FIRST_READ) or b""
     lines: list[bytes] = []
@@ -167,7 +164,7 @@ def _lines(file: Any, path: str) -> tuple[list[bytes], int, bool]:
     while True:
         found = _LINE_END.search(buffer, place)
         end = found.start() if found else len(buffer)
-        _check_length(end, place, path, len(lines))
+        _check_length(end, place, source, len(lines))
         # A CR that ends the buffer may be the first half of CRLF.
         if not whole and (found is None or found.end() == len(buffer)):
             more = file.read(max(FIRST_READ, len(buffer)))
@@ -183,17 +180,18 @@ def _lines(file: Any, path: str) -> tuple[list[bytes], int, bool]:
         place = found.end()
 
 
-def _check_length(end: int, place: int, path: str, number: int) -> None:
-    limits = (
-        (end - place > MAX_LINE_BYTES, f"lines of at most {MAX_LINE_BYTES} bytes"),
-        (end > MAX_HEADER_BYTES, f"at most {MAX_HEADER_BYTES} bytes"),
-        (number >= MAX_LINES, f"at most {MAX_LINES} lines"),
+def _check_length(end: int, place: int, source: Source, number: int) -> None:
+    limits = source.limits
+    rows = (
+        (end - place > limits.line, f"lines of at most {limits.line} bytes"),
+        (end > limits.document, f"at most {limits.document} bytes"),
+        (number >= limits.lines, f"at most {limits.lines} lines"),
     )
-    for beyond, expected in limits:
+    for beyond, expected in rows:
         if beyond:
             raise Unsupported(
                 "header is too long to be read safely",
-                path=path,
+                path=source.path,
                 where=f"line {number + 1}",
                 expected=expected,
                 got="more",

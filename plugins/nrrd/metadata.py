@@ -38,6 +38,7 @@ from math import isfinite
 
 from raconvert.arrays.metadata import in_dims_order
 from raconvert.errors import Unsupported
+from raconvert.files.limits import DEFAULT
 from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
 from raconvert.plugin import Axis, Bundle, Metadata
@@ -45,14 +46,11 @@ from raconvert.plugin import Axis, Bundle, Metadata
 from .fields import parsed, text_of
 from .form import form_of
 from .header import (
-    MAX_HEADER_BYTES,
-    MAX_LINE_BYTES,
-    MAX_LINES,
     Header,
     escaped,
     lowest_version,
 )
-from .pair import MAX_RECORD_BYTES, NAMESPACE, facts_of
+from .pair import NAMESPACE, facts_of
 from .space import OF_SPACE, axes_in, fields_of, is_said_by
 from .tables import KIND_SIZES, SPACE_RANKS
 
@@ -90,9 +88,9 @@ OWN_FIELDS = {
 }  # fmt: skip
 KNOWN_OWN = {*OWN_FIELDS.values(), "comments", "charset", "endian", "axes", "complex_axis"}
 
-PAIRS_BYTES = MAX_HEADER_BYTES // 2  # room for key/value pairs
-PAIRS = MAX_LINES // 2
-MAX_TEXT_BYTES = MAX_LINE_BYTES // 2
+PAIRS_BYTES = DEFAULT.document // 2  # room for key/value pairs
+PAIRS = DEFAULT.lines // 2
+MAX_TEXT_BYTES = DEFAULT.line // 2
 LONG_LINE = 1000  # characters that other readers see of a text that cannot be written as it is
 
 
@@ -544,7 +542,7 @@ class _Draft:
     def _keep(self, path: tuple[str, ...], value: Any, what: str) -> None:
         """Put a value into the record, or its name into the list of what is lost."""
         try:
-            roundtrip.text_of({"value": value, "path": list(path)}, MAX_RECORD_BYTES)
+            roundtrip.text_of({"value": value, "path": list(path)}, DEFAULT.record)
         except Unsupported as error:
             self.lost.append(f"{what} ({error.what.removeprefix('metadata cannot be kept: ')})")
             return
@@ -572,7 +570,7 @@ class _Draft:
         """The JSON text; what makes it too long is left out, largest part first."""
         while True:
             try:
-                return roundtrip.text_of(record, MAX_RECORD_BYTES)
+                return roundtrip.text_of(record, DEFAULT.record)
             except Unsupported:
                 parts = [key for key in record if key != "describes"]
                 largest = max(parts, key=lambda key: len(repr(record[key])))

@@ -21,13 +21,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from raconvert.files.limits import Limits
+
     from .header import Header
 
     Record = dict[str, Any]
 
 NAMESPACE = "nrrd"
-# Parsing costs up to 24 times the length in memory; escaped, it fits one line of the header.
-MAX_RECORD_BYTES = 1 << 20
 _POSITIONAL = ("was", "axes")  # these depend on type and sizes
 _REMEDY = "read the numbers as they are with `--in-opt restore=no`"
 
@@ -38,7 +38,7 @@ def facts_of(type: str, sizes: Any) -> Record:
 
 
 def taken(
-    header: Header, meta: Metadata, notes: list[str], *, restore: bool
+    header: Header, meta: Metadata, notes: list[str], limits: Limits, *, restore: bool
 ) -> tuple[Metadata, Record]:
     """Take the record of our own key/value pair: the metadata without it, and the record.
 
@@ -49,7 +49,7 @@ def taken(
     if text is None:
         return meta, {}
     try:
-        record = roundtrip.record_in(text, most=MAX_RECORD_BYTES)
+        record = roundtrip.record_in(text, limits, most=limits.record)
         roundtrip.check_form(record, "")
         roundtrip.of_file(_of_file(record), "")
     except (ValueError, Corrupt) as error:

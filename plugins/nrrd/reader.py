@@ -49,7 +49,7 @@ def read(source: Source, *, complex: str = "auto", restore: bool = True) -> Bund
 
     bundle = Bundle([], notes=notes)
     meta = metadata_of(header)
-    meta, record = pair.taken(header, meta, notes, restore=restore)
+    meta, record = pair.taken(header, meta, notes, source.limits, restore=restore)
     is_extent = len(parts) == 1 and fields["encoding"] == RAW
     numbers = Array(
         stored if is_extent else little(stored),
@@ -69,9 +69,7 @@ def read(source: Source, *, complex: str = "auto", restore: bool = True) -> Bund
 
 def _check_seal(header: Header, source: Source, data: Source) -> None:
     """Refuse (`Corrupt`) a data file that is not the one that the header was written with."""
-    from .header import MAX_HEADER_BYTES
-
-    text = source.read_at(0, min(source.size, MAX_HEADER_BYTES))
+    text = source.read_at(0, min(source.size, source.limits.document))
     line = f"#{header.seal}\n".encode()
     check_seal(header.seal, text.replace(line, b"", 1), data, source.path)
 

@@ -29,9 +29,6 @@ from .tables import (
     GREY,
     GREY_ALPHA,
     IHDR,
-    MAX_ANCILLARY_BYTES,
-    MAX_CHUNKS,
-    MAX_METADATA_BYTES,
     MAX_NOTES,
     MAX_SIDE,
     NEEDED,
@@ -54,6 +51,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
+
+    from raconvert.files.limits import Limits
 
 
 class Header(namedtuple("Header", "width height bit_depth color_type interlace")):
@@ -106,14 +105,16 @@ class Png:
         "frames",
         "header",
         "idat",
+        "limits",
         "notes",
         "palette",
         "path",
         "trns",
     )
 
-    def __init__(self, path: str, header: Header) -> None:
+    def __init__(self, path: str, header: Header, limits: Limits) -> None:
         self.path = path
+        self.limits = limits
         self.header = header
         self.palette: bytes | None = None
         self.trns: bytes | None = None
@@ -155,11 +156,11 @@ class Png:
         return channels if channels > 1 else 0
 
 
-def scan(file: BinaryIO, size: int, path: str) -> Png:
+def scan(file: BinaryIO, size: int, path: str, limits: Limits) -> Png:
     """Walk over the chunks of a PNG file of `size` bytes and check all that needs no pixels."""
     _check_signature(file.read(len(SIGNATURE)), path)
-    walk = _walk(file, size, path)
-    png = Png(path, _parse_header(next(walk), path))
+    walk = _walk(file, size, path, limits)
+    png = Png(path, _parse_header(next(walk), path), limits)
     seen = {b"IHDR"}
     previous = b"IHDR"
     for chunk in walk:
@@ -228,10 +229,10 @@ def _check_signature(found: bytes, path: str) -> None:
     )
 
 
-def _walk(file: BinaryIO, size: int, path: str) -> Iterator[Chunk]:
+def _walk(file: BinaryIO, size: int, path: str, limits: Limits) -> Iterator[Chunk]:
     """Yield the chunks in file order; the data of IDAT and fdAT is their `Span`."""
     offset = len(SIGNATURE)
-    for _ in range(MAX_CHUNKS):
+    for _ in range(limits.chunks):
         head = file.read(CHUNK_HEAD.size)
         if len(head) < CHUNK_HEAD.size:
             raise _corrupt(path, offset, "the file ends before its IEND chunk")
@@ -250,10 +251,10 @@ def _walk(file: BinaryIO, size: int, path: str) -> Iterator[Chunk]:
         if kind in PIXEL_LEADS:
             yield Chunk(kind, offset, _span(file, kind, offset, nbytes, path))
         else:
-            yield Chunk(kind, offset, *_data(file, kind, offset, nbytes, path))
+            yield Chunk(kind, offset, *_data(file, kind, offset, nbytes, path, limits.chunk))
         offset += CHUNK_OVERHEAD + nbytes
         file.seek(offset)
-    raise Unsupported(f"the file has more than {MAX_CHUNKS} chunks", path=path)
+    raise Unsupported(f"the file has more than {limits.chunks} chunks", path=path)
 
 
 def _span(file: BinaryIO, kind: bytes, offset: int, nbytes: int, path: str) -> Span:
@@ -265,7 +266,7 @@ def _span(file: BinaryIO, kind: bytes, offset: int, nbytes: int, path: str) -> S
 
 
 def _data(
-    file: BinaryIO, kind: bytes, offset: int, nbytes: int, path: str
+    file: BinaryIO, kind: bytes, offset: int, nbytes: int, path: str, most: int
 ) -> tuple[bytes | None, bool]:
     """The payload of a chunk (None if it is too long to keep), and whether it is damaged.
 
@@ -274,11 +275,11 @@ def _data(
     """
     checksum = crc32(kind)
     data = b""
-    for done in range(0, nbytes, MAX_ANCILLARY_BYTES):
-        data = file.read(min(nbytes - done, MAX_ANCILLARY_BYTES))
+    for done in range(0, nbytes, most):
+        data = file.read(min(nbytes - done, most))
         checksum = crc32(data, checksum)
     stored = file.read(CRC.size)
-    kept = data if nbytes <= MAX_ANCILLARY_BYTES else None
+    kept = data if nbytes <= most else None
     damaged = stored != CRC.pack(checksum)
     needed = kind in NEEDED or not kind[0] & 0x20 or kept is None
     if damaged and (
@@ -378,9 +379,9 @@ def _add_ancillary(png: Png, chunk: Chunk, seen: set[bytes]) -> None:
     if chunk.damaged:
         fault = "its checksum is wrong"
     elif chunk.data is None:
-        fault = f"longer than {MAX_ANCILLARY_BYTES} bytes"
-    elif png.ancillary_bytes > MAX_METADATA_BYTES:
-        fault = f"more than {MAX_METADATA_BYTES} bytes of metadata before it"
+        fault = f"longer than {png.limits.chunk} bytes"
+    elif png.ancillary_bytes > png.limits.metadata:
+        fault = f"more than {png.limits.metadata} bytes of metadata before it"
     elif rule.once and kind in seen:
         fault = "repeated"
     elif rule.before and (rule.before in seen or b"IDAT" in seen):

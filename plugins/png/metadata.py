@@ -30,12 +30,14 @@ from struct import Struct
 from raconvert.errors import Unsupported, worded
 from raconvert.files.inflate import inflated
 
-from .tables import GREY, MAX_ANCILLARY_BYTES, MAX_METADATA_BYTES, PALETTE, RGB, RULES
+from .tables import GREY, PALETTE, RGB, RULES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
+
+    from raconvert.files.limits import Limits
 
     from .header import Header, Png
     from .tables import Chunk
@@ -54,12 +56,12 @@ SPLT_ENTRY_BYTES = {8: 6, 16: 10}
 class _Room:
     """Inflates texts and profiles, as long as all of one file stay below a limit."""
 
-    def __init__(self) -> None:
-        self._left = MAX_METADATA_BYTES
+    def __init__(self, limits: Limits) -> None:
+        self._left, self._most = limits.metadata, limits.chunk
 
     def inflate(self, data: bytes) -> bytes:
         """The inflated bytes; ValueError if they are damaged or too many."""
-        found = inflated(data, min(self._left, MAX_ANCILLARY_BYTES))
+        found = inflated(data, min(self._left, self._most))
         self._left -= len(found)
         return found
 
@@ -220,7 +222,7 @@ def samples_struct(kind: bytes, header: Header, entries: int) -> Struct:
 def fields_of(png: Png) -> Fields:
     """The metadata of the ancillary chunks; what cannot be understood adds a note."""
     fields: Fields = {}
-    room = _Room()
+    room = _Room(png.limits)
     for chunk in png.ancillary:
         if chunk.kind == b"acTL":
             continue

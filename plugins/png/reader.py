@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def read_image(source: Source, *, frames: str, **options: str) -> Bundle:
     """The image of a file, or with ``frames=all`` all of them; see the package's `read`."""
     with BufferedReader(source.open()) as file:
-        png = scan(file, source.size, source.path)
+        png = scan(file, source.size, source.path, source.limits)
     channels = png.array_channels(palette=options["palette"], trns=options["trns"])
     dims = (channels,) * (channels > 0) + (png.header.width, png.header.height)
     fields = {**metadata.pixel_fields(png, **options), **metadata.fields_of(png)}

@@ -280,7 +280,7 @@ class PngStack:
             data = b""
             file = BufferedReader(source.open())
         try:
-            png = scan(file, source.size, path)
+            png = scan(file, source.size, path, source.limits)
             return Opened(png, Expansion(png, **self._options), file, data)
         except BaseException:
             file.close()

@@ -14,9 +14,6 @@ FCTL = Struct(">IIIIIHHBB")  # sequence, width, height, x, y, delay (two parts),
 
 CHUNK_OVERHEAD = CHUNK_HEAD.size + CRC.size
 MAX_SIDE = 2**31 - 1  # PNG four-byte integers, clause 7.1
-MAX_CHUNKS = 200_000  # a file of 1.5 GiB in pieces of 8 KiB
-MAX_ANCILLARY_BYTES = 8 << 20  # of one chunk that is kept in memory
-MAX_METADATA_BYTES = 32 << 20  # of all of them together
 MAX_NOTES = 20  # remarks about one file
 PIECE_BYTES = 1 << 18  # compressed pixels are read in pieces of this size
 

@@ -117,7 +117,7 @@ def sniff(source: Source) -> int:
         return SURE if content.name_of(source.head) else NO
     try:
         texts = load_schema_file(file)
-        combine(source.path, texts)
+        combine(source.path, texts, source.limits)
     except RaconvertError:
         return MAYBE
     return SURE if file.path.endswith(source.name + SUFFIX) else MAYBE

@@ -11,14 +11,17 @@ Words are case-insensitive; nothing is nullable unless it says so, the opposite 
 from __future__ import annotations
 
 from raconvert.errors import did_you_mean
+from raconvert.files.limits import DEFAULT
 
 from .syntax import Fault, Scanner
 from .tables import MAX_SIZE, NATIVE, OPAQUE_SIZE_UNKNOWN, SKIP, SKIP_SYNONYMS, VARIABLE, Column
 
-MAX_COLUMNS = 10_000
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from raconvert.files.limits import Limits
 
 
-def parse_format(text: str, sizes: dict[str, int]) -> list[Column]:
+def parse_format(text: str, sizes: dict[str, int], limits: Limits = DEFAULT) -> list[Column]:
     """The columns of a format string; `sizes` are those of user-defined types.
 
     Raises `Fault`.
@@ -27,8 +30,8 @@ def parse_format(text: str, sizes: dict[str, int]) -> list[Column]:
     scanner.expect("(", "format string")
     columns = [_column(scanner, sizes)]
     while scanner.accept(","):
-        if len(columns) == MAX_COLUMNS:
-            scanner.fail(f"format string has more than {MAX_COLUMNS} columns")
+        if len(columns) == limits.fields:
+            scanner.fail(f"format string has more than {limits.fields} columns")
         columns.append(_column(scanner, sizes))
     scanner.expect(")", "format string")
     if scanner.token.kind != "end":

@@ -34,9 +34,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from raconvert.files.limits import Limits
+
 SUFFIX = ".schema"
 FOLDER_FILE = "_schema.scidb-schema"
-MAX_SCHEMA_BYTES = 1 << 18
 LARGEST_SHOWN = 3  # names in messages
 
 # The words of every option; `auto` takes what the schema file says, or what the schema suggests.
@@ -88,7 +89,7 @@ def declare(source: Source, options: dict[str, str]) -> Declaration:
     if "schema" not in texts and "format" not in texts:
         _refuse_by_name(source)
         raise _nothing_known(source)
-    return combine(source.path, texts)
+    return combine(source.path, texts, source.limits)
 
 
 def find_schema_file(source: Source) -> Source | None:
@@ -109,11 +110,11 @@ def _check_seal(file: Source, records: Source) -> None:
 def load_schema_file(file: Source) -> dict[str, Text]:
     """The texts of a schema file: its schema and its options."""
     path = file.path
-    if file.size > MAX_SCHEMA_BYTES:
+    if file.size > file.limits.header:
         raise Corrupt(
             "schema file is too large",
             path=path,
-            expected=f"at most {MAX_SCHEMA_BYTES} bytes",
+            expected=f"at most {file.limits.header} bytes",
             got=file.size,
         )
     try:
@@ -121,16 +122,16 @@ def load_schema_file(file: Source) -> dict[str, Text]:
     except UnicodeDecodeError as error:
         raise Corrupt("schema file is not UTF-8", path=path, where=f"byte {error.start}") from error
     try:
-        return _texts_in(text, path)
+        return _texts_in(text, path, file.limits)
     except Fault as fault:
         raise Text(text, "schema", path).refuse(fault) from fault
 
 
-def _texts_in(text: str, path: str) -> dict[str, Text]:
+def _texts_in(text: str, path: str, limits: Limits) -> dict[str, Text]:
     texts: dict[str, Text] = {}
     at = past_space(text, 0)
     if not _LINE.match(text, at):
-        _, at = parse_schema(text)
+        _, at = parse_schema(text, limits)
         texts["schema"] = Text(text[:at].strip(), "schema", path)
         at = past_space(text, at)
     while at < len(text):
@@ -170,7 +171,7 @@ def _nothing_known(source: Source) -> UsageError:
     )
 
 
-def combine(path: str, texts: dict[str, Text]) -> Declaration:
+def combine(path: str, texts: dict[str, Text], limits: Limits) -> Declaration:
     """What the texts say together, of the file at `path`."""
 
     def word(name: str) -> str:
@@ -180,10 +181,10 @@ def combine(path: str, texts: dict[str, Text]) -> Declaration:
     sizes = _parsed(texts.get("types"), parse_sizes, default={})
     schema, origin = None, ""
     if "schema" in texts:
-        schema = _whole_schema(texts["schema"])
+        schema = _whole_schema(texts["schema"], limits)
         origin = texts["schema"].path
     if "format" in texts:
-        columns = _parsed(texts["format"], lambda text: parse_format(text, sizes))
+        columns = _parsed(texts["format"], lambda text: parse_format(text, sizes, limits))
     elif schema is None:
         raise UsageError("neither schema nor format string is given", path=path)
     else:
@@ -223,11 +224,11 @@ def _parsed(text: Text | None, parse: Any, default: Any = None) -> Any:
         raise text.refuse(fault) from fault
 
 
-def _whole_schema(text: Text) -> Schema:
+def _whole_schema(text: Text, limits: Limits) -> Schema:
     """Parse a schema after which nothing follows."""
 
     def parse(value: str) -> Schema:
-        schema, stop = parse_schema(value)
+        schema, stop = parse_schema(value, limits)
         scanner = Scanner(value, stop)
         if scanner.token.kind != "end":
             scanner.fail("schema goes on after its end", "nothing")

@@ -11,12 +11,12 @@ from math import prod
 from raconvert.arrays.dtypes import MAX_SPAN, spanned
 from raconvert.arrays.memory import MAX_RANK
 from raconvert.errors import RaconvertError
+from raconvert.files.limits import DEFAULT
 from raconvert.plugin import Array, Bundle, Fit, Plan, equivalent, file_fits, refused, type_name
 
 from .columns import column_named, type_change
-from .formatstring import MAX_COLUMNS
 from .groups import Group, groups_of, is_of
-from .header import MAX_SCHEMA_BYTES, SUFFIX, Declaration, Text, combine
+from .header import SUFFIX, Declaration, Text, combine
 from .metadata import (
     all_metadata_fits,
     axes_of,
@@ -118,7 +118,7 @@ def _origin_of(bundle: Bundle) -> Declaration | None:
     if "format" not in texts:
         return None
     try:
-        return combine("", texts)
+        return combine("", texts, DEFAULT)
     except RaconvertError:  # changed by hand: the arrays themselves decide
         return None
 
@@ -271,11 +271,11 @@ def _anew(groups: list[Group], coords: str) -> tuple[RecordPlan, list[Fit]]:
     if made_up:
         settings["unnamed"] = ", ".join(made_up)
     text = schema_text([(name, column.type, column.nullable) for name, column in attributes], dims)
-    if not is_encodable(text) or len(text.encode()) > MAX_SCHEMA_BYTES // 4:
+    if not is_encodable(text) or len(text.encode()) > DEFAULT.header // 4:
         if not any(fit.outcome == "refused" for fit in fits):
             fits.append(refused("", "names", "the schema of so many attributes is too long"))
-    elif len(columns) > MAX_COLUMNS:
-        fits.append(refused("", "names", f"SciDB records of more than {MAX_COLUMNS} columns"))
+    elif len(columns) > DEFAULT.fields:
+        fits.append(refused("", "names", f"SciDB records of more than {DEFAULT.fields} columns"))
     plan = RecordPlan(outs, shape, dims, None, None, None, text, settings, attributes)
     return plan, fits + all_metadata_fits(plan, dims)
 

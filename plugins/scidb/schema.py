@@ -17,12 +17,15 @@ from __future__ import annotations
 from collections import namedtuple
 from math import prod
 
-from .formatstring import MAX_COLUMNS
+from raconvert.files.limits import DEFAULT
+
 from .syntax import Fault, Scanner, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from raconvert.files.limits import Limits
 
 RESERVED = ("null", "not", "default", "compression", "reserve", "empty")
 MAX_COORDINATE = (1 << 62) - 1  # SciDB's CoordinateBounds
@@ -87,9 +90,9 @@ def dimension_text(dim: Dimension) -> str:
     return f"{quoted(dim.name, RESERVED)}={lo}:{hi}{chunk}"
 
 
-def parse_schema(text: str) -> tuple[Schema, int]:
+def parse_schema(text: str, limits: Limits = DEFAULT) -> tuple[Schema, int]:
     """The schema at the beginning of a text and where it ends; raises `Fault`."""
-    scanner = Scanner(text)
+    scanner = Scanner(text, limits=limits)
     if scanner.accept_word("not") and not scanner.accept_word("empty"):
         scanner.fail("schema is not understood", "'empty' after 'not'")
     name = _array_name(scanner)
@@ -98,8 +101,8 @@ def parse_schema(text: str) -> tuple[Schema, int]:
     scanner.expect("<", "schema")
     attributes = [_attribute(scanner)]
     while scanner.accept(","):
-        if len(attributes) == MAX_COLUMNS:
-            scanner.fail(f"schema has more than {MAX_COLUMNS} attributes")
+        if len(attributes) == scanner.limits.fields:
+            scanner.fail(f"schema has more than {scanner.limits.fields} attributes")
         attributes.append(_attribute(scanner))
     scanner.expect(">", "list of attributes")
     dims = _dimensions(scanner) if scanner.is_mark("[") else []
@@ -176,8 +179,8 @@ def _dimensions(scanner: Scanner) -> list[Dimension]:
     scanner.take()
     dims = [_dimension(scanner)]
     while scanner.accept(",") or scanner.accept(";"):
-        if len(dims) == MAX_COLUMNS:
-            scanner.fail(f"schema has more than {MAX_COLUMNS} dimensions")
+        if len(dims) == scanner.limits.fields:
+            scanner.fail(f"schema has more than {scanner.limits.fields} dimensions")
         dims.append(_dimension(scanner))
     scanner.expect("]", "list of dimensions")
     return dims
@@ -239,9 +242,6 @@ def _bound(scanner: Scanner) -> int | None:
     return value
 
 
-MAX_NESTING = 50
-
-
 def _sum(scanner: Scanner, depth: int) -> int:
     value = _product(scanner, depth)
     while scanner.is_mark("+", "-"):
@@ -260,7 +260,7 @@ def _product(scanner: Scanner, depth: int) -> int:
 
 
 def _atom(scanner: Scanner, depth: int) -> int:
-    if depth > MAX_NESTING:
+    if depth > scanner.limits.brackets:
         scanner.fail("expression is nested too deep")
     if scanner.accept("-"):
         return -_atom(scanner, depth + 1)

@@ -9,9 +9,13 @@ from __future__ import annotations
 import re
 from collections import namedtuple
 
+from raconvert.files.limits import DEFAULT
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
+
+    from raconvert.files.limits import Limits
 
 IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*\Z")
 _SPACE = re.compile(r"(?:\s+|--[^\n]*|//[^\n]*|/\*.*?\*/)+", re.DOTALL)
@@ -55,8 +59,9 @@ def past_space(text: str, at: int) -> int:
 class Scanner:
     """One token ahead in a text."""
 
-    def __init__(self, text: str, at: int = 0) -> None:
+    def __init__(self, text: str, at: int = 0, limits: Limits = DEFAULT) -> None:
         self.text = text
+        self.limits = limits
         self.stop = at  # where the last token that was taken ends
         self.token = self._scan(at)
 

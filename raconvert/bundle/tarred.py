@@ -37,9 +37,6 @@ __all__ = ["FORMAT", "add", "plan", "read", "sniff"]
 
 BLOCK = 512
 CHUNK_BYTES = 1 << 18
-MAX_HEADER_BYTES = 1 << 20  # of extended headers, which are read whole
-MAX_DIGITS = 512  # in a row: tarfile before 3.11.10 takes the square of their number as time
-MAX_MEMBERS = 300_000  # a hundred thousand arrays with all that may lie beside them
 _NAME = MANIFEST.encode()
 
 # one array x = [1, 2, 3] of uint8, packed by Python's tarfile
@@ -127,7 +124,7 @@ def _members(source: Source) -> tuple[dict[str, tuple[int, int]], list[tuple[str
     try:
         with source.open() as file, _open(file, source) as archive:
             for number, member in enumerate(archive):
-                if number == MAX_MEMBERS:
+                if number == source.limits.members:
                     raise Unsupported("has too many members", path=source.path)
                 if member.issparse():
                     raise Unsupported(f"member '{member.name}' is sparse", path=source.path)
@@ -183,14 +180,14 @@ class _Bounded:
         self.tell = file.tell
         self.name = source.path
         self._file = file
-        self._path = source.path
+        self._path, self._limits = source.path, source.limits
 
     def read(self, nbytes: int = -1) -> bytes:
         """Read `nbytes` bytes; `Unsupported` where more than a header may have is asked for."""
-        if not 0 <= nbytes <= MAX_HEADER_BYTES:
+        if not 0 <= nbytes <= self._limits.record:
             raise Unsupported("has a header that is too long to be read safely", path=self._path)
         data = self._file.read(nbytes) or b""
-        if nbytes > BLOCK and max(map(len, split(rb"[^0-9]+", data))) > MAX_DIGITS:
+        if nbytes > BLOCK and max(map(len, split(rb"[^0-9]+", data))) > self._limits.digits:
             raise Corrupt("has a header with a number that is none", path=self._path)
         return data
 

@@ -1,7 +1,7 @@
 """Compressed streams in files, piece by piece: gzip and bzip2 members, zlib streams.
 
 Each gives exactly the bytes that an array needs, or raises `Corrupt`; what follows is counted up to
-`MAX_EXTRA_BYTES` and named in a note, so that a damaged end is found and a decompression bomb is
+`Limits.surplus` and named in a note, so that a damaged end is found and a decompression bomb is
 not followed. Every checksum that the array touches is checked, and that of the last member too.
 """
 
@@ -30,7 +30,6 @@ __all__ = [
 
 GZIP, BZIP2, ZLIB = "gzip", "bzip2", "zlib"
 CHUNK_BYTES = 1 << 19  # of decoded data: large enough for two threads, small enough for caches
-MAX_EXTRA_BYTES = 64 << 20  # decoded behind the array, or before it where it is its end
 READ_BYTES = 1 << 17  # what a decompressor does not take at once, it copies
 
 
@@ -54,7 +53,7 @@ def decompressed(
     if skip < 0:
         # They are the last bytes of the stream; where they begin only its end tells.
         behind = -skip - 1
-        total = sum(_limited(members(file, []), part.nbytes + behind))
+        total = sum(_limited(members(file, []), part, part.nbytes + behind))
         skip = total - part.nbytes - behind
         if skip < 0:
             raise too_short(part.nbytes + behind, total)
@@ -83,20 +82,20 @@ def _first(
             raise too_short(part.nbytes, part.nbytes - left)
         chunk = memoryview(more)
     extra = len(chunk) - left
-    extra += sum(_limited(chunks, extra=extra))
+    extra += sum(_limited(chunks, part, extra=extra))
     if extra and part.skip >= 0:
         note_once(notes, f"{extra} decompressed bytes after the data were ignored")
 
 
-def _limited(chunks: Iterable[bytes], wanted: int = 0, extra: int = 0) -> Iterator[int]:
+def _limited(chunks: Iterable[bytes], part: Part, wanted: int = 0, extra: int = 0) -> Iterator[int]:
     """Yield the lengths of chunks; `Unsafe` once there are many more bytes than are wanted."""
-    total = extra
+    total, most = extra, part.source.limits.surplus
     for chunk in chunks:
         total += len(chunk)
-        if total > wanted + MAX_EXTRA_BYTES:
+        if total > wanted + most:
             raise Unsafe(
                 "compressed data goes on for much longer than the array (a decompression bomb?)",
-                expected=f"at most {MAX_EXTRA_BYTES} bytes that do not belong to the array",
+                expected=f"at most {most} bytes that do not belong to the array",
                 got="more",
                 remedy="correct the sizes in the header, or decompress the data by other means",
             )
@@ -206,7 +205,7 @@ def start_of(source: Source, nbytes: int) -> bytes:
 
     They are looked for in the first 64 KiB. Raises what `Source.read_at` does.
     """
-    data, found = source.read_at(0, 1 << 16), b""
+    data, found = source.read_at(0, source.limits.window), b""
     while data and len(found) < nbytes:
         decoder = zlib.decompressobj(inflate.GZIP)
         try:

@@ -13,9 +13,27 @@ class Limits(Record):
     """
 
     memory: int = 1 << 30
-    document: int = 16 << 20  # bytes of one metadata document, or of a record inside a file
+    document: int = 16 << 20  # bytes of one metadata document, of a record in a file, of a string
+    record: int = 1 << 20  # bytes of a record of a known kind: an extended header, a list of names
+    header: int = 1 << 18  # bytes of a header that is parsed: 5000 fields; NumPy reads 10,000 bytes
+    window: int = 1 << 16  # bytes in which a header of some lines must end
+    line: int = 4 << 20  # bytes of one line of a header
+    lines: int = 1 << 16  # of a header
+    name: int = 4096  # bytes of the name of an array; programs write 63
+    lengths: int = 4096  # bytes of the lengths of axes: 1024 axes
+    digits: int = 512  # of a number in a header: tarfile before 3.11.10 takes the square as time
+    directory: int = 8 << 20  # bytes of the directory of an archive; ten times as many in memory
+    members: int = 300_000  # of an archive: a hundred thousand arrays and what may lie beside them
+    trailing: int = 1 << 20  # bytes behind the array in a member of an archive
+    surplus: int = 64 << 20  # decoded bytes that do not belong to the array
+    chunks: int = 200_000  # of one image: a file of 1.5 GiB in pieces of 8 KiB
+    scans: int = 500  # of one image, each a pass over all its pixels; encoders make ten
+    chunk: int = 8 << 20  # bytes of one chunk of metadata that is kept in memory, also inflated
+    metadata: int = 32 << 20  # bytes of all of these
+    pages: int = 1 << 10  # characters of a description for each page that it describes
+    read: int = 8  # times that the bytes of a file may be read for its directories, and a record
     documents: int = 64 << 20  # bytes of one that has those of a whole hierarchy
-    nesting: int = 64  # lists and mappings inside each other in a document
+    nesting: int = 64  # lists and mappings, or structs and cells, inside each other
     values: int = 400_000  # of one YAML document: about two seconds
     attributes: int = 128 << 20  # bytes of the plain values that all attributes of a file become
     nodes: int = 200_000  # arrays and groups of one file; some kilobytes each in memory
@@ -27,8 +45,24 @@ class Limits(Record):
     others: int = 100  # further files that one file may name
     maps: int = 8  # virtual datasets that take their elements from each other
     reads: int = 100_000  # sources of a virtual dataset, and theirs
-    search: int = 64 << 20  # bytes of a file that is looked through as a whole
-    fields: int = 10_000  # fields of a structure
+    search: int = 64 << 20  # bytes that are looked through, for a mark or for ends of lines
+    fields: int = 10_000  # fields of a structure, its columns, or the texts in it
+    types: int = 32  # types inside types
+    trees: int = 16  # levels of a tree of records
+    blocks: int = 1000  # of the header of one object
+    grid: int = 1 << 20  # chunks of an array beyond the bytes of its file; a second or two
+    shared: int = 32  # times that the bytes of a file may be read as attributes
+    axis: int = 1 << 16  # values of a scale that are read to describe an axis
+    labels: int = 1000  # values of an irregular scale that become labels
+    brackets: int = 50  # of an expression, inside each other
+    again: int = 1000  # uses of structs and cells after the first one of each
+    given: int = 8  # variables beyond the limits, after which the file is refused
+    holes: int = 1 << 20  # elements of a cell that need not be there
+    probed: int = 1000  # headers that are followed to know a format
+    empty: int = 100  # headers without records, which a file may have but hardly does
+    unnamed: int = 100  # damaged names that are looked at one by one
+    text: int = 4 << 20  # bytes of a text that is kept without being understood
+    raw: int = 1 << 16  # bytes of other records that are
     word: int = 64  # characters of the name of a type
     steps: int = 16  # codecs in a chain
     shards: int = 3  # shards inside shards
@@ -37,7 +71,7 @@ class Limits(Record):
     indexes: int = 16 << 20  # bytes of indexes of shards that are read to count their chunks
     repeats: int = 16  # times that the bytes of a shard may be decoded, as parts may overlap
     ratio: int = 1 << 18  # bytes that stored bytes may become beyond `memory`; Zstandard: 1 << 15
-    sparse: int = 1000  # pieces that may be absent for each piece that is stored
+    sparse: int = 1000  # pieces or bytes that may be absent for each one that is stored
     piece: int = 16 << 20  # bytes of an absent piece that `sparse` counts
     absent: int = 10_000  # requests that a server may answer with "not there", if it has no more
 

@@ -24,12 +24,11 @@ if TYPE_CHECKING:
     from io import FileIO
     from zipfile import ZipFile, ZipInfo
 
+    from raconvert.files.limits import Limits
     from raconvert.files.source import Source
 
 LOCAL_MAGIC = b"PK\x03\x04"
 EMPTY_MAGIC = b"PK\x05\x06"  # the end record of an archive without members
-# zipfile turns the central directory into objects of about ten times its size.
-MAX_DIRECTORY_BYTES = 8 << 20
 END_BYTES = 22  # of the end record, without its comment
 END64_BYTES = 56 + 20  # of the ZIP64 end record and its locator, which come before
 END64_MAGIC = b"PK\x06\x06"
@@ -201,11 +200,11 @@ class _Bounded:
         """Read up to `nbytes` bytes; `Unsupported` where more than a directory may have."""
         left = max(0, self._source.size - self.tell())
         nbytes = left if nbytes < 0 else min(nbytes, left)
-        if nbytes > MAX_DIRECTORY_BYTES:
+        if nbytes > (most := self._source.limits.directory):
             raise Unsupported(
                 "central directory of the archive is too long to be read safely",
                 path=self._source.path,
-                expected=f"at most {MAX_DIRECTORY_BYTES} bytes",
+                expected=f"at most {most} bytes",
                 got=nbytes,
             )
         return self._file.read(nbytes) or b""
@@ -307,6 +306,7 @@ class Decoded:
         """Read from `file`, the open archive, or open it; nobody else may move in it meanwhile."""
         self.path: str = source.path
         self.size: int = member.size
+        self.limits: Limits = source.limits
         self._start = b""  # what `read_exact` has read
         self._pieces = _pieces(source, member, file)
         self._rest = memoryview(b"")

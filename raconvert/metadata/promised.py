@@ -20,6 +20,7 @@ from raconvert.arrays.seen import Reshaped, are_pairs, as_complex, is_void, seen
 from raconvert.arrays.texts import UTF8, as_text, as_utf8, from_utf8, letter_of
 from raconvert.declared import Record
 from raconvert.errors import Corrupt, Unsupported, WouldLose
+from raconvert.files.limits import DEFAULT
 from raconvert.files.source import Extent
 
 TYPE_CHECKING = False
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from raconvert.arrays.array import Array
 
 NUMBERS = ("int", "uint", "float", "complex", "bool", "bfloat")
-MAX_TEXT_BYTES = 16 << 20  # of one string; a record is not a reason to allocate more
 BOOLS = (0, 1, 255)  # what stands for false and true; images have 255
 
 
@@ -84,9 +84,9 @@ def _as_user(array: Array, element: Element, terms: Terms) -> Array | None:
         return _as_times(array, element) if is_count and same_width else None
     if letters == "US" and terms.encoding == UTF8:
         return as_utf8(array, element, terms.path)
-    if letters == "SU" and array.meta.encoding == UTF8 and element.nbytes <= MAX_TEXT_BYTES:
+    if letters == "SU" and array.meta.encoding == UTF8 and element.nbytes <= DEFAULT.document:
         return from_utf8(array, element, terms.path)
-    if letters in _TEXTS and element.nbytes <= MAX_TEXT_BYTES:
+    if letters in _TEXTS and element.nbytes <= DEFAULT.document:
         return as_text(array, element, terms.path)
     if is_float8(array.element) and is_float8(element):  # kinds that a format cannot tell apart
         return seen_as(array, element)

@@ -172,7 +172,7 @@ def test_chunks_without_number_for_the_library(
     path = unwritten(tmp_path / "x.h5", 1, chunks=(2,), compression="lzf")
     with read(path) as bundle:
         assert as_ndarray(bundle["x0"]).size == 1 << 20
-    monkeypatch.setattr(hdf5_values, "LARGEST_GRID", 1000)
+    monkeypatch.setattr(PLACE, DEFAULT._replace(grid=1000))
     with read(path) as bundle, pytest.raises(TooLarge, match="524288 chunks"):
         as_ndarray(bundle["x0"])
 

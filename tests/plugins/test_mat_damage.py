@@ -16,14 +16,15 @@ import pytest
 import scipy.io
 from mat_bytes import deflated, doubles, element, fields, ints, level4, matrix, saved, tagged, v73
 from raconvert.plugins import mat
-from raconvert.plugins.mat.tables import MAX_DEPTH, VALUE_BYTES
-from raconvert.plugins.mat.tree import MAX_GIVEN_UP, MAX_NOTES
+from raconvert.plugins.mat.tables import VALUE_BYTES
+from raconvert.plugins.mat.tree import MAX_NOTES
 from test_mat_hostile import HOSTILE, HOSTILE_73
 
 import raconvert
 from raconvert.arrays.blocks import as_ndarray
 from raconvert.cli import main
 from raconvert.errors import RaconvertError, Unsupported, WouldLose
+from raconvert.files.limits import DEFAULT
 from raconvert.files.source import Source
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ def test_values_beyond_the_memory_are_given_up_by_the_variable(tmp_path: Path) -
         assert values(bundle, "the_last_of_all") == [2, 3]
     with read(path) as bundle:
         assert len(bundle) == count + 2
-    path = saved(tmp_path, FIRST + big * (MAX_GIVEN_UP + 1) + LAST)
+    path = saved(tmp_path, FIRST + big * (DEFAULT.given + 1) + LAST)
     with pytest.raises(Unsupported, match="too many values"):
         read(path, max_memory=16 << 20)
 
@@ -200,7 +201,7 @@ def test_limits_are_where_they_are_said_to_be(tmp_path: Path) -> None:
             assert (len(bundle) == count + 1) == is_read
             assert bool(bundle.unreadable) != is_read
     one = matrix(6, (1, 1), b"", doubles(7))
-    for levels, is_read in ((MAX_DEPTH, True), (MAX_DEPTH + 1, False)):
+    for levels, is_read in ((DEFAULT.nesting, True), (DEFAULT.nesting + 1, False)):
         inside = one
         for level in range(levels, 0, -1):
             inside = matrix(1, (1, 2), b"c" if level == 1 else b"", inside, one)

@@ -29,6 +29,7 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import dtype_of, element_of, little
 from raconvert.arrays.metadata import Metadata
 from raconvert.errors import Corrupt, RaconvertError, Unsafe, Unsupported
+from raconvert.files.limits import DEFAULT
 from raconvert.files.source import Source
 from raconvert.files.target import Target
 from raconvert.plugin import EQUIVALENT, NO, REFUSED, SURE, Element
@@ -381,13 +382,11 @@ def test_hostile_fixture_is_refused_by_cause(name: str) -> None:
 
 def test_header_above_the_limit(tmp_path: Path) -> None:
     path = tmp_path / "x.npy"
-    length = npy.header.MAX_HEADER_BYTES + 1
+    length = DEFAULT.header + 1
     fixed = npy.header.MAGIC + b"\2\0" + length.to_bytes(4, "little")
     path.write_bytes(fixed + b"[" * length)
 
-    with pytest.raises(
-        Unsupported, match=f"at most {npy.header.MAX_HEADER_BYTES} bytes, got {length}"
-    ):
+    with pytest.raises(Unsupported, match=f"at most {DEFAULT.header} bytes, got {length}"):
         npy.read(Source(str(path)))
 
 
@@ -543,6 +542,8 @@ class Bytes:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.size = len(data)
+
+    limits = DEFAULT
 
     def read_exact(self, offset: int, nbytes: int, what: str) -> bytes:
         assert offset + nbytes <= self.size, what
@@ -785,7 +786,7 @@ def test_the_version_that_numpy_takes(more: int, tmp_path: Path) -> None:
 
 def test_the_longest_header(tmp_path: Path) -> None:
     """One byte more is refused, if it is there; if not, the file is cut off."""
-    most = npy.header.MAX_HEADER_BYTES
+    most = DEFAULT.header
     text = b"{'descr': '|u1', 'fortran_order': False, 'shape': (1,), }"
     for length, words in ((most, ""), (most + 1, f"at most {most} bytes")):
         raw = b"\x93NUMPY\2\0" + length.to_bytes(4, "little") + text.ljust(length - 1) + b"\n"

@@ -27,7 +27,7 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.dtypes import dtype_of, element_of, little
 from raconvert.arrays.metadata import Metadata
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsafe, Unsupported
-from raconvert.files import zips
+from raconvert.files.limits import DEFAULT
 from raconvert.files.source import Source
 from raconvert.files.target import Target
 from raconvert.plugin import EQUIVALENT, MAYBE, NO, REFUSED, SURE
@@ -330,12 +330,12 @@ def test_bomb_behind_a_small_array(tmp_path: Path) -> None:
 
 
 def test_directory_above_the_limit(tmp_path: Path) -> None:
-    size = zips.MAX_DIRECTORY_BYTES + 1
+    size = DEFAULT.directory + 1
     end = struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, 1, 1, size, 0, 0)
     path = tmp_path / "x.npz"
     path.write_bytes(b"PK\1\2" + bytes(size - 4) + end)
 
-    with pytest.raises(Unsupported, match=f"at most {zips.MAX_DIRECTORY_BYTES} bytes"):
+    with pytest.raises(Unsupported, match=f"at most {DEFAULT.directory} bytes"):
         read(path)
 
 

@@ -23,11 +23,13 @@ from raconvert.plugins.png import engine
 
 from raconvert.arrays.blocks import as_ndarray
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
+from raconvert.files.limits import DEFAULT
 from raconvert.files.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+PLACE = "raconvert.files.limits.DEFAULT"  # of what each source has
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 ROWS = b"".join(b"\0" + bytes(range(8 * y, 8 * y + 8)) for y in range(8))  # 8 x 8 grey
 
@@ -611,7 +613,7 @@ def test_remarks_and_chunks_up_to_their_number(
         assert len(notes) == min(count, header.MAX_NOTES + 1)
         assert ("left out" in notes[-1]) == (count > header.MAX_NOTES)
     for count in (4, 5):
-        monkeypatch.setattr(header, "MAX_CHUNKS", count)
+        monkeypatch.setattr(PLACE, DEFAULT._replace(chunks=count))
         found = why(
             tmp_path / "x.png", file_of(ihdr(), *[chunk(b"gAMA", b"\0\0\0\1")] * 2, idat(), END)
         )
@@ -623,11 +625,9 @@ def test_ancillary_chunks_up_to_their_lengths(
     more: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of each, and of all before one; longer ones are left out with a note, or damage is found."""
-    from raconvert.plugins.png import header
-
     path = tmp_path / "x.png"
     text = chunk(b"tEXt", b"key\0" + b"v" * 16)
-    monkeypatch.setattr(header, "MAX_ANCILLARY_BYTES", 20 - more)
+    monkeypatch.setattr(PLACE, DEFAULT._replace(chunk=20 - more))
     path.write_bytes(file_of(ihdr(), text, idat(), END))
     notes = png.read(Source(str(path))).notes
     assert notes == (
@@ -641,8 +641,7 @@ def test_ancillary_chunks_up_to_their_lengths(
     else:
         (note,) = png.read(Source(str(path))).notes
         assert note == "the chunk tEXt at byte 33 was ignored: its checksum is wrong"
-    monkeypatch.setattr(header, "MAX_ANCILLARY_BYTES", 100)
-    monkeypatch.setattr(header, "MAX_METADATA_BYTES", 40 - more)
+    monkeypatch.setattr(PLACE, DEFAULT._replace(chunk=100, metadata=40 - more))
     path.write_bytes(file_of(ihdr(), text, text, text, idat(), END))
     notes = png.read(Source(str(path))).notes
     assert len(notes) == (more > 0)

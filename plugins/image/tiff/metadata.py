@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from raconvert.arrays.metadata import Metadata
+    from raconvert.files.limits import Limits
 
 RESOLUTION_UNITS = {1: "none", 2: "inch", 3: "cm"}  # TIFF 6.0, tag 296
 # Tags that say how the pixels are stored, or that are metadata here.
@@ -33,7 +34,6 @@ KNOWN = {*range(254, 260), *range(262, 267), 270, 273, 274, *range(277, 285), 28
          34675}  # fmt: skip
 TAGS = (("icc", 34675, bytes), ("xmp", 700, bytes), ("software", 305, str))
 # What is looked at of a description; real ones have a few hundred characters for each page.
-MAX_CHARS, MAX_CHARS_OF_A_PAGE = 1 << 20, 1 << 10
 MAX_RANK = 64  # as many axes as numpy has
 NO_UNITS = ("", "pixel", "pixels", "inch")  # inches are ImageJ's word for dots per inch
 # As written by ImageJ (escaped), by others with the micro sign, and with the Greek letter.
@@ -58,13 +58,13 @@ def metadata_of_page(page: Any) -> Metadata:
     return metadata_of(fields, page.description or None)
 
 
-def described(file: Any, text: str, pages: int, page: Any) -> Any:
+def described(file: Any, text: str, pages: int, page: Any, limits: Limits) -> Any:
     """Tifffile's series of all pages, if the description tells their shape; else None.
 
     It has `text` besides: what is left of the description. Tifffile reads what ImageJ and OME say;
     its own note of a shape is looked at here, since it cannot name the axes of all shapes.
     """
-    if len(text) > MAX_CHARS + MAX_CHARS_OF_A_PAGE * pages or "<!DOCTYPE" in text:
+    if len(text) > limits.record + limits.pages * pages or "<!DOCTYPE" in text:
         return None
     if text.startswith('{"shape":'):
         return _shaped(text, page.dtype.itemsize)

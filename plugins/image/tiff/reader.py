@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     Place = tuple[tuple[int, ...], tuple[int, ...]]  # of strips or tiles: offsets, and bytes
 
 REDUCED, MASK = 1, 4  # bits of NewSubfileType (tag 254)
-READ_TIMES, LEAST_BUDGET = 8, 1 << 20  # how often the bytes of the file may be read for its tags
 WHAT = "the structure of the TIFF file"
 NONE, DEFLATE = 1, (8, 32946)
 RATIOS = {NONE: 1, **dict.fromkeys(DEFLATE, MAX_RATIO)}
@@ -58,7 +57,7 @@ class _File(io.BufferedReader):
     def __init__(self, source: Source) -> None:
         super().__init__(source.open())
         self._path, self._size = source.path, source.size
-        self._left = READ_TIMES * source.size + LEAST_BUDGET
+        self._left = source.limits.read * source.size + source.limits.record
 
     def read(self, nbytes: int | None = -1) -> bytes:
         left = max(0, self._size - self.tell())
@@ -183,7 +182,7 @@ def _array(
     size = (page.imagelength, page.imagewidth) + (samples,) * (samples > 1)
     start, step = places[0][0][0], page.nbytes
     verbatim &= all(place[0][0] == start + n * step for n, place in enumerate(places))
-    series = described(file, meta.description or "", count, page)
+    series = described(file, meta.description or "", count, page, source.limits)
     images = (file.imagej_metadata or {}).get("images", 1)
     said = max(series.nbytes // step if series else 1, images if type(images) is int else 1)
     if count == 1 < said:  # one directory for all images
