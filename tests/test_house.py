@@ -6,6 +6,7 @@ The modules are read, not imported. Exceptions stand in tables, each with its re
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -425,3 +426,82 @@ def test_one_place_turns_an_array_and_its_metadata() -> None:
         calls = [node for node in ast.walk(tree(name)) if isinstance(node, ast.Call)]
         found |= {name for call in calls if ast.unparse(call.func).endswith("meta.permuted")}
     assert found == set(TURNING)
+
+
+# Bounds of parsers --------------------------------------------------------------------------------
+
+# A constant that bounds something is a field of `Limits`, unless one of these reasons holds.
+BOUND = re.compile("(?:^|_)(?:MAX|MOST|LARGEST|LONGEST|DEEPEST|LIMITS?)(?:_|$)")
+PARSERS = ("plugins.", "bundle.", "files.", "metadata.", "ra.", "references.")
+NO_LIMITS = {
+    "the format, or the program that reads it, has no more": """
+        plugins.cfl.header.MOST_AXES plugins.har.header.MOST_BYTES plugins.har.records._MAX_BYTES
+        plugins.har.tables.MAX_RANK plugins.har.tables.MAX_INT32 plugins.har.tables.FULL_LIMIT
+        plugins.har.tables.MATRIX_LIMIT plugins.har.tables.SPARSE_LIMIT
+        plugins.har.tables.DELPHI_LIMIT plugins.hdf5.dense.MAX_INDIRECT
+        plugins.hdf5.files.MOST_BYTES plugins.hdf5.header.MAX_RANK plugins.hdf5.storage.MAX_BYTES
+        plugins.hdf5.tables.MAX_RANK plugins.hdf5.tables.MAX_LENGTH
+        plugins.hdf5.trees.MAX_EMPTY_NODE plugins.idx.header.MAX_LENGTH plugins.idx.header.MAX_RANK
+        plugins.idx.header.MOST_HEADER_BYTES plugins.image.bmp.MAX_SIDE plugins.image.gif.MAX_SIDE
+        plugins.image.jpeg.MAX_SIDE plugins.image.netpbm.MAX_SIDE plugins.image.webp.MAX_SIDE
+        plugins.image.tiff.metadata.MAX_RANK plugins.mat.tables.MAX_V5_BYTES
+        plugins.mat.tables.MAX_DIM plugins.mat.tables.MAX_RANK plugins.mat.tables.MAX_NAME
+        plugins.mat.tree.MAX_AXES plugins.mat.writer.MAX_CHARACTER
+        plugins.metaimage.tables.MAX_RANK plugins.nifti.tables.MAX_RANK
+        plugins.nifti.tables.MAX_LENGTH_1 plugins.nifti.tables.MOST_HEADER_BYTES
+        plugins.npy.header.MAX_RANK plugins.npy.header.MAX_ITEM_BYTES
+        plugins.npz.tables.LONGEST_NAME plugins.nrrd.fields.MAX_SKIP
+        plugins.nrrd.fields.MAX_NUMBER_CHARS plugins.nrrd.header.MAX_NUMBER_WIDTH
+        plugins.nrrd.tables.MAX_RANK plugins.nrrd.tables.MAX_SPACE_RANK
+        plugins.nrrd.tables.MAX_BLOCK_BYTES plugins.nrrd.tables.MAX_ARRAY_BYTES
+        plugins.png.pixels.MAX_STORED_BYTES plugins.png.tables.MAX_SIDE plugins.raw.MAX_RANK
+        plugins.safetensors.header.MAX_HEADER_BYTES plugins.safetensors.header.MAX_RANK
+        plugins.scidb.schema.MAX_COORDINATE plugins.scidb.schema._MAX_DIGITS
+        plugins.scidb.tables.MAX_SIZE plugins.scidb.tables.MAX_COUNT plugins.zarr.tables.MAX_RANK
+        files.inflate.MAX_RATIO files.zips.MAX_NAME_BYTES files.zipsplice._LARGEST
+        files.zipsplice._MOST_EXTRA files.zipwriter._LARGEST files.zipwriter._MOST
+        files.remote.uploads.MOST_PARTS metadata.literal.MAX_DEPTH metadata.literal.MAX_DIGITS
+        metadata.plain.MAX_INDENT metadata.reals.LARGEST metadata.yaml.MAX_KEY ra.header.LARGEST
+        ra.leb128.MAX_GROUP_BYTES ra.lz4.MAX_BLOCK_BYTES ra.lz4.MAX_RATIO
+        references.headers.MOST_BYTES_OF_INT references.headers.MOST_BANDS
+        references.headers.MOST_AXES""",
+    "only writing asks": """
+        bundle.members.MAX_PATH_BYTES plugins.hdf5.descriptions.MAX_TYPE_BYTES
+        plugins.hdf5.options.MAX_CHUNK_BYTES plugins.hdf5.scales.MOST_WRITTEN
+        plugins.image.tiff.ome.MOST_SAMPLES plugins.image.tiff.writer.MAX_SAMPLES
+        plugins.metaimage.metadata.MAX_TEXT plugins.nrrd.metadata.MAX_TEXT_BYTES
+        plugins.png.plan.MAX_CHANNELS plugins.scidb.metadata.MAX_NAME_BYTES
+        plugins.zarr.options.MAX_CHUNK_BYTES plugins.zarr.plan.MAX_PATH_BYTES
+        plugins.zarr.scales.MOST files.names._LONGEST references.pieces.MOST_PIECES""",
+    "people are shown, or metadata keeps, so many": """
+        plugins.har.data.MAX_DEVIATIONS plugins.hdf5.reader.MAX_NOTES plugins.mat.tree.MAX_NOTES
+        plugins.mat.tree.MAX_NAMED plugins.nrrd.header.MAX_NOTES plugins.png.stack.MAX_NOTES
+        plugins.png.tables.MAX_NOTES plugins.scidb.header.LARGEST_SHOWN files.nearest.MOST_NAMES
+        references.check.MOST_NAMED""",
+    "beyond it another way is taken, or a cache is emptied": """
+        plugins.hdf5.chunks.LARGEST_UNFILTERED plugins.hdf5.chunks.LARGEST_UNCHECKED
+        plugins.hdf5.walk._MOST_FORMS plugins.hdf5.walk._MOST_KINDS plugins.mat.parts.MAX_STOPPED
+        plugins.npy.header._MOST_KNOWN plugins.png.alike.MOST_BYTES
+        files.remote.source.LARGEST_RANGE files.small.MOST files.source.HELD_AT_MOST""",
+    "no source is parsed: a folder, a list of a server, a note of our own": """
+        files.trees._MOST_LINKED files.remote.store._MOST_PAGES files.remote.target._LARGEST
+        files.unfinished.MAX_BYTES files.unfinished.MAX_LINE""",
+    "the default of `Limits.memory`, which has no import": "files.source.DEFAULT_MAX_MEMORY",
+}
+
+
+def test_bounds_of_parsers_are_fields_of_limits() -> None:
+    """A test and a user find them all in one place; each other bound has a reason in the table."""
+    found = set()
+    for name in modules():
+        short = name.removeprefix("raconvert.")
+        if not f"{short}.".startswith(PARSERS):
+            continue
+        for node in tree(name).body:
+            targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
+            names = [one.id for to in targets if to for one in ast.walk(to) if hasattr(one, "id")]
+            found |= {f"{short}.{one}" for one in names if BOUND.search(one)}
+    listed = [one for names in NO_LIMITS.values() for one in names.split()]
+    assert len(listed) == len(set(listed))
+    assert sorted(found - set(listed)) == [], "a bound of a parser is a field of `Limits`"
+    assert sorted(set(listed) - found) == [], "is not there any more"
