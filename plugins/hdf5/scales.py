@@ -20,7 +20,6 @@ from h5py import h5a, h5r, h5t
 
 from raconvert.arrays.conventions import Coordinates, facts_of
 from raconvert.arrays.space import coordinates
-from raconvert.files.limits import DEFAULT
 from raconvert.metadata import roundtrip
 from raconvert.plugin import Axis
 

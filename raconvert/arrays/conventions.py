@@ -12,6 +12,7 @@ import re
 from raconvert.arrays.metadata import Axis
 from raconvert.arrays.space import coordinates
 from raconvert.errors import RaconvertError
+from raconvert.files.limits import DEFAULT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,9 +44,6 @@ _NAMING = (
 
 # Coordinates --------------------------------------------------------------------------------------
 
-MAX_VALUES = 1 << 16  # longer coordinates give an axis only name and units
-MAX_LABELS = 1000  # and so do irregular ones above this
-
 
 def facts_of(coordinate: Array) -> dict[str, Any]:
     """Spacing and origin where the values of a coordinate are exactly regular, else labels.
@@ -58,7 +56,7 @@ def facts_of(coordinate: Array) -> dict[str, Any]:
 
     numeric = coordinate.element.kind in ("int", "uint", "float")
     text = coordinate.element.kind == "user" and str(coordinate.element.descr)[1:2] in ("S", "U")
-    if coordinate.ndim != 1 or not 1 <= coordinate.count <= MAX_VALUES or not (numeric or text):
+    if coordinate.ndim != 1 or not 1 <= coordinate.count <= DEFAULT.axis or not (numeric or text):
         return {}
     values = as_ndarray(coordinate)
     if text:
@@ -70,11 +68,11 @@ def facts_of(coordinate: Array) -> dict[str, Any]:
             regular = np.array_equal(numbers, origin + spacing * np.arange(len(values)))
         if regular and spacing and np.isfinite(spacing):
             return {"spacing": spacing, "origin": origin}
-    return {"labels": values.tolist()} if len(values) <= MAX_LABELS else {}
+    return {"labels": values.tolist()} if len(values) <= DEFAULT.labels else {}
 
 
 def _text_labels(values: np.ndarray[Any, Any]) -> dict[str, Any]:
-    if len(values) > MAX_LABELS:
+    if len(values) > DEFAULT.labels:
         return {}
     if values.dtype.kind == "U":
         return {"labels": values.tolist()}
