@@ -243,6 +243,10 @@ def _against_bundle(
         result.add("extra", f"{source.path}#{name}")
 
 
+# In the reason of a fit: others see it otherwise, and what is read back here is the same.
+_KEPT = ("other programs see ", "only raconvert finds ")
+
+
 def _changes_named(source: Bundle, bundle: Bundle) -> set[str] | None:
     """The arrays of which a conversion says that it changes metadata, "" for all of them.
 
@@ -258,7 +262,12 @@ def _changes_named(source: Bundle, bundle: Bundle) -> set[str] | None:
     except RaconvertError:
         return None
     said = (*report.equivalent, *report.allowed)
-    return {fit.array for fit in said if fit.property in ("metadata", "names", "index order")}
+    return {
+        fit.array
+        for fit in said
+        if fit.property in ("metadata", "names", "index order")
+        and not any(words in fit.reason for words in _KEPT)
+    }
 
 
 def _judge_pair(source: Array, array: Array, rule: Rule, named: set[str] | None) -> tuple[str, str]:
