@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raconvert.errors import Corrupt, RaconvertError, Unsupported
+from raconvert.files.limits import DEFAULT
 
 from .tables import SHUFFLES
 
@@ -289,10 +290,13 @@ def _unlzma(settings: dict[str, Any], size: int | None, limit: int, data: Any) -
     if form not in (0, 1, 2, 3) or (filters is not None and not isinstance(filters, list)):
         raise Corrupt("codec 'lzma' has a wrong setting", got=repr(settings)[:80])
     if form == lzma.FORMAT_RAW:
-        if any(isinstance(f, dict) and f.get("dict_size", 0) > 1 << 26 for f in filters or ()):
+        if any(
+            isinstance(f, dict) and f.get("dict_size", 0) > DEFAULT.dictionary
+            for f in filters or ()
+        ):
             raise Corrupt("codec 'lzma' asks for a very large dictionary")
         return _by_decoder(lzma.LZMADecompressor(form, None, filters), limit, data)
-    return _by_decoder(lzma.LZMADecompressor(form, limit + (128 << 20)), limit, data)
+    return _by_decoder(lzma.LZMADecompressor(form, limit + DEFAULT.decoder), limit, data)
 
 
 def _by_decoder(decoder: Any, limit: int, data: Any) -> bytes:

@@ -15,6 +15,7 @@ import numpy as np
 
 from raconvert.errors import Corrupt
 from raconvert.files.compressed import left_in, note_once
+from raconvert.files.limits import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     Parse = Callable[[list[bytes], np.dtype[Any]], np.ndarray[Any, Any]]
 
 TEXT_BYTES = 1 << 18
-MAX_WORD_BYTES = 1 << 11  # of one number; the longest exact double has 1079 characters
 
 
 def numbers(
@@ -54,7 +54,7 @@ def numbers(
         if words:
             yield _values(words, dtype, total - left, exact=commas).view("u1").data
         left -= len(words)
-        if left and len(carry) > MAX_WORD_BYTES:
+        if left and len(carry) > DEFAULT.number:
             raise _no_number(carry, total - left, dtype)
         if left and not more:
             raise Corrupt(
@@ -99,7 +99,7 @@ _OF_FLOATS = re.compile(rb"[-+0-9.eEnaNAifIFtTyY ]+")
 def _integers(words: list[bytes], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """The integers; ValueError or OverflowError if one is none, or beyond 64 bits."""
     text = b" ".join(words)
-    if not _OF_INTEGERS.fullmatch(text) or len(max(words, key=len)) > MAX_WORD_BYTES:
+    if not _OF_INTEGERS.fullmatch(text) or len(max(words, key=len)) > DEFAULT.number:
         raise ValueError
     return np.array(list(map(int, words)), dtype)
 
@@ -107,7 +107,7 @@ def _integers(words: list[bytes], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 def _floats(words: list[bytes], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """The doubles; ValueError if one is none."""
     # Python's float takes "1_0" and no digit but these letters' words: nan, inf, infinity.
-    if not _OF_FLOATS.fullmatch(b" ".join(words)) or len(max(words, key=len)) > MAX_WORD_BYTES:
+    if not _OF_FLOATS.fullmatch(b" ".join(words)) or len(max(words, key=len)) > DEFAULT.number:
         raise ValueError
     return np.array(list(map(float, words)), dtype)
 
@@ -122,7 +122,7 @@ def _whole(words: list[bytes], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 def _integer(word: bytes) -> int:
     """The integer of fewer than 20 digits that a word stands for; ValueError if it is none."""
-    if not _OF_FLOATS.fullmatch(word) or len(word) > MAX_WORD_BYTES:
+    if not _OF_FLOATS.fullmatch(word) or len(word) > DEFAULT.number:
         raise ValueError
     try:
         number = Decimal(word.decode())

@@ -20,6 +20,7 @@ class Limits(Record):
     line: int = 4 << 20  # bytes of one line of a header
     lines: int = 1 << 16  # of a header
     name: int = 4096  # bytes of the name of an array; programs write 63
+    number: int = 1 << 11  # bytes of one number in a text; the longest exact double has 1079
     lengths: int = 4096  # bytes of the lengths of axes: 1024 axes
     digits: int = 512  # of a number in a header: tarfile before 3.11.10 takes the square as time
     directory: int = 8 << 20  # bytes of the directory of an archive; ten times as many in memory
@@ -70,6 +71,8 @@ class Limits(Record):
     listed: int = 1_000_000  # files of a folder of which the names are kept
     indexes: int = 16 << 20  # bytes of indexes of shards that are read to count their chunks
     repeats: int = 16  # times that the bytes of a shard may be decoded, as parts may overlap
+    dictionary: int = 1 << 26  # bytes of the dictionary of an LZMA stream; xz -9 takes as many
+    decoder: int = 128 << 20  # bytes that liblzma may take for itself
     ratio: int = 1 << 18  # bytes that stored bytes may become beyond `memory`; Zstandard: 1 << 15
     sparse: int = 1000  # pieces or bytes that may be absent for each one that is stored
     piece: int = 16 << 20  # bytes of an absent piece that `sparse` counts
