@@ -88,7 +88,7 @@ class Dense:
                 self._names[found[0]] = named
 
     def get(self, name: bytes) -> Attribute | None:
-        """The attribute of a name; None if there is none."""
+        """Return the attribute of this name, or None."""
         named = self._names.get(name)
         found = attribute_of(self._message(named)) if named is not None else None
         return None if found is None else found[1]
@@ -102,7 +102,7 @@ class Dense:
 
 
 def dense_attribute(file: File, address: int, name: bytes) -> Attribute | None:
-    """An attribute of an object that lies outside its header; None if there is none.
+    """Return an attribute that lies outside the header of its object, or None.
 
     Raises `Corrupt` where the library could not find it either.
     """

@@ -73,7 +73,7 @@ def without_type_of_missing(attributes: Attributes, element: Element) -> None:
 
 
 def type_of_missing(element: Element) -> dict[str, Any] | None:
-    """The remembered type of a `_FillValue` of one number; None for elements that are none."""
+    """The remembered type of a `_FillValue` of one number; None for other elements."""
     if element.kind not in ("int", "uint", "float"):
         return None
     return {"type": describe(type_of_element(little(element))), "shape": [1]}

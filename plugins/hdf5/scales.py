@@ -379,5 +379,5 @@ def values_around(path: str, length: int, own: Mapping[str, Array]) -> Array | N
 
 
 def says(axis: Axis, length: int) -> tuple[int, str]:
-    """What the scale of an axis says: axes that say the same share it."""
+    """The scale of an axis; equal axes share one."""
     return length, repr(axis.to_dict())

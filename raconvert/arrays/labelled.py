@@ -261,7 +261,7 @@ class _Placed(Record):
 
 
 def _kept_of(values: Any) -> dict[str, Any]:
-    """What is kept of the array that an object was, or was computed from."""
+    """The record kept of the array that an object was, or was computed from."""
     for one in (values, *values.coords.values()):
         kept = one.encoding.get(KEEPS)
         if isinstance(kept, dict):

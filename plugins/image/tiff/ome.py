@@ -106,7 +106,7 @@ def _letter(axis: Axis) -> str | None:
 
 
 def kept_axes(axes: Sequence[Axis], letters: str) -> list[Axis]:
-    """What OME tells of axes that have these letters, in the same order."""
+    """The facts that OME holds of axes with these letters, in the same order."""
     return [_kept_axis(axis, letter) for axis, letter in zip(axes, letters, strict=True)]
 
 
@@ -121,7 +121,7 @@ def _kept_axis(axis: Axis, letter: str) -> Axis:
 
 
 def lost_of(array: Array, letters: str) -> list[str]:
-    """What OME does not tell of the axes and of their space, field by field."""
+    """The fields of the axes and of their space that OME does not hold."""
     axes, space = array.ra_axes, array.meta.space
     kept = kept_axes(axes, letters[::-1])
     lost = [
@@ -189,7 +189,7 @@ def _written(units: str | None) -> str:
 
 
 def own_series(text: str, itemsize: int) -> Any:
-    """What a text of this module tells: shape, axes and their steps, and the description.
+    """The shape, the axes with their steps, and the description that a text of this module holds.
 
     None for any other text: one that differs in a single letter says something of its own.
     """
