@@ -19,9 +19,9 @@ from hypothesis.extra import numpy as st_np
 import raconvert
 from raconvert import Metadata, convert
 from raconvert.api import array_of
-from raconvert.arrays import axes as axis_order
+from raconvert.arrays import transpose
 from raconvert.arrays import cast as casting
-from raconvert.arrays import scale as scaling
+from raconvert.arrays import cast
 from raconvert.arrays.array import Array
 from raconvert.arrays.blocks import as_ndarray, blocks
 from raconvert.arrays.dtypes import element_of
@@ -308,7 +308,7 @@ def exact_scale(values: np.ndarray, low: Fraction, high: Fraction, bits: int) ->
 
 
 def scaled(values: np.ndarray, scale: str, bits: int) -> list[int]:
-    array = scaling.scaled(array_of(values, "x"), scale, bits)
+    array = cast.scaled(array_of(values, "x"), scale, bits)
     got = as_ndarray(array)
     assert got.dtype == f"<u{bits // 8}"
     return got.reshape(-1).tolist()
@@ -406,7 +406,7 @@ def test_a_scale_that_is_none_is_a_usage_error(scale: str) -> None:
 
 def test_bits_other_than_8_and_16_are_a_usage_error() -> None:
     with pytest.raises(UsageError, match="bits takes 8 or 16"):
-        scaling.scaled(array_of(np.zeros(3)), "unit", 12)
+        cast.scaled(array_of(np.zeros(3)), "unit", 12)
 
 
 def test_integers_above_2_to_53_are_scaled_exactly() -> None:
@@ -438,7 +438,7 @@ def test_minmax_of_nothing_is_nothing() -> None:
 
 def test_complex_numbers_have_no_scale() -> None:
     with pytest.raises(Unsupported, match="no scale"):
-        scaling.scaled(array_of(np.zeros(3, "c8")), "unit", 8)
+        cast.scaled(array_of(np.zeros(3, "c8")), "unit", 8)
 
 
 def test_the_scale_is_kept_in_the_metadata(tmp_path: Path) -> None:
@@ -451,7 +451,7 @@ def test_the_scale_is_kept_in_the_metadata(tmp_path: Path) -> None:
 def test_the_metadata_of_the_source_is_not_changed() -> None:
     array = array_of(np.array([0.0, 1.0]), "x")
     array.meta = Metadata(attributes={"a": 1})
-    scaling.scaled(array, "unit", 8)
+    cast.scaled(array, "unit", 8)
     assert array.meta.attributes == {"a": 1}
 
 
@@ -482,7 +482,7 @@ def test_permutations_are_those_of_numpy(rank: int, order: str | None) -> None:
     shape = (2, 3, 4, 5)[:rank]
     logical = np.arange(math.prod(shape), dtype="i4").reshape(shape)
     for axes in itertools.permutations(range(rank)):
-        got = axis_order.permuted(in_memory(logical, order), axes)
+        got = transpose.permuted(in_memory(logical, order), axes)
         assert got.shape == logical.transpose(axes).shape
         assert got.index_order == order
         assert np.array_equal(logical_of(got), logical.transpose(axes))
@@ -503,7 +503,7 @@ def test_any_permutation_in_any_blocks(
     order: str | None, case: tuple[np.ndarray, tuple[int, ...], int]
 ) -> None:
     logical, axes, max_bytes = case
-    got = axis_order.permuted(in_memory(logical, order), axes)
+    got = transpose.permuted(in_memory(logical, order), axes)
     pieces = [piece.reshape(-1).copy() for piece in blocks(got, max_bytes)]
     assert all(piece.nbytes <= max(max_bytes, piece.itemsize) for piece in pieces)
     expected = logical.transpose(axes)
@@ -515,7 +515,7 @@ def test_any_permutation_in_any_blocks(
 @ORDERS
 def test_regions_of_a_permuted_array(order: str | None) -> None:
     logical = np.arange(120).reshape(2, 3, 4, 5)
-    got = axis_order.permuted(in_memory(logical, order), (3, 1, 0, 2))
+    got = transpose.permuted(in_memory(logical, order), (3, 1, 0, 2))
     expected = logical.transpose(3, 1, 0, 2)
     assert got[2].tolist() == expected[2].tolist()
     assert got[1:3, 2, :, 1].tolist() == expected[1:3, 2, :, 1].tolist()
@@ -530,7 +530,7 @@ def test_what_is_known_per_axis_moves_along(order: str | None) -> None:
     axes = [Axis(name=name) for name in (names if order == "F" else names[::-1])]
     array = in_memory(logical, order, meta=Metadata(axes=[Axis(name=name) for name in names]))
     for permutation in itertools.permutations(range(3)):
-        got = axis_order.permuted(array, permutation)
+        got = transpose.permuted(array, permutation)
         told = [axis.name for axis in got.ra_axes]
         assert (told if order == "F" else told[::-1]) == [names[axis] for axis in permutation]
         assert dict(zip(told, got.dims, strict=True)) == {"a": 2, "b": 3, "c": 4}
@@ -544,7 +544,7 @@ def test_another_index_order_keeps_every_index(
     shape: tuple[int, ...], start: str, wanted: str
 ) -> None:
     logical = np.arange(math.prod(shape)).reshape(shape)
-    got = axis_order.in_order(in_memory(logical, start), wanted)
+    got = transpose.in_order(in_memory(logical, start), wanted)
     assert got.shape == shape
     assert got.index_order == wanted or len(shape) < 2
     assert np.array_equal(logical_of(got), logical)

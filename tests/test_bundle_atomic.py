@@ -24,7 +24,7 @@ from raconvert.arrays.bundle import Bundle
 from raconvert.arrays.metadata import Metadata
 from raconvert.bundle import folder
 from raconvert.errors import TargetExists, WouldLose, WriteFailed
-from raconvert.files import foldertarget
+from raconvert.files import folder_target
 
 ROOT = Path(__file__).resolve().parents[1]
 KILLS = 200
@@ -109,7 +109,7 @@ print(json.dumps(found))
 def can_exchange(place: Path) -> bool:
     for name in ("a", "b"):
         (place / name).mkdir()
-    done = foldertarget.exchanged(str(place / "a"), str(place / "b"))
+    done = folder_target.exchanged(str(place / "a"), str(place / "b"))
     for name in ("a", "b"):
         (place / name).rmdir()
     return done
@@ -188,7 +188,7 @@ def test_there_is_no_moment_without_a_bundle(tmp_path: Path, out: Path, source: 
 
 @pytest.fixture
 def no_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foldertarget, "exchanged", lambda *_: False)
+    monkeypatch.setattr(folder_target, "exchanged", lambda *_: False)
 
 
 @pytest.mark.usefixtures("no_exchange")
@@ -379,12 +379,12 @@ def test_a_bundle_waits_for_the_disk_once(
 def test_a_wait_for_the_disk_that_fails_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from raconvert.files import syncing
+    from raconvert.files import target
 
     def failing(_: str) -> bool:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(syncing, "_sync_file_system", failing)
+    monkeypatch.setattr(target, "_sync_file_system", failing)
     arrays = {f"a{n}": np.arange(3) for n in range(100)}
     with pytest.raises(WriteFailed, match="Input/output error"):
         raconvert.write(tmp_path / "x", arrays, to="bundle", sync=True)

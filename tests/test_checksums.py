@@ -20,7 +20,8 @@ import pytest
 import raconvert
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import Corrupt, RaconvertError, TooLarge, Unsupported
-from raconvert.files import unzip, zips
+from raconvert.files import zips
+from raconvert.files import inflate
 from raconvert.files.source import Source
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ METHODS = {
     "lzma": zipfile.ZIP_LZMA,
 }
 FLIPS = 400
-PIECE = unzip.CHUNK_BYTES
+PIECE = inflate.MEMBER_CHUNK_BYTES
 
 
 def npz(path: Path, arrays: dict[str, np.ndarray], method: int) -> Path:
@@ -359,7 +360,7 @@ def test_bytes_behind_a_stream_that_has_an_end(
         "deflated": deflated,
     }[method]
     packed = pack(content)
-    monkeypatch.setattr(unzip, "CHUNK_BYTES", len(packed) + chunk)
+    monkeypatch.setattr(inflate, "CHUNK_BYTES", len(packed) + chunk)
     for more in (b"", b"m", b"more"):
         data = archive_of(packed + more, content, METHODS[method])
         (tmp_path / "x.zip").write_bytes(data)

@@ -12,7 +12,7 @@ import pytest
 
 from raconvert.conversion.options import Settings
 from raconvert.errors import ReadFailed, Unsafe
-from raconvert.files import references
+from raconvert.files import named
 from raconvert.files.references import resolve
 from raconvert.files.source import Source
 
@@ -230,7 +230,7 @@ def test_other_hosts_and_drives_are_not_even_looked_at(
         realpath=realpath,
         islink=lambda _: False,
     )
-    monkeypatch.setattr(references, "os", SimpleNamespace(path=paths, fsencode=os.fsencode))
+    monkeypatch.setattr(named, "os", SimpleNamespace(path=paths, fsencode=os.fsencode))
     with pytest.raises(Unsafe, match="outside the folder"):
         resolve(Source(r"C:\scans\x.nhdr"), name, "the data file")
     assert looked == [r"C:\scans\x.nhdr"]
@@ -255,7 +255,7 @@ def test_a_real_path_is_the_one_of_the_system(header: Path, name: str) -> None:
     (folder / "out").symlink_to(folder.parent)
     real = os.path.realpath(folder)
 
-    assert references.real_path(real, name) == os.path.realpath(os.path.join(real, name))
+    assert named.real_path(real, name) == os.path.realpath(os.path.join(real, name))
 
 
 def test_a_file_that_became_a_link_outwards_is_refused_when_it_is_opened(
@@ -263,7 +263,7 @@ def test_a_file_that_became_a_link_outwards_is_refused_when_it_is_opened(
 ) -> None:
     source = Source(str(header))
     resolve(source, "data.raw", "the data file")  # its folder is known from now on
-    real = references.real_path
+    real = named.real_path
 
     def replaced(folder: str, name: str) -> str:
         path = real(folder, name)
@@ -271,6 +271,6 @@ def test_a_file_that_became_a_link_outwards_is_refused_when_it_is_opened(
         (header.parent / "sub" / "data.raw").symlink_to(header.parent.parent / "data.raw")
         return path
 
-    monkeypatch.setattr(references, "real_path", replaced)
+    monkeypatch.setattr(named, "real_path", replaced)
     with pytest.raises(Unsafe, match="outside the folder"):
         resolve(source, "sub/data.raw", "the data file")

@@ -23,7 +23,7 @@ from PIL import Image
 import raconvert
 from raconvert.cli import main
 from raconvert.errors import ReadFailed, UnknownFormat
-from raconvert.files import nearest
+from raconvert.files import paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -198,8 +198,8 @@ def test_only_some_names_of_a_large_folder_are_looked_at(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = []
-    monkeypatch.setattr(nearest, "_likeness", lambda *names: asked.append(names) or 0.0)
-    monkeypatch.setattr(nearest, "MOST_NAMES", 20)
+    monkeypatch.setattr(paths, "_likeness", lambda *names: asked.append(names) or 0.0)
+    monkeypatch.setattr(paths, "MOST_NAMES", 20)
     for number in range(30):
         Path(f"{number}.x").touch()
 

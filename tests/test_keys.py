@@ -147,19 +147,19 @@ def test_keys_of_other_elements(tmp_path: Path, kind: str) -> None:
 
 def test_few_of_many_are_read_as_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In proportion to what is picked: rows far apart, and points of a large array."""
-    from raconvert.arrays import mapped
+    from raconvert.arrays import regions
 
     values = np.arange(3000 * 1000, dtype="<i4").reshape(3000, 1000)
     np.save(tmp_path / "x.npy", values)
     read: list[int] = []
-    whole = mapped.read_region
+    whole = regions.read_region
 
     def counted(*arguments: Any) -> Any:
         found = whole(*arguments)
         read.append(found.nbytes)
         return found
 
-    monkeypatch.setattr(mapped, "read_region", counted)
+    monkeypatch.setattr(regions, "read_region", counted)
     chance = random.Random(3)
     rows = chance.sample(range(3000), 64)
     columns = [chance.randrange(1000) for _ in rows]

@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 
 from raconvert.errors import Changed, Corrupt, ReadFailed
-from raconvert.files import copy, hands, swap
+from raconvert.files import copy
+from raconvert.files import threads
+from raconvert.files import copy
 from raconvert.files.source import Checksum, Extent, open_regular
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     choose(loop or "python", monkeypatch)
     missing = {"no-pwrite": "pwrite", "no-preadv": "preadv", "no-fallocate": "posix_fallocate",
                "no-major": "major", "no-statvfs": "fstatvfs"}  # fmt: skip
-    monkeypatch.setattr(hands, "processors", lambda: 1 if name == "one" else 2)
+    monkeypatch.setattr(threads, "processors", lambda: 1 if name == "one" else 2)
     if name in missing:
         monkeypatch.delattr(os, missing[name], raising=False)
     if name == "no-thread":
@@ -81,7 +83,7 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two processors, and a file system in memory."""
     if not (hasattr(os, "pwrite") and hasattr(os, "preadv")):
         pytest.skip("this system has no pwrite or no preadv: one thread copies")
-    monkeypatch.setattr(hands, "processors", lambda: 2)
+    monkeypatch.setattr(threads, "processors", lambda: 2)
     monkeypatch.setattr(copy, "_in_memory", lambda _: True)
 
 
@@ -257,7 +259,7 @@ def test_a_checksum_is_compared_in_order(
 ) -> None:
     from zlib import crc32
 
-    monkeypatch.setattr(hands, "shared", lambda *_: pytest.fail("the order is free then"))
+    monkeypatch.setattr(threads, "shared", lambda *_: pytest.fail("the order is free then"))
     monkeypatch.setattr(copy, "copy_stretch", lambda *_: pytest.fail("Python sees no bytes then"))
     extent, data = source_of(tmp_path, 128)
     for value in (crc32(data), crc32(data) ^ 1):
@@ -320,8 +322,8 @@ def test_a_system_without_a_list_of_mounts_has_disks(
 @pytest.mark.parametrize("way", ["compiled", "numpy"])
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 8, 10, 16, 32])
 def test_numbers_are_reversed(way: str, width: int) -> None:
-    turn = swap._swap if way == "compiled" else swap.BY_NUMPY
-    if way == "compiled" and turn is swap.BY_NUMPY:
+    turn = copy._swap if way == "compiled" else copy.BY_NUMPY
+    if way == "compiled" and turn is copy.BY_NUMPY:
         pytest.skip("_swap.c was not compiled: python setup.py build_ext --inplace")
     data = os.urandom(5 + 1000 * width)
     for first in (0, 1, 5):  # numbers that are not aligned
@@ -334,14 +336,14 @@ def test_numbers_are_reversed(way: str, width: int) -> None:
 
 
 def test_the_compiled_loop_refuses_half_a_number() -> None:
-    if swap._swap is swap.BY_NUMPY:
+    if copy._swap is copy.BY_NUMPY:
         pytest.skip("_swap.c was not compiled: python setup.py build_ext --inplace")
     for width in (0, -1, 4, sys.maxsize):
         with pytest.raises(ValueError, match="whole number of numbers"):
-            swap._swap(bytearray(6), width)
+            copy._swap(bytearray(6), width)
     with pytest.raises((TypeError, BufferError)):
-        swap._swap(b"12345678", 4)
-    swap._swap(bytearray(), 4)
+        copy._swap(b"12345678", 4)
+    copy._swap(bytearray(), 4)
 
 
 def test_progress_comes_between_stretches(loop: str, tmp_path: Path) -> None:

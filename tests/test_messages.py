@@ -14,7 +14,7 @@ from PIL import Image
 import raconvert
 from raconvert.cli import main
 from raconvert.errors import counted
-from raconvert.files import places
+from raconvert.files import paths
 
 
 @pytest.fixture(autouse=True)
@@ -184,7 +184,7 @@ def test_writing_without_links(refuse: str, monkeypatch: pytest.MonkeyPatch) -> 
 
         monkeypatch.setattr("os.link", link)
     with pytest.raises(OSError, match="not supported"):
-        places.link("a.npy", "b.npy")
+        paths.link("a.npy", "b.npy")
     for target in ("b.ra", "b.npz", "b.h5", "b.nhdr", "b.zarr"):
         raconvert.convert("a.npy", target)
         with pytest.raises(FileExistsError):

@@ -18,7 +18,8 @@ import pytest
 import raconvert
 from raconvert.conversion.read import open_bundle
 from raconvert.errors import Changed, RaconvertError, ReadFailed, Unsafe
-from raconvert.files import references, source
+from raconvert.files import source
+from raconvert.files import named
 from raconvert.files.source import HELD_AT_MOST, Source
 
 CHANGED = "changed while it was read|became shorter"
@@ -267,9 +268,9 @@ def test_a_link_swapped_in_before_the_open(
 
     monkeypatch.setattr(source, "open_file", swapping)
     if not proc:
-        monkeypatch.setattr(references.os, "readlink", no_proc)
+        monkeypatch.setattr(named.os, "readlink", no_proc)
     with pytest.raises(Unsafe, match="outside the folder"):
-        references.resolve(Source(str(nrrd)), "sub/x.raw", "the data file")
+        named.resolve(Source(str(nrrd)), "sub/x.raw", "the data file")
 
 
 def test_a_data_file_that_is_written_to_during_the_conversion(nrrd: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from PIL import Image
 
 import raconvert
 from raconvert.api import array_of
-from raconvert.arrays import shown
+from raconvert.arrays import summary
 from raconvert.cli import main
 from raconvert.cli.peek import folded
 from raconvert.views import terminal
@@ -633,8 +633,8 @@ def test_only_what_is_shown_is_described(
 ) -> None:
     np.savez(tmp_path / "x.npz", **{f"a{number}": np.arange(3) for number in range(500)})
     lines = []
-    one_line = shown.array_line
-    monkeypatch.setattr(shown, "array_line", lambda array: lines.append(array) or one_line(array))
+    one_line = summary.array_line
+    monkeypatch.setattr(summary, "array_line", lambda array: lines.append(array) or one_line(array))
     text = peek(capsys, tmp_path / "x.npz")
 
     assert "… 461 more lines" in text

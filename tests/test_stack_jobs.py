@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import raconvert
-from raconvert.arrays import copies
+from raconvert.workers import shared_memory
 from raconvert.errors import Corrupt, RaconvertError, UsageError
-from raconvert.files import processes
+from raconvert.workers import processes
 from tests.chaos.trees import eventually, is_gone
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be copied here")
@@ -33,8 +33,8 @@ def _copies_may_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many copies were asked for, each time."""
     found: list[int] = []
-    before = copies.made
-    monkeypatch.setattr(copies, "made", lambda *words: (found.append(words[3]), before(*words))[1])
+    before = shared_memory.made
+    monkeypatch.setattr(shared_memory, "made", lambda *words: (found.append(words[3]), before(*words))[1])
     return found
 
 

@@ -21,7 +21,7 @@ import pytest
 
 import raconvert
 from raconvert.errors import RaconvertError, TargetExists, WriteFailed
-from raconvert.files import places
+from raconvert.files import paths
 from raconvert.files.target import Target
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -81,7 +81,7 @@ def no_links(*_: object, **__: object) -> None:
 
 
 def no_renameat2(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "_renameat2", lambda *_: 38)
+    monkeypatch.setattr(paths, "_renameat2", lambda *_: 38)
 
 
 @pytest.mark.parametrize("way", ["link", "renameat2", "neither"])
@@ -159,7 +159,7 @@ def test_a_plane_that_appears_meanwhile_is_not_replaced(
 def test_what_appears_in_the_place_of_a_bundle_stays(
     source: Path, out: Path, overwrite: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from raconvert.files import foldertarget
+    from raconvert.files import folder_target
 
     def appear() -> None:
         (out / "b").mkdir(exist_ok=True)
@@ -168,7 +168,7 @@ def test_what_appears_in_the_place_of_a_bundle_stays(
     if overwrite:
         raconvert.convert(source, out / "b", to="bundle")
     before = sorted(os.listdir(out / "b")) if overwrite else []
-    real = foldertarget.exchanged if overwrite else os.rename
+    real = folder_target.exchanged if overwrite else os.rename
 
     def late(*paths: Any) -> Any:
         if str(out / "b") in paths and not (out / "b" / "notes.txt").exists():
@@ -176,7 +176,7 @@ def test_what_appears_in_the_place_of_a_bundle_stays(
         return real(*paths)
 
     if overwrite:
-        monkeypatch.setattr(foldertarget, "exchanged", late)
+        monkeypatch.setattr(folder_target, "exchanged", late)
     else:
         monkeypatch.setattr(os, "rename", late)
     with pytest.raises(TargetExists):

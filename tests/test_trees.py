@@ -14,7 +14,7 @@ import pytest
 
 import raconvert
 from raconvert.errors import Unsafe
-from raconvert.files import trees
+from raconvert.files import paths
 from raconvert.files.folders import walk
 from raconvert.files.unfinished import refuse_unfinished
 
@@ -68,7 +68,7 @@ def test_links_that_lead_in_circles_are_followed_once(tmp_path: Path) -> None:
         for name in ("x", "y", "z"):
             (tmp_path / here / name).symlink_to(tmp_path / there)
 
-    found = [os.path.relpath(entry.path, tmp_path) for entry in trees.entries_below(str(tmp_path))]
+    found = [os.path.relpath(entry.path, tmp_path) for entry in paths.entries_below(str(tmp_path))]
 
     assert set(found) >= {"a/a.npy", "b/b.npy", "a/x/b.npy", "b/z/a.npy"}
     assert len(found) < 40

@@ -10,7 +10,7 @@ import pytest
 
 import raconvert
 from raconvert.conversion import write
-from raconvert.files import writeback
+from raconvert.files import target
 
 pytestmark = pytest.mark.disk
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.disk
 def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file of 3 MiB, for which 1 MiB is large."""
     monkeypatch.setattr(write, "LARGE", 1 << 20)
-    monkeypatch.setattr(writeback, "EVERY", 1 << 20)
+    monkeypatch.setattr(target, "EVERY", 1 << 20)
     np.save(tmp_path / "a.npy", np.arange(3 << 17, dtype="f8"))
     return tmp_path / "a.npy"
 
@@ -29,12 +29,12 @@ def test_the_disk_begins_while_more_is_written(
 ) -> None:
     begun: list[int] = []
     monkeypatch.setattr(
-        writeback, "_sync_file_range", lambda: lambda *call: begun.append(call[3]) or 0
+        target, "_sync_file_range", lambda: lambda *call: begun.append(call[3]) or 0
     )
     seen: list[int] = []
     raconvert.convert(large, large.with_suffix(".ra"), progress=lambda now: seen.append(now.done))
 
-    assert begun == [writeback._WRITE] * len(begun)
+    assert begun == [target._WRITE] * len(begun)
     assert 2 <= len(begun) <= 3
     assert seen[-1] == 3 << 20
 
@@ -44,17 +44,17 @@ def test_a_system_without_the_call_writes_the_same(
     sync: bool, large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     raconvert.convert(large, large.with_suffix(".ra"))
-    monkeypatch.setattr(writeback.sys, "platform", "win32")
+    monkeypatch.setattr(target.sys, "platform", "win32")
     raconvert.convert(large, large.with_name("b.ra"), sync=sync)
 
-    assert writeback._sync_file_range() is None
+    assert target._sync_file_range() is None
     assert large.with_name("b.ra").read_bytes() == large.with_suffix(".ra").read_bytes()
 
 
 def test_without_a_wait_for_the_disk_nothing_is_begun(
     large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writeback, "_sync_file_range", lambda: pytest.fail("asked for"))
+    monkeypatch.setattr(target, "_sync_file_range", lambda: pytest.fail("asked for"))
     raconvert.convert(large, large.with_suffix(".ra"), sync=False)
 
     assert large.with_suffix(".ra").stat().st_size == (3 << 20) + 48 + 8
@@ -62,7 +62,7 @@ def test_without_a_wait_for_the_disk_nothing_is_begun(
 
 def test_progress_is_passed_on() -> None:
     seen: list[int] = []
-    call = writeback.WriteBack(io.FileIO(0, closefd=False), seen.append)
+    call = target.WriteBack(io.FileIO(0, closefd=False), seen.append)
     for nbytes in (1, 2, 3):
         call(nbytes)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from raconvert.files import zipwriter
+from raconvert.files import zips
 from raconvert.files.unzip import STORED
 from raconvert.files.zipwriter import Archive
 
@@ -61,7 +61,7 @@ def compared(folder: Path, members: list[Member]) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_members_of_any_size_and_name(seed: int, tmp_path: Path) -> None:
     random.seed(seed)
-    limit = zipwriter.HELD_BYTES
+    limit = zips.HELD_BYTES
     sizes = [0, 1, 63, 64, 1000, limit - 200, limit, limit + 1, 3 * limit]
     members = []
     for number in range(random.randint(0, 12)):
@@ -80,7 +80,7 @@ def test_more_members_than_an_end_record_counts(tmp_path: Path) -> None:
 
 def test_beyond_two_gigabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 5000)
-    monkeypatch.setattr(zipwriter, "_LARGEST", 5000)
+    monkeypatch.setattr(zips, "_LARGEST", 5000)
     pieces = [bytes(range(256)) * 40]
     compared(tmp_path, [(f"{n}", pieces, n % 2 * DEFLATED, 0) for n in range(4)])
 

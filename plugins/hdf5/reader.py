@@ -15,7 +15,8 @@ from raconvert.metadata import roundtrip
 from raconvert.metadata.reals import doubles
 from raconvert.plugin import Array, Bundle, Extent, Source
 
-from . import dialects, netcdf, scales
+from . import dialects, scales
+from .netcdf import is_netcdf_file, take_provenance, take_times, without_single_lists, without_type_of_missing
 from .attributes import read_attributes
 from .chunks import Chunks, is_decoded
 from .datatypes import BOOL_NAMES, element_size, fixed_dtype, is_text, kind_of, without_bools
@@ -85,7 +86,7 @@ def _bundle(source: Source, files: Files, bools: str) -> Bundle:
     is_julia = files.main.userblock > 0 and dialects.is_julia(files.main)
     resolver = cache(partial(Resolver, files, walk))
     notes = end_notes(files.main)
-    numbers, is_netcdf = scales.Numbers(), netcdf.is_netcdf(files.main)
+    numbers, is_netcdf = scales.Numbers(), is_netcdf_file(files.main)
     context = Context(
         files, walk, notes, is_julia, {}, [], [], {}, bools, resolver, {}, numbers, is_netcdf
     )
@@ -201,7 +202,7 @@ def _attributes(
         return Attributes({}, {}, []), {}
     attributes = read_attributes(oid, found.file, names, skip)
     if context.netcdf:
-        netcdf.without_single_lists(attributes)
+        without_single_lists(attributes)
     for name, reason in attributes.problems:
         context.notes.append(f"attribute '{name}' of '/{found.path}' was left out: {reason}")
     return attributes, take_record(attributes, found.file.path, found.file.source.limits)
@@ -212,7 +213,7 @@ def _take_group(found: Found, bundle: Bundle, space: dict[str, Any], context: Co
     attributes, record = _attributes(oid, _names_of(oid), found, context)
     if not found.path:
         if context.netcdf:
-            space.update(netcdf.take_provenance(attributes))
+            space.update(take_provenance(attributes))
         bundle.attributes = attributes.values
         if record:
             roundtrip.apply_to_file(record, bundle, found.file.path)
@@ -581,8 +582,8 @@ def _described(
     """An array with what its attributes say: common fields, the others, and how to write them."""
     own = {}
     if context.netcdf:
-        netcdf.without_type_of_missing(attributes, array.element)
-    netcdf.take_times(attributes, record)
+        without_type_of_missing(attributes, array.element)
+    take_times(attributes, record)
     values = attributes.values
     common = {}
     for name, field in FIELDS.items():

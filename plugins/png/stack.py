@@ -131,7 +131,7 @@ class PngStack:
 
     def _stream_of_copies(self, jobs: int) -> Iterator[Samples]:
         """Yield blocks as `stream` does, which copies of this process decode."""
-        from raconvert.arrays import copies
+        from raconvert.arrays.copies import made, named
 
         paths, first = self._paths, self._first_fields
         step = max(1, SHARED_BYTES // self._item_bytes)
@@ -145,11 +145,11 @@ class PngStack:
             return events.found, self.notes
 
         def where(number: int) -> str:
-            return copies.named(paths[number * step : (number + 1) * step])
+            return named(paths[number * step : (number + 1) * step])
 
         count = -(-len(paths) // step)
         nbytes = step * self._item_bytes
-        for number, (memory, said) in enumerate(copies.made(make, count, nbytes, jobs, where)):
+        for number, (memory, said) in enumerate(made(make, count, nbytes, jobs, where)):
             for event in said[0]:
                 if isinstance(event, int):
                     self._alike += event

@@ -58,7 +58,7 @@ from __future__ import annotations
 from raconvert.errors import RaconvertError
 from raconvert.plugin import MAYBE, NO, SURE, Bundle, Format, Option, Source
 
-from . import content
+from .content import name_of
 from .header import CHOICES, SUFFIX, combine, find_schema_file, load_schema_file
 from .plan import plan
 
@@ -114,7 +114,7 @@ def sniff(source: Source) -> int:
     except RaconvertError:  # there is one that may not be read: reading says why
         return MAYBE
     if file is None:
-        return SURE if content.name_of(source.head) else NO
+        return SURE if name_of(source.head) else NO
     try:
         texts = load_schema_file(file)
         combine(source.path, texts, source.limits)

@@ -24,7 +24,7 @@ from raconvert.files.references import first_there
 from raconvert.files.seal import MARK, check_seal
 from raconvert.files.source import Source
 
-from . import content
+from .content import name_of
 from .formatstring import parse_format, parse_sizes, size_of
 from .schema import Attribute, Dimension, Schema, in_c_order, parse_schema, schema_text
 from .syntax import Fault, Scanner, past_space
@@ -149,7 +149,7 @@ def _texts_in(text: str, path: str, limits: Limits) -> dict[str, Text]:
 
 
 def _refuse_by_name(source: Source) -> None:
-    named = content.name_of(source.head)
+    named = name_of(source.head)
     if named is not None:
         raise Unsupported(
             f"is {named}, no binary file of records",

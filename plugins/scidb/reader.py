@@ -12,7 +12,7 @@ from raconvert.arrays.memory import MAX_RANK, check_memory
 from raconvert.errors import Corrupt, Unsupported, worded
 from raconvert.plugin import Array, Axis, Bundle, Element, Metadata, Source, element
 
-from . import content
+from .content import name_of
 from .header import Declaration, declare
 from .record import Layout, Place, field_of, layout_of, numpy_type, prefix_of
 from .scan import Scan, refuse_cut
@@ -41,7 +41,7 @@ def read_bundle(source: Source, options: dict[str, str]) -> Bundle:
     try:
         return _Reader(source, size, declaration).bundle()
     except Corrupt as error:
-        named = content.name_of(source.head)
+        named = name_of(source.head)
         if named is not None and size:
             error.remedy = f"it looks like {named}; " + (
                 error.remedy or "is the schema of another?"

@@ -20,7 +20,8 @@ from raconvert.metadata import roundtrip
 from raconvert.metadata.roundtrip import KEY
 from raconvert.plugin import Plan, array_exists, not_an_array
 
-from . import header, scales
+from . import header
+from .scales import is_scale
 from .keys import key_of
 from .metadata import dimension_names
 from .plan import apart_fits, fits_of, form_of, whole_form
@@ -188,11 +189,11 @@ def _orphans(there: Hierarchy, places: list[str], replaced: list[str]) -> list[s
         group = key.rpartition("/")[0]
         nodes = there.nodes_in(group)
         others = [node for other, node in nodes.items() if other != key]
-        shared = [n for node in others if not scales.is_scale(node) for n in dimension_names(node)]
+        shared = [n for node in others if not is_scale(node) for n in dimension_names(node)]
         found += [
             other
             for other, node in nodes.items()
-            if scales.is_scale(node) and other.rpartition("/")[2] not in shared
+            if is_scale(node) and other.rpartition("/")[2] not in shared
         ]
     return [key for key in dict.fromkeys(found) if key not in places]
 

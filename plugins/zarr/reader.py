@@ -13,7 +13,8 @@ from raconvert.files.places import is_remote
 from raconvert.metadata import roundtrip
 from raconvert.plugin import Array, Bundle, Source
 
-from . import header, metadata, scales
+from . import header, metadata
+from .scales import is_scale
 from .stores import Store
 from .tables import (
     MARKS,
@@ -58,7 +59,7 @@ def read_store(source: Source, *, metadata_file: str = "", described: bool = Tru
         try:
             if isinstance(node, RaconvertError):
                 raise node
-            if node is not None and not scales.is_scale(node):
+            if node is not None and not is_scale(node):
                 bundle.arrays.append(_array(store, key, name, stem, node, described, notes.append))
                 keys.append(key)
         except RaconvertError as error:

@@ -174,11 +174,11 @@ class Stack:
 
     def _stream_of_copies(self, step: int, jobs: int) -> Iterator[np.ndarray[Any, Any]]:
         """Yield blocks of `step` items, which copies of this process read."""
-        from raconvert.arrays import copies
+        from raconvert.arrays.copies import Buffer, made, named
 
         paths, one = self._paths, self.first.nbytes
 
-        def make(number: int, memory: copies.Buffer) -> None:
+        def make(number: int, memory: Buffer) -> None:
             at = 0
             for item in range(len(paths))[number * step : (number + 1) * step]:
                 with self._open_one(paths[item]) as opened:
@@ -188,10 +188,10 @@ class Stack:
                     refuse_changed(opened.seen)
 
         def where(number: int) -> str:
-            return copies.named(paths[number * step : (number + 1) * step])
+            return named(paths[number * step : (number + 1) * step])
 
         count = -(-len(paths) // step)
-        for number, (memory, _) in enumerate(copies.made(make, count, step * one, jobs, where)):
+        for number, (memory, _) in enumerate(made(make, count, step * one, jobs, where)):
             items = min(step, len(paths) - number * step)
             yield memory[: items * one].view(self.dtype).reshape(items, *self.shape[1:])
 

@@ -13,7 +13,8 @@ from raconvert.cli.looking import naming, opened_to_look
 from raconvert.cli.sources import below, each, expand, failing
 from raconvert.inspect.info import describe_array
 from raconvert.registry import by_name
-from raconvert.views import facts, terminal
+from raconvert.views import terminal
+from raconvert.views.facts import facts_of
 from raconvert.views.peek import Screen, chosen_array, lines_of, tree_lines
 from raconvert.views.sheet import labels_beside
 
@@ -81,7 +82,7 @@ def _without_codes(text: str) -> str:
 def _facts(path: str, args: Any) -> dict[str, Any]:
     """What programs are seen of one file."""
     with opened_to_look(path, args) as opened, naming(path):
-        return facts.look(opened.bundle, path, opened.reason, full=args.full)
+        return facts_of(opened.bundle, path, opened.reason, full=args.full)
 
 
 def screen_of(args: Any) -> Screen:

@@ -190,7 +190,7 @@ def _only_array(
 
 def concatenated(array: Array, axis: int, max_memory: int) -> Array:
     """Join the items of a stack along an existing axis instead of a new one."""
-    from raconvert.arrays import axes as axis_order
+    from raconvert.arrays.axes import permuted
 
     rank = array.ndim - 1
     if not -rank <= axis < rank:
@@ -198,7 +198,7 @@ def concatenated(array: Array, axis: int, max_memory: int) -> Array:
         raise UsageError(what, expected=f"0 to {rank - 1}")
     axis %= rank
     order = (*range(1, axis + 1), 0, *range(axis + 1, rank + 1))
-    moved = axis_order.permuted(array, order, max_memory) if axis else array
+    moved = permuted(array, order, max_memory) if axis else array
     shape = moved.shape
     joined = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
     meta = moved.meta.replace(items=None)  # there are no items any more

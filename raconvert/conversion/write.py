@@ -327,16 +327,16 @@ def adapted(array: Array, row: Row, settings: Settings) -> Array:
 
         array = casting.as_listed(array, settings.max_memory)
     elif wanted and array.ndim > 1 and order is not None and order not in wanted:
-        from raconvert.arrays import axes as axis_order
+        from raconvert.arrays.axes import check_axes, in_order, permuted, relisted
 
-        array = axis_order.in_order(array, wanted[0], settings.max_memory)
+        array = in_order(array, wanted[0], settings.max_memory)
     # Values last: what moves is read in strips from the file, and a misfit has its index.
     if settings.scale not in (None, "none") or settings.dtype:
         from raconvert.arrays import cast as casting
-        from raconvert.arrays import scale as scaling
+        from raconvert.arrays.scale import scaled
 
         if settings.scale not in (None, "none"):
-            array = scaling.scaled(array, settings.scale, settings.bits)
+            array = scaled(array, settings.scale, settings.bits)
         if settings.dtype:
             array = casting.cast(array, settings.dtype, round_values=settings.allows("precision"))
     if array.element.kind == "bool" and not row.raw_bools:
@@ -347,15 +347,15 @@ def adapted(array: Array, row: Row, settings: Settings) -> Array:
 
 
 def _with_axes(array: Array, axes: str, max_memory: int) -> Array:
-    from raconvert.arrays import axes as axis_order
+    from raconvert.arrays.axes import check_axes, in_order, permuted, relisted
 
     if axes == "keep-memory":
-        return axis_order.relisted(array)
+        return relisted(array)
     if axes in ("c", "fortran"):
         if array.index_order is None:  # [i,j,k] of `info` and of Python stay
             array = array.listed("C")
-        return axis_order.in_order(array, "C" if axes == "c" else "F", max_memory)
-    return axis_order.permuted(array, axis_order.check_axes(axes), max_memory)
+        return in_order(array, "C" if axes == "c" else "F", max_memory)
+    return permuted(array, check_axes(axes), max_memory)
 
 
 def _with_trailer(bundle: Bundle, row: Row, settings: Settings) -> Bundle:

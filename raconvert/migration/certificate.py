@@ -20,7 +20,7 @@ from raconvert.files.copy import write_all
 from raconvert.files.places import write_failed
 from raconvert.files.processes import decoded
 from raconvert.files.target import Target
-from raconvert.migration import sums
+from raconvert.migration.sums import NAME, content, files_of, parsed
 from raconvert.migration.records import DONE, SKIPPED
 from raconvert.migration.shards import read_all
 
@@ -178,7 +178,7 @@ def _file(known: Known, roots: tuple[str, str]) -> dict[str, Any]:
     if outcome.state == DONE:
         found["written"] = [
             {"path": path, "size": size, "sha256": digest}
-            for path, size, digest in sums.files_of(unit, outcome)
+            for path, size, digest in files_of(unit, outcome)
         ]
         found["when"] = iso(known.time)
     for kind in ("equivalent", "allowed"):
@@ -237,18 +237,18 @@ def _summary(files: list[dict[str, Any]], settings: dict[str, Any]) -> dict[str,
 
 def _checksums(target: str, files: Iterable[dict[str, Any]]) -> dict[str, str] | None:
     """Name and digest of the list of checksums, if it says the same of what was written."""
-    path = os.path.join(target, sums.NAME)
+    path = os.path.join(target, NAME)
     try:
-        text = sums.content(path)
+        text = content(path)
         if text is None:
             return None
-        listed = dict(sums.parsed(text, path))
+        listed = dict(parsed(text, path))
     except RaconvertError:
         return None
     written = (one for file in files for one in file.get("written", ()))
     if any(listed.get(one["path"]) != one["sha256"] for one in written):
         return None
-    return {"file": sums.NAME, "sha256": sha256(text).hexdigest()}
+    return {"file": NAME, "sha256": sha256(text).hexdigest()}
 
 
 # Files ------------------------------------------------------------------------------------------

@@ -22,7 +22,10 @@ from raconvert.errors import (
 )
 from raconvert.files.places import CREATE_FLAGS, remove
 from raconvert.files.processes import encoded
-from raconvert.migration import leftovers, schedulers, serial, task
+from raconvert.migration.leftovers import clear
+from raconvert.migration.schedulers import AT_FIRST, LATER, client_of, finder, load, local_cluster, local_count, require, silence
+from raconvert.migration.serial import carried_out_here
+from raconvert.migration.task import carry_out, sign_of_batch, sign_of_driver
 from raconvert.migration.records import FAILED, Outcome
 
 TYPE_CHECKING = False
@@ -51,25 +54,25 @@ def carried_out(
     """
     if not batches.waiting:
         return
-    schedulers.require()
+    require()
     if "://" in job.target:
         raise UsageError(
             "a cluster writes to a file system that all workers see",
             path=job.target,
             remedy="use `--jobs`, or `--shard`, for a destination that is a URL",
         )
-    count = schedulers.local_count(scheduler)
+    count = local_count(scheduler)
     if count:
-        yield from serial.carried_out(job, batches, most=WORTH, least=WORTH / 4)
+        yield from carried_out_here(job, batches, most=WORTH, least=WORTH / 4)
         if not batches.waiting:
             return
-    schedulers.load()
-    with schedulers.silence():
+    load()
+    with silence():
         if count:
-            with schedulers.local_cluster(count) as address:
+            with local_cluster(count) as address:
                 yield from _carried_out(job, batches, lambda: address, count)
         else:
-            yield from _carried_out(job, batches, schedulers.finder(scheduler, scheduler_file), 1)
+            yield from _carried_out(job, batches, finder(scheduler, scheduler_file), 1)
 
 
 def _carried_out(
@@ -109,14 +112,14 @@ class Crew:
         self._tasks = 0
 
     def __enter__(self) -> Self:
-        self._connect(schedulers.AT_FIRST)
+        self._connect(AT_FIRST)
         return self
 
     def __exit__(self, *_: object) -> None:
         """Let go of the workers: they end the batch at hand, and begin no other."""
         self._disconnect()
         if self._lost:
-            leftovers.clear(self._job.target, self._job.mark, self._lost)
+            clear(self._job.target, self._job.mark, self._lost)
 
     def hand_out(self) -> None:
         """Give the scheduler as many batches as its workers need, and one while it has none."""
@@ -136,7 +139,7 @@ class Crew:
         # The scheduler may run it again without a word: targets since now are then ours.
         sent = batch._replace(since=self._batches.since(batch))
         future = self._client.submit(
-            task.carry_out, __version__, json.dumps(job), json.dumps(sent), self._run,
+            carry_out, __version__, json.dumps(job), json.dumps(sent), self._run,
             key=key, pure=False,
         )  # fmt: skip
         self._at_hand[key] = batch, future
@@ -203,7 +206,7 @@ class Crew:
 
     def _died(self, batch: Batch) -> tuple[Batch, list[Outcome]] | None:
         """Queue a batch again whose worker died; its outcome, if that is to blame."""
-        sign = task.sign_of_batch(self._job, self._run, batch)
+        sign = sign_of_batch(self._job, self._run, batch)
         self._lost += batch.units
         deaths = self._unbegun.get(batch.number, 0) + 1
         if not os.path.exists(sign) and deaths < _UNBEGUN:
@@ -245,14 +248,14 @@ class Crew:
             self._lost += batch.units
             self._batches.handed_back(batch._replace(since=self._batches.since(batch)))
         self._disconnect()
-        self._connect(schedulers.LATER)
+        self._connect(LATER)
 
     def _connect(self, seconds: float) -> None:
         """Connect to the scheduler, under a new name, so that old signs of batches say nothing."""
-        self._client = schedulers.client_of(self._find, seconds)
+        self._client = client_of(self._find, seconds)
         self._run = os.urandom(4).hex()
         self._places = 0
-        os.close(os.open(task.sign_of_driver(self._job, self._run), CREATE_FLAGS, 0o600))
+        os.close(os.open(sign_of_driver(self._job, self._run), CREATE_FLAGS, 0o600))
 
     def _disconnect(self) -> None:
         futures = [future for _, future in self._at_hand.values()]
@@ -264,7 +267,7 @@ class Crew:
             with suppress(Exception):
                 self._client.close(timeout=5)
         self._client = None
-        remove(task.sign_of_driver(self._job, self._run))
+        remove(sign_of_driver(self._job, self._run))
 
 
 def _is_cancelled(error: BaseException) -> bool:

@@ -14,7 +14,10 @@ from raconvert.files.names import folded
 from raconvert.files.places import make_folders, write_failed
 from raconvert.files.processes import encoded
 from raconvert.files.source import DEFAULT_MAX_MEMORY
-from raconvert.migration import engines, killpoints, leftovers, shards, sums
+from raconvert.migration import killpoints, shards
+from raconvert.migration.engines import carried_out, check_engine
+from raconvert.migration.leftovers import clear, new_mark
+from raconvert.migration.sums import update_checksums
 from raconvert.migration import journal as journals
 from raconvert.migration.batches import Batches
 from raconvert.migration.clock import clock_of
@@ -207,7 +210,7 @@ class _Run:
         # What cannot be meant is refused before anything is looked for.
         Settings(**{name: options[name] for name in OF_CONVERSION})
         check_jobs(options["jobs"])
-        engines.check(options)
+        check_engine(options)
         check(source, target, options)
 
     def carry_out(self) -> None:
@@ -242,7 +245,7 @@ class _Run:
             job = self._settled(journal)
             found = self._what_is_left(plan, journal)
             check_space(self.target, found.left)
-            leftovers.clear(self.target, job.mark, [u for u in found.left if u.replaces])
+            clear(self.target, job.mark, [u for u in found.left if u.replaces])
             self._note_run(plan, journal)
             self.progress.planned(
                 found.left,
@@ -257,7 +260,7 @@ class _Run:
             self._convert(found.left, journal, job)
             self.keep()
             finished = [*self.result.before, *self.result.of_state(DONE)]
-            if note := sums.update(self.target, finished, shared=self.shard is not None):
+            if note := update_checksums(self.target, finished, shared=self.shard is not None):
                 self.result.notes.append(note)
             journal.set({"ended": time()})
         if self.options["report"]:
@@ -344,7 +347,7 @@ class _Run:
             _refuse_other_options(known["options"], wanted, self.target)
         else:
             known = {"version": journals.VERSION, "options": wanted, "began": self.clock(),
-                     "raconvert": __version__, "mark": leftovers.new_mark()}  # fmt: skip
+                     "raconvert": __version__, "mark": new_mark()}  # fmt: skip
             journal.set(known)
         return self._job(known)
 
@@ -372,7 +375,7 @@ class _Run:
 
         batches = Batches(units, self.options["batch_seconds"], begin, self.clock)
         batches.within = self.progress.within
-        for batch, outcomes in engines.carried_out(job, batches, self.options):
+        for batch, outcomes in carried_out(job, batches, self.options):
             if journal is not None:
                 journal.end(batch, outcomes)
             self.result.outcomes += zip(batch.units, outcomes, strict=True)

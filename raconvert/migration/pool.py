@@ -29,8 +29,8 @@ from raconvert.files.processes import (
     how_ended,
     wide_pipe,
 )
-from raconvert.migration import serial
-from raconvert.migration import worker as workers
+from raconvert.migration.serial import carried_out_here
+from raconvert.migration.worker import BEFORE, end_after
 from raconvert.migration.garbage import looked_at_seldom
 from raconvert.migration.records import FAILED, Outcome, Outcomes, text_of
 
@@ -65,7 +65,7 @@ def carried_out(
     if os.name == "nt":  # pipes cannot be waited for
         count = 1
     if file_timeout is None and (jobs is None or count == 1):
-        yield from serial.carried_out(job, batches, most=None if count == 1 else WORTH)
+        yield from carried_out_here(job, batches, most=None if count == 1 else WORTH)
     if batches.waiting:
         with looked_at_seldom() as before, Pool(job, count, before, file_timeout) as pool:
             yield from pool.carried_out(batches)
@@ -332,7 +332,7 @@ def _understood(line: bytes) -> dict[str, Any]:
     """What a worker says; outcomes also as the text that goes into the journal."""
     said: dict[str, Any] = json.loads(line)
     if "outcomes" in said:
-        said["text"] = line.decode().partition(workers.BEFORE)[2][:-1]
+        said["text"] = line.decode().partition(BEFORE)[2][:-1]
     return said
 
 
@@ -382,7 +382,7 @@ def _forked(
                 if end >= 0:
                     os.close(end)
         finally:
-            workers.end_after(job, asked, answer)
+            end_after(job, asked, answer)
     return _Forked(child)
 
 

@@ -16,7 +16,8 @@ from raconvert.files.places import make_folders, mark_temporaries, write_failed
 from raconvert.files.processes import encoded
 from raconvert.files.source import open_regular
 from raconvert.files.syncing import sync_files_below
-from raconvert.migration import containers, killpoints
+from raconvert.migration import killpoints
+from raconvert.migration.containers import converted, labelled
 from raconvert.migration.fast import Fast
 from raconvert.migration.records import DONE, FAILED, LOST, PLANNED, SKIPPED, Outcome, target_of
 from raconvert.migration.sums import text_of
@@ -172,10 +173,10 @@ class Worker:
         if unit.replaces == 1 or ours:
             options.update(overwrite=True, update=False, skip_existing=False)
         if unit.folder and unit.members:
-            return containers.labelled(words, target, Settings(**options)), target
+            return labelled(words, target, Settings(**options)), target
         if unit.folder:
             inside = os.path.join(job.target, unit.folder)
-            return containers.converted(source, target, inside, Settings(**options))
+            return converted(source, target, inside, Settings(**options))
         if words:
             return convert_stack(words, target, Settings(**options)), target
         return convert_file(source, target, Settings(**options)), target

@@ -182,10 +182,10 @@ def plan(bundle: Bundle, *, encoding: str = RAW, profile: str = RAW) -> Plan:
     """
     found = []
     if profile != RAW:
-        from raconvert.ra import profiles
+        from raconvert.ra.profiles import fits, padded
 
-        found = [fit for array in bundle.arrays for fit in profiles.fits(array)]
-        bundle = profiles.padded(bundle)
+        found = [fit for array in bundle.arrays for fit in fits(array)]
+        bundle = padded(bundle)
     for array in bundle.arrays:
         found += span_fits(array, encoding)
         kinds = _ENCODABLE.get(encoding)

@@ -9,7 +9,7 @@ import numpy as np
 
 from raconvert.declared import Record
 from raconvert.errors import quoted
-from raconvert.views import plots
+from raconvert.views.plots import envelope, number_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _small(x: float, anchor: str, text: str) -> str:
 
 def line(values: Any) -> str:
     """A line through values; of many, from the least to the most of each column."""
-    low, high = plots.envelope(values, _WIDE // 2)
+    low, high = envelope(values, _WIDE // 2)
     there = np.isfinite(low)
     if not there.any():
         return ""
@@ -141,7 +141,7 @@ def line(values: Any) -> str:
         upper = [f"{at * step:.1f},{y_of(float(high[at])):.1f}" for at in places]
         lower = [f"{at * step:.1f},{y_of(float(low[at])):.1f}" for at in reversed(places)]
         parts.append(f'<polygon class="line" points="{" ".join([*upper, *lower])}"/>')
-    low_text, high_text = plots.number_text(bottom), plots.number_text(top)
+    low_text, high_text = number_text(bottom), number_text(top)
     parts.append(f'<text class="soft" x="2" y="12">{_text(high_text)}</text>')
     parts.append(f'<text class="soft" x="2" y="146">{_text(low_text)}</text>')
     return _svg("plot", _WIDE, 150, f"a line between {low_text} and {high_text}", parts)

@@ -6,7 +6,7 @@ import numpy as np
 
 from raconvert.arrays.layout import COLOR
 from raconvert.declared import Record
-from raconvert.views import plots
+from raconvert.views.plots import number_text
 from raconvert.views.numbers import comparable, numbers_of
 from raconvert.views.picture import (
     CLASSES,
@@ -89,7 +89,7 @@ def _ends(scale: Scale) -> str:
     if scale.low != scale.low:
         return "no finite values"
     first, last = ("black", "white") if scale.colors == GRAY else ("dark", "bright")
-    return f"{first} {plots.number_text(scale.low)}, {last} {plots.number_text(scale.high)}"
+    return f"{first} {number_text(scale.low)}, {last} {number_text(scale.high)}"
 
 
 def _one(values: Any, scale: Scale, size: tuple[int, int]) -> Picture:

@@ -9,7 +9,8 @@ from raconvert.arrays.layout import COLUMNS, EMPTY, LINE, SCALAR
 from raconvert.arrays.shown import tree
 from raconvert.declared import Record
 from raconvert.errors import TooLarge, quoted
-from raconvert.views import plots, terminal
+from raconvert.views import terminal
+from raconvert.views.plots import bar, bars_of, envelope, line_plot, number_text, sparkline
 from raconvert.views.filmstrip import strips_of
 from raconvert.views.numbers import all_numbers, comparable, numbers_of
 from raconvert.views.picture import enlarged
@@ -139,16 +140,16 @@ def _line(values: Any, screen: Screen) -> Iterator[str]:
 
 
 def _plotted(values: Any, screen: Screen) -> Iterator[str]:
-    low, high = plots.envelope(values, 1)
+    low, high = envelope(values, 1)
     if not np.isfinite(low[0]):
         return
     width = max(8, min(72, screen.columns - 14))
     if not screen.unicode:
-        _, highs = plots.envelope(values, width)
-        yield plots.sparkline(highs.tolist(), float(low[0]), float(high[0]), unicode=False)
+        _, highs = envelope(values, width)
+        yield sparkline(highs.tolist(), float(low[0]), float(high[0]), unicode=False)
         return
-    lines = plots.line_plot(values, width, _PLOT_ROWS)
-    ends = [plots.number_text(high[0]), *[""] * (len(lines) - 2), plots.number_text(low[0])]
+    lines = line_plot(values, width, _PLOT_ROWS)
+    ends = [number_text(high[0]), *[""] * (len(lines) - 2), number_text(low[0])]
     margin = max(map(len, ends))
     for end, line in zip(ends, lines, strict=True):
         yield f"{end:>{margin}} {line}"
@@ -162,15 +163,15 @@ def _columns(values: Any, screen: Screen) -> Iterator[str]:
     width = max(8, min(48, screen.columns - 40))
     for number in range(values.shape[1]):
         key = f"[:, {number}]" if down else f"[{number}, :]"
-        lows, highs = plots.envelope(values[:, number], width)
+        lows, highs = envelope(values[:, number], width)
         there = np.isfinite(lows)
         if not there.any():
             yield f"{key} no finite values"
             continue
         low, high = float(lows[there].min()), float(highs[there].max())
         middle = (lows / 2 + highs / 2).tolist()
-        line = plots.sparkline(middle, low, high, unicode=screen.unicode)
-        yield f"{key} {line} {plots.number_text(low)} … {plots.number_text(high)}"
+        line = sparkline(middle, low, high, unicode=screen.unicode)
+        yield f"{key} {line} {number_text(low)} … {number_text(high)}"
 
 
 # Pictures ----------------------------------------------------------------------------------------
@@ -289,15 +290,15 @@ def number_lines(
     if numbers.least is not None and not is_bool:
         what = "|x| " if array.element.kind == "complex" else ""
         mean = numbers.mean
-        ends = [f"min {what}{plots.number_text(numbers.least)}"]
-        ends += [f"mean {what}{plots.number_text(mean)}"] if mean is not None else []
-        ends += [f"max {what}{plots.number_text(numbers.most)}"]
+        ends = [f"min {what}{number_text(numbers.least)}"]
+        ends += [f"mean {what}{number_text(mean)}"] if mean is not None else []
+        ends += [f"max {what}{number_text(numbers.most)}"]
         yield ",  ".join(ends)
     odd = "" if is_bool else _odd(array, numbers)
     yield f"{odd}  ({which})" if odd else which
     if sampled.histogram and not (numbers.classes is not None and len(numbers.classes) <= 16):
-        drawn = plots.columns_of(sampled.histogram, unicode=screen.unicode)
-        first, last = plots.number_text(sampled.least), plots.number_text(sampled.most)
+        drawn = bars_of(sampled.histogram, unicode=screen.unicode)
+        first, last = number_text(sampled.least), number_text(sampled.most)
         some = "" if numbers is sampled or found is None or found.whole else " of a sample"
         yield f"histogram{some} {first} {drawn} {last}"
     trace = numbers.trace
@@ -310,7 +311,7 @@ def number_lines(
     ):
         low, high = float(numbers.least), float(numbers.most)
         for word, at in (("max", 1), ("min", 0)):
-            line = plots.sparkline([one[at] for one in trace], low, high, unicode=screen.unicode)
+            line = sparkline([one[at] for one in trace], low, high, unicode=screen.unicode)
             yield f"{word} {'along the array' if made.by_blocks else 'of each plane'}  {line}"
 
 
@@ -351,7 +352,7 @@ def _classes(array: Array, numbers: Numbers, screen: Screen) -> Iterator[str]:
     wide = max(map(len, texts), default=0)
     highest = max((count for _, count in most), default=1)
     for text, (_, count) in zip(texts, most, strict=True):
-        drawn = plots.bar(count / highest, 24, unicode=screen.unicode)
+        drawn = bar(count / highest, 24, unicode=screen.unicode)
         yield f"{text:<{wide}}  {count:>{len(str(highest))}}  {drawn}"
     if len(classes) > len(most):
         yield f"… {len(classes) - len(most)} more"

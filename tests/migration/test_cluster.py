@@ -18,7 +18,9 @@ import pytest
 import raconvert
 from raconvert import __version__
 from raconvert.errors import MissingDependency, ReadFailed, TooLarge, UsageError
-from raconvert.migration import cluster, schedulers, task
+from raconvert.migration import cluster
+from raconvert.migration import cluster
+from raconvert.migration import cluster
 from raconvert.migration.batches import Batches
 from raconvert.migration.progress import Event
 from raconvert.migration.records import DONE, Batch, Job, Unit
@@ -245,7 +247,7 @@ def test_processes_of_this_machine(source: Path, whole: dict[str, bytes], tmp_pa
 def test_little_work_starts_no_processes(
     source: Path, whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schedulers, "local_cluster", lambda _: pytest.fail("started"))
+    monkeypatch.setattr(cluster, "local_cluster", lambda _: pytest.fail("started"))
     monkeypatch.setattr(cluster, "WORTH", math.inf)
 
     raconvert.migrate(source, tmp_path / "out", to="ra", scheduler="local:2")
@@ -323,7 +325,7 @@ def test_two_engines_are_refused(source: Path, tmp_path: Path) -> None:
 def test_a_scheduler_that_is_not_there_is_an_error(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schedulers, "AT_FIRST", 0.5)
+    monkeypatch.setattr(cluster, "AT_FIRST", 0.5)
     with pytest.raises(ReadFailed, match="scheduler cannot be reached"):
         raconvert.migrate(source, tmp_path / "a", to="ra", scheduler="tcp://127.0.0.1:1")
     for text in ("", "[]", "{}", '{"address": 3}'):
@@ -350,14 +352,14 @@ def call(tmp_path: Path) -> Callable[..., dict[str, object]]:
     (tmp_path / "t").mkdir()
     np.save(tmp_path / "s/x.npy", np.arange(3.0))
     job = Job(str(tmp_path / "s"), str(tmp_path / "t"), "ra", {}, 0.0, "feedbeef")
-    Path(task.sign_of_driver(job, "run")).touch()
+    Path(cluster.sign_of_driver(job, "run")).touch()
 
     def run(version: str = __version__, name: str = "run", **changes: object) -> dict[str, object]:
         mine, batch = job._replace(**changes), Batch(7, [Unit("x.npy", "x.ra", 1, 1)])
         if name == "died":
-            Path(task.sign_of_driver(job, name)).touch()
-            Path(task.sign_of_batch(job, name, batch)).touch()
-        return json.loads(task.carry_out(version, json.dumps(mine), json.dumps(batch), name))
+            Path(cluster.sign_of_driver(job, name)).touch()
+            Path(cluster.sign_of_batch(job, name, batch)).touch()
+        return json.loads(cluster.carry_out(version, json.dumps(mine), json.dumps(batch), name))
 
     return run
 
@@ -418,8 +420,8 @@ class Ending:
         self._how, self._function, self._words, self._job = how, function, words, job
         self.status = "error" if how.startswith("killed") else "finished"
         if how == "killed at it":
-            batch = task.batch_of(json.loads(words[2]))
-            Path(task.sign_of_batch(job, words[3], batch)).touch()
+            batch = cluster.batch_of(json.loads(words[2]))
+            Path(cluster.sign_of_batch(job, words[3], batch)).touch()
 
     def add_done_callback(self, function: Callable[[object], object]) -> None:
         function(self)
@@ -458,7 +460,7 @@ def test_a_file_is_blamed_for_what_dies_of_it_alone(
     np.save(tmp_path / "s/x.npy", np.arange(3.0))
     job = Job(str(tmp_path / "s"), str(tmp_path / "t"), "ra", {"max_memory": 1 << 30}, 0.0, "feed")
     client = Answers(list(endings), job)
-    monkeypatch.setattr(schedulers, "client_of", lambda find, seconds: client)
+    monkeypatch.setattr(cluster, "client_of", lambda find, seconds: client)
     batches = Batches([Unit("x.npy", "x.ra", 1, 1)], 1.0, lambda batch: None)
 
     ((_, (outcome,)),) = cluster.carried_out(job, batches, "tcp://127.0.0.1:1", None)

@@ -24,7 +24,9 @@ import pytest
 import raconvert
 from raconvert import RaconvertError
 from raconvert.errors import Corrupt, TargetExists, Unsafe
-from raconvert.migration import journal, recorded, records, sums
+from raconvert.migration import journal, records
+from raconvert.migration import journal
+from raconvert.migration import checksums
 from raconvert.migration.certificate import write_certificate
 from raconvert.migration.check import check_tree
 from raconvert.migration.compare import compare_trees
@@ -232,13 +234,13 @@ def test_a_journal_may_say_anything(tree: Path) -> None:
     good = path.read_bytes()
     (known,) = journal.read(str(path))[1]
     row = [*known.unit, *known.outcome]
-    assert recorded.known_of(text_of(row)) == [(known.unit, known.outcome)]
+    assert journal.known_of(text_of(row)) == [(known.unit, known.outcome)]
     for one in TEXTS:
         path.write_bytes(good)
         change(path, "UPDATE batches SET files = ?", one)
         assert look(tree) == 3
     cases = [text_of(one) for one in rows(row)]
-    passed = [one for one in cases if not is_refused(recorded.known_of, one)]
+    passed = [one for one in cases if not is_refused(journal.known_of, one)]
     assert len(passed) < len(cases) / 4  # another size, another time
     for one in [*passed, *cases[::40]]:
         path.write_bytes(good)
@@ -296,11 +298,11 @@ def test_settings_may_say_anything(tree: Path) -> None:
     base = sqlite3.connect(path)
     settings = dict(base.execute("SELECT key, value FROM run").fetchall())
     base.close()
-    assert set(settings) == set(recorded._SETTINGS)
+    assert set(settings) == set(journal._SETTINGS)
     whole = {name: json.loads(value) for name, value in settings.items()}
-    assert recorded.settings_of(whole) == whole
+    assert journal.settings_of(whole) == whole
     for name in settings:
-        odd = [one for one in ODD if not is_refused(recorded.settings_of, {**whole, name: one})]
+        odd = [one for one in ODD if not is_refused(journal.settings_of, {**whole, name: one})]
         texts = [json.dumps(one) for one in odd]
         for value in (*texts, "}{", "[" * 10**5, None):
             path.write_bytes(good)
@@ -465,9 +467,9 @@ def test_no_more_of_a_name_is_looked_up_than_can_be_there() -> None:
 
     targets = Counted({"a/b"})
 
-    assert not sums._belongs("a/" * 10**5 + "x", targets, 3)
+    assert not checksums._belongs("a/" * 10**5 + "x", targets, 3)
     assert targets.asked < 10
-    assert sums._belongs("a/b/c/d", targets, 3)
-    assert sums._belongs("a/b", targets, 3)
-    assert not sums._belongs("a/bc", targets, 3)
+    assert checksums._belongs("a/b/c/d", targets, 3)
+    assert checksums._belongs("a/b", targets, 3)
+    assert not checksums._belongs("a/bc", targets, 3)
     assert sys.getrecursionlimit() < DEEP  # of the tests above

@@ -12,7 +12,7 @@ import pytest
 
 import raconvert
 from raconvert.files.places import mark_temporaries, marked_temporaries, temporary
-from raconvert.migration import leftovers
+from raconvert.migration import work
 from raconvert.migration.records import Unit
 
 
@@ -69,8 +69,8 @@ def test_only_marked_ones_are_removed(tmp_path: Path) -> None:
     os.mkdir(mine[0] + "-folder.tmp")
     assert len(marked_temporaries(str(tmp_path / "a"), "feedbeef")) == 2
 
-    leftovers.clear(str(tmp_path), "feedbeef", [Unit("a/x", "a/x", 1, 1), Unit("b/x", "b/x", 1, 1)])
-    leftovers.clear(str(tmp_path), "", [Unit("a/x", "a/x", 1, 1)])
+    work.clear(str(tmp_path), "feedbeef", [Unit("a/x", "a/x", 1, 1), Unit("b/x", "b/x", 1, 1)])
+    work.clear(str(tmp_path), "", [Unit("a/x", "a/x", 1, 1)])
 
     assert sorted(os.listdir(tmp_path / "a")) == sorted(map(os.path.basename, others))
     assert sorted(os.listdir(tmp_path)) == ["a"]

@@ -13,7 +13,7 @@ import pytest
 import raconvert
 from raconvert.errors import TargetExists, UsageError
 from raconvert.files.names import folded
-from raconvert.migration import overlap
+from raconvert.migration import plan
 from raconvert.migration.plan import planned
 from raconvert.migration.tree import walk
 from raconvert.registry import by_name
@@ -60,13 +60,13 @@ def test_mounts_are_known_by_the_identity_of_folders(
 ) -> None:
     """As above where nobody may mount: `mnt` is told to be the folder `s/sub`."""
     (tmp_path / "mnt").mkdir()
-    true = overlap.identity
+    true = plan.identity
 
     def as_mounted(path: str, **named: bool) -> tuple[int, int] | None:
         alias = str(path).replace(str(tmp_path / "mnt"), str(source / "sub"))
         return true(alias, **named)
 
-    monkeypatch.setattr(overlap, "identity", as_mounted)
+    monkeypatch.setattr(plan, "identity", as_mounted)
 
     for place, other in ((tmp_path / "mnt/new", source), (source / "sub", tmp_path / "mnt")):
         with pytest.raises(UsageError, match="same folder|one in the other"):
@@ -116,16 +116,16 @@ def test_names_that_collide_where_case_does_not_count(tmp_path: Path) -> None:
 
 def test_whether_case_counts_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "Letters").mkdir()
-    assert overlap.case_counts(str(tmp_path))
-    assert overlap.case_counts(str(tmp_path / "Letters/not/there"))
+    assert plan.case_counts(str(tmp_path))
+    assert plan.case_counts(str(tmp_path / "Letters/not/there"))
 
-    true = overlap.identity
+    true = plan.identity
     monkeypatch.setattr(
-        overlap, "identity",
+        plan, "identity",
         lambda path, **named: true(path, **named) or true(_other_case(path), **named),
     )  # fmt: skip
-    assert not overlap.case_counts(str(tmp_path))
-    assert not overlap.case_counts(str(tmp_path / "Letters/not/there"))
+    assert not plan.case_counts(str(tmp_path))
+    assert not plan.case_counts(str(tmp_path / "Letters/not/there"))
 
 
 def _other_case(path: str) -> str:
@@ -146,6 +146,6 @@ def test_a_file_system_without_case(tmp_path: Path, tool: Callable[..., str]) ->
         pytest.skip("this machine lets nobody mount a file as a disk")
     try:
         (place / "Some").mkdir()
-        assert not overlap.case_counts(str(place))
+        assert not plan.case_counts(str(place))
     finally:
         subprocess.run(["umount", place], check=True)

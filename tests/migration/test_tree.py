@@ -325,7 +325,7 @@ def test_few_headers_are_opened_to_find_what_goes_with_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sidecars are known by their names; of many headers, what some name is believed of the rest."""
-    from raconvert.migration import partners
+    from raconvert.migration import tree
 
     root = tmp_path / "s"
     root.mkdir()
@@ -336,10 +336,10 @@ def test_few_headers_are_opened_to_find_what_goes_with_them(
         raconvert.write(root / f"{number}.nhdr", B)
         (root / f"{number}.txt").write_text("notes")
     opened = []
-    true = partners.open_spec
-    monkeypatch.setattr(partners, "_MOST", 5)
+    true = tree.open_spec
+    monkeypatch.setattr(tree, "_MOST", 5)
     monkeypatch.setattr(
-        partners, "open_spec", lambda spec, settings: opened.append(spec) or true(spec, settings)
+        tree, "open_spec", lambda spec, settings: opened.append(spec) or true(spec, settings)
     )
 
     left_out = dict(migrate(tmp_path, to="npy").left_out)

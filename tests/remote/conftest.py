@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from raconvert.files.remote import filesystem, uploads
+from raconvert.files.remote import filesystem
+from raconvert.files.remote import target
 from tests.remote import s3server, webserver
 
 if TYPE_CHECKING:
@@ -44,16 +45,16 @@ def bucket(s3: s3server.S3Server) -> s3server.Bucket:
 @pytest.fixture
 def damaged(bucket: s3server.Bucket, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Give `damage(key)`: from then on the last byte of the object is changed once it appears."""
-    appear = uploads.S3Upload.appear
+    appear = target.S3Upload.appear
 
     def damage(name: str) -> None:
-        def changed(upload: uploads.S3Upload) -> None:
+        def changed(upload: target.S3Upload) -> None:
             appear(upload)
             data = bytearray(bucket.get(name))
             data[-1] ^= 1
             bucket.put(name, bytes(data))
 
-        monkeypatch.setattr(uploads.S3Upload, "appear", changed)
+        monkeypatch.setattr(target.S3Upload, "appear", changed)
 
     return damage
 

@@ -13,7 +13,10 @@ import raconvert
 from raconvert.cli import main
 from raconvert.errors import Changed, RaconvertError, ReadFailed, UsageError
 from raconvert.files.remote import filesystem as fs
-from raconvert.files.remote import listing, located, ranges, store, web
+from raconvert.files.remote import listing, located
+from raconvert.files.remote import objects_by_ranges
+from raconvert.files.remote import listing
+from raconvert.files.remote import objects_by_ranges
 from raconvert.files.remote.source import RemoteFile
 from raconvert.migration import remote as migration
 from tests.remote.threads import in_thread
@@ -130,16 +133,16 @@ def test_a_wrong_answer_is_an_error_of_ours(wrong: str, capsys: pytest.CaptureFi
     with serving(lambda *_: iter([WRONG[wrong], BODY])) as server:
         with pytest.raises(ReadFailed, match=r"x\.ra"):
             RemoteFile(server.url())
-        assert len(server.asked) <= max(fs.ATTEMPTS, web.REDIRECTIONS + 1)
+        assert len(server.asked) <= max(fs.ATTEMPTS, objects_by_ranges.REDIRECTIONS + 1)
         assert main(["info", server.url()]) == 1
     assert "Traceback" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("part", ["header", "chunked range", "information"])
 def test_what_does_not_end_is_given_up(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranges, "PATIENCE", 0.5)
-    monkeypatch.setattr(ranges, "SLOWEST", 1_000_000)
-    monkeypatch.setattr(web, "SLOWEST", 1_000_000)
+    monkeypatch.setattr(objects_by_ranges, "PATIENCE", 0.5)
+    monkeypatch.setattr(objects_by_ranges, "SLOWEST", 1_000_000)
+    monkeypatch.setattr(objects_by_ranges, "SLOWEST", 1_000_000)
 
     def answer(server: Raw, path: str, headers: dict[str, str]) -> Iterator[bytes]:
         if part == "header":
@@ -175,9 +178,9 @@ def test_an_endless_file_does_not_fill_the_disk(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("by_ranges", [True, False])
 def test_what_drips_is_given_up(by_ranges: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranges, "PATIENCE", 0.4)
-    monkeypatch.setattr(ranges, "SLOWEST", 100_000)
-    monkeypatch.setattr(web, "SLOWEST", 100_000)
+    monkeypatch.setattr(objects_by_ranges, "PATIENCE", 0.4)
+    monkeypatch.setattr(objects_by_ranges, "SLOWEST", 100_000)
+    monkeypatch.setattr(objects_by_ranges, "SLOWEST", 100_000)
 
     def answer(server: Raw, path: str, headers: dict[str, str]) -> Iterator[bytes]:
         about = {"Content_Range": "bytes 0-16383/100000"} if by_ranges else {}
@@ -194,9 +197,9 @@ def test_what_drips_is_given_up(by_ranges: bool, monkeypatch: pytest.MonkeyPatch
 
 def test_a_slow_file_is_read_as_long_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time of a whole copy grows with what has come."""
-    monkeypatch.setattr(ranges, "PATIENCE", 0.8)
-    monkeypatch.setattr(ranges, "SLOWEST", 100_000)
-    monkeypatch.setattr(web, "SLOWEST", 100_000)
+    monkeypatch.setattr(objects_by_ranges, "PATIENCE", 0.8)
+    monkeypatch.setattr(objects_by_ranges, "SLOWEST", 100_000)
+    monkeypatch.setattr(objects_by_ranges, "SLOWEST", 100_000)
 
     def answer(server: Raw, path: str, headers: dict[str, str]) -> Iterator[bytes]:
         yield head("200 OK", Content_Length=25 * 20_000)
@@ -317,7 +320,7 @@ def test_https_does_not_lead_to_http(package: Callable[..., None]) -> None:
     import yarl
 
     plain = type("FS", (), {"kwargs": {}, "client_kwargs": {}})
-    page = web.WebObject("https://h/x")
+    page = objects_by_ranges.WebObject("https://h/x")
     secure = yarl.URL("https://me:secret@h/x")
 
     with pytest.raises(ReadFailed, match="does not follow"):
@@ -378,7 +381,7 @@ class Store:
     def __init__(self, names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
         self.names = names
         self.asked = 0
-        for module in (listing, store, migration):
+        for module in (listing, listing, migration):
             if hasattr(module, "filesystem"):
                 monkeypatch.setattr(module, "filesystem", lambda _: self)
 
@@ -435,7 +438,7 @@ def test_names_with_control_characters_are_quoted(
 def test_a_list_that_goes_on_with_itself_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     odd = Store([], monkeypatch)
 
-    assert store.uploads_below("s3://b/p/")
+    assert listing.uploads_below("s3://b/p/")
     assert odd.asked == 2
 
 

@@ -17,7 +17,9 @@ import raconvert
 from raconvert import metadata
 from raconvert.cli import main
 from raconvert.errors import ReadFailed, TargetExists, UsageError, WriteFailed
-from raconvert.files.remote import filesystem, store, target, uploads
+from raconvert.files.remote import filesystem, target
+from raconvert.files.remote import listing
+from raconvert.files.remote import target
 from tests.remote.s3server import CODES, EVERY, call, cut, lose_answer, status
 
 if TYPE_CHECKING:
@@ -234,16 +236,16 @@ def test_what_arrives_changed_is_removed(
     other = bytearray((9 << 20) + 61)
     for name in ("small", "large"):
         late = "PutObject|CompleteMultipartUpload"
-        seen = uploads.S3Upload._compare
+        seen = target.S3Upload._compare
 
-        def compare(upload: uploads.S3Upload, answer: dict, expected: str) -> None:
-            etag = bucket.put("x.ra", bytes(other)) and store.stat(upload.url).version
+        def compare(upload: target.S3Upload, answer: dict, expected: str) -> None:
+            etag = bucket.put("x.ra", bytes(other)) and listing.stat(upload.url).version
             seen(upload, {**answer, "ETag": etag}, expected)  # noqa: B023
 
-        monkeypatch.setattr(uploads.S3Upload, "_compare", compare)
+        monkeypatch.setattr(target.S3Upload, "_compare", compare)
         with pytest.raises(WriteFailed, match="does not hold what was sent"):
             raconvert.convert(files / f"{name}.npy", bucket.url("x.ra"))
-        monkeypatch.setattr(uploads.S3Upload, "_compare", seen)
+        monkeypatch.setattr(target.S3Upload, "_compare", seen)
         assert bucket.names() == [], late
 
 
@@ -277,11 +279,11 @@ def test_an_interruption_cancels_what_nobody_waits_for(
     """One that comes between a request and the wait for its answer: nobody knows the request."""
     sent: list[concurrent.futures.Future[None]] = []
 
-    def send(upload: uploads.S3Upload, data: bytes) -> None:
+    def send(upload: target.S3Upload, data: bytes) -> None:
         sent.append(asyncio.run_coroutine_threadsafe(asyncio.sleep(3600), upload._fs.loop))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(uploads.S3Upload, "_send", send)
+    monkeypatch.setattr(target.S3Upload, "_send", send)
     assert main([str(files / "large.npy"), "-o", bucket.url("x.ra")]) == 130
     assert [request.cancelled() for request in sent] == [True]
     assert (bucket.names(), bucket.uploads()) == ([], [])
@@ -312,8 +314,8 @@ def test_memory_does_not_grow_with_the_array(s3: S3Server, bucket: Bucket, tmp_p
 
 def test_parts_suffice_for_any_size() -> None:
     for nbytes in (1, 8 << 20, 80_000 << 20, 5 << 40, 50 << 40):
-        part = uploads.part_size(nbytes)
-        assert part >= uploads.LEAST_PART
+        part = target.part_size(nbytes)
+        assert part >= target.LEAST_PART
         assert -(-nbytes // part) <= 10_000
 
 
